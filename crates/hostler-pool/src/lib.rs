@@ -1,0 +1,1 @@
+//! A queue with members, dispatch to free slots, and the supervisor of Node workers. Knows no HTTP.

@@ -1,0 +1,1 @@
+//! The language that Hostler's tests speak: site, upstream, client, worker, eventually.

@@ -1,0 +1,1 @@
+//! What the operator wrote (`file`) and what it means (`resolved`). Knows no sockets, pools or requests.

@@ -1,0 +1,3 @@
+//! Hostler, the program. `main.rs` is its table of contents.
+
+pub mod config;

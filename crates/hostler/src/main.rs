@@ -1,0 +1,3 @@
+//! The table of contents: arguments, configuration, server, exit code.
+
+fn main() {}
