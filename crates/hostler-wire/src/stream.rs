@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -16,15 +15,16 @@ use tokio::net::{TcpStream, UnixStream};
 pub enum Address {
     /// A Unix socket's path.
     Unix(PathBuf),
-    /// An address and port.
-    Tcp(SocketAddr),
+    /// A host (an address or a name, looked up at each connect since it may move) and port.
+    Tcp(String, u16),
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Tcp(address) => address.fmt(f),
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
         }
     }
 }
@@ -43,8 +43,8 @@ impl Stream {
     pub async fn connect(address: &Address) -> io::Result<Self> {
         match address {
             Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
-            Address::Tcp(address) => {
-                let stream = TcpStream::connect(address).await?;
+            Address::Tcp(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 Ok(Self::Tcp(stream))
             }
