@@ -56,5 +56,5 @@ pub trait Downstream: Send {
     fn trailers(&self) -> Option<&Fields>;
 
     /// Passes an interim answer (1xx) on, if the client's protocol has them.
-    fn interim(&mut self, head: &ResponseHead);
+    fn interim(&mut self, cx: &mut Context<'_>, head: &ResponseHead);
 }

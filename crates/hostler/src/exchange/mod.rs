@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_wire::{BodyLength, Name, RequestHead, ResponseHead};
+use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
 pub use body::{Body, Downstream, BodyError};
@@ -25,7 +25,9 @@ pub struct Exchange {
     pub length: BodyLength,
     /// Its body, once it was read.
     pub body: Body,
-    /// Both ends of the client's connection.
+    /// Trailer fields of a body that was read whole.
+    pub trailers: Option<Fields>,
+    /// The other end of the client's connection.
     pub peer: SocketAddr,
     /// Our end.
     pub local: SocketAddr,
@@ -84,6 +86,7 @@ impl Exchange {
             head: RequestHead::default(),
             length: BodyLength::Known(0),
             body: Body::default(),
+            trailers: None,
             peer,
             local,
             client: ClientAddress { ip: peer.ip(), peer_trusted: false },
@@ -98,6 +101,7 @@ impl Exchange {
     pub fn begin(&mut self, length: BodyLength, trust: &Trust) {
         self.length = length;
         self.body = Body::default();
+        self.trailers = None;
         self.client = trust.client(self.peer.ip(), &self.head.fields);
         self.id = RequestId::of(&self.head.fields);
         self.timings = Timings::now();
@@ -116,7 +120,7 @@ impl Exchange {
         memchr::memchr(b'?', target).map_or(target, |query| &target[..query])
     }
 
-    /// The scheme under which the client came: that of the connection, or what a trusted proxy says.
+    /// HEAD: the answer has no body, whatever its fields say.
     pub fn is_head_request(&self) -> bool {
         self.head.method() == b"HEAD"
     }
@@ -138,6 +142,3 @@ impl Timings {
         Self { started: Instant::now(), queue_wait: Duration::ZERO, slot_hold: None, worker_time: None }
     }
 }
-
-/// Something that a client can be told before its answer.
-pub type Interim = ResponseHead;
