@@ -112,6 +112,14 @@ impl RequestHead {
         self.target = Span::of(bytes, part);
     }
 
+    /// Adds a field line that the sender left out.
+    pub fn add_field(&mut self, name: &[u8], value: &[u8]) {
+        let start = self.fields.bytes.len();
+        self.fields.bytes.extend_from_slice(name);
+        self.fields.bytes.extend_from_slice(value);
+        self.fields.push(Span::of(name, name).shifted(start), Span::of(value, value).shifted(start + name.len()));
+    }
+
     /// Puts another target in the place of the one that came (a rewrite, or a bare authority's `/`).
     pub fn replace_target(&mut self, target: &[u8]) {
         let start = self.fields.bytes.len();

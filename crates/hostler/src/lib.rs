@@ -1,4 +1,9 @@
 //! Hostler, the program. `main.rs` is its table of contents.
 
+pub mod config;
 pub mod exchange;
+pub mod gateway;
+pub mod journal;
+pub mod listen;
 pub mod proxy;
+pub mod route;
