@@ -7,6 +7,7 @@ mod document;
 mod error;
 pub mod file;
 mod pattern;
+pub mod reference;
 mod resolve;
 mod resolved;
 mod schema;
@@ -84,12 +85,10 @@ pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {
     config.map(|config| Config { warnings, ..config }).ok_or_else(|| ConfigErrors(Vec::new()))
 }
 
-/// The `[server]` section alone, for commands that only talk to a running Hostler; a missing file is no error.
+/// The `[server]` section alone, for commands that only talk to a running Hostler.
 pub fn load_server(invocation: &Invocation) -> Result<Server, ConfigErrors> {
-    let mut invocation = invocation.clone();
-    invocation.file.take_if(|file| !invocation.surroundings.folder.join(file).exists());
     let mut report = Report::default();
-    let server = read(&invocation, &mut report).map(|(document, file)| {
+    let server = read(invocation, &mut report).map(|(document, file)| {
         let folder = folder_of(&invocation);
         let surroundings = &invocation.surroundings;
         Resolver { document: &document, surroundings, folder: &folder, report: &mut report }

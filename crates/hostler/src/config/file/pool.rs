@@ -13,11 +13,11 @@ use crate::config::value::{Command, Count, MemberAddress, Period, Plain, Request
 pub struct Pool {
     /// The program that one worker runs, such as `"node server.js"`, `"npm start"` or `["node", "server.js"]`. A string is split
     /// into words with a shell's quoting rules, but no shell runs it: no variables, globs or pipes. Either this or `members`.
-    #[schemars(with = "Command")]
+    #[schemars(with = "Command", extend("x-default" = "none"))]
     pub command: Option<Command>,
     /// Endpoints that somebody else runs, spoken to in HTTP/1.1: `"10.0.0.5:3000"`, `"app.internal:3000"` (looked up at each
     /// connect), `"unix:/run/app.sock"`. Either this or `command`; keys about workers have no meaning beside it and are refused.
-    #[schemars(with = "Vec<MemberAddress>")]
+    #[schemars(with = "Vec<MemberAddress>", extend("x-default" = "none"))]
     pub members: Option<Vec<MemberAddress>>,
     /// How many workers run the `command`.
     #[schemars(with = "Count<1, 1024>", extend("x-default" = "one a core"))]
