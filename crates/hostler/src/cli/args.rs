@@ -1,4 +1,5 @@
-//! What can be said on the command line, and how it becomes an [`Invocation`]. Knows no key but those with a flag of their own.
+//! What can be said on the command line, and how it becomes an [`Invocation`]. Knows no key but those with a
+//! flag of their own.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,10 +16,15 @@ Every key of the configuration is also a flag and an environment variable (flag 
   --pools.web.workers 4         HOSTLER_POOLS_WEB_WORKERS=4
 All keys: docs/reference/config.md";
 
+const RUN_EXAMPLE: &str = "\
+Example: hostler run --workers 2 -- node server.js
+
+More settings: --server.KEY, --pools.app.KEY; docs/reference/config.md";
+
 /// An application server for Node.js.
 ///
-/// One process between the internet and Node services: it listens, routes, buffers, queues, supervises the workers, and hands a
-/// request to a worker only when that worker can start on it at once.
+/// One process between the internet and Node services: it listens, routes, buffers, queues, supervises the
+/// workers, and hands a request to a worker only when that worker can start on it at once.
 #[derive(Debug, Parser)]
 #[command(name = "hostler", version, after_help = KEYS_ARE_FLAGS)]
 pub struct Args {
@@ -31,12 +37,23 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run one Node app behind Hostler; needs no file.
+    ///
+    /// Starts workers of the given command and sends every request to them: a configuration with one pool,
+    /// named `app`.
     Run(Run),
     /// Run what a configuration file says.
+    ///
+    /// Serves until SIGTERM or SIGINT, then finishes what was accepted and stops the workers; a second signal
+    /// stops at once.
     Start(Start),
     /// Check a configuration file: say what it means, or what is wrong with it.
+    ///
+    /// Prints a summary and exits with 0, or prints each error with file, line and key and exits with 2.
     Check(Check),
     /// Ask a running Hostler how it is.
+    ///
+    /// Finds the admin address as `hostler start` does: in the file, in HOSTLER_SERVER_ADMIN, or at the
+    /// default.
     Status(Status),
     /// Outlives Hostler and ends its workers; started by Hostler itself.
     #[command(name = "__guard", hide = true)]
@@ -54,13 +71,8 @@ pub enum Command {
 }
 
 /// `hostler run`
-///
-/// Starts workers of the given command and sends every request to them: a configuration with one pool, named `app`.
 #[derive(Debug, clap::Args)]
-#[command(about = "Run one Node app behind Hostler; needs no file")]
-#[command(
-    after_help = "Example: hostler run --workers 2 -- node server.js\n\nMore settings: --server.KEY, --pools.app.KEY; docs/reference/config.md"
-)]
+#[command(after_help = RUN_EXAMPLE)]
 pub struct Run {
     /// Where clients connect; can be repeated [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
@@ -88,10 +100,8 @@ pub struct Run {
 }
 
 /// `hostler start`
-///
-/// Runs the pools and routes of a configuration file until SIGTERM or SIGINT; then finishes what was accepted.
 #[derive(Debug, clap::Args)]
-#[command(about = "Run what a configuration file says", after_help = KEYS_ARE_FLAGS)]
+#[command(after_help = KEYS_ARE_FLAGS)]
 pub struct Start {
     #[command(flatten)]
     file: File,
@@ -100,10 +110,8 @@ pub struct Start {
 }
 
 /// `hostler check`
-///
-/// Prints a summary and exits with 0 if the file is right; otherwise prints each error with file, line and key, and exits with 2.
 #[derive(Debug, clap::Args)]
-#[command(about = "Check a configuration file: say what it means, or what is wrong with it", after_help = KEYS_ARE_FLAGS)]
+#[command(after_help = KEYS_ARE_FLAGS)]
 pub struct Check {
     #[command(flatten)]
     file: File,
@@ -112,10 +120,7 @@ pub struct Check {
 }
 
 /// `hostler status`
-///
-/// Finds the admin address as `hostler start` does: from the file, HOSTLER_SERVER_ADMIN, or the default.
 #[derive(Debug, clap::Args)]
-#[command(about = "Ask a running Hostler how it is")]
 pub struct Status {
     /// Print the whole snapshot as JSON
     #[arg(long)]
@@ -223,8 +228,8 @@ fn setting(text: &str) -> Result<Setting, String> {
     Ok(Setting { key: key.into(), given: Given::Text(value.into()), name })
 }
 
-/// Rewrites `--server.idle-timeout 2m` to `--set --server.idle-timeout=2m`. Keys contain the names of pools, so clap cannot
-/// know them beforehand; a dot in a flag is what tells them from clap's own.
+/// Rewrites `--server.idle-timeout 2m` to `--set --server.idle-timeout=2m`. Keys contain the names of pools,
+/// so clap cannot know them beforehand; a dot in a flag is what tells them from clap's own.
 fn key_flags(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args = args.peekable();
     let mut rewritten = Vec::new();

@@ -1,4 +1,5 @@
-//! The generated part of `docs/reference`: file names and contents. Knows not whether they are fresh; a test does.
+//! The generated part of `docs/reference`: file names and contents. Knows not whether they are fresh; a test
+//! does.
 
 use std::io;
 use std::path::Path;

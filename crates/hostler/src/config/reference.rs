@@ -1,4 +1,5 @@
-//! Renders the reference from the schema: `config.md` and `hostler.schema.json`. Knows no key by name but how pools are named.
+//! Renders the reference from the schema: `config.md` and `hostler.schema.json`. Knows no key by name but how
+//! pools are named.
 
 use std::fmt::Write;
 
@@ -10,31 +11,7 @@ use super::{schema, source};
 /// A configuration that shows the usual keys; the reference contains it, and a test loads it.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-const INTRODUCTION: &str = "\
-<!-- Generated from crates/hostler/src/config/file; refresh with: UPDATE=1 cargo test -p hostler --test reference -->
-
-# hostler.toml
-
-One TOML file. Every key is also a flag and an environment variable; flag > variable > file > default:
-
-| in the file | flag | variable |
-|---|---|---|
-| `header_timeout = \"5s\"` in `[server]` | `--server.header-timeout 5s` or `--set server.header_timeout=5s` | `HOSTLER_SERVER_HEADER_TIMEOUT=5s` |
-| `workers = 4` in `[pools.web]` | `--pools.web.workers 4` or `--set pools.web.workers=4` | `HOSTLER_POOLS_WEB_WORKERS=4` |
-| `env = { TZ = \"UTC\" }` in `[pools.web]` | `--pools.web.env.TZ UTC` | `HOSTLER_POOLS_WEB_ENV_TZ=UTC` |
-| `[[routes]]`, all of them | `--set 'routes=[{ match = \"*\", pool = \"web\" }]'` | `HOSTLER_ROUTES='[...]'` |
-
-In the name of a variable the pool's name is upper-case, with `_` for `-`; the pool itself must be in the file. A list is given as
-`a,b` or as in TOML, `[\"a\", \"b\"]`; a command as one string, or as in TOML. An unknown `HOSTLER_...` variable is warned of, an
-unknown key stops the start.
-
-- A **duration** has a unit: `\"250ms\"`, `\"5s\"`, `\"1m 30s\"`; from 1 ms to 7 days.
-- A **size** is a number of bytes, or text with a unit: `\"64 KiB\"` is 65,536, `\"10 MB\"` is 10,000,000.
-- A relative path starts at the file's folder.
-
-`hostler check` says what a file means, or what is wrong with it: file, line, column, key. For editors there is a JSON Schema:
-begin the file with `#:schema ./hostler.schema.json` (Taplo, Even Better TOML).
-";
+const INTRODUCTION: &str = include_str!("reference.md");
 
 /// The JSON Schema of the file.
 pub fn json_schema() -> String {

@@ -1,4 +1,5 @@
-//! The definition in `file` as a tree that can be walked by key: what keys there are and what each takes. Knows no document.
+//! The definition in `file` as a tree that can be walked by key: what keys there are and what each takes.
+//! Knows no document.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};

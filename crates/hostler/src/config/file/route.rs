@@ -13,9 +13,10 @@ use crate::config::value::{Count, Period, Size, TextOr};
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 #[schemars(extend("required" = ["match"]))]
 pub struct Route {
-    /// A host, a path, or both: `"example.com"`, `"*.example.com/x/*"`, `"/ping"`, `"shop.example.com/cart/*"`; `"*"` is
-    /// everything. A path is matched whole, unless it ends in `/*`: then it and all below it (`/cart/*`: `/cart`, `/cart/`,
-    /// `/cart/1`, not `/cartoon`). A host has no port; `*.` in front stands for one label or more.
+    /// A host, a path, or both: `"example.com"`, `"*.example.com/x/*"`, `"/ping"`,
+    /// `"shop.example.com/cart/*"`; `"*"` is everything. A path is matched whole, unless it ends in `/*`:
+    /// then it and all below it (`/cart/*`: `/cart`, `/cart/`, `/cart/1`, not `/cartoon`). A host has no
+    /// port; `*.` in front stands for one label or more.
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
@@ -54,8 +55,8 @@ pub struct Respond {
     pub status: Count<200, 599>,
     /// The text; must be empty with 204 and 304.
     pub body: String,
-    /// Header fields. `content-type` is `text/plain; charset=utf-8` unless given; those that frame the message
-    /// (`content-length`, `connection`, ...) are refused.
+    /// Header fields. `content-type` is `text/plain; charset=utf-8` unless given; those that frame the
+    /// message (`content-length`, `connection`, ...) are refused.
     pub headers: BTreeMap<String, String>,
 }
 
