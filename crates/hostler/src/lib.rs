@@ -1,5 +1,6 @@
 //! Hostler, the program. `main.rs` is its table of contents.
 
+pub mod cli;
 pub mod config;
 pub mod exchange;
 pub mod gateway;

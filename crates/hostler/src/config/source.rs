@@ -1,4 +1,5 @@
-//! Lays flags and environment variables over the file: flag > variable > file. Knows keys only through the schema.
+//! Lays flags and environment variables over the file: flag > variable > file. Knows keys only through the
+//! schema.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +84,12 @@ fn set(
         Given::Text(text) => typed(schema::at(schema, path), text),
     };
     match value {
-        Ok(value) => document.set(path, value, name),
+        Ok(value) => {
+            if !document.set(path, value, name) {
+                let why = "cannot be set alone; set the whole list, in TOML";
+                report.error(Place::Named(name.into()), format!("{path}: {why}"));
+            }
+        }
         Err(why) => report.error(Place::Named(name.into()), format!("{path}: {why}")),
     }
 }
@@ -135,8 +141,8 @@ fn pool_names<'a>(document: &Document, flags: impl Iterator<Item = &'a KeyPath>)
     names
 }
 
-/// Every variable that can be set, with its key. More than one key for a variable if pools have names that differ only in `-`,
-/// `_` or case.
+/// Every variable that can be set, with its key. More than one key for a variable if pools have names that
+/// differ only in `-`, `_` or case.
 fn variables(schema: &Schema, pools: &[String]) -> Vec<(String, KeyPath, bool)> {
     let mut found = Vec::new();
     collect(schema, &KeyPath::default(), pools, &mut found);

@@ -1,0 +1,12 @@
+//! The command line: what can be said, and the commands that need no server. Knows the configuration, nothing
+//! that runs.
+
+mod args;
+mod check;
+pub mod reference;
+
+pub use args::{Args, Check, Command, Run, Start, Status};
+pub use check::{check, summary};
+
+#[cfg(test)]
+mod tests;
