@@ -1,5 +1,6 @@
 //! Hostler, the program. `main.rs` is its table of contents.
 
+pub mod admin;
 pub mod cli;
 pub mod config;
 pub mod exchange;
@@ -8,3 +9,4 @@ pub mod journal;
 pub mod listen;
 pub mod proxy;
 pub mod route;
+pub mod server;

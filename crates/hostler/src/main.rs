@@ -1,12 +1,18 @@
-//! The table of contents: arguments, configuration, server, exit code.
+//! The table of contents: arguments, then one of a handful of commands, then an exit code.
 
 use std::process::ExitCode;
 
 use hostler::cli::{self, Args, Command};
+use hostler::config::Surroundings;
+use hostler_pool::worker::guard;
 
 fn main() -> ExitCode {
     match Args::of_process().command {
+        Command::Run(args) => cli::start(&args.invocation(Surroundings::of_process())),
+        Command::Start(args) => cli::start(&args.invocation(Surroundings::of_process())),
         Command::Check(args) => cli::check(&args),
+        Command::Status(args) => cli::status(&args),
+        Command::Guard { .. } => guard::run(),
         Command::Reference { folder } => match cli::reference::write(&folder) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -14,6 +20,5 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Command::Run(_) | Command::Start(_) | Command::Status(_) | Command::Guard { .. } => ExitCode::FAILURE,
     }
 }

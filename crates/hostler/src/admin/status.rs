@@ -53,14 +53,12 @@ pub struct Status {
 }
 
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "docs/guide/seeing.md describes each field")]
 pub struct ConnectionStatus {
     pub open: usize,
     pub refused: usize,
 }
 
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "docs/guide/seeing.md describes each field")]
 pub struct PoolStatus {
     pub name: Arc<str>,
     #[serde(flatten)]
@@ -72,7 +70,6 @@ pub struct PoolStatus {
 
 /// A worker, with what the pool knows of it as a member.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "docs/guide/seeing.md describes each field")]
 pub struct WorkerStatus {
     #[serde(flatten)]
     pub worker: WorkerSnapshot,
@@ -82,7 +79,6 @@ pub struct WorkerStatus {
 }
 
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "docs/guide/seeing.md describes each field")]
 pub struct RouteStatus {
     pub pattern: Arc<str>,
     pub target: String,

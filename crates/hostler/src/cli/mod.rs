@@ -4,9 +4,13 @@
 mod args;
 mod check;
 pub mod reference;
+mod start;
+mod status;
 
 pub use args::{Args, Check, Command, Run, Start, Status};
 pub use check::{check, summary};
+pub use start::start;
+pub use status::status;
 
 #[cfg(test)]
 mod tests;

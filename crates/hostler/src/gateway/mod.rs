@@ -42,7 +42,7 @@ pub struct Gateway {
     /// Where bodies go that are read whole.
     pub spool: SpoolSettings,
     /// Requests that no route matched, and those that were none.
-    pub unrouted: Counters,
+    pub unrouted: Arc<Counters>,
 }
 
 impl Gateway {
@@ -64,7 +64,7 @@ impl Gateway {
 
     /// Counts an exchange that has ended, where it went.
     pub fn settle(&self, exchange: &Exchange) {
-        exchange.counters.as_deref().unwrap_or(&self.unrouted).count(&exchange.trail);
+        exchange.counters.as_ref().unwrap_or(&self.unrouted).count(&exchange.trail);
     }
 
     /// Takes the request's body, whole unless the route streams it: no slot is held while a client sends.

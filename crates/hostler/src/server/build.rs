@@ -1,5 +1,6 @@
 //! From configuration to parts: sockets, pools, routes, settings. Starts workers; runs nothing else.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
 const BOOTS_AT_ONCE: usize = 2;
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);
+
+/// Hostler's own environment, which workers inherit.
+pub type Environment = BTreeMap<String, String>;
 
 /// Listening sockets: for each address one a thread.
 pub(super) struct Listeners(Vec<Vec<TcpListener>>);
@@ -119,13 +123,17 @@ impl BuiltPool {
     }
 }
 
-pub(super) fn pools(config: &Config, journal: &Journal) -> Result<Vec<BuiltPool>, StartError> {
+pub(super) fn pools(
+    config: &Config,
+    environment: &Environment,
+    journal: &Journal,
+) -> Result<Vec<BuiltPool>, StartError> {
     let has_workers = config.pools.iter().any(|pool| matches!(pool.source, Source::Workers(_)));
-    let yard = if has_workers { Some(yard(config, journal)?) } else { None };
-    Ok(config.pools.iter().map(|settings| pool(config, settings, yard.as_ref())).collect())
+    let yard = if has_workers { Some(yard(config, environment, journal)?) } else { None };
+    Ok(config.pools.iter().map(|settings| pool(config, settings, environment, yard.as_ref())).collect())
 }
 
-fn pool(config: &Config, settings: &config::Pool, yard: Option<&Yard>) -> BuiltPool {
+fn pool(config: &Config, settings: &config::Pool, environment: &Environment, yard: Option<&Yard>) -> BuiltPool {
     let name: Arc<str> = settings.name.as_str().into();
     let pool = Pool::new(
         name.clone(),
@@ -156,21 +164,15 @@ fn pool(config: &Config, settings: &config::Pool, yard: Option<&Yard>) -> BuiltP
                 .collect();
         }
         (Source::Workers(workers), Some(yard)) => {
-            built.supervisor = Some(supervise(config, settings, workers, &built, yard.clone()));
+            built.supervisor = Some(supervise(worker_settings(settings, workers, environment), &built, threads, yard.clone()));
         }
         (Source::Workers(_), None) => {}
     }
     built
 }
 
-fn supervise(
-    config: &Config,
-    settings: &config::Pool,
-    workers: &config::Workers,
-    built: &BuiltPool,
-    yard: Yard,
-) -> Arc<Supervisor> {
-    let (meter, threads) = (built.meter.clone(), config.server.threads);
+fn supervise(settings: WorkerSettings, built: &BuiltPool, threads: usize, yard: Yard) -> Arc<Supervisor> {
+    let meter = built.meter.clone();
     Arc::new_cyclic(|supervisor: &std::sync::Weak<Supervisor>| {
         let supervisor = supervisor.clone();
         let on_hang: OnHang = Arc::new(move |member| {
@@ -182,14 +184,13 @@ fn supervise(
             let label = facts.index.to_string().into();
             Endpoint::new(wire_address(&address), label, meter.clone(), threads, Some(on_hang.clone()))
         };
-        let settings = worker_settings(config, settings, workers);
         Supervisor::start(settings, built.pool.clone(), endpoint, Arc::new(HttpProbe), yard)
     })
 }
 
-fn worker_settings(config: &Config, pool: &config::Pool, workers: &config::Workers) -> WorkerSettings {
+fn worker_settings(pool: &config::Pool, workers: &config::Workers, environment: &Environment) -> WorkerSettings {
     let own = workers.env.iter().map(|(name, value)| (name.clone(), value.clone()));
-    let inherited = config.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let inherited = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
     WorkerSettings {
         command: workers.command.iter().map(Into::into).collect(),
         cwd: workers.cwd.clone(),
@@ -216,8 +217,8 @@ fn choice(choice: Choice) -> dispatch::Choice {
     }
 }
 
-fn yard(config: &Config, journal: &Journal) -> Result<Yard, StartError> {
-    let runtime_dir = config.environment.get("XDG_RUNTIME_DIR").map(|path| Path::new(path).to_owned());
+fn yard(config: &Config, environment: &Environment, journal: &Journal) -> Result<Yard, StartError> {
+    let runtime_dir = environment.get("XDG_RUNTIME_DIR").map(|path| Path::new(path).to_owned());
     let journal = journal.clone();
     Ok(Yard::new(YardSettings {
         parents: runtime_dir.into_iter().chain([config.server.temp_dir.clone()]).collect(),

@@ -16,6 +16,7 @@ use crate::config::{AccessLog, Config};
 use crate::journal::{Form, Journal, Level, Writer};
 use crate::listen::Connections;
 
+pub use build::Environment;
 use threads::DataPlane;
 
 /// Why Hostler does not run.
@@ -40,22 +41,22 @@ pub enum StartError {
 }
 
 /// Runs until it is told to stop, and has.
-pub fn run(config: &Config) -> Result<(), StartError> {
+pub fn run(config: &Config, environment: &Environment) -> Result<(), StartError> {
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let journal = journal(config);
-    let outcome = runtime.block_on(serve(config, &journal));
+    let outcome = runtime.block_on(serve(config, environment, &journal));
     journal.flush();
     outcome
 }
 
-async fn serve(config: &Config, journal: &Journal) -> Result<(), StartError> {
+async fn serve(config: &Config, environment: &Environment, journal: &Journal) -> Result<(), StartError> {
     let mut stop = Stop::new()?;
     let listeners = build::bind_all(&config.server)?;
     let addresses = listeners.addresses();
     let admin_listener = build::bind_admin(&config.server)?;
 
-    let pools = build::pools(config, journal)?;
+    let pools = build::pools(config, environment, journal)?;
     let (gateway, routes) = build::gateway(config, &pools);
     let connections = Arc::new(Connections::default());
     let data_plane = DataPlane::start(config, listeners, gateway.clone(), journal, &connections)?;
