@@ -3,17 +3,15 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 
-import { startWorker } from './support/hostler.mjs';
+import { behindNode, startWorker } from './support/hostler.mjs';
 
 const { to_hostler: examples, to_worker: orders } = JSON.parse(
   fs.readFileSync(new URL('../../../protocol/messages.json', import.meta.url), 'utf8'),
 );
 
-// A shell that waits for its child is what npm leaves between Hostler and the app, without the half second of npm.
-const behindNpm = (file) => ['node', '-e', `require('child_process').spawn(process.execPath, ['${file}'], { stdio: 'inherit' })`];
 const positions = [
   { position: 'the direct child', via: 'fd', command: (file) => ['node', file] },
-  { position: 'a grandchild', via: 'path', command: behindNpm },
+  { position: 'a grandchild', via: 'path', command: behindNode },
 ];
 
 for (const { position, via, command } of positions) {
@@ -59,6 +57,12 @@ for (const { position, via, command } of positions) {
     await worker.isGone(pid);
   });
 
+  test(`${position} whose server has closed is not kept alive by us`, async (t) => {
+    const worker = await startWorker(t, 'brief', command('server.mjs'));
+    await worker.said('listening');
+    assert.deepEqual(await worker.ended(), { code: 0, signal: null });
+  });
+
   test(`${position} that disconnects by itself lives on`, async (t) => {
     const worker = await startWorker(t, 'disconnects', command('server.mjs'));
     await worker.printed(/disconnected/);
@@ -86,4 +90,16 @@ test('an app may put its own in the place of process.send', async (t) => {
   const replaced = 'process.send = () => { throw new Error("not this one"); }; require("./server.cjs")';
   const worker = await startWorker(t, 'koa', ['node', '-e', replaced]);
   await worker.said('listening');
+});
+
+test('a grandchild that has a channel to a parent of its own keeps it, and Hostler is told all the same', async (t) => {
+  const forks = `require('child_process').fork('server.cjs').on('message', (message) => console.log('its parent hears', message))`;
+  const worker = await startWorker(t, 'pm2', ['node', '-e', forks]);
+  await worker.printed(/its parent hears ready/);
+  const { via, pid } = await worker.said('listening');
+
+  assert.equal(via, 'path');
+  assert.deepEqual(worker.messages.filter((message) => message.pid === pid), [{ ...examples.listening_path, pid }]);
+  worker.closeChannels();
+  await worker.isGone(pid);
 });

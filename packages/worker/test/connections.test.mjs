@@ -8,8 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { startWorker } from './support/hostler.mjs';
 
-// All timeouts of the fixture are 60 ms, checked every 20 ms: this is long for them.
-const LONG_MS = 400;
+// All timeouts of the fixture are 200 ms, checked every 50 ms: this is long for them.
+const LONG_MS = 700;
 
 for (const form of ['requests', 'sockets']) {
   test(`an idle connection is kept, however short the timeouts that the app sets on server and ${form}`, async (t) => {

@@ -2,13 +2,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 
-import { startWorker } from './support/hostler.mjs';
-
-const behindNode = (file) => ['node', '-e', `require('child_process').spawn(process.execPath, ['${file}'], { stdio: 'inherit' })`];
+import { freePort } from './support/free-port.mjs';
+import { behindNode, startWorker } from './support/hostler.mjs';
 
 for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the app as a grandchild', behindNode('server.mjs')]]) {
   test(`a child process of ${position} listens where it wants and inherits nothing of ours`, async (t) => {
@@ -79,11 +77,3 @@ test('without the variables of Hostler the preload changes nothing', () => {
   const script = 'const { listen } = require("net").Server.prototype; console.log(listen.toString().includes("redirect"))';
   assert.equal(execFileSync(process.execPath, ['--require', preload, '-e', script], { encoding: 'utf8' }), 'false\n');
 });
-
-async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

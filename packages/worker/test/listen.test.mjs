@@ -1,9 +1,12 @@
 // Which listen() is the app's, how it may be written, and what happens to all the others.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import http from 'node:http';
-import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 
+import { freePort } from './support/free-port.mjs';
 import { startWorker } from './support/hostler.mjs';
 
 const forms = [
@@ -90,6 +93,18 @@ test('a TLS server is passed by with a warning, and the plain one beside it is t
   assert.deepEqual(worker.tcpPorts(), [tlsPort]);
 });
 
+test('a server that speaks HTTP/2 only is passed by with a warning', async (t) => {
+  const port = await freePort();
+  const script = `require('http2').createServer().listen(${port}, () => console.log('listens'))`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script]);
+
+  const { text } = await worker.said('warning');
+  await worker.printed(/listens/);
+
+  assert.match(text, /HTTP\/2 only/);
+  assert.deepEqual(worker.tcpPorts(), [port]);
+});
+
 test('a second listen on the same port, for another address, succeeds and opens no TCP port', async (t) => {
   const worker = await startWorker(t, 'two-addresses', ['node', 'server.mjs']);
   await worker.printed(/both listen/);
@@ -122,19 +137,13 @@ test('an error of the app in its listen() stays its error', async (t) => {
 });
 
 test('an app that listens on a Unix socket of its own is left alone', async (t) => {
-  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env: { PORT: '/tmp/hostler-own.sock' } });
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'own-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const env = { PORT: path.join(folder, 'own.sock') };
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env });
   await worker.printed(/listening on ".*own\.sock"/);
   assert.deepEqual(worker.messages, []);
 });
-
-/** A port that nobody listens on, for the ports that an app keeps. */
-async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 function getTcp(port) {
   return new Promise((resolve, reject) => {

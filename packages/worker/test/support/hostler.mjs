@@ -43,6 +43,11 @@ export async function startWorker(t, app, command, { env = {}, nodeOptions = '',
   return worker;
 }
 
+/** A command that runs the file as a grandchild, as npm does it, without the time that npm takes. */
+export function behindNode(file) {
+  return ['node', '-e', `require('child_process').spawn(process.execPath, ['${file}'], { stdio: 'inherit' })`];
+}
+
 /** What a clean shell would pass on: not the variables that the test runner or npm put there. */
 function ownEnvironment() {
   const { PATH, HOME } = process.env;
