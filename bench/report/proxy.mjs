@@ -19,7 +19,7 @@ export function proxySection(result) {
     names[key(cell)],
     spread(haproxy, 2), verdict(haproxy, ({ median }) => median <= TARGETS.haproxy),
     spread(chain, 2), verdict(chain, ({ median }) => median <= TARGETS.chain),
-    nginx ? spread(nginx, 2) : 'cannot queue',
+    cell.slots === 1 ? 'cannot queue' : spread(nginx, 2),
   ]);
   const figures = peers.map((peer) => [
     titles[peer],
