@@ -1,3 +1,4 @@
 //! Hostler, the program. `main.rs` is its table of contents.
 
-pub mod config;
+pub mod exchange;
+pub mod proxy;

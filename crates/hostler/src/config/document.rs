@@ -1,0 +1,242 @@
+//! The configuration as a tree of TOML values that knows, for each, where it was written. Knows no keys.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use super::error::{Place, Report};
+
+/// One step from a table or list to what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Into a table.
+    Key(String),
+    /// Into a list.
+    Index(usize),
+}
+
+/// The way to a value, as in `routes[0].respond.status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyPath(pub Vec<Step>);
+
+impl KeyPath {
+    /// From keys joined by dots.
+    pub fn of(dotted: &str) -> Self {
+        Self(dotted.split('.').map(|key| Step::Key(key.into())).collect())
+    }
+
+    /// The way to what `key` holds in this table.
+    pub fn key(&self, key: &str) -> Self {
+        self.then(Step::Key(key.into()))
+    }
+
+    /// The way to one item of this list.
+    pub fn index(&self, index: usize) -> Self {
+        self.then(Step::Index(index))
+    }
+
+    fn then(&self, step: Step) -> Self {
+        Self(self.0.iter().cloned().chain([step]).collect())
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Key(key) if position == 0 => f.write_str(key)?,
+                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Origin {
+    File { key: Place, value: Place },
+    Named(Place),
+}
+
+/// Values and where they were written.
+pub struct Document {
+    name: String,
+    values: Table,
+    /// Origins stay when a value is dropped: it was still written, and nobody should be told that it is missing.
+    origins: BTreeMap<KeyPath, Origin>,
+    /// Items dropped from lists, by their index as written; later items have moved up in `values` but not in `origins`.
+    dropped: BTreeMap<KeyPath, BTreeSet<usize>>,
+}
+
+impl Document {
+    /// Nothing written; `name` stands where a file's name would.
+    pub fn empty(name: &str) -> Self {
+        Self { name: name.into(), values: Table::new(), origins: BTreeMap::new(), dropped: BTreeMap::new() }
+    }
+
+    /// Parses TOML; reports every syntax error, and then gives nothing.
+    pub fn parse(name: &str, text: &str, report: &mut Report) -> Option<Self> {
+        let lines = Lines { name, text };
+        let mut refuse = |error: &toml::de::Error| {
+            let at = error.span().map_or(0, |span| span.start);
+            report.error(lines.place(at), format!("not valid TOML: {}", error.message().replace('\n', "; ")));
+        };
+        let (spans, errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            errors.iter().for_each(&mut refuse);
+            return None;
+        }
+        // The second parse is where numbers are read; it can still refuse one that does not fit.
+        let values = toml::from_str(text).inspect_err(&mut refuse).ok()?;
+        let mut document = Self { values, ..Self::empty(name) };
+        document.note_table(&lines, &KeyPath::default(), spans.get_ref());
+        Some(document)
+    }
+
+    fn note_table(&mut self, lines: &Lines, path: &KeyPath, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let here = path.key(key.get_ref());
+            let origin =
+                Origin::File { key: lines.place(key.span().start), value: lines.place(value.span().start) };
+            self.origins.insert(here.clone(), origin);
+            self.note_value(lines, &here, value);
+        }
+    }
+
+    fn note_value(&mut self, lines: &Lines, path: &KeyPath, value: &Spanned<DeValue<'_>>) {
+        match value.get_ref() {
+            DeValue::Table(table) => self.note_table(lines, path, table),
+            DeValue::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let here = path.index(index);
+                    let place = lines.place(item.span().start);
+                    self.origins.insert(here.clone(), Origin::File { key: place.clone(), value: place });
+                    self.note_value(lines, &here, item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Lays a value over what is there, as said by the flag or variable `name`.
+    pub fn set(&mut self, path: &KeyPath, value: Value, name: &str) {
+        let Some((Step::Key(last), tables)) = path.0.split_last() else { return };
+        let mut table = &mut self.values;
+        for step in tables {
+            let Step::Key(key) = step else { return };
+            let below = table.entry(key).or_insert_with(|| Value::Table(Table::new()));
+            // Not a table: the file is wrong there and will be told so.
+            let Value::Table(below) = below else { return };
+            table = below;
+        }
+        table.insert(last.clone(), value);
+        self.origins.retain(|written, _| !written.0.starts_with(&path.0));
+        self.origins.insert(path.clone(), Origin::Named(Place::Named(name.into())));
+    }
+
+    /// Takes away a value that was reported as wrong, so that the rest can be looked at.
+    pub fn drop_value(&mut self, path: &KeyPath) {
+        let original = self.original(path);
+        let Some((last, parents)) = path.0.split_last() else { return };
+        let Some(parent) = self.value_mut(parents) else { return };
+        match (parent, last) {
+            (Holder::Table(table), Step::Key(key)) => {
+                table.remove(key);
+            }
+            (Holder::List(list), Step::Index(index)) if *index < list.len() => {
+                list.remove(*index);
+                if let Some((Step::Index(index), parents)) = original.0.split_last() {
+                    self.dropped.entry(KeyPath(parents.to_vec())).or_default().insert(*index);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn value_mut(&mut self, path: &[Step]) -> Option<Holder<'_>> {
+        let mut holder = Holder::Table(&mut self.values);
+        for step in path {
+            let value = match (holder, step) {
+                (Holder::Table(table), Step::Key(key)) => table.get_mut(key)?,
+                (Holder::List(list), Step::Index(index)) => list.get_mut(*index)?,
+                _ => return None,
+            };
+            holder = match value {
+                Value::Table(table) => Holder::Table(table),
+                Value::Array(list) => Holder::List(list),
+                _ => return None,
+            };
+        }
+        Some(holder)
+    }
+
+    /// The tree.
+    pub fn values(&self) -> &Table {
+        &self.values
+    }
+
+    /// Whether something stands there, be it right or wrong.
+    pub fn is_written(&self, path: &KeyPath) -> bool {
+        let original = self.original(path);
+        self.origins.keys().any(|written| written.0.starts_with(&original.0))
+    }
+
+    /// The path as it was written: list indexes count dropped items too.
+    pub fn original(&self, path: &KeyPath) -> KeyPath {
+        let mut original = KeyPath::default();
+        for step in &path.0 {
+            let step = match (step, self.dropped.get(&original)) {
+                (Step::Index(index), Some(dropped)) => {
+                    let mut kept = (0..).filter(|index| !dropped.contains(index));
+                    Step::Index(kept.nth(*index).unwrap_or(*index))
+                }
+                (step, _) => step.clone(),
+            };
+            original.0.push(step);
+        }
+        original
+    }
+
+    /// Where the key stands.
+    pub fn place_of_key(&self, path: &KeyPath) -> Place {
+        self.place(path, |key, _| key)
+    }
+
+    /// Where the value stands, or else the nearest table around it.
+    pub fn place_of_value(&self, path: &KeyPath) -> Place {
+        self.place(path, |_, value| value)
+    }
+
+    fn place(&self, path: &KeyPath, choose: for<'a> fn(&'a Place, &'a Place) -> &'a Place) -> Place {
+        let original = self.original(path);
+        let written = (1..=original.0.len())
+            .rev()
+            .find_map(|length| self.origins.get(&KeyPath(original.0[..length].to_vec())));
+        match written {
+            Some(Origin::File { key, value }) => choose(key, value).clone(),
+            Some(Origin::Named(place)) => place.clone(),
+            None => Place::File(self.name.clone()),
+        }
+    }
+}
+
+enum Holder<'a> {
+    Table(&'a mut Table),
+    List(&'a mut Vec<Value>),
+}
+
+struct Lines<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Lines<'_> {
+    fn place(&self, offset: usize) -> Place {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+        Place::Line(self.name.into(), line, column)
+    }
+}

@@ -1,0 +1,100 @@
+//! What is wrong with a configuration, and where: errors that stop the start, warnings that do not. Knows no keys.
+
+use std::fmt;
+
+/// Everything that is wrong with a configuration, in the order of the file; displays as one line each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl std::error::Error for ConfigErrors {}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One thing that is wrong; displays as `hostler.toml:12:3: message`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigError {
+    /// Where it was written.
+    pub place: Place,
+    /// What is wrong and what would be accepted.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+/// Where something was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the file as a whole: its name.
+    File(String),
+    /// At this line and column, both counted from 1, the column in characters.
+    Line(String, usize, usize),
+    /// By this flag or environment variable.
+    Named(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(name) | Self::Named(name) => f.write_str(name),
+            Self::Line(file, line, column) => write!(f, "{file}:{line}:{column}"),
+        }
+    }
+}
+
+/// Collects errors and warnings while a configuration is loaded, so that all are told at once.
+#[derive(Debug, Default)]
+pub struct Report {
+    errors: Vec<ConfigError>,
+    warnings: Vec<ConfigError>,
+}
+
+impl Report {
+    /// Notes what stops the start.
+    pub fn error(&mut self, place: Place, message: impl Into<String>) {
+        self.errors.push(ConfigError { place, message: message.into() });
+    }
+
+    /// Notes what is allowed but probably not meant.
+    pub fn warn(&mut self, place: Place, message: impl Into<String>) {
+        self.warnings.push(ConfigError { place, message: message.into() });
+    }
+
+    /// Whether anything stops the start already.
+    pub fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// The warnings if there are no errors, else the errors.
+    pub fn finish(mut self) -> Result<Vec<String>, ConfigErrors> {
+        self.errors.sort_by(|a, b| a.place.cmp(&b.place));
+        self.warnings.sort_by(|a, b| a.place.cmp(&b.place));
+        if self.errors.is_empty() {
+            Ok(self.warnings.iter().map(ConfigError::to_string).collect())
+        } else {
+            Err(ConfigErrors(self.errors))
+        }
+    }
+}
+
+/// The one of `known` that was probably meant, if one is near enough to name.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let tolerated = (word.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= tolerated)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,65 @@
+//! The keys of a route, as written. Knows not which of them fit together.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::pattern::MatchPattern;
+use crate::config::value::{Count, Period, Size, TextOr};
+
+/// A `[[routes]]` section.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct Route {
+    /// A host, a path, or both: `"example.com"`, `"*.example.com/x/*"`, `"/ping"`, `"shop.example.com/cart/*"`; `"*"` is
+    /// everything. A path is matched whole, unless it ends in `/*`: then it and all below it (`/cart/*`: `/cart`, `/cart/`,
+    /// `/cart/1`, not `/cartoon`). A host has no port; `*.` in front stands for one label or more. Required.
+    #[serde(rename = "match")]
+    #[schemars(with = "MatchPattern", required)]
+    pub pattern: Option<MatchPattern>,
+    /// The pool that answers. Exactly one of `pool` and `respond`.
+    #[schemars(with = "String")]
+    pub pool: Option<String>,
+    /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body`.
+    #[schemars(with = "TextOr<Respond>")]
+    pub respond: Option<TextOr<Respond>>,
+    /// Whether a request's body is read whole before the request takes a slot.
+    pub buffer: Buffer,
+    /// Bytes of a request's body, in place of `server.max_body_size`.
+    #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "server.max_body_size"))]
+    pub max_body_size: Option<Size<1, 1_099_511_627_776>>,
+    /// The time a client waits for its answer, in place of the pool's `request_timeout`.
+    #[schemars(with = "Period", extend("x-default" = "the pool's"))]
+    pub request_timeout: Option<Period>,
+}
+
+/// Whether a request's body is read whole before the request takes a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Buffer {
+    /// A slow upload holds no slot.
+    #[default]
+    Full,
+    /// The body is streamed to the worker, which sees it as it comes; for large uploads.
+    None,
+}
+
+/// An answer that needs no worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct Respond {
+    /// The status code.
+    pub status: Count<200, 599>,
+    /// The text; must be empty with 204 and 304.
+    pub body: String,
+    /// Header fields. `content-type` is `text/plain; charset=utf-8` unless given; those that frame the message
+    /// (`content-length`, `connection`, ...) are refused.
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Default for Respond {
+    fn default() -> Self {
+        Self { status: Count(200), body: String::new(), headers: BTreeMap::new() }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a route matches: an optional host and a path, parsed. Knows no requests and no targets.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+use super::value::one_string;
+
+/// The meaning of a route's `match`. Displays in its one normal form, so equal patterns have equal text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MatchPattern {
+    /// `None`: any host.
+    pub host: Option<HostPattern>,
+    /// Which paths.
+    pub path: PathPattern,
+}
+
+/// Which hosts a route matches: lower case, without port, without trailing dot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostPattern {
+    /// This host; an IPv6 address stands in brackets, as in a Host header.
+    Exact(String),
+    /// `*.example.com`, held as `example.com`: every host below it, one label or more, but not itself.
+    Below(String),
+}
+
+/// Which paths a route matches; compared byte by byte, so case counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PathPattern {
+    /// This path.
+    Exact(String),
+    /// `/cart/*`, held as `/cart`: that path and all below it (`/cart`, `/cart/`, `/cart/1`, not `/cartoon`).
+    /// Empty: every path.
+    Prefix(String),
+}
+
+impl MatchPattern {
+    /// What `*` means: every request.
+    pub const ALL: Self = Self { host: None, path: PathPattern::Prefix(String::new()) };
+}
+
+impl FromStr for MatchPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "*" {
+            return Ok(Self::ALL);
+        }
+        let (host, path) = match text.find('/') {
+            Some(slash) => text.split_at(slash),
+            None => (text, "/*"),
+        };
+        match host {
+            "" if path == "/*" && text.is_empty() => Err("it is empty; \"*\" matches everything".into()),
+            "" => Ok(Self { host: None, path: parse_path(path)? }),
+            "*" => Err(format!("for every host write only the path: {path:?}")),
+            host => Ok(Self { host: Some(parse_host(host)?), path: parse_path(path)? }),
+        }
+    }
+}
+
+fn parse_host(text: &str) -> Result<HostPattern, String> {
+    let lower = text.to_ascii_lowercase();
+    let host = lower.strip_suffix('.').unwrap_or(&lower);
+    if let Some(inner) = host.strip_prefix('[') {
+        let address = inner.strip_suffix(']').and_then(|address| address.parse::<Ipv6Addr>().ok());
+        let address = address.ok_or_else(|| format!("{text:?} is not an IPv6 address in brackets"))?;
+        return Ok(HostPattern::Exact(format!("[{address}]")));
+    }
+    if let Some((name, _)) = host.split_once(':') {
+        return Err(format!("a host is written without port: {name:?}"));
+    }
+    let (name, below) = match host.strip_prefix("*.") {
+        Some(rest) => (rest, true),
+        None => (host, false),
+    };
+    if name.contains('*') {
+        return Err(format!(
+            "in the host {text:?} a wildcard can only be the first label, as in \"*.example.com\""
+        ));
+    }
+    if !name.is_ascii() {
+        return Err(format!("the host {text:?} must be written in its ASCII form (xn--...)"));
+    }
+    let label_ok = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    if !name.split('.').all(label_ok) {
+        return Err(format!("{text:?} is not a host name"));
+    }
+    Ok(if below { HostPattern::Below(name.into()) } else { HostPattern::Exact(name.into()) })
+}
+
+fn parse_path(text: &str) -> Result<PathPattern, String> {
+    let (path, prefix) = match text.strip_suffix("/*") {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
+    if path.contains('*') {
+        return Err(format!(
+            "in the path {text:?} a wildcard can only be the last segment, as in \"/cart/*\""
+        ));
+    }
+    if let Some(odd) = path.chars().find(|char| matches!(char, '?' | '#')) {
+        return Err(format!("the path {text:?} contains {odd:?}; only the path is matched, never the query"));
+    }
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!(
+            "the path {text:?} must be written as in a request: spaces and non-ASCII as %XX"
+        ));
+    }
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Err(format!("the path {text:?} has a \".\" or \"..\" segment; write the path it means"));
+    }
+    Ok(if prefix { PathPattern::Prefix(path.into()) } else { PathPattern::Exact(path.into()) })
+}
+
+impl fmt::Display for MatchPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.host, &self.path) {
+            (None, PathPattern::Prefix(path)) if path.is_empty() => f.write_str("*"),
+            (None, path) => path.fmt(f),
+            (Some(host), PathPattern::Prefix(path)) if path.is_empty() => host.fmt(f),
+            (Some(host), path) => write!(f, "{host}{path}"),
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(host) => f.write_str(host),
+            Self::Below(host) => write!(f, "*.{host}"),
+        }
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(path) => f.write_str(path),
+            Self::Prefix(path) => write!(f, "{path}/*"),
+        }
+    }
+}
+
+one_string!(MatchPattern, kind: "pattern", expects: "a host, a path or both, such as \"example.com/cart/*\"");

@@ -1,0 +1,70 @@
+//! From what was written to what it means: looks up addresses and folders, fills in what depends on other keys, and refuses
+//! what does not fit together. Knows no TOML.
+
+mod pool;
+mod route;
+mod server;
+
+use std::path::{Path, PathBuf};
+
+use super::Surroundings;
+use super::document::{Document, KeyPath};
+use super::error::Report;
+use super::file::File;
+use super::resolved::{Config, Pool, Route, Server, Target};
+
+/// What resolving looks at and reports to.
+pub struct Resolver<'a> {
+    /// Where things were written.
+    pub document: &'a Document,
+    /// The machine and the folder Hostler was started in.
+    pub surroundings: &'a Surroundings,
+    /// The folder of the file: relative paths start here.
+    pub folder: &'a Path,
+    /// Where errors go. Values returned beside an error are never used.
+    pub report: &'a mut Report,
+}
+
+impl Resolver<'_> {
+    /// The meaning of the whole file.
+    pub fn config(&mut self, file: File, path: Option<PathBuf>) -> Config {
+        let server = self.server(&file.server);
+        let routes: Vec<Route> = self.routes(&file);
+        let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
+        self.warn_of_unused(&pools, &routes);
+        Config { path, server, pools, routes, warnings: Vec::new() }
+    }
+
+    /// The meaning of `[server]`.
+    pub fn server(&mut self, written: &super::file::Server) -> Server {
+        server::resolve(self, written)
+    }
+
+    fn warn_of_unused(&mut self, pools: &[Pool], routes: &[Route]) {
+        for pool in pools {
+            let used = routes
+                .iter()
+                .any(|route| matches!(&route.target, Target::Pool { name, .. } if *name == pool.name));
+            let path = KeyPath::of("pools").key(&pool.name);
+            if !used {
+                self.report
+                    .warn(self.document.place_of_key(&path), format!("{path}: no route leads to this pool"));
+            }
+        }
+    }
+
+    fn refuse(&mut self, path: &KeyPath, why: impl std::fmt::Display) {
+        let written = self.document.original(path);
+        self.report.error(self.document.place_of_value(path), format!("{written}: {why}"));
+    }
+
+    fn folder_at(&mut self, path: &KeyPath, written: &str) -> PathBuf {
+        let folder = self.folder.join(written);
+        // `.` and `..` stay as they are: taking them out by text would be wrong behind symbolic links.
+        let folder = if written == "." { self.folder.to_path_buf() } else { folder };
+        if !folder.is_dir() {
+            self.refuse(path, format!("{} is not a folder", folder.display()));
+        }
+        folder
+    }
+}

@@ -1,0 +1,187 @@
+//! The meaning of a pool: workers or members, and what each leaves to a default. Knows of routes only their timeouts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Resolver;
+use crate::config::document::KeyPath;
+use crate::config::file::{self, Bind};
+use crate::config::resolved::{Endpoint, Pool, Queue, Route, Source, Target, Workers};
+use crate::config::value::{Command, MemberAddress, Period};
+
+/// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on it.
+const MEMBER_CONCURRENCY: usize = 64;
+
+/// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
+const LONGEST_SOCKET_PATH: usize = 107;
+
+impl Resolver<'_> {
+    /// The meaning of `[pools.NAME]`.
+    pub(super) fn pool(&mut self, name: &str, written: &file::Pool, routes: &[Route]) -> Pool {
+        let path = KeyPath::of("pools").key(name);
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        {
+            let place = self.document.place_of_key(&path);
+            self.report.error(
+                place,
+                format!("\"{name}\" is no name for a pool; use letters, digits, \"-\" and \"_\""),
+            );
+        }
+        let (source, concurrency) = match (&written.command, &written.members) {
+            (Some(_), Some(_)) => {
+                self.refuse(&path.key("members"), "a pool has either command or members, not both");
+                (Source::Members(Vec::new()), 1)
+            }
+            (None, Some(members)) => (Source::Members(self.members(&path, members)), MEMBER_CONCURRENCY),
+            (Some(command), None) => {
+                (Source::Workers(self.workers(&path, name, command, written, routes)), 1)
+            }
+            (None, None) => {
+                self.refuse_empty(&path);
+                (Source::Members(Vec::new()), 1)
+            }
+        };
+        Pool {
+            name: name.into(),
+            source,
+            concurrency: written.concurrency.map_or(concurrency, |count| count.get()),
+            choice: written.choice,
+            queue: Queue { limit: written.queue.limit.get(), timeout: written.queue.timeout.0 },
+            request_timeout: written.request_timeout.0,
+            connect_timeout: written.connect_timeout.0,
+        }
+    }
+
+    fn refuse_empty(&mut self, path: &KeyPath) {
+        let was_wrong = ["command", "members"].iter().any(|key| self.document.is_written(&path.key(key)));
+        if !was_wrong {
+            let place = self.document.place_of_key(path);
+            self.report.error(place, format!("{path}: a pool needs a command (workers to start) or members"));
+        }
+    }
+
+    fn workers(
+        &mut self,
+        path: &KeyPath,
+        name: &str,
+        command: &Command,
+        written: &file::Pool,
+        routes: &[Route],
+    ) -> Workers {
+        if let (Bind::Port, Some(_)) = (written.bind, written.port) {
+            self.refuse(
+                &path.key("port"),
+                "has no meaning with bind = \"port\": there each worker is told a port in PORT",
+            );
+        }
+        Workers {
+            command: command.0.clone(),
+            count: written.workers.map_or(self.surroundings.cores, |count| count.get()),
+            bind: written.bind,
+            port: written.port.and_then(|port| u16::try_from(port.0).ok()),
+            env: self.environment(path, written),
+            cwd: self.folder_at(&path.key("cwd"), &written.cwd),
+            warmup: written.warmup.iter().map(|path| path.0.clone()).collect(),
+            health: written.health.as_ref().map(|path| path.0.clone()),
+            start_timeout: written.start_timeout.0,
+            stop_timeout: written.stop_timeout.0,
+            hang_timeout: self.hang_timeout(path, name, written, routes),
+        }
+    }
+
+    /// A worker must not be killed for an answer that a client is still told to wait for.
+    fn hang_timeout(
+        &mut self,
+        path: &KeyPath,
+        name: &str,
+        written: &file::Pool,
+        routes: &[Route],
+    ) -> Duration {
+        let of_routes = routes.iter().filter_map(|route| match &route.target {
+            Target::Pool { name: target, request_timeout } if target == name => Some(*request_timeout),
+            _ => None,
+        });
+        let patience = of_routes.fold(written.request_timeout.0, Duration::max);
+        let Some(Period(hang_timeout)) = written.hang_timeout else { return patience * 2 };
+        if hang_timeout < patience {
+            let longest = Period(patience);
+            self.refuse(
+                &path.key("hang_timeout"),
+                format!("is below the longest request_timeout, {longest}"),
+            );
+        }
+        hang_timeout
+    }
+
+    fn environment(&mut self, path: &KeyPath, written: &file::Pool) -> BTreeMap<String, String> {
+        for name in written.env.keys() {
+            let set_by_us = name.starts_with("HOSTLER_") || name.starts_with("NODE_CHANNEL_");
+            let port_is_ours =
+                written.bind == Bind::Port && ["PORT", "HOST", "HOSTNAME"].contains(&name.as_str());
+            let here = path.key("env").key(name);
+            if name.is_empty() || name.contains(['=', '\0']) {
+                self.refuse(&here, format!("{name:?} cannot be the name of a variable"));
+            } else if set_by_us || port_is_ours {
+                self.refuse(&here, "is set by Hostler itself");
+            }
+        }
+        written.env.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
+    }
+
+    fn members(&mut self, path: &KeyPath, written: &[MemberAddress]) -> Vec<Endpoint> {
+        for key in WORKERS_ONLY {
+            let here = path.key(key);
+            if self.document.is_written(&here) {
+                let place = self.document.place_of_key(&here);
+                self.report
+                    .error(place, format!("{here}: has no meaning for members: somebody else runs them"));
+            }
+        }
+        let list = path.key("members");
+        if written.is_empty() && !self.report.has_errors() {
+            self.refuse(&list, "at least one member is needed");
+        }
+        let mut found: Vec<Endpoint> = Vec::new();
+        for (index, member) in written.iter().enumerate() {
+            let endpoint = self.endpoint(&list.index(index), member);
+            if found.contains(&endpoint) {
+                self.refuse(
+                    &list.index(index),
+                    format!("{endpoint} is there twice; raise concurrency instead"),
+                );
+            }
+            found.push(endpoint);
+        }
+        found
+    }
+
+    fn endpoint(&mut self, path: &KeyPath, written: &MemberAddress) -> Endpoint {
+        match written {
+            MemberAddress::Tcp(host, port) => Endpoint::Tcp { host: host.clone(), port: *port },
+            MemberAddress::Unix(socket) => {
+                let socket = self.folder.join(socket);
+                if socket.as_os_str().len() > LONGEST_SOCKET_PATH {
+                    self.refuse(
+                        path,
+                        format!("a Unix socket's path has at most {LONGEST_SOCKET_PATH} bytes"),
+                    );
+                }
+                Endpoint::Unix(socket)
+            }
+        }
+    }
+}
+
+/// The keys of [`Workers`].
+const WORKERS_ONLY: [&str; 10] = [
+    "workers",
+    "bind",
+    "port",
+    "env",
+    "cwd",
+    "warmup",
+    "health",
+    "start_timeout",
+    "stop_timeout",
+    "hang_timeout",
+];

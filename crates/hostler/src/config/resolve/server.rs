@@ -1,0 +1,104 @@
+//! The meaning of `[server]`: names become addresses, the machine fills in its cores. Knows no pools and routes.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+use super::Resolver;
+use crate::config::document::KeyPath;
+use crate::config::file;
+use crate::config::resolved::{Server, TrustedProxies};
+use crate::config::value::{Address, AdminAddress, Proxy};
+
+pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
+    let section = KeyPath::of("server");
+    let listen = listen(resolver, &section.key("listen"), &written.listen.0);
+    let admin = match &written.admin {
+        AdminAddress::Off => None,
+        AdminAddress::At(address) => look_up(resolver, &section.key("admin"), address),
+    };
+    if let Some(admin) = admin.filter(|admin| admin.port() != 0 && listen.contains(admin)) {
+        resolver.refuse(
+            &section.key("admin"),
+            format!("{admin} is also in server.listen; the admin listener needs its own"),
+        );
+    }
+    let temp_dir = match &written.temp_dir {
+        Some(folder) => resolver.folder_at(&section.key("temp_dir"), folder),
+        None => resolver.surroundings.temp_dir.clone(),
+    };
+    Server {
+        listen,
+        admin,
+        threads: written.threads.map_or(resolver.surroundings.cores, |threads| threads.get()),
+        header_timeout: written.header_timeout.0,
+        body_timeout: written.body_timeout.0,
+        send_timeout: written.send_timeout.0,
+        idle_timeout: written.idle_timeout.0,
+        drain_timeout: written.drain_timeout.0,
+        max_header_size: written.max_header_size.0,
+        max_header_fields: written.max_header_fields.get(),
+        body_memory: written.body_memory.0,
+        temp_dir,
+        answer_buffer: written.answer_buffer.0,
+        max_connections: written.max_connections.get(),
+        access_log: written.access_log,
+        trusted_proxies: trusted(resolver, &section.key("trusted_proxies"), &written.trusted_proxies),
+        client_ip_header: written.client_ip_header,
+    }
+}
+
+fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Address]) -> Vec<SocketAddr> {
+    if written.is_empty() && !resolver.report.has_errors() {
+        resolver.refuse(path, "at least one address is needed");
+    }
+    let mut found: Vec<SocketAddr> = Vec::new();
+    for (index, address) in written.iter().enumerate() {
+        let here = path.index(index);
+        let Some(address) = look_up(resolver, &here, address) else { continue };
+        if address.port() != 0 && found.contains(&address) {
+            resolver.refuse(&here, format!("{address} is there twice"));
+        }
+        found.push(address);
+    }
+    found
+}
+
+/// The first IPv4 address of a name if there is one: `localhost` also means `::1` on machines that have no IPv6 to bind.
+fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Option<SocketAddr> {
+    let Some(host) = &address.host else {
+        return Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, address.port)));
+    };
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Some(SocketAddr::from((ip, address.port)));
+    }
+    let mut found: Vec<SocketAddr> = match (host.as_str(), address.port).to_socket_addrs() {
+        Ok(found) => found.collect(),
+        Err(error) => {
+            resolver.refuse(path, format!("\"{host}\" is no IP address and cannot be looked up: {error}"));
+            return None;
+        }
+    };
+    found.sort_by_key(SocketAddr::is_ipv6);
+    if found.is_empty() {
+        resolver.refuse(path, format!("\"{host}\" has no address"));
+    }
+    found.first().copied()
+}
+
+fn trusted(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Proxy]) -> TrustedProxies {
+    let mut trusted = TrustedProxies::default();
+    for (index, proxy) in written.iter().enumerate() {
+        match proxy {
+            Proxy::Unix => trusted.unix = true,
+            Proxy::Net(net) => {
+                if net.prefix_len() == 0 {
+                    let place = resolver.document.place_of_value(&path.index(index));
+                    let message =
+                        format!("{path}: {net} trusts everybody: any client can then claim any address");
+                    resolver.report.warn(place, message);
+                }
+                trusted.nets.push(*net);
+            }
+        }
+    }
+    trusted
+}

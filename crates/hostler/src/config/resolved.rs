@@ -1,0 +1,204 @@
+//! What the configuration means: plain data in which everything has been checked. Knows not who wrote it, nor where.
+//!
+//! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are resolved.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use ipnet::IpNet;
+
+use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader};
+use super::pattern::MatchPattern;
+
+/// The whole configuration of one running Hostler.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The file it came from; none with `hostler run`.
+    pub path: Option<PathBuf>,
+    /// Listener, limits and trust.
+    pub server: Server,
+    /// Pools in order of their names, which are unique.
+    pub pools: Vec<Pool>,
+    /// Routes in the order written; no two have the same pattern.
+    pub routes: Vec<Route>,
+    /// What is allowed but probably not meant. One sentence each, already with file and line.
+    pub warnings: Vec<String>,
+}
+
+/// The `[server]` section. Each field is described at its key: [`super::file::Server`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// At least one address, none twice; port 0 asks the system for a free one.
+    pub listen: Vec<SocketAddr>,
+    /// `None`: no admin listener.
+    pub admin: Option<SocketAddr>,
+    /// Data-plane runtimes, at least 1.
+    pub threads: usize,
+    /// From the first byte of a request's head to its last.
+    pub header_timeout: Duration,
+    /// The longest pause in a request's body.
+    pub body_timeout: Duration,
+    /// The longest time in which a client takes nothing of its answer.
+    pub send_timeout: Duration,
+    /// How long a kept-alive connection may be silent.
+    pub idle_timeout: Duration,
+    /// How long a stop waits for accepted requests.
+    pub drain_timeout: Duration,
+    /// Bytes of a request's head; at least 8 KiB, which is also the least that hyper takes.
+    pub max_header_size: u64,
+    /// Fields in a request's head.
+    pub max_header_fields: usize,
+    /// Bytes of request body that stay in memory.
+    pub body_memory: u64,
+    /// An existing folder.
+    pub temp_dir: PathBuf,
+    /// Bytes of answer that may wait for a slow client.
+    pub answer_buffer: u64,
+    /// Client connections at once.
+    pub max_connections: usize,
+    /// Form of the access log.
+    pub access_log: AccessLog,
+    /// Whose forwarding headers are believed.
+    pub trusted_proxies: TrustedProxies,
+    /// The one header in which a trusted proxy names the client.
+    pub client_ip_header: ClientIpHeader,
+}
+
+/// Whose forwarding headers are believed; empty by default: nobody's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrustedProxies {
+    /// Networks, host bits cleared, IPv4-mapped ones written as IPv4: compare with `IpAddr::to_canonical()`.
+    pub nets: Vec<IpNet>,
+    /// Whether a peer on a Unix socket is trusted.
+    pub unix: bool,
+}
+
+/// One queue and whoever serves it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Unique; letters, digits, `-` and `_`.
+    pub name: String,
+    /// Who fills the pool.
+    pub source: Source,
+    /// Slots of each worker or member, at least 1.
+    pub concurrency: usize,
+    /// Which free member gets the next request.
+    pub choice: Choice,
+    /// Where requests wait for a slot.
+    pub queue: Queue,
+    /// How long a client waits for its answer, unless the route says otherwise.
+    pub request_timeout: Duration,
+    /// How long connecting to a member may take.
+    pub connect_timeout: Duration,
+}
+
+/// Where requests wait for a slot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queue {
+    /// How many may wait; 0: nobody waits.
+    pub limit: usize,
+    /// How long one may wait.
+    pub timeout: Duration,
+}
+
+/// Who fills a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// Node processes that Hostler starts and watches.
+    Workers(Workers),
+    /// Endpoints that somebody else runs; at least one, none twice.
+    Members(Vec<Endpoint>),
+}
+
+/// How a pool's workers are started, watched and stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workers {
+    /// Program and arguments; never empty.
+    pub command: Vec<String>,
+    /// How many, at least 1.
+    pub count: usize,
+    /// How a worker gets its listening address.
+    pub bind: Bind,
+    /// The port on which the app itself calls `listen()`; only with [`Bind::Socket`].
+    pub port: Option<u16>,
+    /// Added to Hostler's own environment.
+    pub env: BTreeMap<String, String>,
+    /// Absolute and existing.
+    pub cwd: PathBuf,
+    /// Paths that each worker answers before it counts as ready.
+    pub warmup: Vec<String>,
+    /// A path that answers 2xx once the worker is ready.
+    pub health: Option<String>,
+    /// From the start of a worker until it must be ready.
+    pub start_timeout: Duration,
+    /// From SIGTERM to SIGKILL.
+    pub stop_timeout: Duration,
+    /// The longest time a worker may take for one request before it is taken for hung; never below a client's patience.
+    pub hang_timeout: Duration,
+}
+
+/// Where a member listens. Displays as it is written in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Endpoint {
+    /// An address or a name; a name is looked up at each connect, since it may move while Hostler runs.
+    Tcp {
+        /// IPv6 addresses without brackets.
+        host: String,
+        /// Never 0.
+        port: u16,
+    },
+    /// An absolute path.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Host and path lead to a target, under these limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// What it matches.
+    pub pattern: MatchPattern,
+    /// Where it leads.
+    pub target: Target,
+    /// Whether a request's body is read whole before it takes a slot.
+    pub buffer: Buffer,
+    /// Bytes of request body: the route's own limit, else the server's.
+    pub max_body_size: u64,
+}
+
+/// What a route leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A pool.
+    Pool {
+        /// The name of a pool in [`Config::pools`].
+        name: String,
+        /// The route's own limit, else the pool's.
+        request_timeout: Duration,
+    },
+    /// An answer that needs no worker.
+    Respond(Respond),
+}
+
+/// An answer that needs no worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Respond {
+    /// 200 to 599.
+    pub status: StatusCode,
+    /// No field that frames the message: those are for the server to set.
+    pub headers: HeaderMap,
+    /// Empty where the status allows no body.
+    pub body: String,
+}

@@ -1,0 +1,79 @@
+//! The definition in `file` as a tree that can be walked by key: what keys there are and what each takes. Knows no document.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use serde_json::Value;
+
+use super::document::{KeyPath, Step};
+use super::file::File;
+
+/// The JSON Schema of the whole file, without references.
+pub fn of_file() -> Value {
+    let settings =
+        SchemaSettings::draft07().for_deserialize().with(|settings| settings.inline_subschemas = true);
+    settings.with_transform(Tidy).into_generator().into_root_schema_for::<File>().to_value()
+}
+
+/// TOML has no null, so neither has the schema.
+#[derive(Clone)]
+struct Tidy;
+
+impl Transform for Tidy {
+    fn transform(&mut self, schema: &mut schemars::Schema) {
+        transform_subschemas(self, schema);
+        if schema.get("default").is_some_and(Value::is_null) {
+            schema.remove("default");
+        }
+    }
+}
+
+/// What a table's key holds: a named one, or any name where names are free.
+pub fn property<'a>(table: &'a Value, key: &str) -> Option<&'a Value> {
+    let named = alternatives(table).find_map(|table| table.get("properties")?.get(key));
+    named.or_else(|| free_names(table))
+}
+
+/// What a table holds under names that the operator chooses.
+pub fn free_names(table: &Value) -> Option<&Value> {
+    alternatives(table)
+        .find_map(|table| table.get("additionalProperties").filter(|schema| schema.is_object()))
+}
+
+/// The keys of a table that have a meaning.
+pub fn known_keys(table: &Value) -> Vec<&str> {
+    let properties = alternatives(table).filter_map(|table| table.get("properties")?.as_object());
+    properties.flat_map(|properties| properties.keys().map(String::as_str)).collect()
+}
+
+/// The texts that a value is limited to, each with its description; none if it is not limited.
+pub fn choices(value: &Value) -> Vec<(&str, &str)> {
+    let plain = value.get("enum").and_then(Value::as_array).into_iter().flatten();
+    let plain = plain.filter_map(|one| Some((one.as_str()?, "")));
+    let described = value.get("oneOf").and_then(Value::as_array).into_iter().flatten().filter_map(|one| {
+        let text = one.get("const")?.as_str()?;
+        Some((text, one.get("description").and_then(Value::as_str).unwrap_or_default()))
+    });
+    plain.chain(described).collect()
+}
+
+/// Whether a value may be of this JSON type.
+pub fn takes(value: &Value, wanted: &str) -> bool {
+    alternatives(value).any(|value| match value.get("type") {
+        Some(Value::String(one)) => one == wanted,
+        Some(Value::Array(several)) => several.iter().any(|one| one == wanted),
+        _ => false,
+    })
+}
+
+/// What stands at a path.
+pub fn at<'a>(schema: &'a Value, path: &KeyPath) -> Option<&'a Value> {
+    path.0.iter().try_fold(schema, |schema, step| match step {
+        Step::Key(key) => property(schema, key),
+        Step::Index(_) => alternatives(schema).find_map(|schema| schema.get("items")),
+    })
+}
+
+fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
+    let branches = ["oneOf", "anyOf"].into_iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
+    [schema].into_iter().chain(branches)
+}

@@ -1,0 +1,77 @@
+//! Compares a document with the schema: keys that do not exist and words that are no choice, with the one probably meant.
+
+use serde_json::Value as Schema;
+use toml::Value;
+
+use super::document::{Document, KeyPath};
+use super::error::{Report, nearest};
+use super::schema;
+
+/// Reports what the schema does not know and drops it from the document.
+pub fn check(schema: &Schema, document: &mut Document, report: &mut Report) {
+    let mut wrong = Vec::new();
+    let root = Value::Table(document.values().clone());
+    compare(schema, &root, &KeyPath::default(), &mut wrong);
+    // From the back, so that an index still means what it meant when it was noted.
+    for (path, problem) in wrong.into_iter().rev() {
+        let path_written = document.original(&path);
+        match problem {
+            Problem::UnknownKey(help) => {
+                report.error(document.place_of_key(&path), format!("unknown key \"{path_written}\"{help}"));
+            }
+            Problem::UnknownChoice(help) => {
+                report.error(document.place_of_value(&path), format!("{path_written}: {help}"));
+            }
+        }
+        document.drop_value(&path);
+    }
+}
+
+enum Problem {
+    UnknownKey(String),
+    UnknownChoice(String),
+}
+
+fn compare(schema: &Schema, value: &Value, path: &KeyPath, wrong: &mut Vec<(KeyPath, Problem)>) {
+    match value {
+        Value::Table(table) if schema::takes(schema, "object") => {
+            for (key, value) in table {
+                match schema::property(schema, key) {
+                    Some(schema) => compare(schema, value, &path.key(key), wrong),
+                    None => wrong
+                        .push((path.key(key), Problem::UnknownKey(help(key, &schema::known_keys(schema))))),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let here = path.index(index);
+                if let Some(schema) = schema::at(schema, &KeyPath::default().index(index)) {
+                    compare(schema, item, &here, wrong);
+                }
+            }
+        }
+        Value::String(text) => {
+            let choices: Vec<&str> = schema::choices(schema).into_iter().map(|(choice, _)| choice).collect();
+            if !choices.is_empty() && !choices.contains(&text.as_str()) {
+                wrong.push((path.clone(), Problem::UnknownChoice(no_choice(text, &choices))));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn help(key: &str, known: &[&str]) -> String {
+    match nearest(key, known.iter().copied()) {
+        Some(near) => format!(", did you mean \"{near}\"?"),
+        None => format!("; known here: {}", known.join(", ")),
+    }
+}
+
+fn no_choice(text: &str, choices: &[&str]) -> String {
+    let all = choices.iter().map(|choice| format!("\"{choice}\"")).collect::<Vec<_>>().join(", ");
+    match nearest(text, choices.iter().copied()) {
+        Some(near) => format!("\"{text}\" is not one of {all}; did you mean \"{near}\"?"),
+        None => format!("\"{text}\" is not one of {all}"),
+    }
+}

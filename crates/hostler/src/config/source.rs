@@ -1,0 +1,182 @@
+//! Lays flags and environment variables over the file: flag > variable > file. Knows keys only through the schema.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Schema;
+use toml::Value;
+
+use super::document::{Document, KeyPath, Step};
+use super::error::{Place, Report, nearest};
+use super::schema;
+
+/// One key set on the command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The key, joined by dots; `-` for `_` is fine.
+    pub key: String,
+    /// Its value.
+    pub given: Given,
+    /// How to name it in an error, such as `--listen`.
+    pub name: String,
+}
+
+/// A value that was not written in TOML.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// Text, to be taken as the key's type.
+    Text(String),
+    /// A list of texts.
+    List(Vec<String>),
+}
+
+/// Lays variables over the file, then flags over both.
+pub fn overlay(
+    schema: &Schema,
+    document: &mut Document,
+    environment: &BTreeMap<String, String>,
+    settings: &[Setting],
+    report: &mut Report,
+) {
+    let flags: Vec<_> = settings.iter().map(|setting| (key_path(schema, &setting.key), setting)).collect();
+    let pools = pool_names(document, flags.iter().map(|(path, _)| path));
+    let variables = variables(schema, &pools);
+    for (name, text) in environment.iter().filter(|(name, _)| is_ours(name)) {
+        match find_variable(&variables, name).as_slice() {
+            [path] => set(schema, document, path, &Given::Text(text.clone()), name, report),
+            [] => warn_unknown(&variables, name, report),
+            several => {
+                let keys = several.iter().map(KeyPath::to_string).collect::<Vec<_>>().join(" and ");
+                report.error(
+                    Place::Named(name.clone()),
+                    format!("it could mean {keys}; set them in the file or by flag"),
+                );
+            }
+        }
+    }
+    for (path, setting) in &flags {
+        set(schema, document, path, &setting.given, &setting.name, report);
+    }
+}
+
+/// The environment variable of a key.
+pub fn variable(path: &KeyPath) -> String {
+    format!("HOSTLER_{path}").replace(['.', '-'], "_").to_ascii_uppercase()
+}
+
+/// Not those that tell a worker what it is: a Hostler started by a worker would see them too.
+fn is_ours(name: &str) -> bool {
+    let for_workers =
+        ["HOSTLER_POOL", "HOSTLER_WORKER", "HOSTLER_GENERATION", "HOSTLER_CONTROL_PATH", "HOSTLER_APP_PORT"];
+    name.starts_with("HOSTLER_") && !name.starts_with("HOSTLER_LISTEN_") && !for_workers.contains(&name)
+}
+
+fn set(
+    schema: &Schema,
+    document: &mut Document,
+    path: &KeyPath,
+    given: &Given,
+    name: &str,
+    report: &mut Report,
+) {
+    let value = match given {
+        Given::List(items) => Ok(strings(items.iter().map(String::as_str))),
+        Given::Text(text) => typed(schema::at(schema, path), text),
+    };
+    match value {
+        Ok(value) => document.set(path, value, name),
+        Err(why) => report.error(Place::Named(name.into()), format!("{path}: {why}")),
+    }
+}
+
+/// Text taken as what the key holds. Where several types fit, text stays text: its own parser knows best.
+fn typed(schema: Option<&Schema>, text: &str) -> Result<Value, String> {
+    let takes = |wanted| schema.is_some_and(|schema| schema::takes(schema, wanted));
+    let with_commas = schema.is_some_and(|schema| schema.get("x-commas").is_some());
+    if (takes("array") && text.starts_with('[')) || (takes("object") && text.starts_with('{')) {
+        let parsed: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
+        let mut table = parsed.map_err(|error| format!("not valid TOML: {}", error.message()))?;
+        return table.remove("value").ok_or_else(|| "not valid TOML".into());
+    }
+    if takes("array") && (with_commas || !takes("string")) {
+        return Ok(strings(text.split(',').map(str::trim).filter(|item| !item.is_empty())));
+    }
+    match text.trim().parse() {
+        Ok(number) if takes("integer") && !takes("string") => Ok(Value::Integer(number)),
+        _ => Ok(Value::String(text.into())),
+    }
+}
+
+fn strings<'a>(items: impl Iterator<Item = &'a str>) -> Value {
+    Value::Array(items.map(|item| Value::String(item.into())).collect())
+}
+
+/// Only keys have `-` for `_`; names that the operator chose stay as they are.
+fn key_path(schema: &Schema, dotted: &str) -> KeyPath {
+    let mut here = Some(schema);
+    let mut path = KeyPath::default();
+    for word in dotted.split('.') {
+        let free = here.is_some_and(|here| schema::free_names(here).is_some());
+        let key = if free { word.to_string() } else { word.replace('-', "_") };
+        here = here.and_then(|here| schema::property(here, &key));
+        path = path.key(&key);
+    }
+    path
+}
+
+fn pool_names<'a>(document: &Document, flags: impl Iterator<Item = &'a KeyPath>) -> Vec<String> {
+    let in_file = document.values().get("pools").and_then(Value::as_table);
+    let mut names: Vec<String> = in_file.into_iter().flat_map(|pools| pools.keys().cloned()).collect();
+    names.extend(flags.filter_map(|path| match path.0.as_slice() {
+        [Step::Key(pools), Step::Key(name), _, ..] if pools == "pools" => Some(name.clone()),
+        _ => None,
+    }));
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Every variable that can be set, with its key. More than one key for a variable if pools have names that differ only in `-`,
+/// `_` or case.
+fn variables(schema: &Schema, pools: &[String]) -> Vec<(String, KeyPath, bool)> {
+    let mut found = Vec::new();
+    collect(schema, &KeyPath::default(), pools, &mut found);
+    found
+}
+
+fn collect(schema: &Schema, path: &KeyPath, pools: &[String], found: &mut Vec<(String, KeyPath, bool)>) {
+    let free = schema::free_names(schema);
+    let is_pools = *path == KeyPath::of("pools");
+    if let (true, Some(pool)) = (is_pools, free) {
+        pools.iter().for_each(|name| collect(pool, &path.key(name), pools, found));
+    } else if schema.get("properties").is_some() {
+        for key in schema::known_keys(schema) {
+            if let Some(below) = schema::property(schema, key) {
+                collect(below, &path.key(key), pools, found);
+            }
+        }
+    } else {
+        found.push((variable(path), path.clone(), free.is_some()));
+    }
+}
+
+fn find_variable(variables: &[(String, KeyPath, bool)], name: &str) -> Vec<KeyPath> {
+    let exact: Vec<_> =
+        variables.iter().filter(|(known, ..)| known == name).map(|(_, path, _)| path.clone()).collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    // HOSTLER_POOLS_WEB_ENV_NODE_ENV: one entry of a table whose names are free.
+    let entry = |(known, path, free): &(String, KeyPath, bool)| {
+        let rest = name.strip_prefix(known.as_str())?.strip_prefix('_').filter(|rest| !rest.is_empty());
+        rest.filter(|_| *free).map(|rest| path.key(rest))
+    };
+    variables.iter().filter_map(entry).collect()
+}
+
+fn warn_unknown(variables: &[(String, KeyPath, bool)], name: &str, report: &mut Report) {
+    let help = match nearest(name, variables.iter().map(|(known, ..)| known.as_str())) {
+        Some(near) => format!(", did you mean {near}?"),
+        None => String::new(),
+    };
+    report.warn(Place::Named(name.into()), format!("unknown variable, ignored{help}"));
+}

@@ -1,0 +1,71 @@
+//! Configurations and what becomes of them. The language of these tests: `site(text)` is a file in a folder of its own.
+
+mod errors;
+
+use std::path::{Path, PathBuf};
+
+use expect_test::Expect;
+
+use super::{Config, ConfigErrors, Given, Invocation, Setting, Surroundings, load};
+
+/// A folder with a `hostler.toml`, and what it is started with.
+struct Site {
+    folder: tempfile::TempDir,
+    invocation: Invocation,
+}
+
+fn site(text: &str) -> Site {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
+    let surroundings = Surroundings {
+        environment: [("PATH".to_string(), "/bin".to_string())].into(),
+        folder: folder.path().into(),
+        temp_dir: "/tmp".into(),
+        cores: 3,
+    };
+    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+    Site { folder, invocation }
+}
+
+impl Site {
+    fn without_file(mut self) -> Self {
+        self.invocation.file = None;
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.invocation.surroundings.environment.insert(name.into(), value.into());
+        self
+    }
+
+    fn flag(mut self, key: &str, value: &str) -> Self {
+        let given = Given::Text(value.into());
+        self.invocation.settings.push(Setting { key: key.into(), given, name: format!("--{key}") });
+        self
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.folder.path().into()
+    }
+
+    fn load(&self) -> Result<Config, ConfigErrors> {
+        load(&self.invocation)
+    }
+
+    fn config(&self) -> Config {
+        self.load().unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    /// Errors, or else warnings, one a line.
+    fn says(&self, expected: Expect) {
+        let said = match self.load() {
+            Err(errors) => errors.to_string(),
+            Ok(config) => config.warnings.join("\n"),
+        };
+        expected.assert_eq(&hide(&said, self.folder.path()));
+    }
+}
+
+fn hide(text: &str, folder: &Path) -> String {
+    text.replace(&folder.display().to_string(), "FOLDER")
+}

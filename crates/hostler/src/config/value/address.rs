@@ -1,0 +1,178 @@
+//! Addresses: where to listen, where members listen, whom to trust. Parsed here, looked up elsewhere.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use ipnet::{IpNet, Ipv4Net};
+
+use super::one_string;
+
+/// `host:port`, `[v6]:port`, or `:port` for every address of the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Address {
+    /// `None`: every address. IPv6 without brackets.
+    pub host: Option<String>,
+    /// 0 asks the system for a free one.
+    pub port: u16,
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("{text:?} is not an address such as \"127.0.0.1:8080\": {why}");
+        let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("it names no port"))?;
+        let port = port.parse().map_err(|_| wrong("the port is a number from 0 to 65535"))?;
+        let host = match host.strip_prefix('[') {
+            Some(inner) => {
+                let inner = inner.strip_suffix(']').filter(|inner| inner.parse::<Ipv6Addr>().is_ok());
+                inner.ok_or_else(|| wrong("an IPv6 address stands in brackets"))?
+            }
+            None if host.contains(':') => {
+                return Err(wrong("an IPv6 address stands in brackets, as in \"[::1]:8080\""));
+            }
+            None => host,
+        };
+        if host.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '*' | '@')) {
+            return Err(wrong("a name or an IP address comes before the port"));
+        }
+        Ok(Self { host: (!host.is_empty()).then(|| host.into()), port })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            None => write!(f, ":{}", self.port),
+            Some(host) if host.contains(':') => write!(f, "[{host}]:{}", self.port),
+            Some(host) => write!(f, "{host}:{}", self.port),
+        }
+    }
+}
+
+one_string!(Address, kind: "address", expects: "an address such as \"127.0.0.1:8080\"");
+
+/// The admin listener's address, or `off`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AdminAddress {
+    /// No admin listener.
+    Off,
+    /// Here.
+    At(Address),
+}
+
+impl FromStr for AdminAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" { Ok(Self::Off) } else { text.parse().map(Self::At) }
+    }
+}
+
+impl fmt::Display for AdminAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::At(address) => address.fmt(f),
+        }
+    }
+}
+
+one_string!(AdminAddress, kind: "address or \"off\"", expects: "an address such as \"127.0.0.1:8081\", or \"off\"");
+
+/// Where a member listens: `host:port` or `unix:/path`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MemberAddress {
+    /// A host and a port, both given.
+    Tcp(String, u16),
+    /// As written, possibly relative.
+    Unix(PathBuf),
+}
+
+impl FromStr for MemberAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => Err(format!("{text:?} names no socket; write \"unix:/run/app.sock\"")),
+                path => Ok(Self::Unix(path.into())),
+            };
+        }
+        if text.contains("://") {
+            return Err(format!(
+                "{text:?} is a URL; a member is \"host:port\" or \"unix:/path\", spoken to in HTTP/1.1"
+            ));
+        }
+        match text.parse()? {
+            Address { host: Some(host), port: port @ 1.. } => Ok(Self::Tcp(host, port)),
+            _ => Err(format!("{text:?} does not name a host and a port to connect to")),
+        }
+    }
+}
+
+impl fmt::Display for MemberAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) => Address { host: Some(host.clone()), port: *port }.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+one_string!(MemberAddress, kind: "address or \"unix:PATH\"", expects: "\"host:port\" or \"unix:/path\"");
+
+/// Whose forwarding headers are believed: a network, one address, or `unix:` for peers on a Unix socket.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Proxy {
+    /// IPv4-mapped networks are held as IPv4, as peers are compared in canonical form.
+    Net(IpNet),
+    /// Every peer on a Unix socket.
+    Unix,
+}
+
+impl FromStr for Proxy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "unix:" {
+            return Ok(Self::Unix);
+        }
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Ok(Self::Net(address.to_canonical().into()));
+        }
+        let net = text.parse::<IpNet>().map_err(|_| {
+            format!("{text:?} is not a network such as \"10.0.0.0/8\", an IP address, or \"unix:\"")
+        })?;
+        // Clearing the bits silently would trust a whole network where one proxy may have been meant.
+        if net.trunc() != net {
+            let (net, host) = (net.trunc(), net.addr());
+            return Err(format!(
+                "{text:?} has host bits set; write \"{net}\" for the network or \"{host}\" for one host"
+            ));
+        }
+        Ok(Self::Net(canonical(net)))
+    }
+}
+
+fn canonical(net: IpNet) -> IpNet {
+    match (net.addr().to_canonical(), net.prefix_len().checked_sub(96)) {
+        (IpAddr::V4(address), Some(prefix)) if matches!(net, IpNet::V6(_)) => {
+            Ipv4Net::new(address, prefix).map_or(net, IpNet::V4)
+        }
+        _ => net,
+    }
+}
+
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net(net) => net.fmt(f),
+            Self::Unix => f.write_str("unix:"),
+        }
+    }
+}
+
+one_string!(Proxy, kind: "network, address or \"unix:\"", expects: "a network such as \"10.0.0.0/8\", an IP address, or \"unix:\"");

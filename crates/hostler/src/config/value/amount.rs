@@ -1,0 +1,175 @@
+//! Amounts: durations with a unit, sizes in bytes, counts in a range.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::{Serialize, Serializer};
+
+use super::one_string;
+
+/// A duration as written: `"5s"`, `"250ms"`, `"1m 30s"`; from 1 ms to 7 days.
+///
+/// The upper bound keeps every deadline (now + period) representable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Period(pub Duration);
+
+impl Period {
+    const LEAST: Duration = Duration::from_millis(1);
+    const MOST: Duration = Duration::from_hours(7 * 24);
+
+    /// So many seconds.
+    pub const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+}
+
+impl FromStr for Period {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let period = humantime::parse_duration(text).map_err(|error| match text.trim().parse::<f64>() {
+            Ok(_) => format!("{text:?} has no unit; write \"{}s\" for seconds or \"{0}ms\"", text.trim()),
+            Err(_) => {
+                format!("{text:?} is not a duration such as \"30s\", \"250ms\" or \"1m 30s\" ({error})")
+            }
+        })?;
+        if (Self::LEAST..=Self::MOST).contains(&period) {
+            Ok(Self(period))
+        } else {
+            Err(format!("{text:?} is out of range; durations go from 1ms to 7days"))
+        }
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+one_string!(Period, kind: "duration", expects: "a duration with its unit, such as \"30s\"");
+
+/// Bytes: `"64 KiB"`, `"10 MB"` or a bare number, from `MIN` to `MAX`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Size<const MIN: u64, const MAX: u64>(pub u64);
+
+impl<const MIN: u64, const MAX: u64> Size<MIN, MAX> {
+    fn checked(bytes: u64) -> Result<Self, String> {
+        if (MIN..=MAX).contains(&bytes) {
+            Ok(Self(bytes))
+        } else {
+            Err(format!("{} is out of range; from {} to {}", ShowSize(bytes), ShowSize(MIN), ShowSize(MAX)))
+        }
+    }
+}
+
+/// Shows bytes in the largest binary unit that divides them: no digit is ever rounded away.
+pub struct ShowSize(pub u64);
+
+impl fmt::Display for ShowSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")]
+            .into_iter()
+            .find(|(shift, _)| self.0 != 0 && self.0.trailing_zeros() >= *shift);
+        match unit {
+            Some((shift, name)) => write!(f, "{} {name}", self.0 >> shift),
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Size<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit<const MIN: u64, const MAX: u64>;
+        impl<const MIN: u64, const MAX: u64> Visitor<'_> for Visit<MIN, MAX> {
+            type Value = Size<MIN, MAX>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a size such as \"64 KiB\", \"10 MB\" or a number of bytes")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                let bytes = parse_size::parse_size(text).map_err(|_| {
+                    E::custom(format!(
+                        "{text:?} is not a size such as \"64 KiB\", \"10 MB\" or a number of bytes"
+                    ))
+                })?;
+                Size::checked(bytes).map_err(E::custom)
+            }
+            fn visit_i64<E: Error>(self, bytes: i64) -> Result<Self::Value, E> {
+                let bytes = u64::try_from(bytes).map_err(|_| E::custom(format!("{bytes} is negative")))?;
+                Size::checked(bytes).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Visit)
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> Serialize for Size<MIN, MAX> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&ShowSize(self.0))
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> JsonSchema for Size<MIN, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "size".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let range = format!("{} to {}", ShowSize(MIN), ShowSize(MAX));
+        json_schema!({ "type": ["string", "integer"], "x-kind": format!("size, {range}"), "minimum": MIN, "maximum": MAX })
+    }
+}
+
+/// A whole number from `MIN` to `MAX`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Count<const MIN: u64, const MAX: u64>(pub u64);
+
+impl<const MIN: u64, const MAX: u64> Count<MIN, MAX> {
+    /// As an index type; lossless, since no `MAX` exceeds 32 bits.
+    pub fn get(self) -> usize {
+        const { assert!(MAX <= u32::MAX as u64) };
+        self.0 as usize
+    }
+}
+
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Count<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit<const MIN: u64, const MAX: u64>;
+        impl<const MIN: u64, const MAX: u64> Visitor<'_> for Visit<MIN, MAX> {
+            type Value = Count<MIN, MAX>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a whole number from {MIN} to {MAX}")
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+                let in_range = u64::try_from(number).ok().filter(|number| (MIN..=MAX).contains(number));
+                let out_of_range = || E::custom(format!("{number} is out of range; from {MIN} to {MAX}"));
+                in_range.map(Count).ok_or_else(out_of_range)
+            }
+        }
+        deserializer.deserialize_i64(Visit)
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> Serialize for Count<MIN, MAX> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> JsonSchema for Count<MIN, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "number".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "x-kind": format!("number, {MIN} to {MAX}"), "minimum": MIN, "maximum": MAX })
+    }
+}

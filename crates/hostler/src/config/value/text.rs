@@ -1,0 +1,243 @@
+//! Texts with a form: a command's words, a request path, one value or several.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, Serializer};
+
+use super::one_string;
+
+/// A program and its arguments: a list, or one string split as a POSIX shell splits words. No shell ever runs it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command(pub Vec<String>);
+
+impl FromStr for Command {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words = shell_words::split(text)
+            .map_err(|error| format!("{text:?} cannot be split into words: {error}"))?;
+        Self::checked(words)
+    }
+}
+
+impl Command {
+    fn checked(words: Vec<String>) -> Result<Self, String> {
+        match words.first() {
+            Some(program) if !program.is_empty() => {}
+            _ => return Err("it names no program; write e.g. \"node server.js\"".into()),
+        }
+        if words.iter().any(|word| word.contains('\0')) {
+            return Err("it contains a NUL character, which no program can be given".into());
+        }
+        Ok(Self(words))
+    }
+}
+
+impl<'de> Deserialize<'de> for Command {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Command;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a command such as \"node server.js\" or [\"node\", \"server.js\"]")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Command, E> {
+                text.parse().map_err(E::custom)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<Command, A::Error> {
+                let words = Vec::deserialize(SeqAccessDeserializer::new(words))?;
+                Command::checked(words).map_err(A::Error::custom)
+            }
+        }
+        deserializer.deserialize_any(Visit)
+    }
+}
+
+impl Serialize for Command {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl JsonSchema for Command {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "command".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "array"], "items": { "type": "string" }, "x-kind": "command: string or list of words" })
+    }
+}
+
+/// A path as it stands in a request line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestPath(pub String);
+
+impl FromStr for RequestPath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+        match fits {
+            true => Ok(Self(text.into())),
+            false => Err(format!(
+                "{text:?} is not a path as in a request: it starts with \"/\", spaces and non-ASCII are %XX"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for RequestPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+one_string!(RequestPath, kind: "path", expects: "a path such as \"/healthz\"");
+
+/// One value or a list of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OneOrMany<T>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de> + FromStr<Err = String>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + FromStr<Err = String>> Visitor<'de> for Visit<T> {
+            type Value = OneOrMany<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a list of strings")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                text.parse().map(|one| OneOrMany(vec![one])).map_err(E::custom)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(OneOrMany)
+            }
+        }
+        deserializer.deserialize_any(Visit(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for OneOrMany<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        format!("{} or list", T::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        json_schema!({ "type": ["string", "array"], "items": one, "x-kind": format!("{} or a list of them", T::schema_name()), "x-commas": true })
+    }
+}
+
+/// The value of an environment variable: text, or a whole number or boolean taken as its text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plain(pub String);
+
+impl<'de> Deserialize<'de> for Plain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl Visitor<'_> for Visit {
+            type Value = Plain;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, a whole number or a boolean")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Plain, E> {
+                match text.contains('\0') {
+                    true => Err(E::custom("it contains a NUL character, which no program can be given")),
+                    false => Ok(Plain(text.into())),
+                }
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Plain, E> {
+                Ok(Plain(number.to_string()))
+            }
+            fn visit_bool<E: Error>(self, truth: bool) -> Result<Plain, E> {
+                Ok(Plain(truth.to_string()))
+            }
+        }
+        deserializer.deserialize_any(Visit)
+    }
+}
+
+impl Serialize for Plain {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl JsonSchema for Plain {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "string".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "integer", "boolean"] })
+    }
+}
+
+/// Text, or a table with more to say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TextOr<T> {
+    /// The short form.
+    Text(String),
+    /// The long form.
+    Table(T),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Visit<T> {
+            type Value = TextOr<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a table")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(TextOr::Text(text.into()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(table)).map(TextOr::Table)
+            }
+        }
+        deserializer.deserialize_any(Visit(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for TextOr<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => text.serialize(serializer),
+            Self::Table(table) => table.serialize(serializer),
+        }
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for TextOr<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "string or table".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let table = generator.subschema_for::<T>();
+        json_schema!({ "oneOf": [{ "type": "string" }, table], "x-kind": "string or table" })
+    }
+}
