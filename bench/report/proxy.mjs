@@ -42,7 +42,8 @@ CPU per request and requests per second, medians:
 
 ${table(['one proxy thread', ...cells.map(cellName)], figures)}
 
-${ceiling(rows)}${troubles(rows, titles)}
+${ceiling(rows)}
+${troubles(rows, titles)}
 
 How: one proxy thread on core 0; wrk with one thread and the ${settings.members} members on core 1. GET with seven ordinary request fields, a
 200-byte JSON answer, keep-alive, members on Unix sockets, all timeouts on, no access logs. CPU is the scheduler's run time
