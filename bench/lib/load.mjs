@@ -12,8 +12,8 @@ export async function openLoop(session, { port, app, mix, rate, seconds, seed })
 export async function closedLoop(session, { ports, app, mix, seconds, seed, each }) {
   const args = [...common({ app, mix, seconds, seed }), '-targets', ports.map(url).join(','), '-closed', String(each)];
   const report = JSON.parse(await generate(session, args));
-  const { ok, refused, failed } = figures(report);
-  return { ok, refused, failed, seconds: report.seconds };
+  const { ok, refused, failed, short, long } = figures(report);
+  return { ok, refused, failed, seconds: report.seconds, short, long };
 }
 
 /**

@@ -50,8 +50,8 @@ The same p99 ratio at each load:
 ${table(['load', '/ nginx -> HAProxy', "/ Node's cluster"], ratios)}
 
 How: \`${settings.app}\` with ${settings.workers} workers, NODE_ENV=production, one machine for all. Open loop: Poisson arrivals, the same seeded
-schedule for each peer of a round, whatever the answers; 9 of 10 requests are \`${settings.short}\`, the others the ten times
-longer \`${settings.long}\`, over ${settings.mix.edges} independent keep-alive pools. The capacity, ${number(capacity.rate, 0)} requests/s, is what two bare workers without a proxy
+schedule for each peer of a round, whatever the answers; 9 of 10 requests are \`${settings.short}\` (${number(capacity.render_us.short / 1000, 1)} ms alone), the
+others \`${settings.long}\` (${number(capacity.render_us.long / 1000, 1)} ms), over ${settings.mix.edges} independent keep-alive pools. The capacity, ${number(capacity.rate, 0)} requests/s, is what two bare workers without a proxy
 rendered in a closed loop at the start of the session. Hostler and HAProxy give each worker one request at once and let
 others wait up to ${settings.queueTimeout}. Refused and failed requests count as answers that never came (a dash is a percentile
 among those). ${rounds(settings.rounds)} of ${settings.seconds} s per peer and load in turns, fresh processes each round, all warmed alike for ${settings.warmup} s;
