@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const STOP_MS = 5000;
@@ -15,7 +15,7 @@ export function createSession() {
   let serial = 0;
 
   /** Starts a program in its own process group; `cpu` pins it to a core. */
-  function start(command, args, { name = command, ...options } = {}) {
+  function start(command, args, { name = basename(command), ...options } = {}) {
     const started = startProcess(command, args, { name, log: path(`${name}.log`), ...options });
     running.add(started);
     started.exit.then(() => running.delete(started));
