@@ -26,8 +26,9 @@ async function main() {
 
   const session = createSession();
   process.on('exit', session.abandon);
-  for (const signal of ['SIGINT', 'SIGTERM']) {
-    process.once(signal, () => {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(signal, () => {
+      if (interrupted) return; // one Ctrl-C arrives twice: from the terminal and from npm
       interrupted = true;
       console.error(`\n${signal}: stopping what the bench has started`);
       session.close().finally(() => process.exit(130));

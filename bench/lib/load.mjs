@@ -5,15 +5,24 @@ import { percentile } from './statistics.mjs';
 /** Open loop: seeded Poisson arrivals of the mix; every percentile counts from the intended start. */
 export async function openLoop(session, { port, app, mix, rate, seconds, seed }) {
   const args = [...common({ app, mix, seconds, seed }), '-targets', url(port), '-rate', rate.toFixed(3)];
-  return figures(JSON.parse(await session.run(loadBinary, args, { name: 'load' })));
+  return figures(JSON.parse(await generate(session, args)));
 }
 
 /** Closed loop with `each` requests at once per target: what the targets can do at most, and how they are warmed. */
 export async function closedLoop(session, { ports, app, mix, seconds, seed, each }) {
   const args = [...common({ app, mix, seconds, seed }), '-targets', ports.map(url).join(','), '-closed', String(each)];
-  const report = JSON.parse(await session.run(loadBinary, args, { name: 'load' }));
-  const { ok, refused, failed } = figures(report);
-  return { ok, refused, failed, seconds: report.seconds };
+  const report = JSON.parse(await generate(session, args));
+  const { ok, refused, failed, short, long } = figures(report);
+  return { ok, refused, failed, seconds: report.seconds, short, long };
+}
+
+/**
+ * The generator stands for other machines: it must not queue behind the renders for a core, or the instants it means and
+ * the instants it starts at drift apart. Only root may lower a nice value; without root the lag is larger, and reported.
+ */
+function generate(session, args) {
+  const first = process.getuid() === 0 ? ['nice', '-n', '-10', loadBinary] : [loadBinary];
+  return session.run(first[0], [...first.slice(1), ...args], { name: 'load' });
 }
 
 function common({ app, mix, seconds, seed }) {
@@ -39,12 +48,18 @@ export function figures({ planned, hits, errors = {} }) {
     ok: answered,
     refused,
     failed: planned - answered - refused,
-    ...percentiles(times(hits), { p50: 50, p99: 99, p999: 99.9 }),
+    ...percentiles(times(hits), { p50: 50, p99: 99 }),
     short: percentiles(short, { p50: 50, p99: 99 }),
     long: percentiles(long, { p50: 50, p99: 99 }),
+    slowest_us: slowest(times(hits)),
     start_lag_p99_us: percentile(hits.map((row) => row[2]), 99),
     ...(Object.keys(errors).length > 0 ? { errors } : {}),
   };
+}
+
+/** The slowest 2 %: enough to find the p99.9 over all of up to 20 rounds, where one round has too few requests for it. */
+function slowest(values) {
+  return Array.from(Float64Array.from(values).sort().slice(-Math.ceil(values.length / 50)));
 }
 
 function percentiles(values, wanted) {

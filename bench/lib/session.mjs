@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const STOP_MS = 5000;
@@ -14,30 +14,11 @@ export function createSession() {
   const running = new Set();
   let serial = 0;
 
-  /** Starts a program in its own process group; `cpu` pins it to a core (taskset replaces itself by the program). */
-  function start(command, args, { cpu, env, cwd, name = command, stdout } = {}) {
-    const log = join(dir, `${(serial += 1)}-${name}.log`);
-    const out = openSync(log, 'w');
-    const argv = cpu === undefined ? [command, ...args] : ['taskset', '-c', String(cpu), command, ...args];
-    const child = spawn(argv[0], argv.slice(1), {
-      cwd,
-      env: { ...process.env, ...env },
-      detached: true,
-      stdio: ['ignore', stdout ?? out, out],
-    });
-    closeSync(out);
-    const started = { name, child, pid: child.pid, log, ended: null };
-    started.exit = new Promise((resolve) => {
-      const end = (how) => {
-        running.delete(started);
-        started.ended = how;
-        signal(started, 'SIGKILL'); // children that outlive it: they are still in its group
-        resolve(how);
-      };
-      child.on('error', (error) => end(error.message));
-      child.on('exit', (code, signal) => end(signal ?? code));
-    });
+  /** Starts a program in its own process group; `cpu` pins it to a core. */
+  function start(command, args, { name = basename(command), ...options } = {}) {
+    const started = startProcess(command, args, { name, log: path(`${name}.log`), ...options });
     running.add(started);
+    started.exit.then(() => running.delete(started));
     return started;
   }
 
@@ -74,13 +55,37 @@ export function createSession() {
     rmSync(dir, { recursive: true, force: true });
   }
 
-  function write(name, text) {
-    const path = join(dir, `${(serial += 1)}-${name}`);
-    writeFileSync(path, text);
-    return path;
+  function path(name) {
+    return join(dir, `${(serial += 1)}-${name}`);
   }
 
-  return { dir, start, run, stop, close, abandon, write, path: (name) => join(dir, `${(serial += 1)}-${name}`) };
+  function write(name, text) {
+    const file = path(name);
+    writeFileSync(file, text);
+    return file;
+  }
+
+  return { dir, start, run, stop, close, abandon, write, path };
+}
+
+function startProcess(command, args, { name, log, cpu, env, cwd, stdout }) {
+  const out = openSync(log, 'w');
+  // taskset replaces itself by the program: the process id is the program's.
+  const [file, ...rest] = cpu === undefined ? [command, ...args] : ['taskset', '-c', String(cpu), command, ...args];
+  const stdio = ['ignore', stdout ?? out, out];
+  const child = spawn(file, rest, { cwd, env: { ...process.env, ...env }, detached: true, stdio });
+  closeSync(out);
+  const started = { name, child, pid: child.pid, log, ended: null };
+  started.exit = new Promise((resolve) => {
+    const end = (how) => {
+      started.ended = how;
+      signal(started, 'SIGKILL'); // children that outlive it: they are still in its group
+      resolve(how);
+    };
+    child.on('error', (error) => end(error.message));
+    child.on('exit', (code, by) => end(by ?? code));
+  });
+  return started;
 }
 
 function signal(started, name) {

@@ -17,6 +17,17 @@ export function percentile(values, percent) {
   return sorted[rank - 1];
 }
 
+/**
+ * A high percentile over several samples, each known by its size and its largest values only. Exact as long as these
+ * hold every value above the percentile; NaN if they are too few.
+ */
+export function pooledPercentile(samples, percent) {
+  const total = samples.reduce((sum, { size }) => sum + size, 0);
+  const fromTop = total - Math.max(1, Math.ceil((percent / 100) * total - 1e-9));
+  const largest = Float64Array.from(samples.flatMap((sample) => sample.largest)).sort().reverse();
+  return fromTop < largest.length ? largest[fromTop] : NaN;
+}
+
 /** Median with its spread. */
 export function summary(values) {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values), count: values.length };

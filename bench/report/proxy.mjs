@@ -19,7 +19,7 @@ export function proxySection(result) {
     names[key(cell)],
     spread(haproxy, 2), verdict(haproxy, ({ median }) => median <= TARGETS.haproxy),
     spread(chain, 2), verdict(chain, ({ median }) => median <= TARGETS.chain),
-    nginx ? spread(nginx, 2) : 'cannot queue',
+    cell.slots === 1 ? 'cannot queue' : spread(nginx, 2),
   ]);
   const figures = peers.map((peer) => [
     titles[peer],
@@ -42,7 +42,8 @@ CPU per request and requests per second, medians:
 
 ${table(['one proxy thread', ...cells.map(cellName)], figures)}
 
-${ceiling(rows)}${troubles(rows, titles)}
+${ceiling(rows)}
+${troubles(rows, titles)}
 
 How: one proxy thread on core 0; wrk with one thread and the ${settings.members} members on core 1. GET with seven ordinary request fields, a
 200-byte JSON answer, keep-alive, members on Unix sockets, all timeouts on, no access logs. CPU is the scheduler's run time

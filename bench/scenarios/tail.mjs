@@ -43,7 +43,7 @@ export const tail = {
   async run(session, { peers, rounds, seconds, warmup, capacitySeconds }) {
     const steps = 1 + rounds * peers.length * (1 + LOADS.length);
     const perRound = peers.length * (warmup + 1 + LOADS.length * (seconds + 0.5));
-    const progress = createProgress({ steps, plannedSeconds: warmup + capacitySeconds + rounds * perRound });
+    const progress = createProgress({ steps, plannedSeconds: 2 * warmup + capacitySeconds + rounds * perRound });
     progress.begin('render tail');
     const capacity = await measureCapacity(session, { warmup, seconds: capacitySeconds });
     progress.step(`capacity: two bare workers render ${capacity.rate.toFixed(1)} pages/s of this mix`);
@@ -66,9 +66,11 @@ async function measureCapacity(session, { warmup, seconds }) {
   const loop = { ports: workers.map(({ at }) => at), app, mix: MIX, seed: 1, each: 2 };
   await closedLoop(session, { ...loop, seconds: warmup });
   const { ok, refused, failed, seconds: took } = await closedLoop(session, { ...loop, seconds });
+  const alone = await closedLoop(session, { ...loop, ports: loop.ports.slice(0, 1), each: 1, seconds: warmup });
   for (const { started } of workers) await session.stop(started);
   if (refused + failed > 0) throw new Error(`the bare workers failed ${refused + failed} requests: no capacity to speak of`);
-  return { rate: ok / took, requests: ok, seconds: took };
+  const render_us = { short: alone.short.p50_us, long: alone.long.p50_us };
+  return { rate: ok / took, requests: ok, seconds: took, render_us };
 }
 
 /**

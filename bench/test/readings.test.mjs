@@ -1,0 +1,104 @@
+// What is read from other programs: /proc, wrk, the load generator; and the processes that a session starts.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { test } from 'node:test';
+import { figures } from '../lib/load.mjs';
+import { cpuTime, family, residentBytes, statTicks } from '../lib/procfs.mjs';
+import { createProgress, duration } from '../lib/progress.mjs';
+import { createSession } from '../lib/session.mjs';
+import { parseWrk } from '../lib/wrk.mjs';
+import { planned } from '../scenarios/proxy.mjs';
+
+test('CPU time of a busy process grows by what it used, both ways of counting', () => {
+  const spent = () => Object.values(process.cpuUsage()).reduce((sum, us) => sum + us, 0) / 1e6;
+  const [before, start] = [cpuTime([process.pid]), spent()];
+  while (spent() < start + 0.3);
+  const [after, end] = [cpuTime([process.pid]), spent()];
+  for (const way of ['scheduled', 'ticks']) {
+    const used = (after[way] - before[way]) / 1e9;
+    assert.ok(Math.abs(used - (end - start)) < 0.05, `${way}: ${used} s, the process says ${end - start} s`);
+  }
+  assert.ok(residentBytes(process.pid) > 10e6);
+});
+
+test('a command with parentheses and spaces does not shift the fields of a stat line', () => {
+  assert.equal(statTicks('17 (a) b (c)) S 1 17 17 0 -1 4194304 1 0 0 0 120 30 0 0 20 0 1 0'), 150);
+});
+
+test("wrk's figures are found among its other output, errors included", () => {
+  const text = 'Running 1s test\n  x\nJSON {"requests":10,"microseconds":2000000,"p50":5,"p99":9,"connect":0,"read":0,"write":0,"status":3,"timeout":0}\n';
+  assert.deepEqual(parseWrk(text), {
+    requests: 10, seconds: 2, p50_us: 5, p99_us: 9, errors: { connect: 0, read: 0, write: 0, status: 3, timeout: 0 },
+  });
+  assert.throws(() => parseWrk('unable to connect'), /wrk printed no figures/);
+});
+
+test('refusals and failures are counted apart, and make the tail worse, not better', () => {
+  const answered = Array.from({ length: 97 }, (_, i) => [i % 10 === 0 ? 1 : 0, 200, 5, 1000 + i]);
+  const hits = [...answered, [0, 503, 5, 10], [0, 503, 5, 10], [1, 0, 5, 30e6]];
+  const { ok, refused, failed, p50_us, p99_us, slowest_us } = figures({ planned: 100, hits });
+  assert.deepEqual({ ok, refused, failed }, { ok: 97, refused: 2, failed: 1 });
+  assert.equal(p50_us, 1049);
+  assert.equal(p99_us, Infinity);
+  assert.deepEqual(slowest_us, [Infinity, Infinity]);
+});
+
+test('each peer leads in turn, and whoever cannot queue is left out where there is a queue', () => {
+  const steps = planned({ peers: ['hostler', 'haproxy', 'nginx'], rounds: 4 });
+  const order = (round, slots, connections) =>
+    steps.filter((s) => s.round === round && s.slots === slots && s.connections === connections).map((s) => s.peer);
+  assert.deepEqual(order(1, 64, 50), ['direct', 'hostler', 'haproxy', 'nginx']);
+  assert.deepEqual(order(2, 64, 50), ['hostler', 'haproxy', 'nginx', 'direct']);
+  assert.deepEqual(order(1, 1, 200), ['hostler', 'haproxy']);
+  assert.deepEqual(order(2, 1, 200), ['haproxy', 'hostler']);
+});
+
+test('progress says how long the rest will take', () => {
+  const lines = [];
+  let clock = 0;
+  const progress = createProgress({ steps: 10, plannedSeconds: 90, print: (line) => lines.push(line), now: () => clock });
+  progress.begin('work');
+  clock = 20_000;
+  progress.step('one');
+  assert.deepEqual(lines, ['work: 10 steps, about 2 min', '[ 1/10] one   (3 min left)']);
+  assert.equal(duration(59.4), '59 s');
+  assert.equal(duration(7500), '2 h 5 min');
+});
+
+test('a session ends what it has started, grandchildren too, and leaves no folder behind', async () => {
+  const session = createSession();
+  const started = session.start('sh', ['-c', 'sleep 600 & echo up; wait']);
+  while (family(started.pid).length < 2) await new Promise(setImmediate);
+  const [parent, child] = family(started.pid);
+  await session.close();
+  assert.ok(started.ended !== null);
+  assert.ok(!existsSync(session.dir));
+  const deadline = performance.now() + 5000;
+  while (alive(child) && performance.now() < deadline) await new Promise(setImmediate);
+  assert.ok(!alive(parent) && !alive(child));
+});
+
+test('a program that fails is reported with its last output', async () => {
+  const session = createSession();
+  await assert.rejects(session.run('sh', ['-c', 'echo went wrong >&2; exit 3']), /sh ended with 3\nwent wrong/);
+  await assert.rejects(session.run('no-such-program', []), /ENOENT/);
+  await session.close();
+});
+
+/** A zombie has ended, though nobody has collected it yet. */
+function alive(pid) {
+  try {
+    process.kill(pid, 0);
+    return family(pid).length > 0 && residentBytesOrZero(pid) > 0;
+  } catch {
+    return false;
+  }
+}
+
+function residentBytesOrZero(pid) {
+  try {
+    return residentBytes(pid);
+  } catch {
+    return 0;
+  }
+}

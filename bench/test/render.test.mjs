@@ -1,0 +1,35 @@
+// RESULTS.md from fixtures: `node bench/test/render.test.mjs --write` writes what is then to be read before it is committed.
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { render } from '../render.mjs';
+
+const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
+const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
+
+if (process.argv.includes('--write')) writeFileSync(EXPECTED, render(['proxy', 'tail', 'idle'].map(fixture)));
+
+test('the fixtures render as expected: verdicts, spreads, errors, answers that never came', () => {
+  assert.equal(render(['proxy', 'tail', 'idle'].map(fixture)), readFileSync(EXPECTED, 'utf8'));
+});
+
+test('a missed target is called not met', () => {
+  const slow = fixture('proxy');
+  for (const row of slow.rows) if (row.peer === 'hostler') row.cpu_ns *= 2;
+  assert.equal(render([slow]).match(/\*\*not met\*\*/g).length, 8);
+});
+
+test('a run without Hostler claims nothing', () => {
+  const peersOnly = fixture('proxy');
+  peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
+  const text = render([peersOnly]);
+  assert.doesNotMatch(text, /\bmet\b|NaN|undefined/);
+  assert.match(text, /not measured/);
+});
+
+test('one round above the peer is enough for "clearly under" to fail', () => {
+  const tail = fixture('tail');
+  assert.match(render([tail]), /clearly under.*\| met \|/);
+  tail.rows.find(({ peer, load, round }) => peer === 'hostler' && load === 0.7 && round === 1).p99_us = 90_000;
+  assert.match(render([tail]), /clearly under.*\| \*\*not met\*\* \|/);
+});

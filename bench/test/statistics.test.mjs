@@ -1,0 +1,55 @@
+// What the figures rest on: median, percentiles, ratios of same-round pairs.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { median, pairedRatio, percentile, pooledPercentile, summary } from '../lib/statistics.mjs';
+
+test('the median is the middle value, or the mean of the two middle ones', () => {
+  assert.equal(median([9, 1, 5]), 5);
+  assert.equal(median([10, 2, 4, 1]), 3);
+  assert.equal(median([100, 9]), 54.5, 'sorted as numbers, not as text');
+  assert.ok(Number.isNaN(median([])));
+});
+
+test('an answer that never came is larger than any other', () => {
+  assert.equal(median([1, Infinity, 2]), 2);
+  assert.equal(median([1, Infinity, Infinity]), Infinity);
+  assert.equal(percentile([1, 2, 3, Infinity], 75), 3);
+  assert.equal(percentile([1, 2, 3, Infinity], 76), Infinity);
+});
+
+test('a percentile is the value at the nearest rank, without rounding errors', () => {
+  const thousand = Array.from({ length: 1000 }, (_, i) => 1000 - i);
+  assert.equal(percentile(thousand, 50), 500);
+  assert.equal(percentile(thousand, 99), 990);
+  assert.equal(percentile(thousand, 99.9), 999);
+  assert.equal(percentile(thousand, 100), 1000);
+  assert.equal(percentile([7], 1), 7);
+});
+
+test('a pooled percentile needs only the largest values of each sample', () => {
+  const one = Array.from({ length: 1000 }, (_, i) => i);
+  const two = Array.from({ length: 500 }, (_, i) => 2 * i);
+  const samples = [one, two].map((values) => ({ size: values.length, largest: values.slice(-30) }));
+  assert.equal(pooledPercentile(samples, 99.9), percentile([...one, ...two], 99.9));
+  assert.equal(pooledPercentile(samples, 99), percentile([...one, ...two], 99));
+  assert.ok(Number.isNaN(pooledPercentile(samples, 50)), 'rather no figure than a wrong one');
+});
+
+test('a ratio is the median over pairs of the same round, not of the medians', () => {
+  const rows = [
+    { round: 1, peer: 'a', cost: 1 }, { round: 1, peer: 'b', cost: 2 },
+    { round: 2, peer: 'b', cost: 40 }, { round: 2, peer: 'a', cost: 30 },
+    { round: 3, peer: 'a', cost: 3 }, { round: 3, peer: 'b', cost: 3 },
+  ];
+  const ratio = pairedRatio(rows, { one: 'a', other: 'b', value: ({ cost }) => cost });
+  assert.deepEqual(ratio, { median: 0.75, min: 0.5, max: 1, count: 3 });
+});
+
+test('a round without one of the two has no pair', () => {
+  const rows = [{ round: 1, peer: 'a', cost: 1 }, { round: 2, peer: 'b', cost: 2 }];
+  assert.equal(pairedRatio(rows, { one: 'a', other: 'b', value: ({ cost }) => cost }), null);
+});
+
+test('a summary carries its spread', () => {
+  assert.deepEqual(summary([3, 1, 2]), { median: 2, min: 1, max: 3, count: 3 });
+});
