@@ -21,6 +21,9 @@ use crate::upstream::Upstream;
 /// How long a site that is dropped has to end by itself.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// What of a log is shown when a test has failed.
+const LAST_LINES: usize = 20;
+
 /// A site to be started.
 pub struct SitePlan {
     binary: PathBuf,
@@ -284,7 +287,9 @@ impl Drop for Site {
             let _ = self.child.wait();
         }
         if std::thread::panicking() {
-            eprintln!("--- Hostler's log\n{}\n{}", self.log.lines().join("\n"), self.errors.lines().join("\n"));
+            let lines = self.log.lines();
+            let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+            eprintln!("--- the end of Hostler's log\n{}\n{}", last.join("\n"), self.errors.lines().join("\n"));
         }
     }
 }
