@@ -21,7 +21,10 @@ async fn an_answer_arrives_chunk_by_chunk() {
     let app = upstream().does(steps).start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.begin("/").await;
-    assert!(client.next_head().await.unwrap().text().contains("Transfer-Encoding: chunked"), "the head alone");
+    assert!(
+        client.next_head().await.unwrap().text().contains("Transfer-Encoding: chunked"),
+        "the head alone"
+    );
     app.release(1);
     assert_eq!(client.read_until("first\r\n").await, "000005\r\nfirst\r\n");
     app.release(1);
@@ -34,7 +37,8 @@ async fn an_answer_arrives_chunk_by_chunk() {
 
 #[tokio::test]
 async fn an_answer_of_known_length_arrives_as_it_comes() {
-    let steps = [text("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), vec![Step::Hold], text("def")].concat();
+    let steps =
+        [text("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), vec![Step::Hold], text("def")].concat();
     let app = upstream().does(steps).start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.begin("/").await;
@@ -62,7 +66,8 @@ async fn server_sent_events_arrive_one_by_one() {
 
 #[tokio::test]
 async fn a_stream_of_events_that_its_client_has_left_is_hung_up_on() {
-    let app = upstream().does([text(EVENTS), text("data: 1\n\n"), vec![Step::AwaitFin]].concat()).start().await;
+    let app =
+        upstream().does([text(EVENTS), text("data: 1\n\n"), vec![Step::AwaitFin]].concat()).start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.begin("/events").await;
     client.read_until("data: 1\n\n").await;
@@ -169,7 +174,8 @@ async fn fifty_clients_that_leave_at_once_never_give_a_member_two_requests() {
 #[tokio::test]
 async fn an_answer_is_read_to_its_end_when_the_client_leaves_in_the_middle() {
     let first = text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
-    let steps = [first, vec![Step::Hold], text("6\r\nsecond\r\n"), vec![Step::Hold], text("0\r\n\r\n")].concat();
+    let steps =
+        [first, vec![Step::Hold], text("6\r\nsecond\r\n"), vec![Step::Hold], text("0\r\n\r\n")].concat();
     let app = upstream().does(steps).start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 1").await;
     let mut client = site.begin("/left").await;

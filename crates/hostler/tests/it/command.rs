@@ -20,10 +20,16 @@ async fn check_says_what_a_configuration_means() {
 async fn a_wrong_configuration_is_named_by_file_line_and_key() {
     let folder = tempfile::tempdir().unwrap();
     let cases: &[(&str, &[&str])] = &[
-        ("[server]\nlisten = ':1'\nheader_timout = '1s'\n", &["hostler.toml:3", "header_timout", "header_timeout"]),
+        (
+            "[server]\nlisten = ':1'\nheader_timout = '1s'\n",
+            &["hostler.toml:3", "header_timout", "header_timeout"],
+        ),
         ("[server]\nheader_timeout = 'soon'\n", &["hostler.toml:2", "server.header_timeout", "soon"]),
         ("[pools.app]\nmembers = []\n", &["hostler.toml:2", "pools.app.members"]),
-        ("[pools.app]\nmembers = ['x:1']\n[[routes]]\nmatch = '*'\npool = 'ap'\n", &["hostler.toml:5", "\"ap\"", "app"]),
+        (
+            "[pools.app]\nmembers = ['x:1']\n[[routes]]\nmatch = '*'\npool = 'ap'\n",
+            &["hostler.toml:5", "\"ap\"", "app"],
+        ),
         ("[server\n", &["hostler.toml:1"]),
     ];
     for (text, parts) in cases {
@@ -43,7 +49,10 @@ async fn a_wrong_configuration_is_named_by_file_line_and_key() {
 async fn a_missing_file_and_a_wrong_argument_are_usage_errors() {
     let folder = tempfile::tempdir().unwrap();
     run(HOSTLER, &["start"], folder.path()).await.assert_exit(2).assert_complains("hostler.toml");
-    run(HOSTLER, &["start", "-c", "other.toml"], folder.path()).await.assert_exit(2).assert_complains("other.toml");
+    run(HOSTLER, &["start", "-c", "other.toml"], folder.path())
+        .await
+        .assert_exit(2)
+        .assert_complains("other.toml");
     run(HOSTLER, &["strat"], folder.path()).await.assert_exit(2).assert_complains("start");
     run(HOSTLER, &["run", "--workers", "2"], folder.path()).await.assert_exit(2).assert_complains("COMMAND");
     run(HOSTLER, &["--help"], folder.path()).await.assert_exit(0);
@@ -56,7 +65,10 @@ async fn a_port_that_is_taken_is_named() {
     for (key, address) in [("server.listen", site.address()), ("server.admin", site.admin())] {
         let plan = crate::site(&format!("{key} = '{address}'")).with("app", &app);
         let output = plan.run(&["start"]).await;
-        output.assert_exit(1).assert_complains(&format!("cannot listen on {address} ({key})")).assert_complains("in use");
+        output
+            .assert_exit(1)
+            .assert_complains(&format!("cannot listen on {address} ({key})"))
+            .assert_complains("in use");
     }
     site.get("/").await.assert_ok("ok");
 }
@@ -64,7 +76,10 @@ async fn a_port_that_is_taken_is_named() {
 #[tokio::test]
 async fn an_address_of_another_machine_is_refused() {
     let plan = site("server.listen = '192.0.2.1:80'").with_member("app", &no_upstream().await);
-    plan.run(&["start"]).await.assert_exit(1).assert_complains("cannot listen on 192.0.2.1:80 (server.listen)");
+    plan.run(&["start"])
+        .await
+        .assert_exit(1)
+        .assert_complains("cannot listen on 192.0.2.1:80 (server.listen)");
 }
 
 #[tokio::test]

@@ -69,7 +69,10 @@ async fn a_full_queue_is_refused_at_once() {
 
     let mut third = site.connect().await;
     let refused = third.get("/third").await;
-    refused.assert_refused(503, "queue_full").assert_field("retry-after", "1").assert_says("1 requests wait already");
+    refused
+        .assert_refused(503, "queue_full")
+        .assert_field("retry-after", "1")
+        .assert_says("1 requests wait already");
     refused.assert_no_field("connection");
     app.release_all();
     first.answer().await.assert_ok("/first");
@@ -122,7 +125,10 @@ async fn a_client_that_leaves_while_it_waits_leaves_the_queue() {
     resetting.reset();
     site.settles("app", 1, 1).await;
     let line = site.access("/closing").await;
-    assert_eq!((&line["status"], &line["refusal"], &line["attempts"]), (&499.into(), &"client_left".into(), &0.into()));
+    assert_eq!(
+        (&line["status"], &line["refusal"], &line["attempts"]),
+        (&499.into(), &"client_left".into(), &0.into())
+    );
     app.release_all();
     first.answer().await.assert_ok("/first");
     last.answer().await.assert_ok("/last");
@@ -172,7 +178,12 @@ async fn an_answer_without_a_worker_needs_no_slot() {
         assert!(answer.field("date").is_some());
         client.send("HEAD /ping HTTP/1.1\r\nHost: a\r\n\r\n").await;
         client.answer_to("HEAD").await.assert_status(200).assert_field("content-length", "5");
-        client.post("/gone", "a body").await.assert_status(410).assert_says("gone").assert_field("x-why", "moved");
+        client
+            .post("/gone", "a body")
+            .await
+            .assert_status(410)
+            .assert_says("gone")
+            .assert_field("x-why", "moved");
         client.get("/nothing").await.assert_status(204).assert_no_field("content-length");
     }
     app.release(1);
@@ -194,7 +205,10 @@ async fn a_request_without_a_route_is_refused() {
     let mut client = site.connect().await;
     client.get("/app/x").await.assert_ok("ok");
     let refused = client.get("/other").await;
-    refused.assert_refused(404, "no_route").assert_says("no route for this host and path").assert_no_field("connection");
+    refused
+        .assert_refused(404, "no_route")
+        .assert_says("no route for this host and path")
+        .assert_no_field("connection");
     client.send("GET /other HTTP/1.1\r\nHost: SHOP.test:8080\r\n\r\n").await;
     client.answer().await.assert_ok("ok");
 }

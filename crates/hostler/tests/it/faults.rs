@@ -42,7 +42,8 @@ async fn a_request_waits_for_a_member_that_comes_back() {
 
 #[tokio::test]
 async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
-    let site = site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream().await).start().await;
+    let site =
+        site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream().await).start().await;
     let mut client = site.connect().await;
     let answer = client.get("/down").await;
     answer.assert_refused(502, "unreachable").assert_says("cannot be reached").assert_no_field("connection");
@@ -102,7 +103,10 @@ async fn a_post_is_never_sent_twice() {
     let mut client = site.connect().await;
     client.get("/first").await.assert_ok("/first");
     let answer = client.post("/post", "body").await;
-    answer.assert_refused(502, "worker_lost").assert_says("ended before it answered").assert_no_field("connection");
+    answer
+        .assert_refused(502, "worker_lost")
+        .assert_says("ended before it answered")
+        .assert_no_field("connection");
     assert_eq!(app.targets(), ["/first", "/post"]);
     // One with an idempotency key may be.
     client.get("/third").await.assert_ok("/third");
@@ -139,7 +143,10 @@ async fn a_get_whose_member_dies_goes_to_another_and_a_post_does_not() {
     }
     let count = |targets: Vec<String>| targets.iter().filter(|target| *target == "/post").count();
     assert_eq!(count(dying.targets()) + count(healthy.targets()), 4, "each was sent once: {statuses:?}");
-    assert!(statuses.iter().all(|status| [200, 502].contains(status)) && statuses.contains(&502), "{statuses:?}");
+    assert!(
+        statuses.iter().all(|status| [200, 502].contains(status)) && statuses.contains(&502),
+        "{statuses:?}"
+    );
 }
 
 #[tokio::test]
@@ -157,7 +164,10 @@ async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
     let site = in_front_of(&app, &format!("{ONE_SLOT}pools.app.request_timeout = '300ms'")).await;
     let mut client = site.connect().await;
     let answer = client.get("/slow").await;
-    answer.assert_refused(504, "answer_timeout").assert_says("did not answer in time").assert_no_field("connection");
+    answer
+        .assert_refused(504, "answer_timeout")
+        .assert_says("did not answer in time")
+        .assert_no_field("connection");
     assert_eq!(app.running(), 1);
     let pool = site.pool("app").await;
     assert_eq!(pool["in_use"], 1, "the member has not finished: {pool}");
@@ -172,7 +182,8 @@ async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
 
 #[tokio::test]
 async fn an_answer_that_has_begun_in_time_may_take_longer() {
-    let steps = [text("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nso"), vec![Step::Hold], text("so")].concat();
+    let steps =
+        [text("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nso"), vec![Step::Hold], text("so")].concat();
     let app = upstream().does(steps).start().await;
     let site = in_front_of(&app, "pools.app.request_timeout = '300ms'").await;
     let mut client = site.begin("/long").await;

@@ -18,32 +18,58 @@ async fn seen_from(from: &str, site: &Site, app: &Upstream, fields: &str) -> See
 async fn names_keep_their_case_and_lines_their_order() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
-    let lines = ["HoSt: a", "X-Zulu: 1", "accept: */*", "COOKIE: a=b", "x-alpha:  two  words ", "X-Zulu: 2", "X-Empty:"];
+    let lines = [
+        "HoSt: a",
+        "X-Zulu: 1",
+        "accept: */*",
+        "COOKIE: a=b",
+        "x-alpha:  two  words ",
+        "X-Zulu: 2",
+        "X-Empty:",
+    ];
     site.send(format!("GET /A%20b?C=%2f HTTP/1.1\r\n{}\r\n\r\n", lines.join("\r\n"))).await;
     let seen = app.only_request();
     assert_eq!(seen.head.start_line(), "GET /A%20b?C=%2f HTTP/1.1");
-    let expected = ["HoSt: a", "X-Zulu: 1", "accept: */*", "COOKIE: a=b", "x-alpha: two  words", "X-Zulu: 2", "X-Empty: "];
+    let expected = [
+        "HoSt: a",
+        "X-Zulu: 1",
+        "accept: */*",
+        "COOKIE: a=b",
+        "x-alpha: two  words",
+        "X-Zulu: 2",
+        "X-Empty: ",
+    ];
     assert_eq!(seen.head.lines()[..7], expected);
 }
 
 #[tokio::test]
 async fn an_answer_keeps_its_names_order_and_reason() {
-    let lines = "sErVer: app\r\nSet-Cookie: a=1\r\nX-B: 2\r\nset-cookie: c=3\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT";
-    let app = upstream().answers(format!("HTTP/1.1 299 Quite All Right\r\n{lines}\r\nContent-Length: 0\r\n\r\n")).start().await;
+    let lines =
+        "sErVer: app\r\nSet-Cookie: a=1\r\nX-B: 2\r\nset-cookie: c=3\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT";
+    let app = upstream()
+        .answers(format!("HTTP/1.1 299 Quite All Right\r\n{lines}\r\nContent-Length: 0\r\n\r\n"))
+        .start()
+        .await;
     let site = in_front_of(&app, "").await;
     let answer = site.get("/").await;
-    assert_eq!(answer.head.text(), format!("HTTP/1.1 299 Quite All Right\r\n{lines}\r\nContent-Length: 0\r\n\r\n"));
+    assert_eq!(
+        answer.head.text(),
+        format!("HTTP/1.1 299 Quite All Right\r\n{lines}\r\nContent-Length: 0\r\n\r\n")
+    );
 }
 
 #[tokio::test]
 async fn fields_about_one_connection_go_no_further() {
     let fields = "Connection: keep-alive, X-Private\r\nKeep-Alive: timeout=5\r\nProxy-Connection: x\r\nTE: trailers\r\n\
         Upgrade: h2c\r\nHTTP2-Settings: x\r\nX-Private: 1\r\nX-Public: 2\r\n";
-    let app = upstream().answers(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nok")).start().await;
+    let app =
+        upstream().answers(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nok")).start().await;
     let site = in_front_of(&app, "").await;
     let answer = site.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
     let seen = app.only_request();
-    for name in ["connection", "keep-alive", "proxy-connection", "te", "upgrade", "http2-settings", "x-private"] {
+    for name in
+        ["connection", "keep-alive", "proxy-connection", "te", "upgrade", "http2-settings", "x-private"]
+    {
         assert_eq!(seen.field(name), None, "{name}");
         answer.assert_no_field(name);
     }
@@ -55,8 +81,10 @@ async fn fields_about_one_connection_go_no_further() {
 async fn a_client_cannot_erase_what_we_say_by_naming_it_in_connection() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
-    let named = "X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, X-Request-Id, Via, Host, Content-Length";
-    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nConnection: close, {named}\r\nContent-Length: 4\r\n\r\nbody");
+    let named =
+        "X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, X-Request-Id, Via, Host, Content-Length";
+    let head =
+        format!("POST / HTTP/1.1\r\nHost: a\r\nConnection: close, {named}\r\nContent-Length: 4\r\n\r\nbody");
     site.send(head).await.assert_ok("ok");
     let seen = app.only_request();
     assert_eq!(seen.body, b"body");
@@ -83,7 +111,12 @@ async fn a_strangers_word_about_himself_is_replaced() {
     let seen = seen_from("127.0.0.1", &site, &app, hearsay).await;
     let text = seen.head.text();
     assert!(!text.contains("8.8.8.8") && !text.contains("evil") && !text.contains("XX"), "{text}");
-    let expected = ["x-other: kept", "X-Forwarded-For: 127.0.0.1", "X-Forwarded-Proto: http", "X-Forwarded-Host: Site.test:99"];
+    let expected = [
+        "x-other: kept",
+        "X-Forwarded-For: 127.0.0.1",
+        "X-Forwarded-Proto: http",
+        "X-Forwarded-Host: Site.test:99",
+    ];
     assert_eq!(seen.head.lines()[1..5], expected);
     assert_eq!(site.access("/").await["client"], "127.0.0.1");
 }
@@ -103,7 +136,11 @@ async fn a_trusted_proxys_word_is_passed_on_with_ours() {
     ] {
         assert_eq!(seen.field(name).as_deref(), Some(value), "{name}");
     }
-    assert_eq!(site.access("/").await["client"], "81.2.69.160", "the first from the right that is not trusted");
+    assert_eq!(
+        site.access("/").await["client"],
+        "81.2.69.160",
+        "the first from the right that is not trusted"
+    );
 }
 
 #[tokio::test]
@@ -121,7 +158,8 @@ async fn the_client_may_be_named_in_another_header() {
     let app = upstream().start().await;
     let config = format!("{TRUSTING}\nserver.client_ip_header = 'CF-Connecting-IP'");
     let site = in_front_of(&app, &config).await;
-    seen_from("127.0.0.2", &site, &app, "CF-Connecting-IP: 81.2.69.160\r\nX-Forwarded-For: 6.6.6.6\r\n").await;
+    seen_from("127.0.0.2", &site, &app, "CF-Connecting-IP: 81.2.69.160\r\nX-Forwarded-For: 6.6.6.6\r\n")
+        .await;
     assert_eq!(site.access("/").await["client"], "81.2.69.160");
 }
 
@@ -138,7 +176,8 @@ async fn a_request_has_a_name_in_every_log() {
         let ids = seen.head.all("x-request-id");
         assert!(ids.len() == 1 && ids[0] != bad, "{bad:?} became {ids:?}");
     }
-    let logged: Vec<_> = site.exchanges(2).await.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
+    let logged: Vec<_> =
+        site.exchanges(2).await.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(logged[..2], [made, "abc-123_X.y".to_owned()]);
 }
 
@@ -147,7 +186,10 @@ async fn a_refusal_names_the_request() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "[[routes]]\nmatch = '/app'\npool = 'app'").await;
     let answer = site.send("GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: me\r\n\r\n").await;
-    answer.assert_refused(404, "no_route").assert_field("x-request-id", "me").assert_field("cache-control", "no-store");
+    answer
+        .assert_refused(404, "no_route")
+        .assert_field("x-request-id", "me")
+        .assert_field("cache-control", "no-store");
 }
 
 #[tokio::test]

@@ -40,7 +40,12 @@ async fn answers_without_content_stay_without() {
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
     for _ in 0..2 {
-        client.get("/204").await.assert_status(204).assert_field("x-a", "b").assert_no_field("transfer-encoding");
+        client
+            .get("/204")
+            .await
+            .assert_status(204)
+            .assert_field("x-a", "b")
+            .assert_no_field("transfer-encoding");
         client.get("/204-length").await.assert_status(204).assert_no_field("content-length");
         client.get("/304").await.assert_status(304).assert_field("content-length", "1000");
         client.get("/empty").await.assert_ok("").assert_field("content-length", "0");
@@ -50,7 +55,8 @@ async fn answers_without_content_stay_without() {
 
 #[tokio::test]
 async fn an_empty_answer_of_unknown_length_is_an_empty_answer() {
-    let app = upstream().answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").start().await;
+    let app =
+        upstream().answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
     for _ in 0..2 {
@@ -58,7 +64,8 @@ async fn an_empty_answer_of_unknown_length_is_an_empty_answer() {
     }
 }
 
-const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n";
+const HINTS: &str =
+    "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n";
 
 #[tokio::test]
 async fn early_hints_arrive_before_the_answer() {
@@ -83,7 +90,8 @@ async fn early_hints_arrive_before_the_answer() {
 
 #[tokio::test]
 async fn http_1_0_gets_no_interim_answer() {
-    let app = upstream().answers([HINTS, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"].concat()).start().await;
+    let app =
+        upstream().answers([HINTS, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"].concat()).start().await;
     let site = in_front_of(&app, "").await;
     let answer = site.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").await;
     assert_eq!(answer.assert_ok("ok").interim, []);
@@ -109,7 +117,10 @@ async fn trailers_of_an_answer_reach_the_client() {
     let mut client = site.connect().await;
     for _ in 0..2 {
         let answer = client.get("/").await;
-        assert_eq!(answer.assert_ok("abc").assert_field("trailer", "X-Sum").trailers, ["Server-Timing: db;dur=3", "X-Sum: 9"]);
+        assert_eq!(
+            answer.assert_ok("abc").assert_field("trailer", "X-Sum").trailers,
+            ["Server-Timing: db;dur=3", "X-Sum: 9"]
+        );
     }
     let answer = site.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").await;
     answer.assert_ok("abc");

@@ -48,8 +48,14 @@ const CASES: &[(&str, Outcome)] = &[
     ("HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 2\r\n\r\nok", Refused),
     ("HTTP/1.1 200 OK\r\n: x\r\nContent-Length: 2\r\n\r\nok", Refused),
     // Lengths in doubt.
-    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Refused),
-    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n", Refused),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        Refused,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        Refused,
+    ),
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", Refused),
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", Refused),
     ("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok", Refused),
@@ -58,7 +64,10 @@ const CASES: &[(&str, Outcome)] = &[
     ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nok", Refused),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok", Refused),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Refused),
-    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Refused),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        Refused,
+    ),
     ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Refused),
     // Interim answers.
     ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", Refused),
@@ -79,8 +88,14 @@ const CASES: &[(&str, Outcome)] = &[
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nbad trailer\r\n\r\n", Broken),
     // More than it said: what it said counts, and the connection is not used again.
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay", Good("ok")),
-    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nevil!", Good("ok")),
-    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\nevil", Good("ok")),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nevil!",
+        Good("ok"),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\nevil",
+        Good("ok"),
+    ),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nok\r\n0\r\n\r\n", Good("ok")),
 ];
 
@@ -111,7 +126,9 @@ async fn no_broken_answer_looks_whole() {
                 // nothing had arrived when it was reset shows nothing at all.
                 (Broken, Some(answer)) => answer.ending != Ending::Whole || is_refused(answer),
                 (Broken, None) => true,
-                (Good(body), Some(answer)) => answer.ending == Ending::Whole && answer.body == body.as_bytes(),
+                (Good(body), Some(answer)) => {
+                    answer.ending == Ending::Whole && answer.body == body.as_bytes()
+                }
                 (_, None) => false,
             };
             assert!(fine, "HTTP/{version} {bytes:?} became {answer:?}");
@@ -134,7 +151,8 @@ async fn an_answer_that_breaks_after_it_has_begun_is_aborted() {
     for (field, first, second, end) in cases {
         let head = format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\n{first}");
         let second = if field == "Content-Length: 10" { "" } else { second };
-        let app = upstream().does([text(head), vec![Step::Hold], text(second), vec![end]].concat()).start().await;
+        let app =
+            upstream().does([text(head), vec![Step::Hold], text(second), vec![end]].concat()).start().await;
         let site = in_front_of(&app, "").await;
         for version in ["1.1", "1.0"] {
             let mut client = site.connect().await;
@@ -190,7 +208,8 @@ async fn an_answer_nobody_asked_for_spoils_its_connection_and_nothing_else() {
     let site = in_front_of(&app, "").await;
     site.get("/1").await.assert_ok("ok");
     app.release(1);
-    hostler_testkit::eventually("the unasked answer to be sent", async || (app.running() == 0).then_some(())).await;
+    hostler_testkit::eventually("the unasked answer to be sent", async || (app.running() == 0).then_some(()))
+        .await;
     for _ in 0..5 {
         site.get("/2").await.assert_ok("ok");
     }

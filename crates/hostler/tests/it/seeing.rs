@@ -27,7 +27,11 @@ async fn the_status_shows_pools_members_routes_and_the_program_itself() {
 
     let status = site.status().await;
     assert_eq!((&status["state"], &status["pid"]), (&"running".into(), &site.pid().into()));
-    assert!(status["version"].is_string() && status["uptime_ms"].is_u64() && status["connections"]["open"].is_u64());
+    assert!(
+        status["version"].is_string()
+            && status["uptime_ms"].is_u64()
+            && status["connections"]["open"].is_u64()
+    );
     assert!(status["memory"].as_u64().unwrap() > 1 << 20);
 
     let pool = &status["pools"][0];
@@ -50,7 +54,9 @@ async fn the_status_shows_pools_members_routes_and_the_program_itself() {
 #[tokio::test]
 async fn counters_tell_answers_from_refusals_by_route_and_class() {
     let app = upstream()
-        .script(|seen| hostler_testkit::text(format!("HTTP/1.1 {} X\r\nContent-Length: 0\r\n\r\n", &seen.target()[1..])))
+        .script(|seen| {
+            hostler_testkit::text(format!("HTTP/1.1 {} X\r\nContent-Length: 0\r\n\r\n", &seen.target()[1..]))
+        })
         .start()
         .await;
     let site = in_front_of(&app, "server.max_body_size = 10").await;
@@ -74,7 +80,10 @@ async fn queue_wait_slot_hold_and_worker_time_are_told_apart() {
     let mut first = site.begin("/first").await;
     site.settles("app", 1, 0).await;
     let mut second = site.begin("/second").await;
-    eventually("a wait of 50 ms", async || (site.pool("app").await["oldest_wait_ms"].as_u64()? >= 50).then_some(())).await;
+    eventually("a wait of 50 ms", async || {
+        (site.pool("app").await["oldest_wait_ms"].as_u64()? >= 50).then_some(())
+    })
+    .await;
     app.release_all();
     first.answer().await.assert_status(200);
     second.answer().await.assert_status(200);
@@ -100,7 +109,8 @@ async fn every_exchange_is_one_line_with_all_its_facts() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let fields = "User-Agent: test \"one\"\r\nReferer: http://before\r\nX-Request-Id: id-1\r\n";
-    site.send(format!("POST /a?b=%22 HTTP/1.1\r\nHost: Site.test\r\n{fields}Content-Length: 4\r\n\r\nbody")).await;
+    site.send(format!("POST /a?b=%22 HTTP/1.1\r\nHost: Site.test\r\n{fields}Content-Length: 4\r\n\r\nbody"))
+        .await;
     let line = site.access("/a?b=%22").await;
     let expected = [
         ("event", "access"),
@@ -128,9 +138,14 @@ async fn every_exchange_is_one_line_with_all_its_facts() {
 async fn a_refusal_is_one_line_with_its_reason() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
-    site.send("POST /bad HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\n").await.assert_refused(400, "bad_framing");
+    site.send("POST /bad HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\n")
+        .await
+        .assert_refused(400, "bad_framing");
     let line = site.refusal("bad_framing").await;
-    assert_eq!((&line["status"], &line["target"], &line["attempts"]), (&400.into(), &"/bad".into(), &0.into()));
+    assert_eq!(
+        (&line["status"], &line["target"], &line["attempts"]),
+        (&400.into(), &"/bad".into(), &0.into())
+    );
     assert_eq!(line["detail"], "more than one Content-Length");
 }
 
@@ -176,7 +191,12 @@ async fn hostler_status_is_a_table_for_people_and_json_for_machines() {
     site.exchanges(1).await;
     let admin = site.admin().to_string();
     let run = async |arguments: &[&str]| {
-        hostler_testkit::run(env!("CARGO_BIN_EXE_hostler"), &[&["status", "--admin", &admin], arguments].concat(), site.folder()).await
+        hostler_testkit::run(
+            env!("CARGO_BIN_EXE_hostler"),
+            &[&["status", "--admin", &admin], arguments].concat(),
+            site.folder(),
+        )
+        .await
     };
     let table = run(&[]).await;
     table.assert_exit(0);

@@ -4,7 +4,8 @@ use hostler_testkit::{Step, client, eventually, ok, text, upstream};
 
 use crate::in_front_of;
 
-const PATIENT: &str = "server.drain_timeout = '60s'\npools.app.concurrency = 1\npools.app.queue.timeout = '60s'\n";
+const PATIENT: &str =
+    "server.drain_timeout = '60s'\npools.app.concurrency = 1\npools.app.queue.timeout = '60s'\n";
 
 #[tokio::test]
 async fn accepted_requests_are_finished_and_idle_connections_closed() {
@@ -20,11 +21,15 @@ async fn accepted_requests_are_finished_and_idle_connections_closed() {
     site.settles("app", 1, 1).await;
     let mut sending = site.connect().await;
     sending.send("POST /sending HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo").await;
-    eventually("the sender to be heard", async || (site.status().await["connections"]["open"] == 4).then_some(())).await;
+    eventually("the sender to be heard", async || {
+        (site.status().await["connections"]["open"] == 4).then_some(())
+    })
+    .await;
 
     site.terminate();
     idle.assert_closed().await;
-    eventually("the status to tell", async || (site.status().await["state"] == "draining").then_some(())).await;
+    eventually("the status to tell", async || (site.status().await["state"] == "draining").then_some(()))
+        .await;
     app.release_all();
     running.answer().await.assert_ok("/running").assert_field("connection", "close");
     waiting.answer().await.assert_ok("/waiting").assert_field("connection", "close");
@@ -44,7 +49,8 @@ async fn nobody_new_is_let_in() {
     site.terminate();
     site.says("stopping").await;
     let address = site.address();
-    eventually("the listener to be closed", async || tokio::net::TcpStream::connect(address).await.err()).await;
+    eventually("the listener to be closed", async || tokio::net::TcpStream::connect(address).await.err())
+        .await;
     app.release_all();
     running.answer().await.assert_ok("/running");
     assert_eq!(site.exit().await, 0);
@@ -67,7 +73,11 @@ async fn a_head_that_has_begun_is_a_request_that_was_accepted() {
 
 #[tokio::test]
 async fn a_streaming_answer_is_finished_too() {
-    let steps = [text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"), vec![Step::Hold], text("1\r\nb\r\n0\r\n\r\n")];
+    let steps = [
+        text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
+        vec![Step::Hold],
+        text("1\r\nb\r\n0\r\n\r\n"),
+    ];
     let app = upstream().does(steps.concat()).start().await;
     let mut site = in_front_of(&app, PATIENT).await;
     let mut client = site.begin("/").await;
@@ -109,7 +119,9 @@ async fn nobody_is_waited_for_longer_than_the_drain_timeout() {
 #[tokio::test]
 async fn a_stop_under_load_loses_nothing() {
     let app = upstream().script(|seen| ok(seen.target())).start().await;
-    let mut site = in_front_of(&app, "server.drain_timeout = '60s'\nserver.threads = 2\npools.app.concurrency = 4").await;
+    let mut site =
+        in_front_of(&app, "server.drain_timeout = '60s'\nserver.threads = 2\npools.app.concurrency = 4")
+            .await;
     let address = site.address();
     let clients: Vec<_> = (0..8)
         .map(|_| {
