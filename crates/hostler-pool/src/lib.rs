@@ -1,1 +1,3 @@
 //! A queue with members, dispatch to free slots, and the supervisor of Node workers. Knows no HTTP.
+
+pub mod dispatch;

@@ -1,1 +1,23 @@
 //! HTTP/1.1 on the wire: strict heads, body framing, one kept-alive connection to a member. Knows no pools, routes or queues.
+//!
+//! Both sides of a proxy are served by one set of rules, so that what is accepted in front is never read differently
+//! behind: `head` and `scan` read heads, `framing` says where a body ends, `body` and `chunked` take it apart,
+//! `connection` is a connection to a member.
+
+pub mod body;
+pub mod chunked;
+pub mod connection;
+pub mod field;
+pub mod framing;
+pub mod head;
+pub mod scan;
+pub mod stream;
+
+pub use body::{BodyReader, Taken};
+pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
+pub use connection::{CallError, MemberConnection};
+pub use field::{Field, Fields, Name, Span, tokens};
+pub use framing::{BodyLength, FramingError, request_body, response_body};
+pub use head::{HeadError, RequestHead, ResponseHead, Version};
+pub use scan::{HeadScan, Limits, ScanError};
+pub use stream::{Address, Stream, read_some};

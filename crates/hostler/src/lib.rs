@@ -2,3 +2,9 @@
 
 pub mod cli;
 pub mod config;
+pub mod exchange;
+pub mod gateway;
+pub mod journal;
+pub mod listen;
+pub mod proxy;
+pub mod route;

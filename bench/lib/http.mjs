@@ -1,0 +1,40 @@
+// Small HTTP questions that the bench asks before it measures. Knows no peers.
+import { Agent, get as httpGet } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { tail } from './session.mjs';
+
+const agent = new Agent({ keepAlive: false });
+
+/** `at` is a port on loopback or the path of a Unix socket. */
+export function get(at, path = '/', { timeout = 10_000 } = {}) {
+  const where = typeof at === 'number' ? { host: '127.0.0.1', port: at } : { socketPath: at };
+  return new Promise((resolve, reject) => {
+    const request = httpGet({ ...where, path, agent, timeout, headers: { host: 'bench.test' } }, (response) => {
+      const chunks = [];
+      response.on('data', (chunk) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => resolve({ status: response.statusCode, body: Buffer.concat(chunks).toString() }));
+    });
+    request.on('timeout', () => request.destroy(new Error('no answer in time')));
+    request.on('error', reject);
+  });
+}
+
+/** Asks until the answer is 200; throws with the last output of the first of `processes` that has ended. */
+export async function untilAnswers(at, { path = '/', processes, every = 20, within = 30_000 }) {
+  const deadline = performance.now() + within;
+  let last = 'no answer';
+  while (performance.now() < deadline) {
+    const ended = processes.find((one) => one.ended !== null);
+    if (ended) throw new Error(`${ended.name} ended with ${ended.ended}\n${tail(ended)}`);
+    try {
+      const answer = await get(at, path);
+      if (answer.status === 200) return answer;
+      last = `status ${answer.status}`;
+    } catch (error) {
+      last = error.message;
+    }
+    await delay(every);
+  }
+  throw new Error(`${processes[0].name} did not answer in ${within / 1000} s (${last})\n${tail(processes[0])}`);
+}

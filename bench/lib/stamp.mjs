@@ -1,0 +1,33 @@
+// Where, when and on what a result was measured. Knows the machine and git, nothing of the scenarios.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cpus, release, totalmem } from 'node:os';
+import { ROOT, hostlerBinary, vegetaVersion, version } from './tools.mjs';
+
+export function stamp() {
+  return {
+    date: new Date().toISOString(),
+    commit: git('rev-parse', 'HEAD'),
+    // What the bench itself writes does not make a tree dirty.
+    dirty: git('status', '--porcelain', '--', '.', ':!bench/results', ':!bench/RESULTS.md') !== '',
+    machine: {
+      cpu: cpus()[0].model.trim(),
+      cores: cpus().length,
+      memory_gib: Math.round(totalmem() / 2 ** 30),
+      kernel: release(),
+      system: /^PRETTY_NAME="(.*)"$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'unknown',
+    },
+    versions: {
+      hostler: version(hostlerBinary()),
+      haproxy: version('haproxy', '-v'),
+      nginx: version('nginx', '-v'),
+      node: process.versions.node,
+      wrk: version('wrk', '-v'),
+      vegeta: vegetaVersion(),
+    },
+  };
+}
+
+function git(...args) {
+  return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+}

@@ -1,0 +1,156 @@
+// Command load sends open-loop Poisson traffic (or, with -closed, closed-loop traffic) and prints every hit as JSON.
+// It knows vegeta and the arrival schedule; it knows nothing of the servers under test, and it computes no statistics.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+)
+
+type options struct {
+	targets   []string
+	short     string
+	long      string
+	longShare float64
+	rate      float64
+	duration  time.Duration
+	timeout   time.Duration
+	seed      int64
+	edges     int
+	closed    uint64
+}
+
+// report is what the bench reads: hits are rows of [long, status, start lag, latency], times in microseconds,
+// latency counted from the intended start. Status 0 is a request without an answer.
+type report struct {
+	Seconds float64        `json:"seconds"`
+	Planned int            `json:"planned"`
+	Hits    [][4]int64     `json:"hits"`
+	Errors  map[string]int `json:"errors"`
+}
+
+func main() {
+	opts := parse()
+	var result report
+	if opts.closed > 0 {
+		result = runClosed(opts)
+	} else {
+		result = runOpen(opts)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+func parse() options {
+	var opts options
+	targets := flag.String("targets", "", "base URLs, comma-separated; several only with -closed")
+	flag.StringVar(&opts.short, "short", "/", "path and query of a short render")
+	flag.StringVar(&opts.long, "long", "/", "path and query of a long render")
+	flag.Float64Var(&opts.longShare, "long-share", 0.1, "share of long renders")
+	flag.Float64Var(&opts.rate, "rate", 0, "mean arrivals per second")
+	flag.DurationVar(&opts.duration, "duration", 10*time.Second, "length of the schedule")
+	flag.DurationVar(&opts.timeout, "timeout", 30*time.Second, "when a client gives up")
+	flag.Int64Var(&opts.seed, "seed", 1, "seed of arrivals, mix and edges")
+	flag.IntVar(&opts.edges, "edges", 32, "independent keep-alive connection pools")
+	flag.Uint64Var(&opts.closed, "closed", 0, "closed loop with so many requests at once per target")
+	flag.Parse()
+	opts.targets = strings.Split(*targets, ",")
+	if *targets == "" || (opts.closed == 0 && (opts.rate <= 0 || len(opts.targets) != 1)) {
+		fmt.Fprintln(os.Stderr, "load: -targets and, in the open loop, one target and a -rate above 0 are needed")
+		os.Exit(2)
+	}
+	return opts
+}
+
+func attacker(opts options, target string, plan *plan, more ...func(*vegeta.Attacker)) (*vegeta.Attacker, vegeta.Targeter) {
+	all := append([]func(*vegeta.Attacker){
+		vegeta.Client(newEdges(opts, plan).client(opts.timeout)),
+		vegeta.MaxBody(0), // read to its end, but not kept
+	}, more...)
+	return vegeta.NewAttacker(all...), vegeta.NewStaticTargeter(vegeta.Target{Method: "GET", URL: target})
+}
+
+// runOpen sends each request at its scheduled instant, whether or not earlier ones have been answered: vegeta starts one
+// more of its workers whenever all are busy, without a limit. The time between the scheduled and the real start (a late
+// wake-up on a busy machine) is added to vegeta's own latency, which counts from the real start.
+func runOpen(opts options) report {
+	plan := newPlan(opts)
+	pacer := &schedule{at: plan.arrivals}
+	attack, targeter := attacker(opts, opts.targets[0], plan)
+	out := report{Planned: len(plan.arrivals), Seconds: opts.duration.Seconds(), Errors: map[string]int{}}
+	for hit := range attack.Attack(targeter, pacer, 0, "") {
+		intended := pacer.began.Add(plan.arrivals[hit.Seq])
+		lag := hit.Timestamp.Sub(intended)
+		out.add(hit, plan.long[hit.Seq], lag)
+	}
+	return out
+}
+
+// runClosed measures capacity: a fixed number of requests at once, each followed by the next.
+func runClosed(opts options) report {
+	out := report{Errors: map[string]int{}}
+	var mutex sync.Mutex
+	var all sync.WaitGroup
+	began := time.Now()
+	for i, target := range opts.targets {
+		own := opts
+		own.seed += int64(i)
+		plan := newPlan(own)
+		attack, targeter := attacker(own, target, plan, vegeta.Workers(opts.closed), vegeta.MaxWorkers(opts.closed))
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for hit := range attack.Attack(targeter, vegeta.ConstantPacer{}, opts.duration, "") {
+				mutex.Lock()
+				out.add(hit, plan.isLong(hit.Seq), 0)
+				mutex.Unlock()
+			}
+		}()
+	}
+	all.Wait()
+	out.Seconds = time.Since(began).Seconds()
+	out.Planned = len(out.Hits)
+	return out
+}
+
+func (r *report) add(hit *vegeta.Result, long bool, lag time.Duration) {
+	row := [4]int64{0, int64(hit.Code), lag.Microseconds(), (hit.Latency + lag).Microseconds()}
+	if long {
+		row[0] = 1
+	}
+	r.Hits = append(r.Hits, row)
+	if hit.Code == 0 || hit.Code >= 400 {
+		r.Errors[hit.Error]++
+	}
+}
+
+// schedule is a vegeta.Pacer that follows given instants; `began` is vegeta's own zero, learned at the first call.
+type schedule struct {
+	at    []time.Duration
+	began time.Time
+}
+
+func (s *schedule) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
+	if s.began.IsZero() {
+		s.began = time.Now().Add(-elapsed)
+	}
+	if hits >= uint64(len(s.at)) {
+		return 0, true
+	}
+	return max(0, s.at[hits]-elapsed), false
+}
+
+func (s *schedule) Rate(time.Duration) float64 {
+	last := s.at[len(s.at)-1].Seconds()
+	return float64(len(s.at)) / math.Max(last, 1e-9)
+}

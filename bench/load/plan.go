@@ -1,0 +1,98 @@
+// The seeded plan of a run (when each request starts, whether it is long, which edge sends it) and the edges that carry
+// it out. The same seed gives the same plan, so that every peer of a round meets the same traffic.
+package main
+
+import (
+	"math/rand"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+type plan struct {
+	arrivals []time.Duration
+	long     []bool
+	edge     []int
+}
+
+// closedPlan is the length of the repeating mix in the closed loop, where the number of requests is not known before.
+const closedPlan = 4096
+
+func newPlan(opts options) *plan {
+	arrivals := rand.New(rand.NewSource(opts.seed))
+	mix := rand.New(rand.NewSource(opts.seed + 1_000_003))
+	edges := rand.New(rand.NewSource(opts.seed + 2_000_003))
+	p := &plan{}
+	add := func(at time.Duration) {
+		p.arrivals = append(p.arrivals, at)
+		p.long = append(p.long, mix.Float64() < opts.longShare)
+		p.edge = append(p.edge, edges.Intn(opts.edges))
+	}
+	if opts.closed > 0 {
+		for range closedPlan {
+			add(0)
+		}
+		return p
+	}
+	for at := 0.0; ; {
+		at += arrivals.ExpFloat64() / opts.rate
+		instant := time.Duration(at * float64(time.Second))
+		if instant >= opts.duration {
+			return p
+		}
+		add(instant)
+	}
+}
+
+func (p *plan) isLong(seq uint64) bool { return p.long[seq%uint64(len(p.long))] }
+
+// edges are independent clients, each with its own pool of kept-alive connections: the nodes of a CDN. Which of them sends
+// a request is drawn per request, so that the choice of a connection says nothing of which worker is free.
+type edges struct {
+	plan  *plan
+	short *url.URL
+	long  *url.URL
+	pools []*http.Transport
+}
+
+func newEdges(opts options, plan *plan) *edges {
+	e := &edges{plan: plan, short: parsePath(opts.short), long: parsePath(opts.long)}
+	for range opts.edges {
+		e.pools = append(e.pools, &http.Transport{
+			MaxIdleConnsPerHost: 10_000,
+			DisableCompression:  true,
+			IdleConnTimeout:     90 * time.Second,
+		})
+	}
+	return e
+}
+
+func (e *edges) client(timeout time.Duration) *http.Client {
+	return &http.Client{Transport: e, Timeout: timeout}
+}
+
+// RoundTrip sends a request as its place in the plan says; vegeta numbers its requests in this header.
+func (e *edges) RoundTrip(request *http.Request) (*http.Response, error) {
+	seq, err := strconv.ParseUint(request.Header.Get("X-Vegeta-Seq"), 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	place := e.short
+	if e.plan.isLong(seq) {
+		place = e.long
+	}
+	planned := *request
+	target := *request.URL
+	target.Path, target.RawQuery = place.Path, place.RawQuery
+	planned.URL = &target
+	return e.pools[e.plan.edge[seq%uint64(len(e.plan.edge))]].RoundTrip(&planned)
+}
+
+func parsePath(text string) *url.URL {
+	place, err := url.Parse(text)
+	if err != nil {
+		panic("load: not a path: " + text)
+	}
+	return place
+}

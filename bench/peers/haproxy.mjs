@@ -1,0 +1,55 @@
+// HAProxy as its own users run it: one thread, every timeout set, connections to the servers shared, a queue in front of
+// servers that are full. Follows contracts of Airbnb's stack, brought up to HAProxy 2.6.
+import { freePort } from '../lib/session.mjs';
+import { untilAnswers } from '../lib/http.mjs';
+
+export const haproxy = {
+  title: 'HAProxy',
+  packages: ['haproxy'],
+
+  /** `members` are Unix sockets, `slots` the requests at once per member. */
+  async start(session, { members, slots, cpu, queueTimeout, probe }) {
+    const port = await freePort();
+    const started = startHaproxy(session, { bind: `127.0.0.1:${port}`, members, slots, cpu, queueTimeout, edge: true });
+    await untilAnswers(port, { path: probe, processes: [started] });
+    return { port, processes: [started] };
+  },
+};
+
+export function startHaproxy(session, { cpu, ...settings }) {
+  const file = session.write('haproxy.cfg', configuration(settings));
+  return session.start('haproxy', ['-db', '-f', file], { cpu, name: 'haproxy' });
+}
+
+/** `edge`: this HAProxy meets the clients, so it names them to the workers; behind nginx that is done already. */
+export function configuration({ bind, members, slots, queueTimeout, edge }) {
+  const servers = members.map((path, i) => `    server worker${i + 1} unix@${path} maxconn ${slots}`);
+  const forwarded = ['    option forwardfor', '    http-request set-header X-Forwarded-Proto http'];
+  return `global
+    nbthread 1
+    maxconn 4096
+
+defaults
+    mode http
+    no log
+    balance roundrobin
+    option http-keep-alive
+    http-reuse always
+    option redispatch
+    retries 3
+    timeout connect 5s
+    timeout queue ${queueTimeout}
+    timeout client 60s
+    timeout server 60s
+    timeout http-request 10s
+    timeout http-keep-alive 75s
+
+frontend site
+    bind ${bind}
+${edge ? forwarded.join('\n') : ''}
+    default_backend workers
+
+backend workers
+${servers.join('\n')}
+`;
+}

@@ -1,0 +1,64 @@
+// Hostler in its two shapes: in front of endpoints that somebody else runs (proxy cost), and with workers of its own.
+import { hostlerBinary } from '../lib/tools.mjs';
+import { freePort } from '../lib/session.mjs';
+import { untilAnswers } from '../lib/http.mjs';
+
+export const hostler = {
+  title: 'Hostler',
+  packages: [],
+
+  async start(session, { members, slots, cpu, queueTimeout, probe }) {
+    const members_ = members.map((path) => `unix:${path}`);
+    const pool = [`members = ${toml(members_)}`, `concurrency = ${slots}`];
+    return start(session, { pool, queueTimeout, cpu, probe, threads: 1 });
+  },
+};
+
+/** Supervised workers: `app` says what to run; one thread on the data plane, as the peers have one. */
+export function startWithWorkers(session, settings) {
+  return start(session, { ...withWorkers(settings), probe: settings.app.short });
+}
+
+export function withWorkers({ app, workers, concurrency, queueTimeout }) {
+  const pool = [
+    `command = ${toml(app.command)}`,
+    `cwd = ${toml(app.dir)}`,
+    `env = { NODE_ENV = "production" }`,
+    `workers = ${workers}`,
+    `concurrency = ${concurrency}`,
+  ];
+  return { pool, queueTimeout, threads: 1 };
+}
+
+async function start(session, { cpu, probe, ...settings }) {
+  const launched = await launch(session, settings, { cpu });
+  await untilAnswers(launched.port, { path: probe, processes: launched.processes });
+  return launched;
+}
+
+/** Starts it and does not wait for an answer: the idle scenario times that. */
+export async function launch(session, settings, { cpu } = {}) {
+  const port = await freePort();
+  const file = session.write('hostler.toml', configuration({ port, ...settings }));
+  const started = session.start(hostlerBinary(), ['start', '-c', file], { cpu, name: 'hostler' });
+  return { port, processes: [started] };
+}
+
+/** The queue's limit is out of the way, as HAProxy has none: only the time a request may wait is bounded, for both. */
+export function configuration({ port, threads, pool, queueTimeout }) {
+  return `[server]
+listen = ["127.0.0.1:${port}"]
+admin = "off"
+threads = ${threads}
+access_log = "off"
+
+[pools.web]
+${pool.join('\n')}
+
+[pools.web.queue]
+limit = 10000
+timeout = "${queueTimeout}"
+`;
+}
+
+const toml = (value) => JSON.stringify(value); // strings and arrays of strings are written alike in both

@@ -1,0 +1,36 @@
+// Renders RESULTS.md from results/*.json and nothing else, so that no figure in it was ever typed.
+// `node bench/render.mjs` renders anew without measuring.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { idleSection } from './report/idle.mjs';
+import { proxySection } from './report/proxy.mjs';
+import { tailSection } from './report/tail.mjs';
+
+const SECTIONS = { proxy: proxySection, tail: tailSection, idle: idleSection };
+
+export function renderFolder(folder) {
+  const results = Object.keys(SECTIONS)
+    .map((name) => join(folder, 'results', `${name}.json`))
+    .filter((file) => existsSync(file))
+    .map((file) => JSON.parse(readFileSync(file, 'utf8')));
+  const file = join(folder, 'RESULTS.md');
+  const text = render(results);
+  writeFileSync(file, text);
+  return { file, text };
+}
+
+export function render(results) {
+  const sections = results.map((result) => SECTIONS[result.scenario](result));
+  return `<!-- Rendered by bench/render.mjs from bench/results/*.json. Do not edit: run \`npm run bench\`. -->
+# Bench results
+
+Absolute times belong to the machine named with them; ratios of runs made side by side carry over. All again:
+\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`idle\`). The method and its limits: [README.md](README.md).
+
+${sections.join('\n')}`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  console.log(`wrote ${renderFolder(fileURLToPath(new URL('.', import.meta.url))).file}`);
+}

@@ -1,0 +1,38 @@
+// How figures, tables and verdicts are written in RESULTS.md. Knows Markdown, not the scenarios.
+import { duration } from '../lib/progress.mjs';
+
+export function table(head, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |`;
+  return [line(head), line(head.map((_, i) => (i === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
+}
+
+/** Three digits that matter, thousands marked; what never came is a dash. */
+export function number(value, digits) {
+  if (value === null || !Number.isFinite(value)) return '–';
+  const fixed = digits ?? (Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2);
+  return value.toLocaleString('en-GB', { minimumFractionDigits: fixed, maximumFractionDigits: fixed });
+}
+
+/** `0.87 (0.80 .. 0.95)`: the median and its spread. */
+export function spread(summary, digits) {
+  if (!summary) return 'not measured';
+  return `${number(summary.median, digits)} (${number(summary.min, digits)} .. ${number(summary.max, digits)})`;
+}
+
+export function verdict(summary, holds) {
+  if (!summary) return 'not measured';
+  return holds(summary) ? 'met' : '**not met**';
+}
+
+/** What a figure was measured on, as one paragraph. */
+export function origin({ date, commit, dirty, machine, versions }, names) {
+  const listed = names.filter((name) => versions[name]).map((name) => `${NAMES[name]} ${versions[name]}`);
+  const changed = dirty ? ' **with uncommitted changes**' : '';
+  return `Measured ${date.slice(0, 16).replace('T', ' ')} UTC at commit \`${commit.slice(0, 12)}\`${changed} on ${machine.cores} cores of `
+    + `${machine.cpu}, ${machine.memory_gib} GiB, ${machine.system}, kernel ${machine.kernel}. ${listed.join(', ')}.`;
+}
+
+const NAMES = { hostler: 'Hostler', haproxy: 'HAProxy', nginx: 'nginx', node: 'Node', wrk: 'wrk', vegeta: 'vegeta' };
+
+export const rounds = (count) => (count === 1 ? '1 round' : `${count} rounds`);
+export const seconds = duration;

@@ -1,0 +1,37 @@
+// The idle section of RESULTS.md. Knows the rows of results/idle.json and the targets set for them.
+import { summary } from '../lib/statistics.mjs';
+import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+
+const MEMORY_MB = 20;
+const EXTRA_MS = 150;
+
+export function idleSection(result) {
+  const { settings, rows, titles } = result;
+  const of = (peer) => rows.filter((row) => row.peer === peer);
+  const hostlers = ['hostler', 'hostler2'].filter((peer) => of(peer).length > 0);
+  const memory = (peer) => summary(of(peer).map(({ resident_bytes: bytes }) => bytes / 1e6));
+  const extra = (peer) => {
+    const pairs = of(peer).flatMap((row) => {
+      const plain = of('node').find(({ round }) => round === row.round);
+      return plain ? [row.first_answer_ms - plain.first_answer_ms] : [];
+    });
+    return pairs.length > 0 ? summary(pairs) : null;
+  };
+  const verdicts = hostlers.flatMap((peer) => [
+    [`${titles[peer]}: resident memory`, `${spread(memory(peer), 1)} MB`, `< ${MEMORY_MB} MB`,
+      verdict(memory(peer), ({ median }) => median < MEMORY_MB)],
+    [`${titles[peer]}: start to first answer, less the app's own`, `${spread(extra(peer), 0)} ms`, `< ${EXTRA_MS} ms`,
+      verdict(extra(peer), ({ median }) => median < EXTRA_MS)],
+  ]);
+  const plain = of('node').length > 0 ? summary(of('node').map((row) => row.first_answer_ms)) : null;
+  return `## Idle
+
+${origin(result, ['hostler', 'node'])}
+
+${table(['', 'measured', 'target', ''], verdicts)}
+
+How: \`${settings.app}\`, ${rounds(settings.rounds)} in turns with plain \`node\`, whose first answer took ${spread(plain, 0)} ms${plain ? ` (median of ${number(plain.count, 0)})` : ''}. From
+the start of the process to the first answer with status 200, asked for every 2 ms; the difference is taken within each
+round. Memory is VmRSS of the Hostler process alone (its workers are Node's), 2 s after 20 requests.
+`;
+}

@@ -1,0 +1,80 @@
+// The proxy-cost section of RESULTS.md. Knows the rows of results/proxy.json and the targets set for them.
+import { median, pairedRatio, summary } from '../lib/statistics.mjs';
+import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+
+/** CPU per request at most so many times the peer's, in every cell. */
+const TARGETS = { haproxy: 0.9, chain: 0.5 };
+
+export function proxySection(result) {
+  const { settings, cells, rows, titles } = result;
+  const names = Object.fromEntries(cells.map((cell) => [key(cell), cellName(cell)]));
+  const peers = ['hostler', 'haproxy', 'nginx', 'chain'].filter((peer) => rows.some((row) => row.peer === peer));
+  const inCell = (cell, peer) => rows.filter((row) => key(row) === key(cell) && (!peer || row.peer === peer));
+
+  const ratios = cells.map((cell) => {
+    const against = (other) => pairedRatio(inCell(cell), { one: 'hostler', other, value: cpuPerRequest });
+    return { cell, haproxy: against('haproxy'), nginx: against('nginx'), chain: against('chain') };
+  });
+  const verdicts = ratios.map(({ cell, haproxy, nginx, chain }) => [
+    names[key(cell)],
+    spread(haproxy, 2), verdict(haproxy, ({ median }) => median <= TARGETS.haproxy),
+    spread(chain, 2), verdict(chain, ({ median }) => median <= TARGETS.chain),
+    nginx ? spread(nginx, 2) : 'cannot queue',
+  ]);
+  const figures = peers.map((peer) => [
+    titles[peer],
+    ...cells.map((cell) => {
+      const runs = inCell(cell, peer);
+      if (runs.length === 0) return peer === 'nginx' ? 'cannot queue' : 'not measured';
+      return `${number(median(runs.map(cpuPerRequest)))} µs; ${number(median(runs.map(rate)), 0)}/s`;
+    }),
+  ]);
+  return `## Proxy cost
+
+${origin(result, ['hostler', 'haproxy', 'nginx', 'wrk'])}
+
+CPU per request, Hostler's divided by the peer's; the target is at most ${number(TARGETS.haproxy, 1)} of HAProxy's and at most
+${number(TARGETS.chain, 1)} of nginx -> HAProxy's in each of the four cells.
+
+${table(['cell', '/ HAProxy', `<= ${TARGETS.haproxy}`, '/ nginx -> HAProxy', `<= ${TARGETS.chain}`, '/ nginx'], verdicts)}
+
+CPU per request and requests per second, medians:
+
+${table(['one proxy thread', ...cells.map(cellName)], figures)}
+
+${ceiling(rows)}${troubles(rows, titles)}
+
+How: one proxy thread on core 0; wrk with one thread and the ${settings.members} members on core 1. GET with seven ordinary request fields, a
+200-byte JSON answer, keep-alive, members on Unix sockets, all timeouts on, no access logs. CPU is the scheduler's run time
+of all the peer's processes (\`/proc/PID/task/*/schedstat\`). ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up, peers in
+turns within each round; a ratio is the median of same-round pairs, with the smallest and the largest in parentheses. CPU
+counted in clock ticks instead differs from this by at most ${number(100 * tickDifference(rows), 1)} % in any run.
+`;
+}
+
+const key = ({ slots, connections }) => `${slots}/${connections}`;
+const cellName = ({ slots, connections }) => `${slots} slot${slots > 1 ? 's' : ''}, c = ${connections}`;
+const cpuPerRequest = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;
+const rate = ({ requests, seconds }) => requests / seconds;
+
+function ceiling(rows) {
+  const direct = rows.filter((row) => row.peer === 'direct');
+  if (direct.length === 0) return '';
+  const { median: middle, min } = summary(direct.map(rate));
+  return `wrk against one of the members without any proxy: ${number(middle, 0)} requests/s (at least ${number(min, 0)}).\n`;
+}
+
+function tickDifference(rows) {
+  return Math.max(0, ...rows.filter(({ cpu_ns }) => cpu_ns > 0).map(({ cpu_ns, cpu_ticks_ns }) => Math.abs(cpu_ticks_ns / cpu_ns - 1)));
+}
+
+/** A run with errors keeps its place in the figures and is named here. */
+function troubles(rows, titles) {
+  const bad = rows.filter(({ errors }) => Object.values(errors).some((count) => count > 0));
+  if (bad.length === 0) return 'No run had an error.';
+  const lines = bad.map(({ round, peer, errors, ...cell }) => {
+    const kinds = Object.entries(errors).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
+    return `* round ${round}, ${cellName(cell)}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`;
+  });
+  return `**Runs with errors (kept in the figures):**\n\n${lines.join('\n')}`;
+}

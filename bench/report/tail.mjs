@@ -1,0 +1,64 @@
+// The render-tail section of RESULTS.md. Knows the rows of results/tail.json and the targets set for them.
+import { median, pairedRatio, summary } from '../lib/statistics.mjs';
+import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+
+const TARGET_LOAD = 0.7;
+/** "Clearly under Node's cluster": the median at most this, and no single round at 1 or above. */
+const CLEARLY = 0.8;
+
+export function tailSection(result) {
+  const { settings, loads, capacity, rows, titles, peers } = result;
+  const at = (load, peer) => rows.filter((row) => row.load === load && (!peer || row.peer === peer));
+  const p99 = (load, other) => pairedRatio(at(load), { one: 'hostler', other, value: late('p99_us') });
+  const figures = loads.flatMap((load) =>
+    peers.map((peer) => {
+      const runs = at(load, peer);
+      const over = (name) => summary(runs.map(late(name)).map((us) => us / 1000));
+      const sum = (name) => runs.reduce((total, row) => total + row[name], 0);
+      return [
+        String(load), titles[peer],
+        number(over('p50_us').median, 1), spread(over('p99_us'), 1), number(over('p999_us').median, 1),
+        number(sum('refused'), 0), number(sum('failed'), 0), number(sum('planned'), 0),
+      ];
+    }),
+  );
+  const ratios = loads.map((load) => [String(load), spread(p99(load, 'chain'), 2), spread(p99(load, 'cluster'), 2)]);
+  const toChain = p99(TARGET_LOAD, 'chain');
+  const toCluster = p99(TARGET_LOAD, 'cluster');
+  const verdicts = [
+    ['at most that of nginx -> HAProxy', spread(toChain, 2), verdict(toChain, ({ median }) => median <= 1)],
+    [
+      `clearly under Node's cluster (median <= ${CLEARLY}, every round < 1)`,
+      spread(toCluster, 2),
+      verdict(toCluster, ({ median, max }) => median <= CLEARLY && max < 1),
+    ],
+  ];
+  return `## Render tail
+
+${origin(result, ['hostler', 'haproxy', 'nginx', 'node', 'vegeta'])}
+
+p99 at ${TARGET_LOAD} of the capacity, Hostler's divided by the peer's:
+
+${table(['target', 'ratio', ''], verdicts)}
+
+Waiting times in milliseconds, from the instant a request was meant to start to the last byte of its answer:
+
+${table(['load', '', 'p50', 'p99', 'p99.9', 'refused', 'failed', 'requests'], figures)}
+
+The same p99 ratio at each load:
+
+${table(['load', '/ nginx -> HAProxy', "/ Node's cluster"], ratios)}
+
+How: \`${settings.app}\` with ${settings.workers} workers, NODE_ENV=production, one machine for all. Open loop: Poisson arrivals, the same seeded
+schedule for each peer of a round, whatever the answers; 9 of 10 requests are \`${settings.short}\`, the others the ten times
+longer \`${settings.long}\`, over ${settings.mix.edges} independent keep-alive pools. The capacity, ${number(capacity.rate, 0)} requests/s, is what two bare workers without a proxy
+rendered in a closed loop at the start of the session. Hostler and HAProxy give each worker one request at once and let
+others wait up to ${settings.queueTimeout}. Refused and failed requests count as answers that never came (a dash is a percentile
+among those). ${rounds(settings.rounds)} of ${settings.seconds} s per peer and load in turns, fresh processes each round, all warmed alike for ${settings.warmup} s;
+medians over the rounds, with the smallest and the largest in parentheses. Half of the runs began 99 % of their requests
+within ${number(median(rows.map(({ start_lag_p99_us: lag }) => lag / 1000)), 1)} ms of the intended instant; that lag is part of the figures.
+`;
+}
+
+/** JSON has no infinity: null is a percentile that lies among the answers that never came. */
+const late = (name) => (row) => row[name] ?? Infinity;

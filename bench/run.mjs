@@ -1,0 +1,100 @@
+// npm run bench [-- proxy|tail|idle ...] [--rounds N] [--quick] [--peers a,b]
+// Runs scenarios, keeps their raw figures in results/*.json and renders RESULTS.md from them. Knows the scenarios by
+// name only; what they measure is their own business.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createSession } from './lib/session.mjs';
+import { stamp } from './lib/stamp.mjs';
+import { ROOT } from './lib/tools.mjs';
+import { renderFolder } from './render.mjs';
+import { idle } from './scenarios/idle.mjs';
+import { proxy } from './scenarios/proxy.mjs';
+import { tail } from './scenarios/tail.mjs';
+
+const SCENARIOS = { proxy, tail, idle };
+const USAGE = `usage: npm run bench -- [proxy] [tail] [idle] [--rounds N] [--quick] [--peers a,b]
+  --quick   one short round, to see that everything works; writes to bench/.cache/quick, not to bench/results
+  --peers   only these peers: ${Object.values(SCENARIOS).map((one) => `${one.name}: ${one.peers.join(' ')}`).join('; ')}`;
+
+let interrupted = false;
+
+async function main() {
+  const chosen = parseCommandLine(process.argv.slice(2));
+  const folder = join(ROOT, 'bench', ...(chosen.partial ? ['.cache', 'quick'] : []));
+  mkdirSync(join(folder, 'results'), { recursive: true });
+
+  const session = createSession();
+  process.on('exit', session.abandon);
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, () => {
+      interrupted = true;
+      console.error(`\n${signal}: stopping what the bench has started`);
+      session.close().finally(() => process.exit(130));
+    });
+  }
+  try {
+    for (const { scenario, peers, settings } of chosen.runs) await scenario.prepare(peers, settings);
+    for (const { scenario, peers, settings } of chosen.runs) {
+      const result = await scenario.run(session, { peers, ...settings });
+      const file = join(folder, 'results', `${scenario.name}.json`);
+      const head = { scenario: scenario.name, ...stamp(), peers, titles: scenario.titles };
+      writeFileSync(file, toJson({ ...head, ...result }));
+      console.error(`wrote ${file}`);
+    }
+    const { file, text } = renderFolder(folder);
+    console.log(text);
+    console.error(`wrote ${file}`);
+  } finally {
+    await session.close();
+  }
+}
+
+function parseCommandLine(argv) {
+  let parsed;
+  try {
+    parsed = parseArgs({
+      args: argv,
+      allowPositionals: true,
+      options: { rounds: { type: 'string' }, quick: { type: 'boolean' }, peers: { type: 'string' }, help: { type: 'boolean' } },
+    });
+  } catch (error) {
+    usageError(error.message);
+  }
+  const { positionals, values } = parsed;
+  if (values.help) {
+    console.log(USAGE);
+    process.exit(0);
+  }
+  const unknown = positionals.find((name) => !Object.hasOwn(SCENARIOS, name));
+  if (unknown) usageError(`there is no scenario "${unknown}"`);
+  const rounds = values.rounds === undefined ? {} : { rounds: Number(values.rounds) };
+  if ('rounds' in rounds && !(Number.isInteger(rounds.rounds) && rounds.rounds > 0)) usageError('--rounds wants a number above 0');
+
+  const names = positionals.length > 0 ? positionals : Object.keys(SCENARIOS);
+  const wanted = values.peers?.split(',');
+  const runs = names.map((name) => {
+    const scenario = SCENARIOS[name];
+    const peers = wanted ? scenario.peers.filter((peer) => wanted.includes(peer)) : scenario.peers;
+    if (peers.length === 0) usageError(`${name} has none of these peers: it has ${scenario.peers.join(', ')}`);
+    return { scenario, peers, settings: { ...scenario.settings, ...(values.quick ? scenario.quick : {}), ...rounds } };
+  });
+  return { runs, partial: Boolean(values.quick || wanted) };
+}
+
+function usageError(message) {
+  console.error(`bench: ${message}\n${USAGE}`);
+  process.exit(2);
+}
+
+/** One row of raw figures a line: the file stays readable, and its differences too. */
+function toJson({ rows, ...head }) {
+  const lines = rows.map((row) => `    ${JSON.stringify(row)}`).join(',\n');
+  return JSON.stringify(head, null, 2).replace(/\n\}$/, () => `,\n  "rows": [\n${lines}\n  ]\n}\n`);
+}
+
+main().catch((error) => {
+  if (interrupted) return; // whatever was under way had to fail
+  console.error(`bench: ${error.message}`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,64 @@
+// Idle: what Hostler takes when nothing happens, and what it adds between a start and the first answer.
+import { setTimeout as delay } from 'node:timers/promises';
+import { launch, withWorkers } from '../peers/hostler.mjs';
+import { startWorker } from '../peers/node.mjs';
+import { app } from '../lib/app.mjs';
+import { get, untilAnswers } from '../lib/http.mjs';
+import { residentBytes } from '../lib/procfs.mjs';
+import { createProgress } from '../lib/progress.mjs';
+import { freePort } from '../lib/session.mjs';
+import { buildApp, buildHostler } from '../lib/tools.mjs';
+
+const ASK_EVERY_MS = 2;
+const SETTLE_MS = 2000;
+
+const PEERS = {
+  async node(session) {
+    const at = await freePort();
+    return { port: at, processes: [startWorker(session, { app, at })] };
+  },
+  // One worker, as the plain run has one process; and two, as this machine would have by default.
+  hostler: (session) => launch(session, withWorkers({ app, workers: 1, concurrency: 1, queueTimeout: '5s' })),
+  hostler2: (session) => launch(session, withWorkers({ app, workers: 2, concurrency: 1, queueTimeout: '5s' })),
+};
+
+export const idle = {
+  name: 'idle',
+  peers: Object.keys(PEERS),
+  titles: { node: 'plain node', hostler: 'Hostler, 1 worker', hostler2: 'Hostler, 2 workers' },
+  settings: { rounds: 10 },
+  quick: { rounds: 2 },
+
+  async prepare(peers) {
+    await buildApp();
+    if (peers.some((name) => name.startsWith('hostler'))) await buildHostler();
+  },
+
+  async run(session, { peers, rounds }) {
+    const progress = createProgress({ steps: rounds * peers.length, plannedSeconds: rounds * peers.length * 3.5 });
+    progress.begin('idle');
+    const rows = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      for (const peer of peers) {
+        const row = { round, peer, ...(await measure(session, PEERS[peer])) };
+        rows.push(row);
+        const memory = (row.resident_bytes / 1e6).toFixed(1);
+        progress.step(`round ${round}/${rounds}  ${peer}: first answer after ${row.first_answer_ms.toFixed(0)} ms, ${memory} MB`);
+      }
+    }
+    return { settings: { rounds, app: app.name }, rows };
+  },
+};
+
+/** Time from the start of the process to the first 200, then the memory of that process alone, some idle time later. */
+async function measure(session, launchPeer) {
+  const began = performance.now();
+  const { port, processes } = await launchPeer(session);
+  await untilAnswers(port, { path: app.short, processes, every: ASK_EVERY_MS });
+  const first_answer_ms = performance.now() - began;
+  for (let i = 0; i < 20; i += 1) await get(port, app.short);
+  await delay(SETTLE_MS);
+  const resident_bytes = residentBytes(processes[0].pid);
+  for (const one of processes) await session.stop(one);
+  return { first_answer_ms, resident_bytes };
+}

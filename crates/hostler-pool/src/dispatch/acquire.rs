@@ -1,0 +1,71 @@
+//! The wait for a slot, as a future that knows no deadline: whoever gives up drops it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::lease::Lease;
+use super::pool::Shared;
+use super::queue::{Place, Ticket};
+
+/// Why there is no lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AcquireError {
+    /// As many wait already as may.
+    #[error("the queue is full: {limit} wait already")]
+    QueueFull {
+        /// The pool's queue limit.
+        limit: usize,
+    },
+    /// The pool was closed.
+    #[error("the pool is closed")]
+    Closed,
+}
+
+/// Resolves to a [`Lease`]. It enters the queue when first polled, at the place its ticket gives it, and leaves
+/// the queue when dropped; a lease that was already on its way then goes to the next.
+#[must_use = "a future does nothing unless polled"]
+pub struct Acquire<E> {
+    /// None once it has resolved.
+    shared: Option<Arc<Shared<E>>>,
+    place: Place,
+    queued: bool,
+}
+
+impl<E> Acquire<E> {
+    pub(super) fn new(shared: Arc<Shared<E>>, place: Place) -> Self {
+        Self { shared: Some(shared), place, queued: false }
+    }
+
+    /// The arrival number: to be shown by the same request when it has to try again.
+    pub fn ticket(&self) -> Ticket {
+        self.place.ticket
+    }
+}
+
+impl<E: Send + Sync + 'static> Future for Acquire<E> {
+    type Output = Result<Lease<E>, AcquireError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let shared = this.shared.take().expect("invariant: a future is not polled after it has resolved");
+        match shared.poll_grant(this.place, &mut this.queued, context.waker()) {
+            Poll::Ready(Ok(grant)) => Poll::Ready(Ok(Lease::new(shared, this.place.ticket, grant))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                this.shared = Some(shared);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<E> Drop for Acquire<E> {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared
+            && self.queued
+        {
+            shared.give_up(self.place);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The holding of one slot; knows how it ends, not what is done with it.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::pool::{Shared, redispatch_at};
+use super::queue::Ticket;
+use super::roster::{Grant, MemberId};
+
+/// One slot at one member, returned when dropped. Derefs to the member's endpoint.
+#[must_use = "dropping a lease returns the slot"]
+pub struct Lease<E> {
+    shared: Arc<Shared<E>>,
+    ticket: Ticket,
+    grant: Grant<E>,
+    /// Whether the slot has gone back already, together with bad news.
+    returned: bool,
+}
+
+impl<E> Lease<E> {
+    pub(super) fn new(shared: Arc<Shared<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
+        Self { shared, ticket, grant, returned: false }
+    }
+
+    /// Which member it is.
+    pub fn member(&self) -> MemberId {
+        self.grant.member.id
+    }
+
+    /// When the slot was granted.
+    pub fn since(&self) -> Instant {
+        self.grant.since
+    }
+
+    /// The arrival it was granted for; to be shown when the request has to try again.
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// The member answered: whatever failed before is forgotten. Costs no lock while nothing had failed.
+    pub fn reached(&self) {
+        if self.grant.member.is_doubted() {
+            self.shared.reached(self.grant.member.id);
+        }
+    }
+}
+
+impl<E: Send + Sync + 'static> Lease<E> {
+    /// The member could not be reached: returns the slot, and the member gets nothing until its back-off ends.
+    pub fn fail(mut self) {
+        self.returned = true;
+        if let Some(until) = self.shared.fail(&self.grant) {
+            redispatch_at(&self.shared, until);
+        }
+    }
+}
+
+impl<E> Deref for Lease<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        &self.grant.member.endpoint
+    }
+}
+
+impl<E> Drop for Lease<E> {
+    fn drop(&mut self) {
+        if !self.returned {
+            self.shared.release(&self.grant);
+        }
+    }
+}
+
+impl<E> fmt::Debug for Lease<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("member", &self.member()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,309 @@
+//! The pool: brings those who wait and those with a free slot together under one lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Poll, Waker};
+
+use tokio::time::Instant;
+
+use super::acquire::{Acquire, AcquireError};
+use super::bench::BenchSettings;
+use super::choice::Choice;
+use super::membership::Membership;
+use super::queue::{Place, Queue, Ticket};
+use super::roster::{Grant, Member, MemberId, Roster};
+use super::snapshot::{PoolCounters, PoolSnapshot};
+
+/// What of a pool can be set, also later by [`Pool::update`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// How it chooses among members with a free slot.
+    pub choice: Choice,
+    /// How many may wait; a returning ticket does not count.
+    pub queue_limit: usize,
+    /// How long a member that could not be reached gets nothing.
+    pub bench: BenchSettings,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        Self { choice: Choice::default(), queue_limit: 100, bench: BenchSettings::default() }
+    }
+}
+
+/// A queue with members. Cheap to clone; all clones are the same pool.
+pub struct Pool<E> {
+    shared: Arc<Shared<E>>,
+}
+
+impl<E> Clone for Pool<E> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<E: Send + Sync + 'static> Pool<E> {
+    /// An empty pool.
+    pub fn new(name: impl Into<Arc<str>>, settings: PoolSettings) -> Self {
+        let state = State {
+            settings,
+            queue: Queue::new(),
+            roster: Roster::new(),
+            last_chosen: None,
+            counters: PoolCounters::default(),
+            closed: false,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                name: name.into(),
+                next_number: AtomicU64::new(1),
+                state: Mutex::new(state),
+            }),
+        }
+    }
+
+    /// The name it was made with.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Adds a member with so many slots; it stays for as long as the returned membership is kept.
+    pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
+        let member = self.shared.change(|state| state.roster.add(endpoint, slots));
+        Membership::new(Arc::clone(&self.shared), member)
+    }
+
+    /// A slot at a member, in order of arrival. To give up (a deadline, a client that left), drop the future:
+    /// it holds no timer of its own. A request that tries again shows its ticket and keeps its place.
+    pub fn acquire(&self, ticket: Option<Ticket>) -> Acquire<E> {
+        let serial = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
+        let ticket = ticket.unwrap_or_else(|| Ticket { number: serial, arrived: Instant::now() });
+        Acquire::new(Arc::clone(&self.shared), Place { ticket, serial })
+    }
+
+    /// The figures of this moment.
+    pub fn snapshot(&self) -> PoolSnapshot<()> {
+        self.snapshot_with(|_| ())
+    }
+
+    /// The figures of this moment, with what `view` sees in each endpoint.
+    pub fn snapshot_with<T>(&self, view: impl Fn(&E) -> T) -> PoolSnapshot<T> {
+        let now = Instant::now();
+        let figures = {
+            let state = self.shared.lock();
+            PoolSnapshot::take(&state.queue, &state.roster, &state.settings, state.counters, now)
+        };
+        figures.map(|member: Arc<Member<E>>| view(&member.endpoint))
+    }
+
+    /// Everybody who waits, and everybody who comes later, gets [`AcquireError::Closed`].
+    pub fn close(&self) {
+        let waiting = {
+            let mut state = self.shared.lock();
+            state.closed = true;
+            state.queue.drain()
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Settings for what comes from now on; those who wait already stay.
+    pub fn update(&self, settings: PoolSettings) {
+        self.shared.lock().settings = settings;
+    }
+}
+
+pub(super) struct Shared<E> {
+    name: Arc<str>,
+    next_number: AtomicU64,
+    state: Mutex<State<E>>,
+}
+
+struct State<E> {
+    settings: PoolSettings,
+    queue: Queue<Grant<E>>,
+    roster: Roster<E>,
+    last_chosen: Option<MemberId>,
+    counters: PoolCounters,
+    closed: bool,
+}
+
+impl<E> Shared<E> {
+    /// One poll of an [`Acquire`]; `queued` remembers whether its place is in the queue.
+    pub fn poll_grant(
+        &self,
+        place: Place,
+        queued: &mut bool,
+        waker: &Waker,
+    ) -> Poll<Result<Grant<E>, AcquireError>> {
+        let now = Instant::now();
+        if *queued {
+            let mut state = self.lock();
+            if let Some(grant) = state.queue.take_handed(place) {
+                return Poll::Ready(Ok(state.taken(grant)));
+            }
+            if state.closed {
+                return Poll::Ready(Err(AcquireError::Closed));
+            }
+            let replaced = state.queue.renew(place, waker);
+            drop(state);
+            drop(replaced);
+            return Poll::Pending;
+        }
+        let (answer, woken) = self.lock().enter(place, waker, now);
+        *queued = answer.is_pending();
+        woken.into_iter().for_each(Waker::wake);
+        answer
+    }
+
+    /// The [`Acquire`] at this place is dropped. A slot it was handed and has not taken goes to the next.
+    pub fn give_up(&self, place: Place) {
+        let (waker, handed) = {
+            let mut state = self.lock();
+            let waker = state.queue.leave(place);
+            let handed = state.queue.take_handed(place);
+            state.counters.left_queue += u64::from(waker.is_some() || handed.is_some());
+            (waker, handed)
+        };
+        drop(waker);
+        if let Some(grant) = handed {
+            self.release(&grant);
+        }
+    }
+
+    /// A slot comes back and goes straight to the one that has waited longest.
+    pub fn release(&self, grant: &Grant<E>) {
+        self.change(|state| state.roster.release(grant.member.id, grant.trial));
+    }
+
+    /// The member could not be reached: returns the slot and says until when the member is benched, if it is.
+    pub fn fail(&self, grant: &Grant<E>) -> Option<Instant> {
+        self.change(|state| {
+            state.counters.member_failures += 1;
+            let bench = state.settings.bench;
+            let until = state.roster.bench(grant, bench, Instant::now());
+            state.roster.release(grant.member.id, grant.trial);
+            let untaken = if until.is_some() { state.take_back(grant.member.id) } else { Vec::new() };
+            (until, untaken)
+        })
+        .0
+    }
+
+    /// The member answered.
+    pub fn reached(&self, id: MemberId) {
+        self.change(|state| state.roster.reached(id));
+    }
+
+    /// No new leases for this member.
+    pub fn leave(&self, id: MemberId) {
+        self.change(|state| {
+            let untaken = state.take_back(id);
+            state.roster.leave(id);
+            untaken
+        });
+    }
+
+    /// Another number of slots for this member; leases beyond it end by themselves.
+    pub fn set_slots(&self, id: MemberId, slots: usize) {
+        self.change(|state| state.roster.set_slots(id, slots));
+    }
+
+    /// Gives free slots to those who wait: a bench is over.
+    pub fn redispatch(&self) {
+        self.change(|_| ());
+    }
+
+    /// Changes the state and then gives every slot that has become free to those who wait.
+    fn change<T>(&self, change: impl FnOnce(&mut State<E>) -> T) -> T {
+        let (value, woken) = {
+            let mut state = self.lock();
+            let value = change(&mut state);
+            (value, state.dispatch(None, Instant::now))
+        };
+        woken.into_iter().for_each(Waker::wake);
+        value
+    }
+
+    /// No foreign code runs under this lock, so a panic elsewhere cannot have left the state half changed.
+    fn lock(&self) -> MutexGuard<'_, State<E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<E> State<E> {
+    /// A place that is not in the queue asks for a slot: granted at once, or from now on in the queue.
+    fn enter(
+        &mut self,
+        place: Place,
+        waker: &Waker,
+        now: Instant,
+    ) -> (Poll<Result<Grant<E>, AcquireError>>, Vec<Waker>) {
+        if self.closed {
+            return (Poll::Ready(Err(AcquireError::Closed)), Vec::new());
+        }
+        // Somebody ahead can only be served now if a bench has ended and its timer has not fired yet.
+        let woken = self.dispatch(Some(place), || now);
+        if !self.queue.has_ahead_of(place)
+            && let Some(grant) = self.grant(now)
+        {
+            return (Poll::Ready(Ok(self.taken(grant))), woken);
+        }
+        let limit = self.settings.queue_limit;
+        if !place.returns() && self.queue.newcomers() >= limit {
+            self.counters.refused_full += 1;
+            return (Poll::Ready(Err(AcquireError::QueueFull { limit })), woken);
+        }
+        self.counters.queued += 1;
+        self.queue.push(place, waker.clone());
+        (Poll::Pending, woken)
+    }
+
+    /// Hands free slots to those who wait (only to those ahead of `place`, if given) in order of arrival.
+    /// The caller wakes them once the lock is free.
+    fn dispatch(&mut self, ahead_of: Option<Place>, now: impl Fn() -> Instant) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while ahead_of.map_or(!self.queue.is_empty(), |place| self.queue.has_ahead_of(place))
+            && let Some(grant) = self.grant(now())
+        {
+            woken.extend(self.queue.hand_to_first(grant));
+        }
+        woken
+    }
+
+    fn grant(&mut self, now: Instant) -> Option<Grant<E>> {
+        let index = self.settings.choice.choose(&self.roster, self.last_chosen, now)?;
+        let grant = self.roster.grant(index, now);
+        self.last_chosen = Some(grant.member.id);
+        Some(grant)
+    }
+
+    /// Slots of this member that were handed over and not taken yet: their waiters go back to their places.
+    /// The grants are for the caller to drop once the lock is free.
+    fn take_back(&mut self, id: MemberId) -> Vec<Grant<E>> {
+        let untaken = self.queue.take_back(|grant| grant.member.id == id);
+        for grant in &untaken {
+            self.roster.release(id, grant.trial);
+        }
+        untaken
+    }
+
+    /// Counted when a request really has the slot, not when one is held ready for it.
+    fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
+        self.counters.granted += 1;
+        if let Some(seat) = self.roster.seat_mut(grant.member.id) {
+            seat.granted += 1;
+        }
+        grant
+    }
+}
+
+/// Dispatches when the bench is over. Should this runtime end before, the next arrival or release does it.
+pub(super) fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<Shared<E>>, until: Instant) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let shared: Weak<Shared<E>> = Arc::downgrade(shared);
+    runtime.spawn(async move {
+        tokio::time::sleep_until(until).await;
+        if let Some(shared) = shared.upgrade() {
+            shared.redispatch();
+        }
+    });
+}

@@ -1,0 +1,176 @@
+//! The members of a pool and the state of their slots; knows nothing of those who wait.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::bench::BenchSettings;
+
+/// A member's number; never given twice in a pool's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct MemberId(pub(super) u64);
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What leases, the membership and the pool share of one member.
+pub(super) struct Member<E> {
+    pub id: MemberId,
+    pub endpoint: E,
+    /// Failures in a row. Written under the pool's lock only; read without it, so that the answer of a healthy
+    /// member costs no lock.
+    failures: AtomicU32,
+}
+
+impl<E> Member<E> {
+    pub fn is_doubted(&self) -> bool {
+        self.failures.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// A slot that has been given away, as a plain value: whoever holds it must give it to [`Roster::release`].
+pub(super) struct Grant<E> {
+    pub member: Arc<Member<E>>,
+    pub since: Instant,
+    pub trial: bool,
+}
+
+pub(super) struct Seat<E> {
+    pub member: Arc<Member<E>>,
+    pub slots: usize,
+    pub in_use: usize,
+    /// Leases that were really taken.
+    pub granted: u64,
+    /// The pool's turn counter when it was last given or got back a slot.
+    pub last_used: u64,
+    pub benched_until: Option<Instant>,
+    /// A doubted member is tried with one request at a time, not with all that wait.
+    pub on_trial: bool,
+    /// Its membership is gone; the seat stays until the last lease has ended, so that the figures stay true.
+    pub left: bool,
+}
+
+impl<E> Seat<E> {
+    pub fn is_benched(&self, now: Instant) -> bool {
+        self.benched_until.is_some_and(|until| now < until)
+    }
+
+    pub fn has_free_slot(&self, now: Instant) -> bool {
+        let is_tried = self.on_trial && self.member.is_doubted();
+        self.in_use < self.slots && !self.left && !is_tried && !self.is_benched(now)
+    }
+}
+
+/// Ordered by id, as ids only grow.
+pub(super) struct Roster<E> {
+    seats: Vec<Seat<E>>,
+    turns: u64,
+    next_id: u64,
+}
+
+impl<E> Roster<E> {
+    pub fn new() -> Self {
+        Self { seats: Vec::new(), turns: 0, next_id: 1 }
+    }
+
+    pub fn seats(&self) -> &[Seat<E>] {
+        &self.seats
+    }
+
+    pub fn seat_mut(&mut self, id: MemberId) -> Option<&mut Seat<E>> {
+        let index = self.seats.binary_search_by_key(&id, |seat| seat.member.id).ok()?;
+        self.seats.get_mut(index)
+    }
+
+    pub fn add(&mut self, endpoint: E, slots: usize) -> Arc<Member<E>> {
+        let id = MemberId(self.next_id);
+        self.next_id += 1;
+        let member = Arc::new(Member { id, endpoint, failures: AtomicU32::new(0) });
+        self.seats.push(Seat {
+            member: Arc::clone(&member),
+            slots,
+            in_use: 0,
+            granted: 0,
+            last_used: 0,
+            benched_until: None,
+            on_trial: false,
+            left: false,
+        });
+        member
+    }
+
+    /// The seat at `index` gives away a slot.
+    pub fn grant(&mut self, index: usize, now: Instant) -> Grant<E> {
+        self.turns += 1;
+        let seat = &mut self.seats[index];
+        debug_assert!(seat.has_free_slot(now), "only a free slot is granted");
+        seat.in_use += 1;
+        seat.last_used = self.turns;
+        let trial = seat.member.is_doubted();
+        seat.on_trial |= trial;
+        Grant { member: Arc::clone(&seat.member), since: now, trial }
+    }
+
+    /// A slot comes back. The caller holds the member, so no endpoint is dropped in here, under the lock.
+    pub fn release(&mut self, id: MemberId, trial: bool) {
+        self.turns += 1;
+        let turns = self.turns;
+        let Some(seat) = self.seat_mut(id) else { return };
+        seat.in_use -= 1;
+        seat.last_used = turns;
+        seat.on_trial &= !trial;
+        self.forget_if_gone(id);
+    }
+
+    /// No new leases; the caller holds the member, as in [`Self::release`].
+    pub fn leave(&mut self, id: MemberId) {
+        if let Some(seat) = self.seat_mut(id) {
+            seat.left = true;
+        }
+        self.forget_if_gone(id);
+    }
+
+    /// The member could not be reached. Returns until when it is benched, if this failure was news: what was
+    /// granted before a bench ended was granted before it began, and says nothing new.
+    pub fn bench(&mut self, grant: &Grant<E>, settings: BenchSettings, now: Instant) -> Option<Instant> {
+        let seat = self.seat_mut(grant.member.id)?;
+        if seat.left || seat.benched_until.is_some_and(|until| grant.since < until) {
+            return None;
+        }
+        let failures = seat.member.failures.load(Ordering::Relaxed).saturating_add(1);
+        seat.member.failures.store(failures, Ordering::Relaxed);
+        let until = now + settings.after(failures);
+        seat.benched_until = Some(until);
+        Some(until)
+    }
+
+    pub fn set_slots(&mut self, id: MemberId, slots: usize) {
+        if let Some(seat) = self.seat_mut(id) {
+            seat.slots = slots;
+        }
+    }
+
+    /// The member answered: no more doubt.
+    pub fn reached(&mut self, id: MemberId) {
+        if let Some(seat) = self.seat_mut(id) {
+            seat.member.failures.store(0, Ordering::Relaxed);
+            seat.benched_until = None;
+            seat.on_trial = false;
+        }
+    }
+
+    fn forget_if_gone(&mut self, id: MemberId) {
+        if let Ok(index) = self.seats.binary_search_by_key(&id, |seat| seat.member.id)
+            && self.seats[index].left
+            && self.seats[index].in_use == 0
+        {
+            self.seats.remove(index);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A pool's figures of one moment, as plain data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use tokio::time::Instant;
+
+use super::choice::Choice;
+use super::pool::PoolSettings;
+use super::queue::Queue;
+use super::roster::{Member, MemberId, Roster};
+
+/// A pool's figures of one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolSnapshot<T = ()> {
+    /// How members are chosen.
+    pub choice: Choice,
+    /// How many wait.
+    pub queue_length: usize,
+    /// How many may wait.
+    pub queue_limit: usize,
+    /// How long the one that came first has been waiting; in JSON milliseconds.
+    #[serde(rename = "oldest_wait_ms", serialize_with = "milliseconds")]
+    pub oldest_wait: Option<Duration>,
+    /// Slots of all members that have not left.
+    pub slots: usize,
+    /// Slots in use, also at members that have left and still finish.
+    pub in_use: usize,
+    /// What has been counted since the pool was made.
+    pub counters: PoolCounters,
+    /// The members, in order of joining.
+    pub members: Vec<MemberSnapshot<T>>,
+}
+
+/// Counted since the pool was made; they only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PoolCounters {
+    /// Leases taken.
+    pub granted: u64,
+    /// Times a request had to wait.
+    pub queued: u64,
+    /// Times a request was refused because the queue was full.
+    pub refused_full: u64,
+    /// Times a request left the queue unserved.
+    pub left_queue: u64,
+    /// Times a member could not be reached.
+    pub member_failures: u64,
+}
+
+/// One member's figures of one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemberSnapshot<T = ()> {
+    /// Its number.
+    pub id: MemberId,
+    /// How many requests it may have at once.
+    pub slots: usize,
+    /// How many it has.
+    pub in_use: usize,
+    /// How many it has had.
+    pub granted: u64,
+    /// It could not be reached and gets nothing for a while.
+    pub benched: bool,
+    /// It has left and only finishes what it has.
+    pub left: bool,
+    /// What the caller of `snapshot_with` sees in the endpoint.
+    pub endpoint: T,
+}
+
+impl<E> PoolSnapshot<Arc<Member<E>>> {
+    pub(super) fn take<G>(
+        queue: &Queue<G>,
+        roster: &Roster<E>,
+        settings: &PoolSettings,
+        counters: PoolCounters,
+        now: Instant,
+    ) -> Self {
+        let seats = roster.seats();
+        let members = seats.iter().map(|seat| MemberSnapshot {
+            id: seat.member.id,
+            slots: seat.slots,
+            in_use: seat.in_use,
+            granted: seat.granted,
+            benched: seat.is_benched(now),
+            left: seat.left,
+            endpoint: Arc::clone(&seat.member),
+        });
+        Self {
+            choice: settings.choice,
+            queue_length: queue.len(),
+            queue_limit: settings.queue_limit,
+            oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),
+            slots: seats.iter().filter(|seat| !seat.left).map(|seat| seat.slots).sum(),
+            in_use: seats.iter().map(|seat| seat.in_use).sum(),
+            counters,
+            members: members.collect(),
+        }
+    }
+}
+
+impl<T> PoolSnapshot<T> {
+    pub(super) fn map<U>(self, mut view: impl FnMut(T) -> U) -> PoolSnapshot<U> {
+        let members = self.members.into_iter().map(|member| MemberSnapshot {
+            id: member.id,
+            slots: member.slots,
+            in_use: member.in_use,
+            granted: member.granted,
+            benched: member.benched,
+            left: member.left,
+            endpoint: view(member.endpoint),
+        });
+        PoolSnapshot {
+            members: members.collect(),
+            choice: self.choice,
+            queue_length: self.queue_length,
+            queue_limit: self.queue_limit,
+            oldest_wait: self.oldest_wait,
+            slots: self.slots,
+            in_use: self.in_use,
+            counters: self.counters,
+        }
+    }
+}
+
+fn milliseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_millis() as u64).serialize(serializer)
+}

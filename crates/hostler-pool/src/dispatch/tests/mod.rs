@@ -1,0 +1,96 @@
+//! The test language of dispatch: futures polled by hand, so that every interleaving can be written down.
+
+mod bench;
+mod choice;
+mod fairness;
+mod locking;
+mod model;
+mod stress;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::{Acquire, AcquireError, Choice, Lease, Pool, PoolSettings};
+
+pub(super) fn pool(queue_limit: usize) -> Pool<&'static str> {
+    Pool::new("test", PoolSettings { queue_limit, ..PoolSettings::default() })
+}
+
+pub(super) fn pool_with(choice: Choice) -> Pool<&'static str> {
+    Pool::new("test", PoolSettings { choice, ..PoolSettings::default() })
+}
+
+/// A request: an `Acquire` polled once, and how often it has been woken since.
+pub(super) struct Request<E> {
+    acquire: Option<Acquire<E>>,
+    wakes: Arc<Wakes>,
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl<E: Send + Sync + 'static> Request<E> {
+    pub fn poll(&mut self) -> Poll<Result<Lease<E>, AcquireError>> {
+        let waker = Waker::from(Arc::clone(&self.wakes));
+        let acquire = self.acquire.as_mut().expect("not resolved yet");
+        Pin::new(acquire).poll(&mut Context::from_waker(&waker))
+    }
+
+    pub fn woken(&self) -> bool {
+        self.wakes.0.load(Ordering::SeqCst) > 0
+    }
+
+    #[track_caller]
+    pub fn lease(&mut self) -> Lease<E> {
+        match self.poll() {
+            Poll::Ready(Ok(lease)) => lease,
+            other => panic!("no lease: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn assert_served(&mut self) {
+        drop(self.lease());
+    }
+
+    #[track_caller]
+    pub fn assert_waits(&mut self) {
+        assert!(self.poll().is_pending(), "should wait");
+    }
+
+    #[track_caller]
+    pub fn assert_refused(&mut self, error: AcquireError) {
+        match self.poll() {
+            Poll::Ready(Err(refused)) => assert_eq!(refused, error),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+}
+
+pub(super) fn request<E: Send + Sync + 'static>(pool: &Pool<E>) -> Request<E> {
+    of(pool.acquire(None))
+}
+
+pub(super) fn of<E>(acquire: Acquire<E>) -> Request<E> {
+    Request { acquire: Some(acquire), wakes: Arc::default() }
+}
+
+#[track_caller]
+pub(super) fn lease<E: Send + Sync + 'static>(pool: &Pool<E>) -> Lease<E> {
+    request(pool).lease()
+}
+
+#[track_caller]
+pub(super) fn waiting<E: Send + Sync + 'static>(pool: &Pool<E>) -> Request<E> {
+    let mut request = request(pool);
+    request.assert_waits();
+    request
+}

@@ -1,0 +1,332 @@
+//! The chunked transfer coding (RFC 9112 section 7.1), decoded byte-exactly and encoded. Knows no sockets.
+
+use crate::field::{Fields, Span};
+
+/// Bytes of chunk extensions over a whole body; nobody sends them but to waste our time.
+const MOST_EXTENSIONS: usize = 16 * 1024;
+/// Bytes of the trailer section.
+const MOST_TRAILERS: usize = 16 * 1024;
+/// Trailer fields.
+const MOST_TRAILER_FIELDS: usize = 100;
+
+/// Why a body is not in the chunked coding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ChunkedError {
+    /// Not a hexadecimal number of at most 16 digits.
+    #[error("a chunk size is malformed")]
+    Size,
+    /// Something other than CR LF at the end of a line, or of a chunk's data.
+    #[error("a chunk does not end in CR LF")]
+    LineEnd,
+    /// A control character in a chunk extension, or white space that no extension follows.
+    #[error("a chunk extension is malformed")]
+    Extension,
+    /// More extensions than any honest sender has.
+    #[error("the chunk extensions are larger than {MOST_EXTENSIONS} bytes")]
+    TooManyExtensions,
+    /// A trailer field line that is none.
+    #[error("a trailer field is malformed")]
+    Trailer,
+    /// A trailer section over the limit.
+    #[error("the trailer section is larger than {MOST_TRAILERS} bytes or {MOST_TRAILER_FIELDS} fields")]
+    TooManyTrailers,
+}
+
+/// What one step of decoding found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Chunk<'a> {
+    /// Nothing to hand out; go on if input is left, else bring more.
+    More,
+    /// Bytes of the body.
+    Data(&'a [u8]),
+    /// The body is complete; the trailers are in [`ChunkedDecoder::trailers`].
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    SizeStart,
+    Size { digits: u8 },
+    /// White space after the size: only an extension may follow.
+    Space,
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    /// At the start of a trailer line.
+    TrailerStart,
+    TrailerLine,
+    TrailerLf,
+    EndLf,
+    Ended,
+}
+
+/// Decodes one body. Feed it with [`step`](Self::step) until `Chunk::End`.
+#[derive(Debug)]
+pub struct ChunkedDecoder {
+    state: State,
+    remaining: u64,
+    extensions: usize,
+    trailer_bytes: Vec<u8>,
+    trailers: Fields,
+}
+
+impl Default for ChunkedDecoder {
+    fn default() -> Self {
+        Self {
+            state: State::SizeStart,
+            remaining: 0,
+            extensions: 0,
+            trailer_bytes: Vec::new(),
+            trailers: Fields::default(),
+        }
+    }
+}
+
+impl ChunkedDecoder {
+    /// Takes bytes from the start of `input`; returns how many, and what they were.
+    pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Chunk<'a>), ChunkedError> {
+        let mut at = 0;
+        while at < input.len() {
+            if self.state == State::Data {
+                let n = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(input.len() - at);
+                self.remaining -= n as u64;
+                if self.remaining == 0 {
+                    self.state = State::DataCr;
+                }
+                return Ok((at + n, Chunk::Data(&input[at..at + n])));
+            }
+            self.byte(input[at])?;
+            at += 1;
+            if self.state == State::Ended {
+                self.parse_trailers()?;
+                return Ok((at, Chunk::End));
+            }
+        }
+        Ok((at, Chunk::More))
+    }
+
+    /// The trailer fields; complete after `Chunk::End`.
+    pub fn trailers(&self) -> &Fields {
+        &self.trailers
+    }
+
+    fn byte(&mut self, byte: u8) -> Result<(), ChunkedError> {
+        self.state = match (self.state, byte) {
+            (State::SizeStart, _) => self.digit(byte, 0)?,
+            (State::Size { .. }, b'\r') => State::SizeLf,
+            (State::Size { .. } | State::Space, b';') => State::Extension,
+            (State::Size { .. } | State::Space, b' ' | b'\t') => self.extension(State::Space)?,
+            (State::Size { digits }, _) => self.digit(byte, digits)?,
+            (State::Space, _) => return Err(ChunkedError::Extension),
+            (State::Extension, b'\r') => State::SizeLf,
+            (State::Extension, b'\t' | b' '..=b'~' | 0x80..) => self.extension(State::Extension)?,
+            (State::Extension, _) => return Err(ChunkedError::Extension),
+            (State::SizeLf, b'\n') if self.remaining == 0 => State::TrailerStart,
+            (State::SizeLf, b'\n') => State::Data,
+            (State::DataCr, b'\r') => State::DataLf,
+            (State::DataLf, b'\n') => State::SizeStart,
+            (State::TrailerStart, b'\r') => State::EndLf,
+            (State::TrailerStart | State::TrailerLine, b'\n') => return Err(ChunkedError::LineEnd),
+            (State::TrailerStart, b' ' | b'\t') => return Err(ChunkedError::Trailer),
+            (State::TrailerStart, _) => self.trailer(byte, State::TrailerLine)?,
+            (State::TrailerLine, b'\r') => self.trailer(byte, State::TrailerLf)?,
+            (State::TrailerLine, _) => self.trailer(byte, State::TrailerLine)?,
+            (State::TrailerLf, b'\n') => self.trailer(byte, State::TrailerStart)?,
+            (State::EndLf, b'\n') => State::Ended,
+            _ => return Err(ChunkedError::LineEnd),
+        };
+        Ok(())
+    }
+
+    fn digit(&mut self, byte: u8, digits: u8) -> Result<State, ChunkedError> {
+        let value = char::from(byte).to_digit(16).ok_or(ChunkedError::Size)?;
+        if digits >= 16 {
+            return Err(ChunkedError::Size);
+        }
+        self.remaining = (self.remaining << 4) | u64::from(value);
+        Ok(State::Size { digits: digits + 1 })
+    }
+
+    fn extension(&mut self, next: State) -> Result<State, ChunkedError> {
+        self.extensions += 1;
+        if self.extensions > MOST_EXTENSIONS { Err(ChunkedError::TooManyExtensions) } else { Ok(next) }
+    }
+
+    fn trailer(&mut self, byte: u8, next: State) -> Result<State, ChunkedError> {
+        if self.trailer_bytes.len() >= MOST_TRAILERS {
+            return Err(ChunkedError::TooManyTrailers);
+        }
+        self.trailer_bytes.push(byte);
+        Ok(next)
+    }
+
+    fn parse_trailers(&mut self) -> Result<(), ChunkedError> {
+        if self.trailer_bytes.is_empty() {
+            return Ok(());
+        }
+        self.trailer_bytes.extend_from_slice(b"\r\n");
+        let bytes = std::mem::take(&mut self.trailer_bytes);
+        let mut table = [httparse::EMPTY_HEADER; MOST_TRAILER_FIELDS];
+        match httparse::parse_headers(&bytes, &mut table) {
+            Ok(httparse::Status::Complete((_, parsed))) => {
+                self.trailers.bytes.extend_from_slice(&bytes);
+                for header in parsed {
+                    let value = header.value.trim_ascii_end();
+                    self.trailers.push(Span::of(&bytes, header.name.as_bytes()), Span::of(&bytes, value));
+                }
+                Ok(())
+            }
+            Err(httparse::Error::TooManyHeaders) => Err(ChunkedError::TooManyTrailers),
+            _ => Err(ChunkedError::Trailer),
+        }
+    }
+}
+
+/// A chunk's size line, written before the data is there; [`ChunkStart::finish`] fills it in. One buffer, no copy.
+#[derive(Debug)]
+#[must_use]
+pub struct ChunkStart(usize);
+
+impl ChunkStart {
+    const BLANK: &'static [u8; 8] = b"000000\r\n";
+    /// The largest chunk that the size line has room for.
+    pub const MOST: usize = 0xff_ffff;
+
+    /// Makes room for a size line at the end of `out`.
+    pub fn open(out: &mut Vec<u8>) -> Self {
+        out.extend_from_slice(Self::BLANK);
+        Self(out.len())
+    }
+
+    /// Ends the chunk that consists of all that was appended since; without data, nothing remains of it (an empty chunk
+    /// would end the body).
+    pub fn finish(self, out: &mut Vec<u8>) {
+        let size = out.len() - self.0;
+        debug_assert!(size <= Self::MOST, "a chunk fits its size line");
+        if size == 0 {
+            out.truncate(self.0 - Self::BLANK.len());
+            return;
+        }
+        for (place, shift) in (0..6).zip([20, 16, 12, 8, 4, 0]) {
+            out[self.0 - Self::BLANK.len() + place] = b"0123456789abcdef"[(size >> shift) & 15];
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Writes the last chunk and the trailers that `keep` lets through.
+pub fn write_end(out: &mut Vec<u8>, trailers: Option<&Fields>) {
+    out.extend_from_slice(b"0\r\n");
+    for (field, name, value) in trailers.into_iter().flat_map(Fields::iter) {
+        // A trailer must not change how the message is framed, routed or read (RFC 9110 section 6.5.1).
+        if field.known.is_hop_by_hop()
+            || matches!(field.known, crate::Name::ContentLength | crate::Name::Host | crate::Name::Trailer)
+        {
+            continue;
+        }
+        out.extend_from_slice(name);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Decodes in pieces of at most `piece` bytes: the body, and how many input bytes it took.
+    fn decode(input: &[u8], piece: usize) -> Result<(Vec<u8>, usize, bool), ChunkedError> {
+        let mut decoder = ChunkedDecoder::default();
+        let (mut body, mut at) = (Vec::new(), 0);
+        while at < input.len() {
+            let (n, chunk) = decoder.step(&input[at..input.len().min(at + piece)])?;
+            at += n;
+            match chunk {
+                Chunk::Data(data) => body.extend_from_slice(data),
+                Chunk::End => return Ok((body, at, true)),
+                Chunk::More => {}
+            }
+        }
+        Ok((body, at, false))
+    }
+
+    #[test]
+    fn bodies_extensions_and_what_follows() {
+        let input = b"4\r\nWiki\r\n05;a=\"b;c\"\r\npedia\r\nA ;x\r\n0123456789\r\n0\r\n\r\nGET /";
+        for piece in 1..input.len() {
+            let (body, taken, ended) = decode(input, piece).unwrap();
+            assert!(ended);
+            assert_eq!((body.as_slice(), taken), (&b"Wikipedia0123456789"[..], input.len() - 5), "{piece}");
+        }
+    }
+
+    #[test]
+    fn malformed_bodies() {
+        use ChunkedError::*;
+        let cases: &[(&str, ChunkedError)] = &[
+            ("\r\n", Size),
+            ("g\r\n", Size),
+            ("-1\r\n", Size),
+            ("+1\r\n", Size),
+            ("0x1\r\n", Size),
+            (" 1\r\n", Size),
+            ("00000000000000001\r\n", Size),
+            ("1\n", Size),
+            ("1 \r\n", Extension),
+            ("1 1\r\n", Extension),
+            ("1;a\n", Extension),
+            ("1;\0\r\n", Extension),
+            ("1\rX", LineEnd),
+            ("1\r\nab", LineEnd),
+            ("1\r\na\n", LineEnd),
+            ("1\r\na\rb", LineEnd),
+            ("0\r\nA: b\n\r\n", LineEnd),
+            ("0\r\n\n", LineEnd),
+            ("0\r\n A: b\r\n\r\n", Trailer),
+            ("0\r\nA b\r\n\r\n", Trailer),
+            ("0\r\nA : b\r\n\r\n", Trailer),
+            ("0\r\nA: \0\r\n\r\n", Trailer),
+        ];
+        for (input, expected) in cases {
+            assert_eq!(decode(input.as_bytes(), 64), Err(*expected), "{input:?}");
+        }
+        let extensions = format!("1;{}", "a".repeat(MOST_EXTENSIONS + 1));
+        assert_eq!(decode(extensions.as_bytes(), 4096), Err(TooManyExtensions));
+        let trailers = format!("0\r\nA: {}", "a".repeat(MOST_TRAILERS));
+        assert_eq!(decode(trailers.as_bytes(), 4096), Err(TooManyTrailers));
+    }
+
+    #[test]
+    fn trailers_are_kept_but_not_those_that_frame() {
+        let mut decoder = ChunkedDecoder::default();
+        let input = b"0\r\nServer-Timing: a;dur=1\r\nContent-Length: 9\r\nX-Sum: 1 \r\n\r\n";
+        assert_eq!(decoder.step(input), Ok((input.len(), Chunk::End)));
+        let mut out = Vec::new();
+        write_end(&mut out, Some(decoder.trailers()));
+        assert_eq!(out, b"0\r\nServer-Timing: a;dur=1\r\nX-Sum: 1\r\n\r\n");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_decodes_to_itself(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..8), piece in 1usize..64) {
+            let mut wire = Vec::new();
+            for part in &parts {
+                let start = ChunkStart::open(&mut wire);
+                wire.extend_from_slice(part);
+                start.finish(&mut wire);
+            }
+            write_end(&mut wire, None);
+            prop_assert_eq!(decode(&wire, piece), Ok((parts.concat(), wire.len(), true)));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic_and_pieces_do_not_matter(input in proptest::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'0'), Just(b'1'), Just(b';'), any::<u8>()], 0..200)) {
+            prop_assert_eq!(decode(&input, 1), decode(&input, 200));
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! One kept-alive HTTP/1.1 connection to a member, one call after another. Knows no pools, routes or queues, and sets no deadlines.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::AsyncWrite;
+use tokio::time::Instant;
+
+use crate::body::BodyReader;
+use crate::chunked::ChunkedError;
+use crate::field::{Fields, Name, tokens};
+use crate::framing::{BodyLength, FramingError, response_body};
+use crate::head::{HeadError, ResponseHead, Version};
+use crate::scan::{HeadScan, Limits, ScanError};
+use crate::stream::{Address, Stream, read_some};
+
+/// Why a call brought no answer, or not the whole of it.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The connection failed.
+    #[error("connection failed: {0}")]
+    Io(#[from] io::Error),
+    /// The member closed before its answer's head was complete.
+    #[error("connection closed before an answer")]
+    Closed,
+    /// The member closed in the middle of the body.
+    #[error("connection closed in the middle of the answer's body")]
+    Cut,
+    /// The head is not one.
+    #[error("malformed answer: {0}")]
+    Head(#[from] HeadError),
+    /// The body's length is in doubt.
+    #[error("malformed answer: {0}")]
+    Framing(#[from] FramingError),
+    /// The body breaks its coding.
+    #[error("malformed answer: {0}")]
+    Chunked(#[from] ChunkedError),
+    /// A switch of protocols that nobody asked for.
+    #[error("malformed answer: 101 without an upgrade")]
+    Switched,
+}
+
+impl From<ScanError> for CallError {
+    fn from(error: ScanError) -> Self {
+        Self::Head(error.into())
+    }
+}
+
+/// A connection to a member. A *call* is one request and its answer on it: [`start`](Self::start), then send and read
+/// side by side, then [`is_reusable`](Self::is_reusable).
+#[derive(Debug)]
+pub struct MemberConnection {
+    stream: Stream,
+    /// Read, not yet understood.
+    inbox: Vec<u8>,
+    taken: usize,
+    /// To be written.
+    outbox: Vec<u8>,
+    sent: usize,
+    send_failed: bool,
+    scan: HeadScan,
+    head: ResponseHead,
+    body: BodyReader,
+    length: BodyLength,
+    answered: bool,
+    calls: u64,
+    idle_since: Instant,
+    keep_alive: Option<Duration>,
+}
+
+impl MemberConnection {
+    /// Connects to a member.
+    pub async fn connect(address: &Address) -> io::Result<Self> {
+        Ok(Self::new(Stream::connect(address).await?))
+    }
+
+    /// A connection over a stream that is connected already.
+    pub fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            inbox: Vec::new(),
+            taken: 0,
+            outbox: Vec::new(),
+            sent: 0,
+            send_failed: false,
+            scan: HeadScan::default(),
+            head: ResponseHead::default(),
+            body: BodyReader::Length(0),
+            length: BodyLength::Known(0),
+            answered: false,
+            calls: 0,
+            idle_since: Instant::now(),
+            keep_alive: None,
+        }
+    }
+
+    /// Begins a call: the request goes into the buffer that this returns.
+    pub fn start(&mut self) -> &mut Vec<u8> {
+        self.outbox.clear();
+        self.sent = 0;
+        self.scan = HeadScan::default();
+        self.body = BodyReader::Length(0);
+        self.answered = false;
+        self.calls += 1;
+        &mut self.outbox
+    }
+
+    /// More of the request; append only after [`poll_send`](Self::poll_send) was ready, so that it stays bounded.
+    pub fn outbox(&mut self) -> &mut Vec<u8> {
+        &mut self.outbox
+    }
+
+    /// True when this connection had served a call before the present one: if it fails now without a byte of an answer,
+    /// the member may simply have closed it in that moment.
+    pub fn is_reused(&self) -> bool {
+        self.calls > 1
+    }
+
+    /// True as soon as a byte of the present call's answer has come.
+    pub fn is_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// Writes what is in the outbox. A failure to write is kept for [`is_reusable`](Self::is_reusable) only: a member may
+    /// answer and close without reading the whole request, and then the answer is what counts.
+    pub fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.sent < self.outbox.len() && !self.send_failed {
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.outbox[self.sent..])) {
+                Ok(n) if n > 0 => self.sent += n,
+                _ => self.send_failed = true,
+            }
+        }
+        self.outbox.clear();
+        self.sent = 0;
+        Poll::Ready(())
+    }
+
+    /// True when the member takes no more of the request.
+    pub fn has_send_failed(&self) -> bool {
+        self.send_failed
+    }
+
+    /// Reads the answer's head, then [`head`](Self::head) has it. After an interim head, call it again.
+    pub fn poll_head(&mut self, cx: &mut Context<'_>, limits: &Limits, to_head: bool) -> Poll<Result<(), CallError>> {
+        loop {
+            let unread = &self.inbox[self.taken..];
+            if let Some(end) = self.scan.advance(unread, limits.max_size)? {
+                self.head.parse(&unread[..end], limits)?;
+                self.take(end);
+                self.scan = HeadScan::default();
+                if self.head.status == 101 {
+                    return Poll::Ready(Err(CallError::Switched));
+                }
+                self.length = response_body(&self.head, to_head)?;
+                if !self.head.is_interim() {
+                    self.body = BodyReader::new(self.length);
+                    self.keep_alive = keep_alive_hint(&self.head.fields);
+                }
+                return Poll::Ready(Ok(()));
+            }
+            let inbox = &mut self.inbox;
+            let read = ready!(read_some(&mut self.stream, cx, usize::MAX, |bytes| {
+                inbox.extend_from_slice(bytes);
+                bytes.len()
+            }))?;
+            if read == 0 {
+                return Poll::Ready(Err(CallError::Closed));
+            }
+            self.answered = true;
+        }
+    }
+
+    /// The head that was read last.
+    pub fn head(&self) -> &ResponseHead {
+        &self.head
+    }
+
+    /// The length of the body that follows the head.
+    pub fn body_length(&self) -> BodyLength {
+        self.length
+    }
+
+    /// Appends at least one byte of the body to `into`, reading at most about `max`, or says that it is complete
+    /// (`true`; there may be new bytes all the same).
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, CallError>> {
+        let before = into.len();
+        let taken = self.body.take(&self.inbox[self.taken..], into)?;
+        self.take(taken.used);
+        while !self.body.has_ended() && into.len() == before {
+            let (body, inbox) = (&mut self.body, &mut self.inbox);
+            let read = ready!(read_some(&mut self.stream, cx, max, |bytes| {
+                let taken = body.take(bytes, into)?;
+                inbox.extend_from_slice(&bytes[taken.used..]);
+                Ok::<usize, ChunkedError>(bytes.len())
+            }))?;
+            if read? == 0 {
+                return Poll::Ready(if self.body.end_of_input() { Ok(true) } else { Err(CallError::Cut) });
+            }
+        }
+        Poll::Ready(Ok(self.body.has_ended()))
+    }
+
+    /// The trailer fields of an answer that is complete.
+    pub fn trailers(&self) -> Option<&Fields> {
+        self.body.trailers()
+    }
+
+    /// Ends a call: true when another may follow on this connection (RFC 9112 section 9.3).
+    pub fn is_reusable(&mut self) -> bool {
+        self.idle_since = Instant::now();
+        self.body.has_ended()
+            && !matches!(self.length, BodyLength::UntilClose)
+            && !self.head.is_interim()
+            && self.inbox.is_empty()
+            && self.outbox.is_empty()
+            && !self.send_failed
+            && self.head.version == Version::Http11
+            && !self.head.fields.lists(Name::Connection, "close")
+    }
+
+    /// True when a new call may be tried on this connection: it is quiet, it has not idled longer than `most`, nor longer
+    /// than the member said it would wait (less a second for the way).
+    pub fn is_fresh(&self, now: Instant, most: Option<Duration>) -> bool {
+        let idle = now.saturating_duration_since(self.idle_since);
+        let hinted = self.keep_alive.map(|hint| hint.saturating_sub(Duration::from_secs(1)));
+        most.is_none_or(|most| idle <= most) && hinted.is_none_or(|hint| idle < hint) && self.stream.is_quiet()
+    }
+
+    /// Tells the member that nothing more will come and nobody reads on (FIN); Node then ends the answer at its next turn
+    /// of the event loop and closes.
+    pub fn poll_hang_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.send_failed = true;
+        Pin::new(&mut self.stream).poll_shutdown(cx).map(|_| ())
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.taken += bytes;
+        if self.taken == self.inbox.len() {
+            self.inbox.clear();
+            self.taken = 0;
+        }
+    }
+}
+
+/// `Keep-Alive: timeout=5`, as Node sends it: how long the member waits for the next request.
+fn keep_alive_hint(fields: &Fields) -> Option<Duration> {
+    let value = fields.first(Name::KeepAlive)?;
+    let seconds = tokens(value).find_map(|token| token.strip_prefix(b"timeout="))?;
+    std::str::from_utf8(seconds).ok()?.parse().ok().map(Duration::from_secs)
+}

@@ -1,0 +1,195 @@
+//! Header fields as spans into the bytes they came in, each classified once. Knows names, not what anybody does with them.
+
+/// A piece of a head's bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    start: u32,
+    len: u32,
+}
+
+impl Span {
+    /// Where `part` lies in `whole`. `part` must have been borrowed from `whole`.
+    pub(crate) fn of(whole: &[u8], part: &[u8]) -> Self {
+        let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+        debug_assert!(part.is_empty() || start + part.len() <= whole.len(), "a span lies in its head");
+        // Heads are limited to far less than 4 GiB; an empty part may point anywhere.
+        if part.is_empty() { Self::default() } else { Self { start: start as u32, len: part.len() as u32 } }
+    }
+
+    pub(crate) fn get<'a>(&self, whole: &'a [u8]) -> &'a [u8] {
+        &whole[self.start as usize..(self.start + self.len) as usize]
+    }
+
+    pub(crate) fn shifted(self, by: usize) -> Self {
+        Self { start: self.start + by as u32, len: self.len }
+    }
+}
+
+macro_rules! names {
+    ($($variant:ident = $text:literal),* $(,)?) => {
+        /// The field names that HTTP/1.1 or a proxy treats specially; everything else is `Other`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "each variant is its field name")]
+        pub enum Name { Other, $($variant),* }
+
+        impl Name {
+            /// Classifies a field name, ignoring case.
+            pub fn of(name: &[u8]) -> Self {
+                match name.len() {
+                    $(n if n == $text.len() && name.eq_ignore_ascii_case($text.as_bytes()) => Self::$variant,)*
+                    _ => Self::Other,
+                }
+            }
+
+            /// The name as registered, in lower case; empty for `Other`.
+            pub fn as_str(self) -> &'static str {
+                match self { Self::Other => "", $(Self::$variant => $text),* }
+            }
+        }
+    };
+}
+
+names! {
+    Host = "host",
+    Connection = "connection",
+    ContentLength = "content-length",
+    TransferEncoding = "transfer-encoding",
+    KeepAlive = "keep-alive",
+    ProxyConnection = "proxy-connection",
+    Te = "te",
+    Trailer = "trailer",
+    Upgrade = "upgrade",
+    Expect = "expect",
+    Http2Settings = "http2-settings",
+    Via = "via",
+    Date = "date",
+    ContentType = "content-type",
+    Forwarded = "forwarded",
+    XForwardedFor = "x-forwarded-for",
+    XForwardedProto = "x-forwarded-proto",
+    XForwardedHost = "x-forwarded-host",
+    XForwardedPort = "x-forwarded-port",
+    XForwardedServer = "x-forwarded-server",
+    XForwardedPrefix = "x-forwarded-prefix",
+    XRealIp = "x-real-ip",
+    CfConnectingIp = "cf-connecting-ip",
+    TrueClientIp = "true-client-ip",
+    XRequestId = "x-request-id",
+    IdempotencyKey = "idempotency-key",
+    UserAgent = "user-agent",
+    Referer = "referer",
+}
+
+impl Name {
+    /// Fields about one connection only (RFC 9110 section 7.6.1): never forwarded. `Transfer-Encoding` is among them
+    /// because every hop frames anew; `Trailer` is not: trailers are kept.
+    pub fn is_hop_by_hop(self) -> bool {
+        matches!(
+            self,
+            Self::Connection
+                | Self::KeepAlive
+                | Self::ProxyConnection
+                | Self::Te
+                | Self::TransferEncoding
+                | Self::Upgrade
+                | Self::Http2Settings
+        )
+    }
+
+    /// Fields that a sender must not be able to remove by naming them in `Connection`: they are what the message is.
+    fn is_essential(self) -> bool {
+        matches!(self, Self::Host | Self::ContentLength | Self::TransferEncoding)
+    }
+}
+
+/// One field line.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    pub(crate) name: Span,
+    pub(crate) value: Span,
+    /// What the name is, decided once.
+    pub known: Name,
+    /// Named by `Connection`: meant for this hop alone.
+    pub listed: bool,
+}
+
+/// The field lines of one head, in the order they came.
+#[derive(Debug, Default, Clone)]
+pub struct Fields {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) list: Vec<Field>,
+}
+
+impl Fields {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.list.clear();
+    }
+
+    pub(crate) fn push(&mut self, name: Span, value: Span) {
+        let known = Name::of(name.get(&self.bytes));
+        self.list.push(Field { name, value, known, listed: false });
+    }
+
+    /// Marks the fields that `Connection` names. Call once, after the last `push`.
+    pub(crate) fn mark_listed(&mut self) {
+        let Self { bytes, list } = self;
+        for at in 0..list.len() {
+            if list[at].known != Name::Connection {
+                continue;
+            }
+            let value = list[at].value;
+            for token in tokens(value.get(bytes)) {
+                // By far the commonest options name no field of their own.
+                if token.eq_ignore_ascii_case(b"keep-alive") || token.eq_ignore_ascii_case(b"close") {
+                    continue;
+                }
+                for field in list.iter_mut() {
+                    if !field.known.is_essential() && field.name.get(bytes).eq_ignore_ascii_case(token) {
+                        field.listed = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many field lines there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// True without any field line.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Every field line: what it is, its name as sent, its value without surrounding white space.
+    pub fn iter(&self) -> impl Iterator<Item = (&Field, &[u8], &[u8])> {
+        self.list.iter().map(|field| (field, field.name.get(&self.bytes), field.value.get(&self.bytes)))
+    }
+
+    /// The values of all lines of one known name, in order.
+    pub fn all(&self, name: Name) -> impl DoubleEndedIterator<Item = &[u8]> {
+        self.list.iter().filter(move |field| field.known == name).map(|field| field.value.get(&self.bytes))
+    }
+
+    /// The value of the first line of one known name.
+    pub fn first(&self, name: Name) -> Option<&[u8]> {
+        self.all(name).next()
+    }
+
+    /// The value of the first line with this name, whatever it is.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find(|(_, n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, _, value)| value)
+    }
+
+    /// True when a comma-separated list field (`Connection`, `TE` ...) has this member, ignoring case.
+    pub fn lists(&self, name: Name, member: &str) -> bool {
+        self.all(name).any(|value| tokens(value).any(|token| token.eq_ignore_ascii_case(member.as_bytes())))
+    }
+}
+
+/// The members of a comma-separated list, trimmed, without empty ones (RFC 9110 section 5.6.1).
+pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
+}

@@ -1,0 +1,169 @@
+//! Where a message's body ends (RFC 9112 section 6), decided so that nobody behind us could decide otherwise. Reads no bodies.
+
+use crate::field::{Fields, Name, tokens};
+use crate::head::{RequestHead, ResponseHead, Version};
+
+/// How long a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLength {
+    /// So many bytes; 0 is no body.
+    Known(u64),
+    /// The chunked coding says.
+    Chunked,
+    /// Until the connection closes (answers only).
+    UntilClose,
+}
+
+/// Why a message's length is in doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FramingError {
+    /// Both fields (RFC 9112 section 6.1: "ought to be handled as an error"): the classic smuggled request.
+    #[error("Content-Length and Transfer-Encoding together")]
+    LengthAndEncoding,
+    /// Not a plain number, or too large a one.
+    #[error("Content-Length is malformed")]
+    BadLength,
+    /// More than one, even if equal: nobody sends that but by mistake or malice.
+    #[error("more than one Content-Length")]
+    SeveralLengths,
+    /// Anything but a single final `chunked`.
+    #[error("Transfer-Encoding is not exactly \"chunked\"")]
+    BadEncoding,
+    /// HTTP/1.0 has no transfer codings (RFC 9112 section 6.1).
+    #[error("Transfer-Encoding in an HTTP/1.0 message")]
+    EncodingInHttp10,
+}
+
+/// The length of a request's body.
+pub fn request_body(head: &RequestHead) -> Result<BodyLength, FramingError> {
+    Ok(declared(&head.fields, head.version)?.unwrap_or(BodyLength::Known(0)))
+}
+
+/// The length of an answer's body; `to_head`: the request's method was HEAD.
+pub fn response_body(head: &ResponseHead, to_head: bool) -> Result<BodyLength, FramingError> {
+    let declared = declared(&head.fields, head.version)?;
+    if to_head || head.is_interim() || head.status == 204 || head.status == 304 {
+        return Ok(BodyLength::Known(0));
+    }
+    Ok(declared.unwrap_or(BodyLength::UntilClose))
+}
+
+fn declared(fields: &Fields, version: Version) -> Result<Option<BodyLength>, FramingError> {
+    let mut length = None;
+    let mut encoding = None;
+    for (field, _, value) in fields.iter() {
+        match field.known {
+            Name::ContentLength if length.is_some() => return Err(FramingError::SeveralLengths),
+            Name::ContentLength => length = Some(number(value)?),
+            Name::TransferEncoding if encoding.is_some() => return Err(FramingError::BadEncoding),
+            Name::TransferEncoding => encoding = Some(value),
+            _ => {}
+        }
+    }
+    match (length, encoding) {
+        (Some(_), Some(_)) => Err(FramingError::LengthAndEncoding),
+        (Some(length), None) => Ok(Some(BodyLength::Known(length))),
+        (None, None) => Ok(None),
+        (None, Some(_)) if version == Version::Http10 => Err(FramingError::EncodingInHttp10),
+        (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Some(BodyLength::Chunked)),
+        (None, Some(_)) => Err(FramingError::BadEncoding),
+    }
+}
+
+/// `1*DIGIT`, at most 18 of them: no sign, no list, no overflow anywhere behind us.
+fn number(value: &[u8]) -> Result<u64, FramingError> {
+    if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
+        return Err(match tokens(value).count() {
+            0 | 1 => FramingError::BadLength,
+            _ => FramingError::SeveralLengths,
+        });
+    }
+    Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::Limits;
+
+    fn of_request(fields: &str) -> Result<BodyLength, FramingError> {
+        let mut head = RequestHead::default();
+        head.parse(format!("POST / HTTP/1.1\r\n{fields}\r\n").as_bytes(), &Limits::default()).unwrap();
+        request_body(&head)
+    }
+
+    fn of_answer(head: &str, to_head: bool) -> Result<BodyLength, FramingError> {
+        let mut parsed = ResponseHead::default();
+        parsed.parse(head.as_bytes(), &Limits::default()).unwrap();
+        response_body(&parsed, to_head)
+    }
+
+    #[test]
+    fn request_bodies() {
+        use BodyLength::{Chunked, Known};
+        use FramingError::*;
+        let cases: &[(&str, Result<BodyLength, FramingError>)] = &[
+            ("", Ok(Known(0))),
+            ("Content-Length: 0\r\n", Ok(Known(0))),
+            ("Content-Length: 12\r\n", Ok(Known(12))),
+            ("Content-Length: 0012\r\n", Ok(Known(12))),
+            ("Content-Length: \r\n", Err(BadLength)),
+            ("Content-Length: +1\r\n", Err(BadLength)),
+            ("Content-Length: -1\r\n", Err(BadLength)),
+            ("Content-Length: 0x1\r\n", Err(BadLength)),
+            ("Content-Length: 1 1\r\n", Err(BadLength)),
+            ("Content-Length: 1_000\r\n", Err(BadLength)),
+            ("Content-Length: 18446744073709551617\r\n", Err(BadLength)),
+            ("Content-Length: 5, 5\r\n", Err(SeveralLengths)),
+            ("Content-Length: 5\r\nContent-Length: 5\r\n", Err(SeveralLengths)),
+            ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(SeveralLengths)),
+            ("Transfer-Encoding: chunked\r\n", Ok(Chunked)),
+            ("Transfer-Encoding: Chunked\r\n", Ok(Chunked)),
+            ("Transfer-Encoding: gzip, chunked\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: chunked, chunked\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: identity\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: xchunked\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: chunked;q=1\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: \r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", Err(LengthAndEncoding)),
+            ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", Err(LengthAndEncoding)),
+            ("Content-Length: 0\r\nTransfer-Encoding: identity\r\n", Err(LengthAndEncoding)),
+        ];
+        for (fields, expected) in cases {
+            assert_eq!(of_request(fields), *expected, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn transfer_codings_in_http_1_0_are_refused() {
+        let mut head = RequestHead::default();
+        head.parse(b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", &Limits::default()).unwrap();
+        assert_eq!(request_body(&head), Err(FramingError::EncodingInHttp10));
+    }
+
+    #[test]
+    fn answers() {
+        use BodyLength::{Chunked, Known, UntilClose};
+        assert_eq!(of_answer("HTTP/1.1 200 OK\r\n\r\n", false), Ok(UntilClose));
+        assert_eq!(of_answer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", false), Ok(Known(9)));
+        assert_eq!(of_answer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", true), Ok(Known(0)));
+        assert_eq!(of_answer("HTTP/1.1 304 N\r\nContent-Length: 9\r\n\r\n", false), Ok(Known(0)));
+        assert_eq!(of_answer("HTTP/1.1 204 N\r\n\r\n", false), Ok(Known(0)));
+        assert_eq!(of_answer("HTTP/1.1 103 Early Hints\r\n\r\n", false), Ok(Known(0)));
+        assert_eq!(of_answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false), Ok(Chunked));
+        assert_eq!(
+            of_answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", false),
+            Err(FramingError::LengthAndEncoding)
+        );
+        assert_eq!(
+            of_answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", false),
+            Err(FramingError::BadEncoding)
+        );
+        assert_eq!(
+            of_answer("HTTP/1.1 304 N\r\nContent-Length: x\r\n\r\n", false),
+            Err(FramingError::BadLength)
+        );
+    }
+}

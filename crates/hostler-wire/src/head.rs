@@ -1,0 +1,303 @@
+//! Request and response heads, parsed strictly and kept in the bytes they came in. Knows nothing of bodies.
+
+use std::fmt::Write as _;
+use std::mem::MaybeUninit;
+
+use crate::field::{Fields, Span};
+use crate::scan::{Limits, ScanError};
+
+/// Field lines beyond which nothing is parsed, whatever the limits say: the parser's table lives on the stack.
+const MOST_FIELDS: usize = 256;
+
+/// HTTP/1.0 or HTTP/1.1; everything else is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Version {
+    /// HTTP/1.0: no chunked coding, no keep-alive unless asked for.
+    Http10,
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+}
+
+/// Why bytes that end like a head are none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// What the scan found.
+    #[error("{0}")]
+    Scan(#[from] ScanError),
+    /// The request line is not `method SP target SP HTTP/1.x`.
+    #[error("the request line is malformed")]
+    RequestLine,
+    /// The status line is not `HTTP/1.x SP status SP reason`.
+    #[error("the status line is malformed")]
+    StatusLine,
+    /// Another protocol version.
+    #[error("the protocol version is neither HTTP/1.0 nor HTTP/1.1")]
+    Version,
+    /// A field line that breaks RFC 9112 section 5: the line's number (the start line is 1) and its name as far as it
+    /// can be shown.
+    #[error("header line {line} is malformed{}", shown(.name))]
+    Field {
+        /// Line number in the head.
+        line: usize,
+        /// The field's name, made printable and cut short.
+        name: String,
+    },
+    /// More field lines than the limit.
+    #[error("there are more than {0} header fields")]
+    TooManyFields(usize),
+}
+
+fn shown(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(" ({name})") }
+}
+
+/// A request's start line and fields. Reusable: `parse` overwrites.
+#[derive(Debug, Default, Clone)]
+pub struct RequestHead {
+    method: Span,
+    target: Span,
+    /// The protocol version of the request line.
+    pub version: Version,
+    /// The field lines.
+    pub fields: Fields,
+}
+
+impl RequestHead {
+    /// Parses a whole head, as found by [`HeadScan`](crate::HeadScan).
+    pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), HeadError> {
+        self.fields.clear();
+        self.fields.bytes.extend_from_slice(head);
+        let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+        let room = limits.max_fields.min(MOST_FIELDS);
+        let mut parsed = httparse::Request::new(&mut []);
+        let outcome = httparse::ParserConfig::default().parse_request_with_uninit_headers(
+            &mut parsed,
+            head,
+            &mut table[..room],
+        );
+        match outcome {
+            Ok(httparse::Status::Complete(_)) => {}
+            Ok(httparse::Status::Partial) => return Err(HeadError::RequestLine),
+            Err(error) => return Err(explain(error, head, room, HeadError::RequestLine)),
+        }
+        let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
+            return Err(HeadError::RequestLine);
+        };
+        self.method = Span::of(head, method.as_bytes());
+        self.target = Span::of(head, target.as_bytes());
+        self.version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        take_fields(&mut self.fields, head, parsed.headers);
+        Ok(())
+    }
+
+    /// The method, as sent (methods are case-sensitive).
+    pub fn method(&self) -> &[u8] {
+        self.method.get(&self.fields.bytes)
+    }
+
+    /// The request target, as sent.
+    pub fn target(&self) -> &[u8] {
+        self.target.get(&self.fields.bytes)
+    }
+
+    /// Narrows the target to a part of itself: absolute-form becomes origin-form without a copy.
+    ///
+    /// # Panics
+    /// If the range does not lie in the target.
+    pub fn narrow_target(&mut self, range: std::ops::Range<usize>) {
+        assert!(range.end <= self.target().len(), "invariant: a part of the target");
+        let bytes = &self.fields.bytes;
+        let part = &self.target.get(bytes)[range];
+        self.target = Span::of(bytes, part);
+    }
+
+    /// Adds a field line that the sender left out.
+    pub fn add_field(&mut self, name: &[u8], value: &[u8]) {
+        let start = self.fields.bytes.len();
+        self.fields.bytes.extend_from_slice(name);
+        self.fields.bytes.extend_from_slice(value);
+        self.fields.push(Span::of(name, name).shifted(start), Span::of(value, value).shifted(start + name.len()));
+    }
+
+    /// Puts another target in the place of the one that came (a rewrite, or a bare authority's `/`).
+    pub fn replace_target(&mut self, target: &[u8]) {
+        let start = self.fields.bytes.len();
+        self.fields.bytes.extend_from_slice(target);
+        self.target = Span::of(target, target).shifted(start);
+    }
+}
+
+/// A response's start line and fields. Reusable: `parse` overwrites.
+#[derive(Debug, Default, Clone)]
+pub struct ResponseHead {
+    /// The status code.
+    pub status: u16,
+    reason: Span,
+    /// The protocol version of the status line.
+    pub version: Version,
+    /// The field lines.
+    pub fields: Fields,
+}
+
+impl ResponseHead {
+    /// Parses a whole head, as found by [`HeadScan`](crate::HeadScan).
+    pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), HeadError> {
+        self.fields.clear();
+        self.fields.bytes.extend_from_slice(head);
+        let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+        let room = limits.max_fields.min(MOST_FIELDS);
+        let mut parsed = httparse::Response::new(&mut []);
+        let outcome = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+            &mut parsed,
+            head,
+            &mut table[..room],
+        );
+        match outcome {
+            Ok(httparse::Status::Complete(_)) => {}
+            Ok(httparse::Status::Partial) => return Err(HeadError::StatusLine),
+            Err(error) => return Err(explain(error, head, room, HeadError::StatusLine)),
+        }
+        let (Some(status @ 100..=599), Some(version)) = (parsed.code, parsed.version) else {
+            return Err(HeadError::StatusLine);
+        };
+        self.status = status;
+        self.reason = Span::of(head, parsed.reason.unwrap_or_default().as_bytes());
+        self.version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        take_fields(&mut self.fields, head, parsed.headers);
+        Ok(())
+    }
+
+    /// The reason phrase, as sent; often empty.
+    pub fn reason(&self) -> &[u8] {
+        self.reason.get(&self.fields.bytes)
+    }
+
+    /// An interim answer: more is to come.
+    pub fn is_interim(&self) -> bool {
+        (100..200).contains(&self.status)
+    }
+}
+
+fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]) {
+    for header in parsed {
+        fields.push(Span::of(head, header.name.as_bytes()), Span::of(head, header.value.trim_ascii_end()));
+    }
+    fields.mark_listed();
+}
+
+/// Turns the parser's word into one that names the line. Only for heads that are refused, so it may look again.
+fn explain(error: httparse::Error, head: &[u8], room: usize, start_line: HeadError) -> HeadError {
+    match error {
+        httparse::Error::TooManyHeaders => HeadError::TooManyFields(room),
+        httparse::Error::Version => HeadError::Version,
+        httparse::Error::HeaderName | httparse::Error::HeaderValue | httparse::Error::NewLine => {
+            offender(head).unwrap_or(start_line)
+        }
+        _ => start_line,
+    }
+}
+
+/// The first field line that does not parse alone.
+fn offender(head: &[u8]) -> Option<HeadError> {
+    let lines = head.split(|&b| b == b'\n').skip_while(|line| line.trim_ascii().is_empty());
+    for (at, line) in lines.enumerate().skip(1) {
+        let mut one = line.to_vec();
+        one.extend_from_slice(b"\n\r\n");
+        if line.trim_ascii().is_empty() || httparse::parse_headers(&one, &mut [httparse::EMPTY_HEADER; 1]).is_ok() {
+            continue;
+        }
+        let mut name = String::new();
+        for byte in line.split(|&b| b == b':').next().unwrap_or_default().iter().take(64) {
+            match byte {
+                b' '..=b'~' => name.push(*byte as char),
+                other => write!(name, "\\x{other:02x}").unwrap_or_default(),
+            }
+        }
+        return Some(HeadError::Field { line: at + 1, name });
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Name;
+
+    fn request(head: &str) -> Result<RequestHead, HeadError> {
+        let mut parsed = RequestHead::default();
+        parsed.parse(head.as_bytes(), &Limits::default()).map(|()| parsed)
+    }
+
+    #[test]
+    fn a_head_keeps_names_values_and_order_as_sent() {
+        let head = request("GET /a?b HTTP/1.1\r\nHoSt: x\r\nX-One:  1 \r\nx-two:\r\nX-One: 2\r\n\r\n").unwrap();
+        assert_eq!((head.method(), head.target(), head.version), (&b"GET"[..], &b"/a?b"[..], Version::Http11));
+        let seen: Vec<_> = head.fields.iter().map(|(_, n, v)| (n, v)).collect();
+        let expected: Vec<(&[u8], &[u8])> =
+            vec![(b"HoSt", b"x"), (b"X-One", b"1"), (b"x-two", b""), (b"X-One", b"2")];
+        assert_eq!(seen, expected);
+        assert_eq!(head.fields.first(Name::Host), Some(&b"x"[..]));
+    }
+
+    #[test]
+    fn fields_named_by_connection_are_marked_but_never_those_that_frame_the_message() {
+        let head = request(
+            "GET / HTTP/1.1\r\nHost: x\r\nX-Secret: 1\r\nConnection: close, X-Secret,host\r\nContent-Length: 0\r\n\r\n",
+        )
+        .unwrap();
+        let listed: Vec<_> = head.fields.iter().filter(|(f, _, _)| f.listed).map(|(_, n, _)| n.to_vec()).collect();
+        assert_eq!(listed, [b"X-Secret".to_vec()]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let cases: &[(&str, HeadError)] = &[
+            ("GET /\r\nHost: x\r\n\r\n", HeadError::RequestLine),
+            ("GET  / HTTP/1.1\r\n\r\n", HeadError::RequestLine),
+            ("G@T / HTTP/1.1\r\n\r\n", HeadError::RequestLine),
+            ("GET / HTTP/2.0\r\n\r\n", HeadError::Version),
+            ("GET / HTTP/1.2\r\n\r\n", HeadError::Version),
+            ("GET / HTTP/1.1\r\nHost : x\r\n\r\n", HeadError::Field { line: 2, name: "Host ".into() }),
+            ("GET / HTTP/1.1\r\nHost: x\r\nA\0b: 1\r\n\r\n", HeadError::Field { line: 3, name: "A\\x00b".into() }),
+            ("GET / HTTP/1.1\r\nHost: x\r\nA: 1\0\r\n\r\n", HeadError::Field { line: 3, name: "A".into() }),
+            ("GET / HTTP/1.1\r\nHost: x\r\nA: 1\r2\r\n\r\n", HeadError::Field { line: 3, name: "A".into() }),
+            ("GET / HTTP/1.1\r\n: x\r\n\r\n", HeadError::Field { line: 2, name: String::new() }),
+            ("GET / HTTP/1.1\r\nHost\r\n\r\n", HeadError::Field { line: 2, name: "Host\\x0d".into() }),
+        ];
+        for (head, expected) in cases {
+            assert_eq!(request(head).err().as_ref(), Some(expected), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn field_lines_are_counted() {
+        let head = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(101));
+        assert_eq!(request(&head).err(), Some(HeadError::TooManyFields(100)));
+    }
+
+    #[test]
+    fn a_target_can_be_narrowed_and_replaced() {
+        let mut head = request("GET http://x/a?b HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        head.narrow_target(8..12);
+        assert_eq!(head.target(), b"/a?b");
+        head.replace_target(b"/other");
+        assert_eq!(head.target(), b"/other");
+        assert_eq!(head.fields.first(Name::Host), Some(&b"x"[..]));
+    }
+
+    #[test]
+    fn responses_are_read_as_strictly() {
+        let mut head = ResponseHead::default();
+        let mut parse = |text: &str| head.parse(text.as_bytes(), &Limits::default()).map(|()| head.status);
+        assert_eq!(parse("HTTP/1.1 200 OK\r\nA: b\r\n\r\n"), Ok(200));
+        assert_eq!(parse("HTTP/1.1 204\r\n\r\n"), Ok(204));
+        assert_eq!(parse("HTTP/1.1 600 What\r\n\r\n"), Err(HeadError::StatusLine));
+        assert_eq!(parse("HTTP/1.1 20 OK\r\n\r\n"), Err(HeadError::StatusLine));
+        assert_eq!(parse("HTTP/3.1 200 OK\r\n\r\n"), Err(HeadError::Version));
+        assert_eq!(
+            parse("HTTP/1.1 200 OK\r\nA : b\r\n\r\n"),
+            Err(HeadError::Field { line: 2, name: "A ".into() })
+        );
+    }
+}

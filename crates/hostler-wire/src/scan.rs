@@ -1,0 +1,127 @@
+//! Finds the end of a head as its bytes come in, and refuses what could make two readers see two ends. Knows no fields.
+
+use memchr::memchr;
+
+/// How large a head may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of the whole head, start line and final empty line included.
+    pub max_size: usize,
+    /// Field lines.
+    pub max_fields: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_size: 64 * 1024, max_fields: 100 }
+    }
+}
+
+/// Why the bytes so far cannot become a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ScanError {
+    /// A line feed without its carriage return (RFC 9112 section 2.2 lets a recipient accept it; two that differ in
+    /// this see two different messages).
+    #[error("a line ends in a bare LF")]
+    BareLf,
+    /// A field line that starts with white space: an obsolete line fold (RFC 9112 section 5.2).
+    #[error("a header field is folded over several lines (obs-fold)")]
+    ObsFold,
+    /// No end within the limit.
+    #[error("the header block is larger than {0} bytes")]
+    TooLarge(usize),
+    /// Not even a start line within the limit.
+    #[error("the start line is larger than {0} bytes")]
+    StartLineTooLarge(usize),
+}
+
+/// Looks at every byte of a head once, however slowly it comes (a parser that starts over with every packet is
+/// quadratic in the hands of a slow sender).
+#[derive(Debug, Default, Clone)]
+pub struct HeadScan {
+    looked: usize,
+    line_start: usize,
+    lines: usize,
+}
+
+impl HeadScan {
+    /// `Ok(Some(n))`: the first `n` bytes are a whole head. `Ok(None)`: more is needed. `bytes` must start with all that
+    /// was given before.
+    pub fn advance(&mut self, bytes: &[u8], max_size: usize) -> Result<Option<usize>, ScanError> {
+        while let Some(found) = memchr(b'\n', &bytes[self.looked..]) {
+            let at = self.looked + found;
+            if at == 0 || bytes[at - 1] != b'\r' {
+                return Err(ScanError::BareLf);
+            }
+            let length = at - 1 - self.line_start;
+            let first = bytes[self.line_start];
+            self.looked = at + 1;
+            self.line_start = at + 1;
+            if length == 0 {
+                // Empty lines before a start line are to be passed over (RFC 9112 section 2.2).
+                if self.lines > 0 {
+                    return self.within(at + 1, max_size).map(Some);
+                }
+                continue;
+            }
+            if self.lines > 0 && (first == b' ' || first == b'\t') {
+                return Err(ScanError::ObsFold);
+            }
+            self.lines += 1;
+        }
+        self.looked = bytes.len();
+        self.within(bytes.len(), max_size).map(|_| None)
+    }
+
+    /// True when a start line has begun to arrive.
+    pub fn has_begun(&self) -> bool {
+        self.lines > 0 || self.looked > self.line_start
+    }
+
+    fn within(&self, size: usize, max: usize) -> Result<usize, ScanError> {
+        match size <= max {
+            true => Ok(size),
+            false if self.lines == 0 => Err(ScanError::StartLineTooLarge(max)),
+            false => Err(ScanError::TooLarge(max)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(bytes: &[u8]) -> Result<Option<usize>, ScanError> {
+        HeadScan::default().advance(bytes, 1024)
+    }
+
+    #[test]
+    fn the_end_is_found_wherever_the_bytes_are_cut() {
+        let head = b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nbody";
+        for cut in 0..head.len() {
+            let mut scan = HeadScan::default();
+            let early = scan.advance(&head[..cut], 1024).unwrap();
+            assert_eq!(early, (cut >= 29).then_some(29), "cut at {cut}");
+            if early.is_none() {
+                assert_eq!(scan.advance(head, 1024), Ok(Some(29)));
+            }
+        }
+    }
+
+    #[test]
+    fn bare_line_feeds_folds_and_sizes_are_refused() {
+        assert_eq!(whole(b"GET / HTTP/1.1\nHost: a\n\n"), Err(ScanError::BareLf));
+        assert_eq!(whole(b"\nGET / HTTP/1.1\r\n\r\n"), Err(ScanError::BareLf));
+        assert_eq!(whole(b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n"), Err(ScanError::ObsFold));
+        assert_eq!(whole(b"GET / HTTP/1.1\r\n A: b\r\n\r\n"), Err(ScanError::ObsFold));
+        assert_eq!(HeadScan::default().advance(&[b'a'; 2000], 1024), Err(ScanError::StartLineTooLarge(1024)));
+        let mut long = b"GET / HTTP/1.1\r\nA: ".to_vec();
+        long.resize(1100, b'x');
+        assert_eq!(whole(&long), Err(ScanError::TooLarge(1024)));
+    }
+
+    #[test]
+    fn empty_lines_without_end_are_limited_too() {
+        assert_eq!(whole(&b"\r\n".repeat(600)), Err(ScanError::StartLineTooLarge(1024)));
+    }
+}

@@ -1,0 +1,206 @@
+//! Deadlines checked by one coarse sweep a thread instead of two timers a request. Knows no requests.
+//!
+//! Setting a deadline is one atomic store. The sweep looks at every deadline of its thread fifty times a second and wakes
+//! those that are due, so a deadline comes up to two ticks late and never early: fit for timeouts, not for pacing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use atomic_waker::AtomicWaker;
+use slab::Slab;
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+const TICK: Duration = Duration::from_millis(20);
+const NEVER: u64 = u64::MAX;
+
+/// All deadlines of one thread.
+#[derive(Clone)]
+pub struct Sweep(Arc<Shared>);
+
+struct Shared {
+    epoch: Instant,
+    /// Milliseconds since the epoch, as of the last tick: reading the clock for every request costs more than this.
+    now: AtomicU64,
+    entries: Mutex<Slab<Arc<Entry>>>,
+    first: Notify,
+}
+
+#[derive(Default)]
+struct Entry {
+    due: AtomicU64,
+    waker: AtomicWaker,
+}
+
+impl Sweep {
+    /// A sweep; it does nothing until [`run`](Self::run) is polled.
+    #[expect(clippy::new_without_default, reason = "starting a clock is an act, not a default")]
+    pub fn new() -> Self {
+        Self(Arc::new(Shared {
+            epoch: Instant::now(),
+            now: AtomicU64::new(0),
+            entries: Mutex::default(),
+            first: Notify::new(),
+        }))
+    }
+
+    /// Sweeps for ever; rests while there is nothing to watch.
+    pub async fn run(self) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let now = self.read_clock();
+            let (empty, due) = self.due(now);
+            due.iter().for_each(|entry| entry.waker.wake());
+            if empty {
+                self.0.first.notified().await;
+                self.read_clock();
+                ticks.reset();
+            }
+        }
+    }
+
+    /// A new deadline, not set.
+    pub fn deadline(&self) -> Deadline {
+        let entry = Arc::new(Entry { due: AtomicU64::new(NEVER), waker: AtomicWaker::new() });
+        let mut entries = self.entries();
+        if entries.is_empty() {
+            self.read_clock();
+            self.0.first.notify_one();
+        }
+        let key = entries.insert(entry.clone());
+        drop(entries);
+        Deadline { sweep: self.clone(), key, entry }
+    }
+
+    /// Wakes every task that waits on a deadline of this thread, to look around (a drain has begun).
+    pub fn wake_all(&self) {
+        let all: Vec<_> = self.entries().iter().map(|(_, entry)| entry.clone()).collect();
+        all.iter().for_each(|entry| entry.waker.wake());
+    }
+
+    fn due(&self, now: u64) -> (bool, Vec<Arc<Entry>>) {
+        let entries = self.entries();
+        let due = entries.iter().filter(|(_, e)| e.due.load(Ordering::Relaxed) <= now);
+        (entries.is_empty(), due.map(|(_, entry)| entry.clone()).collect())
+    }
+
+    fn read_clock(&self) -> u64 {
+        let now = millis(self.0.epoch.elapsed());
+        self.0.now.store(now, Ordering::Relaxed);
+        now
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Slab<Arc<Entry>>> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One deadline; one task at a time may wait for it.
+pub struct Deadline {
+    sweep: Sweep,
+    key: usize,
+    entry: Arc<Entry>,
+}
+
+impl Deadline {
+    /// Due after `period`, up to two ticks late.
+    pub fn set_after(&self, period: Duration) {
+        let due = self.sweep.0.now.load(Ordering::Relaxed) + millis(period) + millis(TICK);
+        self.entry.due.store(due, Ordering::Relaxed);
+    }
+
+    /// Due at an instant, up to a tick late.
+    pub fn set_at(&self, instant: Instant) {
+        let due = millis(instant.saturating_duration_since(self.sweep.0.epoch)) + 1;
+        self.entry.due.store(due, Ordering::Relaxed);
+    }
+
+    /// Never due.
+    pub fn clear(&self) {
+        self.entry.due.store(NEVER, Ordering::Relaxed);
+    }
+
+    /// Ready once it is due.
+    pub fn poll_due(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_due() {
+            return Poll::Ready(());
+        }
+        self.entry.waker.register(cx.waker());
+        Poll::Pending
+    }
+
+    /// True from a `set` to the next `clear`.
+    pub fn is_set(&self) -> bool {
+        self.entry.due.load(Ordering::Relaxed) != NEVER
+    }
+
+    /// True once it is due.
+    pub fn is_due(&self) -> bool {
+        self.entry.due.load(Ordering::Relaxed) <= self.sweep.0.now.load(Ordering::Relaxed)
+    }
+
+    /// The sweep it belongs to.
+    pub fn sweep(&self) -> &Sweep {
+        &self.sweep
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        self.sweep.entries().try_remove(self.key);
+    }
+}
+
+fn millis(period: Duration) -> u64 {
+    u64::try_from(period.as_millis()).unwrap_or(NEVER / 4).min(NEVER / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_comes_soon_after_its_time_and_never_before() {
+        let sweep = Sweep::new();
+        tokio::spawn(sweep.clone().run());
+        let deadline = sweep.deadline();
+        for wait in [Duration::from_millis(5), Duration::from_millis(50), Duration::from_secs(75)] {
+            let start = Instant::now();
+            deadline.set_after(wait);
+            poll_fn(|cx| deadline.poll_due(cx)).await;
+            let took = start.elapsed();
+            assert!(took >= wait && took <= wait + 3 * TICK, "{wait:?} took {took:?}");
+            deadline.set_at(Instant::now() + wait);
+            poll_fn(|cx| deadline.poll_due(cx)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sweep_that_has_rested_knows_the_time_again() {
+        let sweep = Sweep::new();
+        tokio::spawn(sweep.clone().run());
+        drop(sweep.deadline());
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        let deadline = sweep.deadline();
+        let start = Instant::now();
+        deadline.set_after(Duration::from_secs(1));
+        poll_fn(|cx| deadline.poll_due(cx)).await;
+        assert!(start.elapsed() >= Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cleared_deadline_is_never_due() {
+        let sweep = Sweep::new();
+        tokio::spawn(sweep.clone().run());
+        let deadline = sweep.deadline();
+        deadline.set_after(Duration::from_millis(100));
+        deadline.clear();
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(!deadline.is_due());
+    }
+}

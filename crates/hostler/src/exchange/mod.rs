@@ -1,0 +1,165 @@
+//! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
+
+pub mod body;
+pub mod counters;
+pub mod deadline;
+pub mod id;
+pub mod trust;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_wire::{BodyLength, Fields, Name, RequestHead};
+use tokio::time::Instant;
+
+pub use body::{Body, Downstream, BodyError};
+pub use counters::{Counters, CountersView};
+pub use deadline::{Deadline, Sweep};
+pub use id::RequestId;
+pub use trust::{ClientAddress, Trust};
+
+/// One request and its answer. A connection keeps one and uses it again for each request on it.
+pub struct Exchange {
+    /// The request's head.
+    pub head: RequestHead,
+    /// How its body is framed.
+    pub length: BodyLength,
+    /// Its body, once it was read.
+    pub body: Body,
+    /// Trailer fields of a body that was read whole.
+    pub trailers: Option<Fields>,
+    /// The other end of the client's connection.
+    pub peer: SocketAddr,
+    /// Our end.
+    pub local: SocketAddr,
+    /// Who the client is.
+    pub client: ClientAddress,
+    /// The name under which logs know it.
+    pub id: RequestId,
+    /// When queue and answer must be over.
+    pub deadline: Deadline,
+    /// What happened when.
+    pub timings: Timings,
+    /// Where it went.
+    pub trail: Trail,
+    /// Where it is counted, once it has a route.
+    pub counters: Option<Arc<Counters>>,
+}
+
+/// Instants and periods in the life of an exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct Timings {
+    /// The head had arrived.
+    pub started: Instant,
+    /// Waiting for a slot, over all attempts.
+    pub queue_wait: Duration,
+    /// Holding a slot, over all attempts; unknown (none) where no slot was held or it is still held.
+    pub slot_hold: Option<Duration>,
+    /// From the first byte to the worker to the head of its answer.
+    pub worker_time: Option<Duration>,
+}
+
+/// Where an exchange went and how it ended.
+#[derive(Debug, Clone, Default)]
+pub struct Trail {
+    /// The route's pattern as written.
+    pub route: Option<Arc<str>>,
+    /// The pool's name.
+    pub pool: Option<Arc<str>>,
+    /// The member that answered, or was tried last.
+    pub member: Option<Arc<str>>,
+    /// How many members were tried.
+    pub attempts: u32,
+    /// The status that the client got; 0: none.
+    pub status: u16,
+    /// Why the answer is our own.
+    pub refusal: Option<&'static str>,
+    /// What the operator should know besides.
+    pub detail: Option<String>,
+    /// The transfer to the client did not complete: who broke it off.
+    pub aborted: Option<&'static str>,
+    /// Body bytes sent to the client.
+    pub bytes_out: u64,
+    /// Body bytes received.
+    pub bytes_in: u64,
+}
+
+impl Exchange {
+    /// An exchange to be filled by the first request of a connection.
+    pub fn new(peer: SocketAddr, local: SocketAddr, deadline: Deadline) -> Self {
+        Self {
+            head: RequestHead::default(),
+            length: BodyLength::Known(0),
+            body: Body::default(),
+            trailers: None,
+            peer,
+            local,
+            client: ClientAddress { ip: peer.ip(), peer_trusted: false },
+            id: RequestId::none(),
+            deadline,
+            timings: Timings::now(),
+            trail: Trail::default(),
+            counters: None,
+        }
+    }
+
+    /// Begins the next request of the connection, its head being parsed already.
+    pub fn begin(&mut self, trust: &Trust) {
+        self.begin_unread();
+        self.client = trust.client(self.peer.ip(), &self.head.fields);
+        self.id = RequestId::of(&self.head.fields);
+    }
+
+    /// Begins a request whose head never came, or is none.
+    pub fn begin_unread(&mut self) {
+        self.length = BodyLength::Known(0);
+        self.body = Body::default();
+        self.trailers = None;
+        self.client = ClientAddress { ip: self.peer.ip().to_canonical(), peer_trusted: false };
+        self.id = RequestId::none();
+        self.timings = Timings::now();
+        self.trail = Trail::default();
+        self.counters = None;
+        self.deadline.clear();
+    }
+
+    /// It has a route.
+    pub fn enter(&mut self, pattern: &Arc<str>, counters: &Arc<Counters>) {
+        self.trail.route = Some(pattern.clone());
+        self.counters = Some(counters.clone());
+    }
+
+    /// The value of `Host`, checked; empty for an HTTP/1.0 request without one.
+    pub fn host(&self) -> &[u8] {
+        self.head.fields.first(Name::Host).unwrap_or_default()
+    }
+
+    /// The path of the target, as sent, without the query.
+    pub fn path(&self) -> &[u8] {
+        let target = self.head.target();
+        memchr::memchr(b'?', target).map_or(target, |query| &target[..query])
+    }
+
+    /// HEAD: the answer has no body, whatever its fields say.
+    pub fn is_head_request(&self) -> bool {
+        self.head.method() == b"HEAD"
+    }
+
+    /// The client's address.
+    pub fn client_ip(&self) -> IpAddr {
+        self.client.ip
+    }
+
+    /// May the request be sent twice? (RFC 9110 section 9.2.2; a proxy MUST NOT repeat any other by itself.)
+    pub fn is_idempotent(&self) -> bool {
+        matches!(self.head.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+            || self.head.fields.first(Name::IdempotencyKey).is_some()
+    }
+}
+
+impl Timings {
+    fn now() -> Self {
+        Self { started: Instant::now(), queue_wait: Duration::ZERO, slot_hold: None, worker_time: None }
+    }
+}

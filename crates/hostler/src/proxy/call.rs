@@ -1,0 +1,168 @@
+//! One request on its way over one connection: sent and read side by side, and then the answer's body. Knows no client protocol.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use hostler_pool::dispatch::Lease;
+use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, ResponseHead};
+use tokio::time::Instant;
+
+use super::upload::Upload;
+use super::{CallSettings, Endpoint, Failure, linger, request};
+use crate::exchange::{BodyError, Downstream, Exchange};
+
+/// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
+pub struct Call {
+    pub(super) lease: Lease<Endpoint>,
+    pub(super) connection: MemberConnection,
+    pub(super) settings: CallSettings,
+    pub(super) to_head: bool,
+    /// The final head has come.
+    pub(super) headed: bool,
+    upload: Upload,
+    began: Instant,
+    thread: usize,
+}
+
+impl Call {
+    pub(super) fn begin(
+        exchange: &Exchange,
+        lease: Lease<Endpoint>,
+        mut connection: MemberConnection,
+        settings: &CallSettings,
+        thread: usize,
+    ) -> Self {
+        let outbox = connection.start();
+        let mut upload = Upload::new(exchange);
+        request::write_head(outbox, exchange, upload.framing());
+        upload.start(outbox);
+        Self {
+            lease,
+            connection,
+            settings: settings.clone(),
+            to_head: exchange.is_head_request(),
+            headed: false,
+            upload,
+            began: Instant::now(),
+            thread,
+        }
+    }
+
+    /// Waits for the head of the answer; interim ones go to the client. After a failure the lease comes back, unless it
+    /// still belongs to a member that has not finished.
+    pub(super) async fn head<D: Downstream>(
+        mut self,
+        exchange: &mut Exchange,
+        client: &mut D,
+    ) -> Result<Self, (Failure, Option<Lease<Endpoint>>)> {
+        match poll_fn(|cx| self.poll_head(cx, exchange, client)).await {
+            Ok(()) => {
+                self.headed = true;
+                exchange.timings.worker_time = Some(self.began.elapsed());
+                self.lease.reached();
+                self.lease.meter.record_worker_time(self.thread, self.began.elapsed());
+                Ok(self)
+            }
+            Err(failure @ Failure::TimedOut) => {
+                linger::until_finished(self);
+                Err((failure, None))
+            }
+            Err(failure @ Failure::Body(_)) => {
+                linger::after_hanging_up(self);
+                Err((failure, None))
+            }
+            // The connection is of no use any more; nor is there a way left to learn when the member finishes.
+            Err(failure) => Err((failure, Some(self.lease))),
+        }
+    }
+
+    fn poll_head<D: Downstream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &Exchange,
+        client: &mut D,
+    ) -> Poll<Result<(), Failure>> {
+        if let Poll::Ready(Err(error)) = self.poll_upload(cx, client) {
+            return Poll::Ready(Err(Failure::Body(error)));
+        }
+        while let Poll::Ready(outcome) = self.connection.poll_head(cx, &self.settings.limits, self.to_head) {
+            match outcome {
+                Ok(()) if !self.connection.head().is_interim() => return Poll::Ready(Ok(())),
+                // The client was told to go on when its body was read.
+                Ok(()) if self.connection.head().status == 100 => {}
+                Ok(()) => client.interim(cx, self.connection.head()),
+                Err(error) => return Poll::Ready(Err(self.failure(error))),
+            }
+        }
+        exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
+    }
+
+    fn failure(&self, error: CallError) -> Failure {
+        match error {
+            CallError::Io(_) | CallError::Closed if !self.connection.is_answered() => Failure::Unanswered(error),
+            _ => Failure::BadAnswer(error),
+        }
+    }
+
+    /// Sends what is left of the request; ready when all is sent, or the member takes no more.
+    pub fn poll_upload<D: Downstream>(&mut self, cx: &mut Context<'_>, client: &mut D) -> Poll<Result<(), BodyError>> {
+        self.upload.poll_push(cx, &mut self.connection, client)
+    }
+
+    /// The answer's head.
+    pub fn answer(&self) -> &ResponseHead {
+        self.connection.head()
+    }
+
+    /// The length of the answer's body.
+    pub fn body_length(&self) -> BodyLength {
+        self.connection.body_length()
+    }
+
+    /// Appends some of the answer's body; `true` when it is complete.
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, CallError>> {
+        self.connection.poll_body(cx, into, max)
+    }
+
+    /// The trailers of an answer that is complete.
+    pub fn trailers(&self) -> Option<&Fields> {
+        self.connection.trailers()
+    }
+
+    /// The member has finished: the slot is free from here on, whether or not the client has all.
+    pub fn finish(self, exchange: &mut Exchange) {
+        exchange.timings.slot_hold = Some(self.lease.since().elapsed());
+        self.end();
+    }
+
+    /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there
+    /// the member is told at once.
+    pub fn abandon(self) {
+        let kind = self.answer().fields.first(Name::ContentType).unwrap_or_default();
+        if kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream")) {
+            linger::after_hanging_up(self);
+        } else {
+            linger::until_finished(self);
+        }
+    }
+
+    /// The answer is broken: nothing more can be learnt from this connection.
+    pub fn give_up(self) {
+        self.lease.meter.record_slot_hold(self.thread, self.lease.since().elapsed());
+    }
+
+    /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the
+    /// slot finds the connection.
+    pub(super) fn end(self) {
+        let Self { lease, mut connection, upload, thread, .. } = self;
+        lease.meter.record_slot_hold(thread, lease.since().elapsed());
+        if upload.is_done() && connection.is_reusable() {
+            lease.checkin(thread, connection);
+        }
+    }
+}

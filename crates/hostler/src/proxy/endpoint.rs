@@ -1,0 +1,81 @@
+//! A member's address and its idle connections. Knows nothing of what is sent over them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hostler_pool::dispatch::MemberId;
+use hostler_wire::{Address, MemberConnection};
+use tokio::time::Instant;
+
+use super::meter::Meter;
+
+/// Called when a worker has held a slot longer than `hang_timeout`.
+pub type OnHang = Arc<dyn Fn(MemberId) + Send + Sync>;
+
+/// A member, as the pool holds it: where to connect, and what is connected already.
+pub struct Endpoint {
+    /// Where it listens.
+    pub address: Address,
+    /// Its name in logs and status: a worker's number, or the address.
+    pub label: Arc<str>,
+    /// Where its times are recorded.
+    pub meter: Arc<Meter>,
+    /// Our own workers never close an idle connection (the preload sees to that); other members may at any moment.
+    on_hang: Option<OnHang>,
+    /// One list a data-plane thread: a connection stays with the thread that made it.
+    idle: Box<[Mutex<Vec<MemberConnection>>]>,
+}
+
+impl Endpoint {
+    /// For how long an idle connection to a member that may close it is good for a request that must not be sent twice:
+    /// well under the shortest keep-alive in the field (Node's 5 s), so that the race is not even run.
+    const SAFE_IDLE: Duration = Duration::from_secs(1);
+    /// Idle connections beyond this age are not worth the risk of a useless round trip.
+    const MOST_IDLE: Duration = Duration::from_secs(60);
+
+    /// An endpoint that serves so many data-plane threads; `on_hang` for workers of our own.
+    pub fn new(address: Address, label: Arc<str>, meter: Arc<Meter>, threads: usize, on_hang: Option<OnHang>) -> Self {
+        let idle = (0..threads).map(|_| Mutex::default()).collect();
+        Self { address, label, meter, on_hang, idle }
+    }
+
+    /// The idle connection of this thread that was used last, if any is fit.
+    pub fn checkout(&self, thread: usize, idempotent: bool) -> Option<MemberConnection> {
+        let most = match (&self.on_hang, idempotent) {
+            (Some(_), _) => None,
+            (None, true) => Some(Self::MOST_IDLE),
+            (None, false) => Some(Self::SAFE_IDLE),
+        };
+        let now = Instant::now();
+        let mut idle = self.idle(thread);
+        while let Some(connection) = idle.pop() {
+            if connection.is_fresh(now, most) {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next call from this thread.
+    pub fn checkin(&self, thread: usize, connection: MemberConnection) {
+        self.idle(thread).push(connection);
+    }
+
+    /// Says that the worker behind this member hangs; nothing to do for a member that somebody else runs.
+    pub fn report_hang(&self, member: MemberId) {
+        if let Some(on_hang) = &self.on_hang {
+            on_hang(member);
+        }
+    }
+
+    fn idle(&self, thread: usize) -> MutexGuard<'_, Vec<MemberConnection>> {
+        self.idle[thread].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("address", &self.address).field("label", &self.label).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,98 @@
+//! What goes on after the client has its answer, or has left: the member works on, and its slot stays taken until it has finished.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hostler_wire::{Fields, ResponseHead};
+use tokio::time::timeout;
+
+use super::Call;
+use crate::exchange::{BodyError, Downstream};
+
+/// A worker whose event loop turns answers a FIN with its own at once; one that does not in this time is stuck.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Reads and forgets the rest of the answer; past `hang_timeout` the member is taken for hung.
+pub(super) fn until_finished(mut call: Call) {
+    tokio::spawn(async move {
+        let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
+        if timeout(patience, drain(&mut call)).await.is_ok() {
+            return call.end();
+        }
+        // An answer that has begun and does not end may be a stream without end: ask before judging.
+        if call.headed && timeout(FAREWELL, hang_up(&mut call)).await.is_ok() {
+            return call.give_up();
+        }
+        condemn(call).await;
+    });
+}
+
+/// Tells the member that nobody listens any more; its own FIN says that it has understood.
+pub(super) fn after_hanging_up(mut call: Call) {
+    tokio::spawn(async move {
+        let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FAREWELL);
+        if timeout(patience, hang_up(&mut call)).await.is_ok() {
+            return call.give_up();
+        }
+        condemn(call).await;
+    });
+}
+
+/// The supervisor ends the worker, and with it the connection; only then is the slot given back (to a member that has
+/// left by then).
+async fn condemn(mut call: Call) {
+    call.lease.report_hang(call.lease.member());
+    let _ = timeout(FAREWELL, drain(&mut call)).await;
+    call.give_up();
+}
+
+async fn hang_up(call: &mut Call) {
+    poll_fn(|cx| call.connection.poll_hang_up(cx)).await;
+    drain(call).await;
+}
+
+async fn drain(call: &mut Call) {
+    let mut sink = Vec::new();
+    poll_fn(|cx| poll_drain(call, &mut sink, cx)).await;
+}
+
+/// Ready when the answer is complete, or the connection has ended.
+fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<()> {
+    // What is left of a request that was read whole is still sent: a worker that waits for it would never finish.
+    let _ = call.poll_upload(cx, &mut Nobody);
+    while !call.headed {
+        if ready!(call.connection.poll_head(cx, &call.settings.limits, call.to_head)).is_err() {
+            return Poll::Ready(());
+        }
+        call.headed = !call.connection.head().is_interim();
+    }
+    loop {
+        sink.clear();
+        match ready!(call.poll_body(cx, sink, usize::MAX)) {
+            Ok(false) => {}
+            Ok(true) | Err(_) => return Poll::Ready(()),
+        }
+    }
+}
+
+/// The client's side when there is none any more.
+struct Nobody;
+
+impl Downstream for Nobody {
+    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    fn allow_body(&mut self, _: u64) {}
+
+    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
+        Poll::Ready(Err(BodyError::Left))
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        None
+    }
+
+    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
+}

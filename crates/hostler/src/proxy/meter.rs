@@ -1,0 +1,117 @@
+//! Histograms of where a pool's requests spend their time, one set a data-plane thread. Knows no requests.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// An hour, in microseconds; longer times count as this.
+const LONGEST: u64 = 3_600_000_000;
+
+/// The three times of one pool.
+#[derive(Debug)]
+pub struct Meter {
+    threads: Box<[Mutex<Recorded>]>,
+}
+
+#[derive(Debug)]
+struct Recorded {
+    queue_wait: Histogram<u32>,
+    slot_hold: Histogram<u32>,
+    worker_time: Histogram<u32>,
+}
+
+/// The three times, over all threads. Microseconds; two significant digits.
+#[derive(Debug, Clone, Serialize)]
+pub struct Times {
+    /// From the request's arrival (body included) to its slot.
+    pub queue_wait: Spread,
+    /// From the slot's grant to its return.
+    pub slot_hold: Spread,
+    /// From the first byte to the worker to the head of its answer.
+    pub worker_time: Spread,
+}
+
+/// A distribution.
+#[derive(Debug, Clone, Serialize)]
+#[expect(missing_docs, reason = "percentiles are named by themselves")]
+pub struct Spread {
+    pub count: u64,
+    pub mean_us: f64,
+    pub p50_us: u64,
+    pub p90_us: u64,
+    pub p99_us: u64,
+    pub p999_us: u64,
+    pub max_us: u64,
+}
+
+impl Meter {
+    /// A meter for so many threads.
+    pub fn new(threads: usize) -> Self {
+        Self { threads: (0..threads).map(|_| Mutex::new(Recorded::new())).collect() }
+    }
+
+    /// A request has got its slot after this long.
+    pub fn record_queue_wait(&self, thread: usize, time: Duration) {
+        self.with(thread, |times| record(&mut times.queue_wait, time));
+    }
+
+    /// A slot has come back after this long.
+    pub fn record_slot_hold(&self, thread: usize, time: Duration) {
+        self.with(thread, |times| record(&mut times.slot_hold, time));
+    }
+
+    /// A worker's answer has begun after this long.
+    pub fn record_worker_time(&self, thread: usize, time: Duration) {
+        self.with(thread, |times| record(&mut times.worker_time, time));
+    }
+
+    /// The figures of this moment.
+    pub fn times(&self) -> Times {
+        let mut sum = Recorded::new();
+        for thread in 0..self.threads.len() {
+            self.with(thread, |times| sum.add(times));
+        }
+        Times {
+            queue_wait: Spread::of(&sum.queue_wait),
+            slot_hold: Spread::of(&sum.slot_hold),
+            worker_time: Spread::of(&sum.worker_time),
+        }
+    }
+
+    fn with<T>(&self, thread: usize, act: impl FnOnce(&mut Recorded) -> T) -> T {
+        act(&mut self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Recorded {
+    fn new() -> Self {
+        let empty = Histogram::new_with_bounds(1, LONGEST, 2).expect("invariant: constant bounds are valid");
+        Self { queue_wait: empty.clone(), slot_hold: empty.clone(), worker_time: empty }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.queue_wait += &other.queue_wait;
+        self.slot_hold += &other.slot_hold;
+        self.worker_time += &other.worker_time;
+    }
+}
+
+impl Spread {
+    fn of(times: &Histogram<u32>) -> Self {
+        Self {
+            count: times.len(),
+            mean_us: (times.mean() * 10.0).round() / 10.0,
+            p50_us: times.value_at_quantile(0.5),
+            p90_us: times.value_at_quantile(0.9),
+            p99_us: times.value_at_quantile(0.99),
+            p999_us: times.value_at_quantile(0.999),
+            max_us: times.max(),
+        }
+    }
+}
+
+fn record(histogram: &mut Histogram<u32>, time: Duration) {
+    histogram.saturating_record(u64::try_from(time.as_micros()).unwrap_or(LONGEST));
+}

@@ -1,0 +1,99 @@
+//! One request to one member, and its answer. Knows no routes, no queue and no retries: it gets a lease and says how it went.
+
+mod call;
+mod endpoint;
+mod linger;
+mod meter;
+mod request;
+mod upload;
+
+use std::time::Duration;
+
+use hostler_pool::dispatch::Lease;
+use hostler_wire::{CallError, Limits, MemberConnection};
+use tokio::time::timeout;
+
+use crate::exchange::{Body, BodyError, Downstream, Exchange};
+
+pub use call::Call;
+pub use endpoint::{Endpoint, OnHang};
+pub use meter::{Meter, Spread, Times};
+
+/// What a call needs besides the exchange.
+#[derive(Debug, Clone)]
+pub struct CallSettings {
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long a call that nobody waits for any more may go on before its worker counts as hung.
+    pub hang_timeout: Duration,
+    /// How large an answer's head may be.
+    pub limits: Limits,
+}
+
+/// Why there is no answer. The lease is back, or it goes on alone until the member has finished.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// No connection could be made: the request was never sent.
+    #[error("could not connect: {0}")]
+    Unreachable(std::io::Error),
+    /// The connection ended without a byte of an answer: the request may have been worked on.
+    #[error("{0}")]
+    Unanswered(CallError),
+    /// What came is not HTTP, or it ended too early.
+    #[error("{0}")]
+    BadAnswer(CallError),
+    /// The deadline came first; the slot stays taken until the member has finished.
+    #[error("no answer in time")]
+    TimedOut,
+    /// The client's side failed while its body was being passed on.
+    #[error("{0}")]
+    Body(BodyError),
+}
+
+/// Sends the request to the leased member and waits for the head of its answer.
+pub async fn forward<D: Downstream>(
+    exchange: &mut Exchange,
+    client: &mut D,
+    lease: Lease<Endpoint>,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<Call, Failure> {
+    exchange.trail.member = Some(lease.label.clone());
+    if let Some(idle) = lease.checkout(thread, exchange.is_idempotent()) {
+        let call = Call::begin(exchange, lease, idle, settings, thread);
+        match call.head(exchange, client).await {
+            // A kept-alive connection may be closed by the member in the moment in which it is used again. That is no
+            // word on the member: the same lease tries once more, on a new connection.
+            Err((Failure::Unanswered(_), Some(lease))) if is_repeatable(exchange) => {
+                return on_new_connection(exchange, client, lease, settings, thread).await;
+            }
+            outcome => return outcome.map_err(|(failure, _)| failure),
+        }
+    }
+    on_new_connection(exchange, client, lease, settings, thread).await
+}
+
+async fn on_new_connection<D: Downstream>(
+    exchange: &mut Exchange,
+    client: &mut D,
+    lease: Lease<Endpoint>,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<Call, Failure> {
+    let connected = timeout(settings.connect_timeout, MemberConnection::connect(&lease.address)).await;
+    match connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
+        Ok(connection) => {
+            let call = Call::begin(exchange, lease, connection, settings, thread);
+            call.head(exchange, client).await.map_err(|(failure, _)| failure)
+        }
+        Err(error) => {
+            lease.fail();
+            Err(Failure::Unreachable(error))
+        }
+    }
+}
+
+/// True when the request, though it may have been worked on, may be sent again, and can be.
+pub fn is_repeatable(exchange: &Exchange) -> bool {
+    exchange.is_idempotent() && !matches!(exchange.body, Body::Streaming)
+}

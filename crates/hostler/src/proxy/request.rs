@@ -1,0 +1,127 @@
+//! The head that a member gets: the client's own, less what was meant for us, plus what we know. Knows no connection.
+
+use std::io::Write as _;
+
+use hostler_wire::{BodyLength, Name};
+
+use crate::exchange::Exchange;
+use crate::exchange::trust::joined;
+
+/// Writes the request's head for a member.
+pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLength>) {
+    let head = &exchange.head;
+    out.extend_from_slice(head.method());
+    out.push(b' ');
+    out.extend_from_slice(head.target());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    let trusted = exchange.client.peer_trusted;
+    let mut seen = Seen::default();
+    for (field, name, value) in head.fields.iter() {
+        if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
+            continue;
+        }
+        if is_hearsay(field.known, name) {
+            if !trusted {
+                continue;
+            }
+            seen.note(field.known);
+        }
+        write_field(out, name, value);
+    }
+    write_forwarding(out, exchange, &seen);
+    match framing {
+        Some(BodyLength::Known(length)) => write_number(out, b"Content-Length", length),
+        Some(BodyLength::Chunked) => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        // `Content-Length: 0` says what a POST without a body would leave open.
+        _ if head.fields.first(Name::ContentLength).is_some() => write_number(out, b"Content-Length", 0),
+        _ => {}
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Which fields of a trusted proxy are passed on as they came.
+#[derive(Default)]
+struct Seen {
+    proto: bool,
+    host: bool,
+}
+
+impl Seen {
+    fn note(&mut self, name: Name) {
+        self.proto |= name == Name::XForwardedProto;
+        self.host |= name == Name::XForwardedHost;
+    }
+}
+
+/// Fields that we write ourselves, or that ended with us: we have answered the expectation and framed the body anew.
+fn is_ours(name: Name) -> bool {
+    matches!(name, Name::ContentLength | Name::Expect | Name::XForwardedFor | Name::XRequestId)
+}
+
+/// Fields that say who the client is and how it came: worth something only from a peer that is trusted.
+fn is_hearsay(known: Name, name: &[u8]) -> bool {
+    match known {
+        Name::Forwarded
+        | Name::XForwardedProto
+        | Name::XForwardedHost
+        | Name::XForwardedPort
+        | Name::XForwardedServer
+        | Name::XForwardedPrefix
+        | Name::XRealIp
+        | Name::CfConnectingIp
+        | Name::TrueClientIp => true,
+        Name::Other => starts_with(name, b"x-forwarded-") || starts_with(name, b"x-geo-"),
+        _ => false,
+    }
+}
+
+fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
+    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
+    let fields = &exchange.head.fields;
+    out.extend_from_slice(b"X-Forwarded-For: ");
+    if exchange.client.peer_trusted {
+        for hop in joined(fields, Name::XForwardedFor) {
+            out.extend_from_slice(hop);
+            out.extend_from_slice(b", ");
+        }
+    }
+    write_display(out, exchange.peer.ip().to_canonical());
+    out.extend_from_slice(b"\r\n");
+    if !seen.proto {
+        out.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
+    }
+    let host = exchange.host();
+    if host.is_empty() {
+        // An HTTP/1.0 request may come without; HTTP/1.1 to the member must not go without.
+        out.extend_from_slice(b"Host: ");
+        write_display(out, exchange.local);
+        out.extend_from_slice(b"\r\n");
+    } else if !seen.host {
+        write_field(out, b"X-Forwarded-Host", host);
+    }
+    write_field(out, b"X-Request-Id", exchange.id.as_str().as_bytes());
+    // RFC 9110 section 7.6.3: a gateway must say that it was there.
+    out.extend_from_slice(b"Via: 1.1 hostler\r\n");
+}
+
+fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_number(out: &mut Vec<u8>, name: &[u8], number: u64) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    write_display(out, number);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writing to memory does not fail.
+fn write_display(out: &mut Vec<u8>, value: impl std::fmt::Display) {
+    let _ = write!(out, "{value}");
+}

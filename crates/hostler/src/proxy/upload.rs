@@ -1,0 +1,171 @@
+//! The request's body on its way to a member, whatever it comes from. Knows no heads.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use hostler_wire::{BodyLength, ChunkStart, Fields, MemberConnection, write_end};
+use tokio::task::JoinHandle;
+
+use crate::exchange::{Body, BodyError, Downstream, Exchange};
+
+/// What is handed to the connection at a time.
+const PIECE: usize = 64 * 1024;
+/// A body up to this size goes out with the head, in one write.
+const SMALL: usize = 16 * 1024;
+
+/// A body being sent.
+pub(super) struct Upload {
+    source: Source,
+    chunked: bool,
+    trailers: Option<Fields>,
+    done: bool,
+}
+
+enum Source {
+    None,
+    Memory(Arc<Vec<u8>>, usize),
+    Spilled(Arc<File>, u64, u64, Option<Reading>),
+    Streaming(BodyLength),
+}
+
+type Reading = JoinHandle<io::Result<Vec<u8>>>;
+
+impl Upload {
+    pub fn new(exchange: &Exchange) -> Self {
+        let source = match &exchange.body {
+            Body::None => Source::None,
+            Body::Memory(bytes) => Source::Memory(bytes.clone(), 0),
+            Body::Spilled(file, length) => Source::Spilled(file.clone(), 0, *length, None),
+            Body::Streaming => Source::Streaming(exchange.length),
+        };
+        // Only the chunked coding can carry trailers.
+        let trailers = exchange.trailers.clone();
+        let chunked = trailers.is_some() || matches!(source, Source::Streaming(BodyLength::Chunked));
+        Self { done: matches!(source, Source::None), source, chunked, trailers }
+    }
+
+    /// How the head is to announce it; none for no body.
+    pub fn framing(&self) -> Option<BodyLength> {
+        match &self.source {
+            Source::None => None,
+            _ if self.chunked => Some(BodyLength::Chunked),
+            Source::Memory(bytes, _) => Some(BodyLength::Known(bytes.len() as u64)),
+            Source::Spilled(_, _, length, _) => Some(BodyLength::Known(*length)),
+            Source::Streaming(length) => Some(*length),
+        }
+    }
+
+    /// Puts a small body behind the head.
+    pub fn start(&mut self, outbox: &mut Vec<u8>) {
+        if let Source::Memory(bytes, at @ 0) = &mut self.source
+            && bytes.len() <= SMALL
+        {
+            *at = bytes.len();
+            append(outbox, bytes, self.chunked);
+            self.end(outbox);
+        }
+    }
+
+    /// True when all has been handed to the connection.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Sends; ready when all is sent, or the member takes no more.
+    pub fn poll_push<D: Downstream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &mut MemberConnection,
+        client: &mut D,
+    ) -> Poll<Result<(), BodyError>> {
+        loop {
+            ready!(connection.poll_send(cx));
+            if self.done || connection.has_send_failed() {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(self.poll_fill(cx, connection.outbox(), client))?;
+        }
+    }
+
+    fn poll_fill<D: Downstream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        outbox: &mut Vec<u8>,
+        client: &mut D,
+    ) -> Poll<Result<(), BodyError>> {
+        let chunked = self.chunked;
+        let ended = match &mut self.source {
+            Source::None => true,
+            Source::Memory(bytes, at) => {
+                let piece = &bytes[*at..bytes.len().min(*at + PIECE)];
+                *at += piece.len();
+                append(outbox, piece, chunked);
+                *at == bytes.len()
+            }
+            Source::Spilled(file, at, length, reading) => {
+                let piece = match ready!(poll_read(cx, file, *at, *length, reading)) {
+                    Ok(piece) if !piece.is_empty() => piece,
+                    Ok(_) => return Poll::Ready(Err(BodyError::Storage(io::ErrorKind::UnexpectedEof))),
+                    Err(error) => return Poll::Ready(Err(BodyError::Storage(error.kind()))),
+                };
+                *at += piece.len() as u64;
+                append(outbox, &piece, chunked);
+                *at == *length
+            }
+            Source::Streaming(_) => {
+                let start = chunked.then(|| ChunkStart::open(outbox));
+                let outcome = client.poll_body(cx, outbox, PIECE);
+                if let Some(start) = start {
+                    start.finish(outbox);
+                }
+                ready!(outcome)?
+            }
+        };
+        if ended {
+            if matches!(self.source, Source::Streaming(_)) {
+                self.trailers = client.trailers().cloned();
+            }
+            self.end(outbox);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn end(&mut self, outbox: &mut Vec<u8>) {
+        if self.chunked {
+            write_end(outbox, self.trailers.as_ref());
+        }
+        self.done = true;
+    }
+}
+
+fn append(outbox: &mut Vec<u8>, piece: &[u8], chunked: bool) {
+    let start = chunked.then(|| ChunkStart::open(outbox));
+    outbox.extend_from_slice(piece);
+    if let Some(start) = start {
+        start.finish(outbox);
+    }
+}
+
+/// Reads the next piece of a spilled body on a thread that may block. Reads at a place of its own: a call that was given up
+/// may still be reading the same file.
+fn poll_read(
+    cx: &mut Context<'_>,
+    file: &Arc<File>,
+    at: u64,
+    length: u64,
+    reading: &mut Option<Reading>,
+) -> Poll<io::Result<Vec<u8>>> {
+    let task = reading.get_or_insert_with(|| {
+        let (file, size) = (file.clone(), (length - at).min(PIECE as u64) as usize);
+        tokio::task::spawn_blocking(move || {
+            let mut piece = vec![0; size];
+            file.read_exact_at(&mut piece, at).map(|()| piece)
+        })
+    });
+    let outcome = ready!(std::pin::Pin::new(task).poll(cx));
+    *reading = None;
+    Poll::Ready(outcome.unwrap_or_else(|error| Err(io::Error::other(error))))
+}

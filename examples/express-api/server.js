@@ -1,0 +1,62 @@
+// A JSON API on Express 5, as a team would write it: its own port, its own data, no word about who runs it.
+import express from 'express';
+import { listings } from './listings.js';
+
+const PAGE = 20;
+const app = express();
+app.disable('x-powered-by');
+app.set('trust proxy', 'loopback'); // a proxy on this machine may say who the client is; nobody else may
+
+app.use('/api', express.json({ limit: '1mb' }), express.urlencoded({ extended: false }), express.text());
+
+app.get('/api/listings', (request, response) => {
+  const from = wholeNumber(request.query.from ?? '0');
+  if (from === undefined) return response.status(400).json({ error: '"from" must be a whole number' });
+  const country = request.query.country;
+  const found = country ? listings.filter((listing) => listing.country === country) : listings;
+  response.json({ total: found.length, from, listings: found.slice(from, from + PAGE) });
+});
+
+app.get('/api/listings/:id', (request, response) => {
+  const listing = listings.find(({ id }) => String(id) === request.params.id);
+  if (!listing) return response.status(404).json({ error: `no listing ${request.params.id}` });
+  response.json(listing);
+});
+
+app.post('/api/echo', (request, response) => {
+  response.json({ type: request.get('content-type') ?? null, length: Number(request.get('content-length') ?? 0), body: request.body ?? null });
+});
+
+app.get('/api/whoami', (request, response) => {
+  response.json({
+    ip: request.ip,
+    ips: request.ips,
+    protocol: request.protocol,
+    host: request.host,
+    headers: request.headers,
+    process: process.pid,
+    instance: process.env.NODE_APP_INSTANCE ?? null,
+  });
+});
+
+app.use((request, response) => {
+  response.status(404).json({ error: `nothing at ${request.method} ${request.path}` });
+});
+
+// Express knows an error handler by its four parameters.
+app.use((error, request, response, _next) => {
+  const status = error.status ?? 500;
+  if (status >= 500) console.error(error);
+  response.status(status).json({ error: status >= 500 ? 'internal error' : error.message });
+});
+
+const server = app.listen(process.env.PORT ?? 3000, (error) => {
+  if (error) throw error;
+  console.log(`listening on http://localhost:${server.address().port}`);
+});
+
+process.on('SIGTERM', () => server.close());
+
+function wholeNumber(text) {
+  return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}

@@ -1,0 +1,23 @@
+// From an address to a rendered page. Knows React and the data, nothing of HTTP.
+import { renderToString } from 'react-dom/server';
+import { catalogue } from './catalogue.js';
+import { Home, NotFound } from './home.jsx';
+import { Results } from './results.jsx';
+import { find, parseSearch } from './search.js';
+
+export { STAMP } from './layout.jsx';
+
+/** The same address always gives the same text: nothing here reads a clock, a process or a random source. */
+export function render(url) {
+  const { status, page } = choose(url);
+  return { status, html: `<!doctype html>${renderToString(page)}` };
+}
+
+function choose({ pathname, searchParams }) {
+  if (pathname === '/') {
+    const search = parseSearch(searchParams);
+    return { status: 200, page: <Results search={search} found={find(search)} /> };
+  }
+  const home = catalogue.find(({ id }) => pathname === `/homes/${id}`);
+  return home ? { status: 200, page: <Home home={home} /> } : { status: 404, page: <NotFound /> };
+}

@@ -1,0 +1,56 @@
+// The server as it is started in production: statuses, headers, and the line that says who rendered the page.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const { base, process: server } = await start({ NODE_APP_INSTANCE: '1' });
+after(() => server.kill());
+
+test('a page says which process rendered it, and in what time', async () => {
+  const answer = await fetch(base);
+  const html = await answer.text();
+  assert.equal(answer.status, 200);
+  assert.match(answer.headers.get('content-type'), /^text\/html/);
+  assert.match(answer.headers.get('server-timing'), /^render;dur=\d+\.\d$/);
+  assert.match(html, new RegExp(`Rendered by worker 2 \\(process ${server.pid}\\) in \\d+\\.\\d ms`));
+});
+
+test('content-length counts bytes, not characters', async () => {
+  const answer = await fetch(base);
+  const body = await answer.arrayBuffer();
+  assert.equal(Number(answer.headers.get('content-length')), body.byteLength);
+});
+
+test('HEAD has the headers of GET and no body', async () => {
+  const answer = await fetch(base, { method: 'HEAD' });
+  assert.equal(answer.status, 200);
+  assert.ok(Number(answer.headers.get('content-length')) > 1000);
+  assert.equal(await answer.text(), '');
+});
+
+test('the font comes from the server itself, and may be kept for a year', async () => {
+  const answer = await fetch(`${base}/figtree.woff2`);
+  assert.equal(answer.headers.get('content-type'), 'font/woff2');
+  assert.match(answer.headers.get('cache-control'), /immutable/);
+  assert.equal(Buffer.from(await answer.arrayBuffer()).toString('latin1', 0, 4), 'wOF2');
+});
+
+test('other addresses and methods are refused plainly', async () => {
+  assert.equal((await fetch(`${base}/healthz`)).status, 200);
+  assert.equal((await fetch(`${base}/no/such/page`)).status, 404);
+  const post = await fetch(base, { method: 'POST', body: 'x' });
+  assert.equal(post.status, 405);
+  assert.equal(post.headers.get('allow'), 'GET, HEAD');
+});
+
+/** Starts the built server on a free port and waits for the line that names it. */
+async function start(env) {
+  const file = fileURLToPath(new URL('../dist/server.cjs', import.meta.url));
+  const child = spawn(process.execPath, [file], { env: { ...process.env, PORT: '0', ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of child.stdout) {
+    const found = /http:\/\/localhost:\d+/.exec(line);
+    if (found) return { base: found[0], process: child };
+  }
+  throw new Error('the server ended before it listened');
+}

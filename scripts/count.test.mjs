@@ -1,0 +1,32 @@
+// The counting behind npm test's last line: it must never say "0 failed" when something failed.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { countCargo, countNode, judge } from './count.mjs';
+
+const CARGO = `running 2 tests
+test a ... ok
+test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test result: FAILED. 5 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+`;
+
+test('cargo: the binaries are added up', () => {
+  assert.deepEqual(countCargo(CARGO), { passed: 7, failed: 3, skipped: 1 });
+  assert.deepEqual(countCargo(CARGO.replace('FAILED', '\u001b[31mFAILED\u001b[m')), { passed: 7, failed: 3, skipped: 1 });
+});
+
+test('node: both reporters are read, and a cancelled test is a failed one', () => {
+  const tap = '# tests 6\n# pass 4\n# fail 1\n# cancelled 1\n# skipped 0\n# todo 0\n';
+  assert.deepEqual(countNode(tap), { passed: 4, failed: 2, skipped: 0 });
+  assert.deepEqual(countNode(tap.replaceAll('#', 'ℹ')), { passed: 4, failed: 2, skipped: 0 });
+});
+
+test('a test whose name looks like a summary is not counted', () => {
+  assert.deepEqual(countNode('✔ # pass 9\n  # pass 9\nℹ pass 1\n'), { passed: 1, failed: 0, skipped: 0 });
+});
+
+test('a suite that ends with an error or runs nothing has failed, whatever it counted', () => {
+  assert.equal(judge(countCargo(''), 101).failed, 1);
+  assert.equal(judge({ passed: 9, failed: 0, skipped: 0 }, 1).failed, 1);
+  assert.equal(judge(countNode(''), 0).failed, 1);
+  assert.equal(judge({ passed: 9, failed: 0, skipped: 0 }, 0).failed, 0);
+});

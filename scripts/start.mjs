@@ -1,0 +1,62 @@
+// npm start: from a fresh clone to the examples running behind Hostler. Knows nothing of how Hostler works inside.
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { buildExamples, checkToolchain, exitCode, installModules, mustRun, onSignal, root, say, stop } from './steps.mjs';
+
+const PAGE = 'http://127.0.0.1:8080';
+const ADMIN = 'http://127.0.0.1:8081';
+const CONFIG = 'examples/hostler.toml';
+
+checkToolchain();
+await installModules();
+await buildExamples();
+say('Building Hostler in release mode (the first time takes a few minutes)');
+await mustRun('cargo', ['build', '--release', '--locked', '-p', 'hostler']);
+say(`Starting hostler with ${CONFIG}`);
+const hostler = start();
+await announce();
+
+function start() {
+  const program = join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'release', 'hostler');
+  // In a process group of its own: Ctrl-C goes to the whole group of the terminal and npm passes it on as well, and
+  // Hostler would take the second copy for "stop at once". So it hears signals from this script only.
+  const child = spawn(program, ['start', '-c', CONFIG], { cwd: root, stdio: 'inherit', detached: true });
+  child.once('error', (error) => stop(`${program} could not be started: ${error.message}`));
+  child.once('exit', (code, signal) => process.exit(exitCode(code, signal)));
+  onSignal(passedOnTo(child));
+  return child;
+}
+
+/** Copies of one Ctrl-C arrive within a few milliseconds; a person who presses it again means it. */
+function passedOnTo(child) {
+  const copies = 250;
+  let last = -Infinity;
+  return (signal) => {
+    const now = performance.now();
+    if (now - last < copies) return;
+    last = now;
+    child.kill(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM');
+  };
+}
+
+/** Says where to look, once the page answers. If Hostler ends first, its exit ends this script. */
+async function announce() {
+  while (!(await answers(PAGE))) await new Promise((resolve) => setTimeout(resolve, 200));
+  if (hostler.exitCode !== null) return;
+  console.log(`
+  The page     ${PAGE}
+  An API       ${PAGE}/api/whoami
+  Status       ${ADMIN}/status
+  Stop         Ctrl-C
+`);
+}
+
+async function answers(url) {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(5_000) });
+    await answer.arrayBuffer();
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}

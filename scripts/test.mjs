@@ -1,0 +1,64 @@
+// npm test: installs what the tests need, runs every test, and closes with one line that counts them. --rust or --node for one half.
+import { add, countCargo, countNode, judge } from './count.mjs';
+import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, workspacesWith } from './steps.mjs';
+
+/** Programs that tests call, by the Debian package that brings them. */
+const TOOLS = [
+  { command: 'ab', package: 'apache2-utils', why: 'load while workers are killed' },
+  { command: 'curl', package: 'curl', why: 'slow clients' },
+  { command: 'ss', package: 'iproute2', why: 'proof that a worker opens no TCP port' },
+];
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((word) => word !== '--rust' && word !== '--node');
+if (unknown.length > 0) {
+  console.error(`npm test knows --rust and --node, not ${unknown.join(' ')}`);
+  process.exit(2);
+}
+const wants = (half) => asked.length === 0 || asked.includes(half);
+
+checkToolchain();
+await installModules();
+await installTools();
+await buildExamples(); // the Rust tests run them too
+
+const suites = [];
+// --no-fail-fast: without it cargo stops at the first failing binary, and the rest would go uncounted.
+if (wants('--rust')) suites.push(await suite('cargo test', countCargo, 'cargo', ['test', '--workspace', '--locked', '--no-fail-fast']));
+if (wants('--node')) {
+  suites.push(await suite('scripts', countNode, process.execPath, ['--test', '--test-reporter=spec', 'scripts/count.test.mjs']));
+  for (const { name, folder } of workspacesWith('test')) {
+    suites.push(await suite(folder, countNode, 'npm', ['test', '--silent', '--workspace', name]));
+  }
+}
+report(suites);
+
+async function suite(name, count, command, args) {
+  say(`Tests: ${name}`);
+  let output = '';
+  const code = await run(command, args, { onOutput: (text) => (output += text) });
+  return { name, ...judge(count(output), code) };
+}
+
+function report(results) {
+  say('Summary');
+  for (const { name, passed, failed, why } of results) {
+    console.log(`${failed === 0 ? 'ok    ' : 'FAILED'}  ${name}: ${passed} passed, ${failed} failed${why ? ` (${why})` : ''}`);
+  }
+  const { passed, failed, skipped } = results.reduce(add);
+  console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+  process.exitCode = failed === 0 ? 0 : 1;
+}
+
+async function installTools() {
+  const missing = TOOLS.filter(({ command }) => !has(command));
+  if (missing.length === 0) return;
+  const packages = missing.map((tool) => tool.package);
+  if (process.getuid() !== 0 || !has('apt-get')) {
+    for (const { command, why } of missing) console.warn(`\n!!! MISSING: ${command} (${why}). The tests that need it cannot run. Install: ${packages.join(' ')}`);
+    return;
+  }
+  say(`Installing ${packages.join(', ')}`);
+  await mustRun('apt-get', ['update', '--quiet']);
+  await mustRun('apt-get', ['install', '--yes', '--no-install-recommends', ...packages], { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } });
+}
