@@ -14,9 +14,10 @@ use crate::config::value::{Count, Period, Size, TextOr};
 #[schemars(extend("required" = ["match"]))]
 pub struct Route {
     /// A host, a path, or both: `"example.com"`, `"*.example.com/x/*"`, `"/ping"`,
-    /// `"shop.example.com/cart/*"`; `"*"` is everything. A path is matched whole, unless it ends in `/*`:
-    /// then it and all below it (`/cart/*`: `/cart`, `/cart/`, `/cart/1`, not `/cartoon`). A host has no
-    /// port; `*.` in front stands for one label or more.
+    /// `"shop.example.com/cart/*"`; `"*"` is everything. A path is matched whole, unless it ends in `/*`: then
+    /// it and all below it (`/cart/*`: `/cart`, `/cart/`, `/cart/1`, not `/cartoon`). Paths are compared as an
+    /// app reads them, percent-decoded and without `.` and `..`. A host has no port; `*.` in front stands for
+    /// one label or more.
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
