@@ -32,7 +32,7 @@ pub struct Route {
     /// Bytes of a request's body, in place of `server.max_body_size`.
     #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "server.max_body_size"))]
     pub max_body_size: Option<Size<1, 1_099_511_627_776>>,
-    /// The time a client waits for its answer, in place of the pool's `request_timeout`.
+    /// The time a client waits for its answer to begin, in place of the pool's `request_timeout`.
     #[schemars(with = "Period", extend("x-default" = "the pool's"))]
     pub request_timeout: Option<Period>,
 }
