@@ -21,8 +21,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub use document::KeyPath;
-use document::{Document, Step};
+use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place};
 pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader};

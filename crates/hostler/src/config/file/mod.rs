@@ -76,7 +76,7 @@ pub struct Server {
     /// Bytes of one answer that are held for a client slower than its worker. Once it is full the worker has
     /// to wait for the client, and its slot with it.
     pub answer_buffer: Size<4096, 1_073_741_824>,
-    /// Client connections at once. Over it: new ones wait, unaccepted, until one ends.
+    /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed.
     pub max_connections: Count<1, 1_000_000>,
     /// One line an exchange on standard output, as JSON or for people.
     pub access_log: AccessLog,

@@ -84,6 +84,9 @@ fn patterns_mean_host_and_path() {
             "*.example.com/x/*",
         ),
         ("[::0001]/x", exact("[::1]"), PathPattern::Exact("/x".into()), "[::1]/x"),
+        ("/caf\u{e9} 1", None, PathPattern::Exact("/caf\u{e9} 1".into()), "/caf%C3%A9%201"),
+        ("/caf%c3%A9/*", None, prefix("/caf\u{e9}"), "/caf%C3%A9/*"),
+        ("/%2A%2525", None, PathPattern::Exact("/*%25".into()), "/%2A%2525"),
         ("10.0.0.1/x", exact("10.0.0.1"), PathPattern::Exact("/x".into()), "10.0.0.1/x"),
     ] {
         let pattern: MatchPattern = written.parse().unwrap();
