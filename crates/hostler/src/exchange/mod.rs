@@ -13,7 +13,7 @@ use std::time::Duration;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
-pub use body::{Body, Downstream, BodyError};
+pub use body::{Body, BodyError, Downstream};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use id::RequestId;

@@ -41,7 +41,12 @@ struct Transfer {
 
 impl Client {
     /// Passes a member's answer on. An answer that breaks before any of it was sent is a refusal.
-    pub async fn deliver(&mut self, exchange: &mut Exchange, call: Call, keep: bool) -> Result<Delivered, Refusal> {
+    pub async fn deliver(
+        &mut self,
+        exchange: &mut Exchange,
+        call: Call,
+        keep: bool,
+    ) -> Result<Delivered, Refusal> {
         let framing = framing_for(&call, exchange, self.version());
         let keep = keep && framing != Framing::UntilClose;
         let (mark, written) = (self.outbox.len(), self.written);

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hostler_pool::dispatch::{self, Membership, Pool, PoolSettings};
-use hostler_pool::worker::{self, Entry, GuardCommand, Record, Supervisor, WorkerSettings, Yard, YardSettings};
+use hostler_pool::worker::{
+    self, Entry, GuardCommand, Record, Supervisor, WorkerSettings, Yard, YardSettings,
+};
 use hostler_wire::{Address, Limits, Name};
 
 use super::StartError;
@@ -57,8 +59,11 @@ impl Listeners {
 
 pub(super) fn bind_all(server: &config::Server) -> Result<Listeners, StartError> {
     let bind = |&address: &SocketAddr| {
-        listen::bind(address, server.threads)
-            .map_err(|source| StartError::Listen { address, key: "server.listen", source })
+        listen::bind(address, server.threads).map_err(|source| StartError::Listen {
+            address,
+            key: "server.listen",
+            source,
+        })
     };
     server.listen.iter().map(bind).collect::<Result<_, _>>().map(Listeners)
 }
@@ -133,11 +138,20 @@ pub(super) fn pools(
     Ok(config.pools.iter().map(|settings| pool(config, settings, environment, yard.as_ref())).collect())
 }
 
-fn pool(config: &Config, settings: &config::Pool, environment: &Environment, yard: Option<&Yard>) -> BuiltPool {
+fn pool(
+    config: &Config,
+    settings: &config::Pool,
+    environment: &Environment,
+    yard: Option<&Yard>,
+) -> BuiltPool {
     let name: Arc<str> = settings.name.as_str().into();
     let pool = Pool::new(
         name.clone(),
-        PoolSettings { choice: choice(settings.choice), queue_limit: settings.queue.limit, ..Default::default() },
+        PoolSettings {
+            choice: choice(settings.choice),
+            queue_limit: settings.queue.limit,
+            ..Default::default()
+        },
     );
     let threads = config.server.threads;
     let mut built = BuiltPool {
@@ -164,7 +178,12 @@ fn pool(config: &Config, settings: &config::Pool, environment: &Environment, yar
                 .collect();
         }
         (Source::Workers(workers), Some(yard)) => {
-            built.supervisor = Some(supervise(worker_settings(settings, workers, environment), &built, threads, yard.clone()));
+            built.supervisor = Some(supervise(
+                worker_settings(settings, workers, environment),
+                &built,
+                threads,
+                yard.clone(),
+            ));
         }
         (Source::Workers(_), None) => {}
     }
@@ -188,7 +207,11 @@ fn supervise(settings: WorkerSettings, built: &BuiltPool, threads: usize, yard: 
     })
 }
 
-fn worker_settings(pool: &config::Pool, workers: &config::Workers, environment: &Environment) -> WorkerSettings {
+fn worker_settings(
+    pool: &config::Pool,
+    workers: &config::Workers,
+    environment: &Environment,
+) -> WorkerSettings {
     let own = workers.env.iter().map(|(name, value)| (name.clone(), value.clone()));
     let inherited = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
     WorkerSettings {
@@ -301,12 +324,20 @@ fn pool_target(config: &Config, pool: &BuiltPool, request_timeout: Duration) -> 
         pool: pool.pool.clone(),
         queue_timeout: pool.settings.queue.timeout,
         request_timeout,
-        call: CallSettings { connect_timeout: pool.settings.connect_timeout, hang_timeout, limits: limits(&config.server) },
+        call: CallSettings {
+            connect_timeout: pool.settings.connect_timeout,
+            hang_timeout,
+            limits: limits(&config.server),
+        },
         meter: pool.meter.clone(),
     }
 }
 
 fn fixed(respond: &config::Respond) -> Fixed {
     let fields = respond.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
-    Fixed { status: respond.status.as_u16(), fields: fields.collect(), body: respond.body.clone().into_bytes() }
+    Fixed {
+        status: respond.status.as_u16(),
+        fields: fields.collect(),
+        body: respond.body.clone().into_bytes(),
+    }
 }
