@@ -27,9 +27,7 @@ pub use error::{ConfigError, ConfigErrors, Place};
 pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
-pub use resolved::{
-    Config, Endpoint, Pool, Queue, Respond, Route, Server, Source, Target, TrustedProxies, Workers,
-};
+pub use resolved::{Config, Endpoint, Pool, Queue, Respond, Route, Server, Source, Target, Workers};
 pub use source::{Given, Setting};
 pub use value::{Period, ShowSize};
 

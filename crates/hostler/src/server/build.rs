@@ -88,7 +88,7 @@ pub(super) fn listen_settings(config: &Config) -> listen::Settings {
         linger_timeout: LINGER,
         answer_buffer: server.answer_buffer as usize,
         max_connections: server.max_connections,
-        trust: Trust { networks: server.trusted_proxies.nets.clone(), header: client_header(server) },
+        trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
     }
 }
 

@@ -80,8 +80,8 @@ pub struct Server {
     pub max_connections: Count<1, 1_000_000>,
     /// One line an exchange on standard output, as JSON or for people.
     pub access_log: AccessLog,
-    /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks, single addresses,
-    /// or `"unix:"` for peers on a Unix socket. From anybody else they are removed. A malformed entry stops
+    /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks or single
+    /// addresses. From anybody else they are removed. A malformed entry stops
     /// the start: trusting too few breaks an app, trusting too many opens it.
     pub trusted_proxies: Vec<Proxy>,
     /// The one header in which a trusted proxy names the client; it is read from the right, past trusted

@@ -93,8 +93,8 @@ fn a_bad_network_stops_the_start() {
     check(
         "pools.web.command = \"node a.js\"\n[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"10.0.0.0/33\", \"localhost\", \"10.1.2.3/8\"]\n",
         expect![[r#"
-            hostler.toml:3:34: server.trusted_proxies[1]: "10.0.0.0/33" is not a network such as "10.0.0.0/8", an IP address, or "unix:"
-            hostler.toml:3:49: server.trusted_proxies[2]: "localhost" is not a network such as "10.0.0.0/8", an IP address, or "unix:"
+            hostler.toml:3:34: server.trusted_proxies[1]: "10.0.0.0/33" is neither a network such as "10.0.0.0/8" nor an IP address
+            hostler.toml:3:49: server.trusted_proxies[2]: "localhost" is neither a network such as "10.0.0.0/8" nor an IP address
             hostler.toml:3:62: server.trusted_proxies[3]: "10.1.2.3/8" has host bits set; write "10.0.0.0/8" for the network or "10.1.2.3" for one host"#]],
     );
 }
