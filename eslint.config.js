@@ -25,7 +25,7 @@ export default [
     rules: {
       'hostler/opening': 'error',
       'max-lines': ['error', 400], // longer than that, a file is two things
-      'max-lines-per-function': ['error', { max: 60, skipComments: true }], // as clippy's too_many_lines
+      'max-lines-per-function': ['error', { max: 80, skipComments: true }], // clippy's limit is 60; here a factory counts the functions it makes
       'no-unused-vars': ['error', { argsIgnorePattern: '^_', caughtErrors: 'all' }], // a name that starts with _ says "on purpose"
       'no-var': 'error', // one scope rule is enough
       'prefer-const': 'error', // `let` tells the reader that it changes

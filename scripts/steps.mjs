@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
 const NODE_NEEDED = 20;
+const LAST_OUTPUT = 10_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 export function say(text) {
@@ -36,9 +37,17 @@ export function run(command, args, { onOutput, ...options } = {}) {
       child.once('exit', () => process.exit(exitCode(null, signal)));
     });
     child.once('error', (error) => stop(`${command} could not be started: ${error.message}`));
-    child.once('close', (code, signal) => {
+    child.once('exit', (code, signal) => {
       forgetSignals();
-      resolve(exitCode(code, signal));
+      // The last output may still be on its way; but a process left behind can hold the pipe open for ever.
+      const late = setTimeout(() => {
+        console.error(`\n!!! "${command} ${args.join(' ')}" has ended, but something that it started still holds its output open.`);
+        child.stdout.destroy();
+      }, LAST_OUTPUT);
+      child.once('close', () => {
+        clearTimeout(late);
+        resolve(exitCode(code, signal));
+      });
     });
   });
 }

@@ -10,15 +10,14 @@ const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH
 
 const fs = require('fs');
 const { env } = process;
-const listenFd = inheritedSocket(); // null in a grandchild: neither descriptors nor Node's IPC channel pass through npm
+const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || env.HOSTLER_LISTEN_PATH);
+const listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild: nothing but the environment passes through npm
 const channel = { send: null }; // how to reach Hostler: Node's IPC channel, or later the control socket
-let claim = null; // the app's listen, once it is made: { port, shown, path, handle, siblings }
+let claim = null; // the app's listen, once it is made: { port, shown, path, siblings, isHeld }
 
 try {
-  if (env.HOSTLER_LISTEN_FD || env.HOSTLER_LISTEN_PATH) {
-    patchListen(require('net').Server.prototype);
-    if (listenFd !== null && process.send) speakOverIpc();
-  }
+  if (isInWorker) patchListen(require('net').Server.prototype);
+  if (listenFd !== null && process.send) speakOverIpc();
 } catch (error) {
   process.emitWarning(`not preloaded: ${error.message}`, 'HostlerWarning');
 }
@@ -102,7 +101,7 @@ function claimListen(server, asked) {
   const isFirst = path ? takeClaimFile(path) : false;
   if (listenFd === null && !isFirst) return null;
 
-  claim = { port: asked.port, shown: shownAddress(asked), path, handle: null, siblings: 0 };
+  claim = { port: asked.port, shown: shownAddress(asked), path, siblings: 0, isHeld: null };
   if (!channel.send) speakOverControl(env.HOSTLER_CONTROL_PATH);
   if (!isClusterPrimary()) cleanEnvironment();
   return hold(server, asked, listenFd === null ? { path } : { fd: listenFd });
@@ -134,7 +133,7 @@ function listenAgain(server, asked) {
   const isSamePort = asked.port === claim.port || asked.port === claim.shown.port;
   if (!isSamePort || asked.port === 0 || !claim.path) return null;
   // Closed and opened again (a cluster does so when its last worker dies): the descriptor went with the first, the path is left.
-  if (claim.handle !== null && !(claim.handle.fd >= 0)) return hold(server, asked, { path: claim.path });
+  if (!claim.isHeld()) return hold(server, asked, { path: claim.path });
   // One app on several addresses (Fastify: each address of localhost). The first serves all, this one stays without visitors.
   claim.siblings += 1;
   dress(server, shownAddress(asked));
@@ -146,21 +145,25 @@ function listenAgain(server, asked) {
  * (a full one refuses a Unix connect at once), the others speak of TCP.
  */
 function hold(server, asked, where) {
-  claim.handle = null;
+  claim.isHeld = () => true;
   dress(server, claim.shown);
   server.prependOnceListener('listening', () => {
-    claim.handle = server._handle; // not the server: a cluster primary takes the handle out of it
-    if (where.path) secure(where.path);
+    const handle = server._handle; // not the server: a cluster primary takes the handle out of it
+    claim.isHeld = () => handle.fd >= 0;
+    if (where.path) ownerOnly(where.path);
     tell({ act: 'listening', via: where.path ? 'path' : 'fd', pid: process.pid, port: asked.port });
+  });
+  server.once(require('events').errorMonitor, () => {
+    if (!server.listening) claim.isHeld = () => false;
   });
   return { ...where, signal: asked.signal };
 }
 
-function secure(path) {
+function ownerOnly(path) {
   try {
     fs.chmodSync(path, 0o600);
   } catch {
-    // The directory is private anyway.
+    // Its folder is private anyway.
   }
 }
 
@@ -182,10 +185,8 @@ function withoutPreload(options) {
   const words = options.match(/(?:"(?:\\.|[^"\\])*"|[^ "])+/g) ?? [];
   const kept = [];
   for (let i = 0; i < words.length; i += 1) {
-    const joined = words[i].startsWith('--require=');
-    const separate = words[i] === '--require' || words[i] === '-r';
-    const file = joined ? words[i].slice('--require='.length) : words[i + 1];
-    if ((joined || separate) && isThisFile(file)) i += separate ? 1 : 0;
+    const isOurs = (words[i] === '--require' || words[i] === '-r') && isThisFile(words[i + 1]);
+    if (isOurs) i += 1;
     else kept.push(words[i]);
   }
   return kept.join(' ');
@@ -228,7 +229,7 @@ function dress(server, shown) {
     if (isUnix() && 'keepAliveTimeout' in server) leaveTimeoutsToHostler(server);
   });
   server.prependListener('connection', (socket) => {
-    if (isUnix()) dressSocket(socket, shownBy.get(server));
+    if (socket.remoteAddress === undefined && isUnix()) dressSocket(socket, shownBy.get(server));
   });
 }
 
@@ -328,9 +329,10 @@ function lendIpc(socket) {
   process.disconnect = close;
   process.send = (message, ...rest) => {
     const callback = rest.find((value) => typeof value === 'function');
-    if (process.connected) channel.send(message, callback);
-    else process.nextTick(callback ?? ((error) => process.emit('error', error)), closedError());
-    return process.connected;
+    if (process.connected) return channel.send(message, callback);
+    const error = Object.assign(new Error('Channel closed'), { code: 'ERR_IPC_CHANNEL_CLOSED' });
+    process.nextTick(callback ?? (() => process.emit('error', error)), error);
+    return false;
   };
   socket.on('close', () => {
     if (process.connected) endWithHostler();
@@ -341,22 +343,16 @@ function lendIpc(socket) {
   tellWhenHearing();
 }
 
-function closedError() {
-  return Object.assign(new Error('Channel closed'), { code: 'ERR_IPC_CHANNEL_CLOSED' });
-}
-
 function receive(socket) {
   let rest = '';
   socket.on('data', (text) => {
     const lines = (rest + text).split('\n');
     rest = lines.pop();
-    for (const line of lines) {
-      const message = JSON.parse(line);
-      const isInternal = String(message?.cmd ?? '').startsWith('NODE_');
-      process.nextTick(() => process.emit(isInternal ? 'internalMessage' : 'message', message, undefined));
-    }
+    // In turns of their own: a listener that throws must not take the next message with it.
+    for (const line of lines) process.nextTick(() => process.emit('message', JSON.parse(line), undefined));
   });
 }
+
 
 /** As with Node's channel: only an app that listens to it is kept alive by it. */
 function holdOpenWhileHeard(socket) {

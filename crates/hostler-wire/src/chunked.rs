@@ -46,7 +46,9 @@ pub enum Chunk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     SizeStart,
-    Size { digits: u8 },
+    Size {
+        digits: u8,
+    },
     /// White space after the size: only an extension may follow.
     Space,
     Extension,

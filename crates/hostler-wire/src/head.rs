@@ -112,6 +112,15 @@ impl RequestHead {
         self.target = Span::of(bytes, part);
     }
 
+    /// Adds a field line that the sender left out.
+    pub fn add_field(&mut self, name: &[u8], value: &[u8]) {
+        let start = self.fields.bytes.len();
+        self.fields.bytes.extend_from_slice(name);
+        self.fields.bytes.extend_from_slice(value);
+        self.fields
+            .push(Span::of(name, name).shifted(start), Span::of(value, value).shifted(start + name.len()));
+    }
+
     /// Puts another target in the place of the one that came (a rewrite, or a bare authority's `/`).
     pub fn replace_target(&mut self, target: &[u8]) {
         let start = self.fields.bytes.len();
@@ -196,7 +205,9 @@ fn offender(head: &[u8]) -> Option<HeadError> {
     for (at, line) in lines.enumerate().skip(1) {
         let mut one = line.to_vec();
         one.extend_from_slice(b"\n\r\n");
-        if line.trim_ascii().is_empty() || httparse::parse_headers(&one, &mut [httparse::EMPTY_HEADER; 1]).is_ok() {
+        if line.trim_ascii().is_empty()
+            || httparse::parse_headers(&one, &mut [httparse::EMPTY_HEADER; 1]).is_ok()
+        {
             continue;
         }
         let mut name = String::new();
@@ -223,8 +234,12 @@ mod tests {
 
     #[test]
     fn a_head_keeps_names_values_and_order_as_sent() {
-        let head = request("GET /a?b HTTP/1.1\r\nHoSt: x\r\nX-One:  1 \r\nx-two:\r\nX-One: 2\r\n\r\n").unwrap();
-        assert_eq!((head.method(), head.target(), head.version), (&b"GET"[..], &b"/a?b"[..], Version::Http11));
+        let head =
+            request("GET /a?b HTTP/1.1\r\nHoSt: x\r\nX-One:  1 \r\nx-two:\r\nX-One: 2\r\n\r\n").unwrap();
+        assert_eq!(
+            (head.method(), head.target(), head.version),
+            (&b"GET"[..], &b"/a?b"[..], Version::Http11)
+        );
         let seen: Vec<_> = head.fields.iter().map(|(_, n, v)| (n, v)).collect();
         let expected: Vec<(&[u8], &[u8])> =
             vec![(b"HoSt", b"x"), (b"X-One", b"1"), (b"x-two", b""), (b"X-One", b"2")];
@@ -238,7 +253,8 @@ mod tests {
             "GET / HTTP/1.1\r\nHost: x\r\nX-Secret: 1\r\nConnection: close, X-Secret,host\r\nContent-Length: 0\r\n\r\n",
         )
         .unwrap();
-        let listed: Vec<_> = head.fields.iter().filter(|(f, _, _)| f.listed).map(|(_, n, _)| n.to_vec()).collect();
+        let listed: Vec<_> =
+            head.fields.iter().filter(|(f, _, _)| f.listed).map(|(_, n, _)| n.to_vec()).collect();
         assert_eq!(listed, [b"X-Secret".to_vec()]);
     }
 
@@ -251,7 +267,10 @@ mod tests {
             ("GET / HTTP/2.0\r\n\r\n", HeadError::Version),
             ("GET / HTTP/1.2\r\n\r\n", HeadError::Version),
             ("GET / HTTP/1.1\r\nHost : x\r\n\r\n", HeadError::Field { line: 2, name: "Host ".into() }),
-            ("GET / HTTP/1.1\r\nHost: x\r\nA\0b: 1\r\n\r\n", HeadError::Field { line: 3, name: "A\\x00b".into() }),
+            (
+                "GET / HTTP/1.1\r\nHost: x\r\nA\0b: 1\r\n\r\n",
+                HeadError::Field { line: 3, name: "A\\x00b".into() },
+            ),
             ("GET / HTTP/1.1\r\nHost: x\r\nA: 1\0\r\n\r\n", HeadError::Field { line: 3, name: "A".into() }),
             ("GET / HTTP/1.1\r\nHost: x\r\nA: 1\r2\r\n\r\n", HeadError::Field { line: 3, name: "A".into() }),
             ("GET / HTTP/1.1\r\n: x\r\n\r\n", HeadError::Field { line: 2, name: String::new() }),

@@ -1,4 +1,12 @@
 //! Hostler, the program. `main.rs` is its table of contents.
 
+pub mod admin;
+pub mod cli;
+pub mod config;
 pub mod exchange;
+pub mod gateway;
+pub mod journal;
+pub mod listen;
 pub mod proxy;
+pub mod route;
+pub mod server;

@@ -1,3 +1,24 @@
-//! The table of contents: arguments, configuration, server, exit code.
+//! The table of contents: arguments, then one of a handful of commands, then an exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+use hostler::cli::{self, Args, Command};
+use hostler::config::Surroundings;
+use hostler_pool::worker::guard;
+
+fn main() -> ExitCode {
+    match Args::of_process().command {
+        Command::Run(args) => cli::start(&args.invocation(Surroundings::of_process())),
+        Command::Start(args) => cli::start(&args.invocation(Surroundings::of_process())),
+        Command::Check(args) => cli::check(&args),
+        Command::Status(args) => cli::status(&args),
+        Command::Guard { .. } => guard::run(),
+        Command::Reference { folder } => match cli::reference::write(&folder) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}: {error}", folder.display());
+                ExitCode::FAILURE
+            }
+        },
+    }
+}

@@ -22,7 +22,7 @@ test('the long page is ten times the short one', () => {
   assert.equal(cards(short), 40);
   assert.equal(cards(long), 400);
   const ratio = fastest(() => page.render(at('/?count=400'))) / fastest(() => page.render(at('/')));
-  assert.ok(ratio > 6 && ratio < 16, `the long render took ${ratio.toFixed(1)} times as long`);
+  assert.ok(ratio > 5 && ratio < 20, `the long render took ${ratio.toFixed(1)} times as long`);
 });
 
 test('filters narrow the result, and nonsense in the query is passed over', () => {

@@ -64,9 +64,11 @@ enum Origin {
 pub struct Document {
     name: String,
     values: Table,
-    /// Origins stay when a value is dropped: it was still written, and nobody should be told that it is missing.
+    /// Origins stay when a value is dropped: it was still written, and nobody should be told that it is
+    /// missing.
     origins: BTreeMap<KeyPath, Origin>,
-    /// Items dropped from lists, by their index as written; later items have moved up in `values` but not in `origins`.
+    /// Items dropped from lists, by their index as written; later items have moved up in `values` but not in
+    /// `origins`.
     dropped: BTreeMap<KeyPath, BTreeSet<usize>>,
 }
 
@@ -120,38 +122,39 @@ impl Document {
         }
     }
 
-    /// Lays a value over what is there, as said by the flag or variable `name`.
-    pub fn set(&mut self, path: &KeyPath, value: Value, name: &str) {
-        let Some((Step::Key(last), tables)) = path.0.split_last() else { return };
+    /// Lays a value over what is there, as said by the flag or variable `name`; false if there is no table to
+    /// hold it.
+    pub fn set(&mut self, path: &KeyPath, value: Value, name: &str) -> bool {
+        let Some((Step::Key(last), tables)) = path.0.split_last() else { return false };
         let mut table = &mut self.values;
         for step in tables {
-            let Step::Key(key) = step else { return };
+            let Step::Key(key) = step else { return false };
             let below = table.entry(key).or_insert_with(|| Value::Table(Table::new()));
-            // Not a table: the file is wrong there and will be told so.
-            let Value::Table(below) = below else { return };
+            let Value::Table(below) = below else { return false };
             table = below;
         }
         table.insert(last.clone(), value);
         self.origins.retain(|written, _| !written.0.starts_with(&path.0));
         self.origins.insert(path.clone(), Origin::Named(Place::Named(name.into())));
+        true
     }
 
-    /// Takes away a value that was reported as wrong, so that the rest can be looked at.
-    pub fn drop_value(&mut self, path: &KeyPath) {
+    /// Takes away a value that was reported as wrong, so that the rest can be looked at; false if nothing
+    /// stands there.
+    pub fn drop_value(&mut self, path: &KeyPath) -> bool {
         let original = self.original(path);
-        let Some((last, parents)) = path.0.split_last() else { return };
-        let Some(parent) = self.value_mut(parents) else { return };
+        let Some((last, parents)) = path.0.split_last() else { return false };
+        let Some(parent) = self.value_mut(parents) else { return false };
         match (parent, last) {
-            (Holder::Table(table), Step::Key(key)) => {
-                table.remove(key);
-            }
+            (Holder::Table(table), Step::Key(key)) => table.remove(key).is_some(),
             (Holder::List(list), Step::Index(index)) if *index < list.len() => {
                 list.remove(*index);
                 if let Some((Step::Index(index), parents)) = original.0.split_last() {
                     self.dropped.entry(KeyPath(parents.to_vec())).or_default().insert(*index);
                 }
+                true
             }
-            _ => {}
+            _ => false,
         }
     }
 
@@ -180,7 +183,10 @@ impl Document {
     /// Whether something stands there, be it right or wrong.
     pub fn is_written(&self, path: &KeyPath) -> bool {
         let original = self.original(path);
-        self.origins.keys().any(|written| written.0.starts_with(&original.0))
+        self.origins
+            .range(original.clone()..)
+            .next()
+            .is_some_and(|(first, _)| first.0.starts_with(&original.0))
     }
 
     /// The path as it was written: list indexes count dropped items too.
@@ -209,12 +215,21 @@ impl Document {
         self.place(path, |_, value| value)
     }
 
+    /// A table that only flags made stands where its first key does; what was not written at all, where it
+    /// would be.
     fn place(&self, path: &KeyPath, choose: for<'a> fn(&'a Place, &'a Place) -> &'a Place) -> Place {
         let original = self.original(path);
-        let written = (1..=original.0.len())
-            .rev()
-            .find_map(|length| self.origins.get(&KeyPath(original.0[..length].to_vec())));
-        match written {
+        let inside = || {
+            let (first, origin) = self.origins.range(original.clone()..).next()?;
+            (!original.0.is_empty() && first.0.starts_with(&original.0)).then_some(origin)
+        };
+        let around = || {
+            let outwards = (1..original.0.len()).rev();
+            outwards
+                .map(|length| KeyPath(original.0[..length].to_vec()))
+                .find_map(|outer| self.origins.get(&outer))
+        };
+        match self.origins.get(&original).or_else(inside).or_else(around) {
             Some(Origin::File { key, value }) => choose(key, value).clone(),
             Some(Origin::Named(place)) => place.clone(),
             None => Place::File(self.name.clone()),

@@ -1,4 +1,5 @@
-//! What is wrong with a configuration, and where: errors that stop the start, warnings that do not. Knows no keys.
+//! What is wrong with a configuration, and where: errors that stop the start, warnings that do not. Knows no
+//! keys.
 
 use std::fmt;
 
@@ -76,14 +77,13 @@ impl Report {
         !self.errors.is_empty()
     }
 
-    /// The warnings if there are no errors, else the errors.
-    pub fn finish(mut self) -> Result<Vec<String>, ConfigErrors> {
+    /// What was made and the warnings if there are no errors, else the errors.
+    pub fn finish<T>(mut self, made: Option<T>) -> Result<(T, Vec<String>), ConfigErrors> {
         self.errors.sort_by(|a, b| a.place.cmp(&b.place));
         self.warnings.sort_by(|a, b| a.place.cmp(&b.place));
-        if self.errors.is_empty() {
-            Ok(self.warnings.iter().map(ConfigError::to_string).collect())
-        } else {
-            Err(ConfigErrors(self.errors))
+        match made.filter(|_| self.errors.is_empty()) {
+            Some(made) => Ok((made, self.warnings.iter().map(ConfigError::to_string).collect())),
+            None => Err(ConfigErrors(self.errors)),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What the operator wrote (`file`) and what it means (`resolved`). Knows no sockets, pools or requests.
 //!
-//! [`load`] is the way from one to the other: read the file, lay variables and flags over it, compare with the schema, parse,
-//! resolve. Everything that is wrong is told at once, with its place.
+//! [`load`] is the way from one to the other: read the file, lay variables and flags over it, compare with
+//! the schema, parse, resolve. Everything that is wrong is told at once, with its place.
 
 mod document;
 mod error;
 pub mod file;
 mod pattern;
+pub mod reference;
 mod resolve;
 mod resolved;
 mod schema;
@@ -15,12 +16,12 @@ mod source;
 mod value;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub use document::KeyPath;
-use document::{Document, Step};
+use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place};
 pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader};
@@ -43,7 +44,8 @@ pub struct Invocation {
     pub surroundings: Surroundings,
 }
 
-/// What Hostler finds around it: passed in, so that loading depends on nothing else but files and name look-ups.
+/// What Hostler finds around it: passed in, so that loading depends on nothing else but files and name
+/// look-ups.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Environment variables.
@@ -79,24 +81,19 @@ pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {
         Resolver { document: &document, surroundings, folder: &folder, report: &mut report }
             .config(file, invocation.file.clone())
     });
-    let warnings = report.finish()?;
-    // Without a document there was an error, which has just been returned.
-    config.map(|config| Config { warnings, ..config }).ok_or_else(|| ConfigErrors(Vec::new()))
+    report.finish(config).map(|(config, warnings)| Config { warnings, ..config })
 }
 
-/// The `[server]` section alone, for commands that only talk to a running Hostler; a missing file is no error.
+/// The `[server]` section alone, for commands that only talk to a running Hostler.
 pub fn load_server(invocation: &Invocation) -> Result<Server, ConfigErrors> {
-    let mut invocation = invocation.clone();
-    invocation.file.take_if(|file| !invocation.surroundings.folder.join(file).exists());
     let mut report = Report::default();
-    let server = read(&invocation, &mut report).map(|(document, file)| {
-        let folder = folder_of(&invocation);
+    let server = read(invocation, &mut report).map(|(document, file)| {
+        let folder = folder_of(invocation);
         let surroundings = &invocation.surroundings;
         Resolver { document: &document, surroundings, folder: &folder, report: &mut report }
             .server(&file.server)
     });
-    report.finish()?;
-    server.ok_or_else(|| ConfigErrors(Vec::new()))
+    report.finish(server).map(|(server, _)| server)
 }
 
 fn folder_of(invocation: &Invocation) -> PathBuf {
@@ -115,7 +112,11 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
             match std::fs::read_to_string(invocation.surroundings.folder.join(path)) {
                 Ok(text) => Document::parse(&name, &text, report)?,
                 Err(error) => {
-                    report.error(Place::File(name), format!("cannot be read: {error}"));
+                    let help = match error.kind() {
+                        NotFound => "; -c names another, and `hostler run -- node server.js` needs none",
+                        _ => "",
+                    };
+                    report.error(Place::File(name), format!("cannot be read: {error}{help}"));
                     return None;
                 }
             }
@@ -143,10 +144,9 @@ fn parse(document: &mut Document, report: &mut Report) -> file::File {
         let written = document.original(&path);
         let why = error.message().replace("a sequence", "a list").replace("a map", "a table");
         report.error(document.place_of_value(&path), format!("{written}: {why}"));
-        if path == KeyPath::default() {
+        if !document.drop_value(&path) {
             return file::File::default();
         }
-        document.drop_value(&path);
     }
 }
 

@@ -1,6 +1,8 @@
-//! What the configuration means: plain data in which everything has been checked. Knows not who wrote it, nor where.
+//! What the configuration means: plain data in which everything has been checked. Knows not who wrote it, nor
+//! where.
 //!
-//! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are resolved.
+//! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are
+//! resolved.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -137,7 +139,8 @@ pub struct Workers {
     pub start_timeout: Duration,
     /// From SIGTERM to SIGKILL.
     pub stop_timeout: Duration,
-    /// The longest time a worker may take for one request before it is taken for hung; never below a client's patience.
+    /// The longest time a worker may take for one request before it is taken for hung; never below a client's
+    /// patience.
     pub hang_timeout: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! The definition in `file` as a tree that can be walked by key: what keys there are and what each takes. Knows no document.
+//! The definition in `file` as a tree that can be walked by key: what keys there are and what each takes.
+//! Knows no document.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -14,15 +15,22 @@ pub fn of_file() -> Value {
     settings.with_transform(Tidy).into_generator().into_root_schema_for::<File>().to_value()
 }
 
-/// TOML has no null, so neither has the schema.
+/// Makes the schema fit for TOML and for reading.
 #[derive(Clone)]
 struct Tidy;
 
 impl Transform for Tidy {
     fn transform(&mut self, schema: &mut schemars::Schema) {
         transform_subschemas(self, schema);
-        if schema.get("default").is_some_and(Value::is_null) {
+        // TOML has no null; and a section's default is that of its keys, said there.
+        if schema.get("default").is_some_and(Value::is_null) || schema.get("properties").is_some() {
             schema.remove("default");
+        }
+        // The line breaks of a doc comment are those of this source.
+        if let Some(text) = schema.get("description").and_then(Value::as_str) {
+            let paragraphs: Vec<_> =
+                text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+            schema.insert("description".into(), paragraphs.join("\n\n").into());
         }
     }
 }

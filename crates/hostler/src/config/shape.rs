@@ -1,4 +1,5 @@
-//! Compares a document with the schema: keys that do not exist and words that are no choice, with the one probably meant.
+//! Compares a document with the schema: keys that do not exist and words that are no choice, with the one
+//! probably meant.
 
 use serde_json::Value as Schema;
 use toml::Value;

@@ -1,6 +1,7 @@
 //! A request's body and the client's side of an exchange, as the steps see them. Knows no protocol.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -35,9 +36,9 @@ pub enum BodyError {
     /// More than the limit.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(u64),
-    /// The temporary file failed (disk full, no such folder).
+    /// The temporary file failed (disk full, no such folder); which is for the log, not for the client.
     #[error("the request body could not be stored")]
-    Storage,
+    Storage(ErrorKind),
 }
 
 /// The client's side of an exchange while the steps work on it.
@@ -50,7 +51,12 @@ pub trait Downstream: Send {
 
     /// Appends some of the request's body to `into`; `true` when it is complete. Tells the client to go on
     /// (`100 Continue`) if it waits for that.
-    fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, BodyError>>;
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, BodyError>>;
 
     /// The trailer fields of a request body that is complete.
     fn trailers(&self) -> Option<&Fields>;

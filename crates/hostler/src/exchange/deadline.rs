@@ -133,6 +133,11 @@ impl Deadline {
         Poll::Pending
     }
 
+    /// True from a `set` to the next `clear`.
+    pub fn is_set(&self) -> bool {
+        self.entry.due.load(Ordering::Relaxed) != NEVER
+    }
+
     /// True once it is due.
     pub fn is_due(&self) -> bool {
         self.entry.due.load(Ordering::Relaxed) <= self.sweep.0.now.load(Ordering::Relaxed)

@@ -78,7 +78,9 @@ impl fmt::Display for RequestId {
 
 fn is_fit(given: &str) -> bool {
     (1..=LONGEST).contains(&given.len())
-        && given.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'='))
+        && given
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'='))
 }
 
 #[cfg(test)]
@@ -89,7 +91,8 @@ mod tests {
 
     fn of(line: &str) -> String {
         let mut head = RequestHead::default();
-        head.parse(format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\n").as_bytes(), &Limits::default()).unwrap();
+        head.parse(format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\n").as_bytes(), &Limits::default())
+            .unwrap();
         RequestId::of(&head.fields).to_string()
     }
 

@@ -1,6 +1,7 @@
 //! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
 
 pub mod body;
+pub mod counters;
 pub mod deadline;
 pub mod id;
 pub mod trust;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
-pub use body::{Body, Downstream, BodyError};
+pub use body::{Body, BodyError, Downstream};
+pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use id::RequestId;
 pub use trust::{ClientAddress, Trust};
@@ -41,6 +43,8 @@ pub struct Exchange {
     pub timings: Timings,
     /// Where it went.
     pub trail: Trail,
+    /// Where it is counted, once it has a route.
+    pub counters: Option<Arc<Counters>>,
 }
 
 /// Instants and periods in the life of an exchange.
@@ -71,6 +75,8 @@ pub struct Trail {
     pub status: u16,
     /// Why the answer is our own.
     pub refusal: Option<&'static str>,
+    /// What the operator should know besides.
+    pub detail: Option<String>,
     /// The transfer to the client did not complete: who broke it off.
     pub aborted: Option<&'static str>,
     /// Body bytes sent to the client.
@@ -94,19 +100,34 @@ impl Exchange {
             deadline,
             timings: Timings::now(),
             trail: Trail::default(),
+            counters: None,
         }
     }
 
     /// Begins the next request of the connection, its head being parsed already.
-    pub fn begin(&mut self, length: BodyLength, trust: &Trust) {
-        self.length = length;
-        self.body = Body::default();
-        self.trailers = None;
+    pub fn begin(&mut self, trust: &Trust) {
+        self.begin_unread();
         self.client = trust.client(self.peer.ip(), &self.head.fields);
         self.id = RequestId::of(&self.head.fields);
+    }
+
+    /// Begins a request whose head never came, or is none.
+    pub fn begin_unread(&mut self) {
+        self.length = BodyLength::Known(0);
+        self.body = Body::default();
+        self.trailers = None;
+        self.client = ClientAddress { ip: self.peer.ip().to_canonical(), peer_trusted: false };
+        self.id = RequestId::none();
         self.timings = Timings::now();
         self.trail = Trail::default();
+        self.counters = None;
         self.deadline.clear();
+    }
+
+    /// It has a route.
+    pub fn enter(&mut self, pattern: &Arc<str>, counters: &Arc<Counters>) {
+        self.trail.route = Some(pattern.clone());
+        self.counters = Some(counters.clone());
     }
 
     /// The value of `Host`, checked; empty for an HTTP/1.0 request without one.

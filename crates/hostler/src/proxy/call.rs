@@ -99,13 +99,19 @@ impl Call {
 
     fn failure(&self, error: CallError) -> Failure {
         match error {
-            CallError::Io(_) | CallError::Closed if !self.connection.is_answered() => Failure::Unanswered(error),
+            CallError::Io(_) | CallError::Closed if !self.connection.is_answered() => {
+                Failure::Unanswered(error)
+            }
             _ => Failure::BadAnswer(error),
         }
     }
 
     /// Sends what is left of the request; ready when all is sent, or the member takes no more.
-    pub fn poll_upload<D: Downstream>(&mut self, cx: &mut Context<'_>, client: &mut D) -> Poll<Result<(), BodyError>> {
+    pub fn poll_upload<D: Downstream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut D,
+    ) -> Poll<Result<(), BodyError>> {
         self.upload.poll_push(cx, &mut self.connection, client)
     }
 

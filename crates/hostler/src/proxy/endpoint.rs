@@ -35,7 +35,13 @@ impl Endpoint {
     const MOST_IDLE: Duration = Duration::from_secs(60);
 
     /// An endpoint that serves so many data-plane threads; `on_hang` for workers of our own.
-    pub fn new(address: Address, label: Arc<str>, meter: Arc<Meter>, threads: usize, on_hang: Option<OnHang>) -> Self {
+    pub fn new(
+        address: Address,
+        label: Arc<str>,
+        meter: Arc<Meter>,
+        threads: usize,
+        on_hang: Option<OnHang>,
+    ) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
         Self { address, label, meter, on_hang, idle }
     }
@@ -76,6 +82,9 @@ impl Endpoint {
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint").field("address", &self.address).field("label", &self.label).finish_non_exhaustive()
+        f.debug_struct("Endpoint")
+            .field("address", &self.address)
+            .field("label", &self.label)
+            .finish_non_exhaustive()
     }
 }

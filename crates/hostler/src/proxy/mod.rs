@@ -1,5 +1,6 @@
 //! One request to one member, and its answer. Knows no routes, no queue and no retries: it gets a lease and says how it went.
 
+mod ask;
 mod call;
 mod endpoint;
 mod linger;
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::exchange::{Body, BodyError, Downstream, Exchange};
 
+pub use ask::{Asked, ask};
 pub use call::Call;
 pub use endpoint::{Endpoint, OnHang};
 pub use meter::{Meter, Spread, Times};

@@ -108,7 +108,8 @@ impl Upload {
             Source::Spilled(file, at, length, reading) => {
                 let piece = match ready!(poll_read(cx, file, *at, *length, reading)) {
                     Ok(piece) if !piece.is_empty() => piece,
-                    _ => return Poll::Ready(Err(BodyError::Storage)),
+                    Ok(_) => return Poll::Ready(Err(BodyError::Storage(io::ErrorKind::UnexpectedEof))),
+                    Err(error) => return Poll::Ready(Err(BodyError::Storage(error.kind()))),
                 };
                 *at += piece.len() as u64;
                 append(outbox, &piece, chunked);

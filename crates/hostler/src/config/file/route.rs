@@ -11,25 +11,28 @@ use crate::config::value::{Count, Period, Size, TextOr};
 /// A `[[routes]]` section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
+#[schemars(extend("required" = ["match"]))]
 pub struct Route {
-    /// A host, a path, or both: `"example.com"`, `"*.example.com/x/*"`, `"/ping"`, `"shop.example.com/cart/*"`; `"*"` is
-    /// everything. A path is matched whole, unless it ends in `/*`: then it and all below it (`/cart/*`: `/cart`, `/cart/`,
-    /// `/cart/1`, not `/cartoon`). A host has no port; `*.` in front stands for one label or more. Required.
+    /// A host, a path, or both: `"example.com"`, `"*.example.com/x/*"`, `"/ping"`,
+    /// `"shop.example.com/cart/*"`; `"*"` is everything. A path is matched whole, unless it ends in `/*`: then
+    /// it and all below it (`/cart/*`: `/cart`, `/cart/`, `/cart/1`, not `/cartoon`). Paths are compared as an
+    /// app reads them, percent-decoded and without `.` and `..`. A host has no port; `*.` in front stands for
+    /// one label or more.
     #[serde(rename = "match")]
-    #[schemars(with = "MatchPattern", required)]
+    #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
     /// The pool that answers. Exactly one of `pool` and `respond`.
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("x-default" = "none"))]
     pub pool: Option<String>,
     /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body`.
-    #[schemars(with = "TextOr<Respond>")]
+    #[schemars(with = "TextOr<Respond>", extend("x-default" = "none"))]
     pub respond: Option<TextOr<Respond>>,
     /// Whether a request's body is read whole before the request takes a slot.
     pub buffer: Buffer,
     /// Bytes of a request's body, in place of `server.max_body_size`.
     #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "server.max_body_size"))]
     pub max_body_size: Option<Size<1, 1_099_511_627_776>>,
-    /// The time a client waits for its answer, in place of the pool's `request_timeout`.
+    /// The time a client waits for its answer to begin, in place of the pool's `request_timeout`.
     #[schemars(with = "Period", extend("x-default" = "the pool's"))]
     pub request_timeout: Option<Period>,
 }
@@ -53,8 +56,8 @@ pub struct Respond {
     pub status: Count<200, 599>,
     /// The text; must be empty with 204 and 304.
     pub body: String,
-    /// Header fields. `content-type` is `text/plain; charset=utf-8` unless given; those that frame the message
-    /// (`content-length`, `connection`, ...) are refused.
+    /// Header fields. `content-type` is `text/plain; charset=utf-8` unless given; those that frame the
+    /// message (`content-length`, `connection`, ...) are refused.
     pub headers: BTreeMap<String, String>,
 }
 

@@ -1,15 +1,18 @@
-//! The meaning of a pool: workers or members, and what each leaves to a default. Knows of routes only their timeouts.
+//! The meaning of a pool: workers or members, and what each leaves to a default. Knows of routes only their
+//! timeouts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Resolver;
 use crate::config::document::KeyPath;
+use crate::config::error::nearest;
 use crate::config::file::{self, Bind};
 use crate::config::resolved::{Endpoint, Pool, Queue, Route, Source, Target, Workers};
 use crate::config::value::{Command, MemberAddress, Period};
 
-/// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on it.
+/// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on
+/// it.
 const MEMBER_CONCURRENCY: usize = 64;
 
 /// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
@@ -37,7 +40,7 @@ impl Resolver<'_> {
                 (Source::Workers(self.workers(&path, name, command, written, routes)), 1)
             }
             (None, None) => {
-                self.refuse_empty(&path);
+                self.refuse_empty(&path, name);
                 (Source::Members(Vec::new()), 1)
             }
         };
@@ -52,11 +55,20 @@ impl Resolver<'_> {
         }
     }
 
-    fn refuse_empty(&mut self, path: &KeyPath) {
+    fn refuse_empty(&mut self, path: &KeyPath, name: &str) {
         let was_wrong = ["command", "members"].iter().any(|key| self.document.is_written(&path.key(key)));
         if !was_wrong {
             let place = self.document.place_of_key(path);
-            self.report.error(place, format!("{path}: a pool needs a command (workers to start) or members"));
+            let others = self.document.values().get("pools").and_then(toml::Value::as_table);
+            let others = others
+                .into_iter()
+                .flat_map(toml::Table::keys)
+                .map(String::as_str)
+                .filter(|other| *other != name);
+            let help = nearest(name, others)
+                .map_or(String::new(), |near| format!(", or is it \"{near}\" that you mean?"));
+            self.report
+                .error(place, format!("{path}: a pool needs a command (workers to start) or members{help}"));
         }
     }
 

@@ -1,4 +1,5 @@
-//! The meaning of routes: one target each, no pattern twice, and the catch-all that stands in for none. Knows no requests.
+//! The meaning of routes: one target each, no pattern twice, and the catch-all that stands in for none. Knows
+//! no requests.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The meaning of `[server]`: names become addresses, the machine fills in its cores. Knows no pools and routes.
+//! The meaning of `[server]`: names become addresses, the machine fills in its cores. Knows no pools and
+//! routes.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
@@ -15,11 +16,8 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         AdminAddress::Off => None,
         AdminAddress::At(address) => look_up(resolver, &section.key("admin"), address),
     };
-    if let Some(admin) = admin.filter(|admin| admin.port() != 0 && listen.contains(admin)) {
-        resolver.refuse(
-            &section.key("admin"),
-            format!("{admin} is also in server.listen; the admin listener needs its own"),
-        );
+    if let Some(admin) = admin {
+        check_admin(resolver, &section.key("admin"), admin, &listen);
     }
     let temp_dir = match &written.temp_dir {
         Some(folder) => resolver.folder_at(&section.key("temp_dir"), folder),
@@ -54,15 +52,33 @@ fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Address]) -> V
     for (index, address) in written.iter().enumerate() {
         let here = path.index(index);
         let Some(address) = look_up(resolver, &here, address) else { continue };
-        if address.port() != 0 && found.contains(&address) {
-            resolver.refuse(&here, format!("{address} is there twice"));
+        if let Some(other) = found.iter().find(|other| overlap(address, **other)) {
+            resolver.refuse(&here, format!("{address} and {other} are the same place"));
         }
         found.push(address);
     }
     found
 }
 
-/// The first IPv4 address of a name if there is one: `localhost` also means `::1` on machines that have no IPv6 to bind.
+fn check_admin(resolver: &mut Resolver<'_>, path: &KeyPath, admin: SocketAddr, listen: &[SocketAddr]) {
+    if let Some(other) = listen.iter().find(|other| overlap(admin, **other)) {
+        resolver.refuse(path, format!("{admin} and {other} in server.listen are the same place"));
+    }
+    if admin.ip().is_unspecified() {
+        let place = resolver.document.place_of_value(path);
+        let message = format!("{path}: {admin} is every address of the machine, and it asks for no password");
+        resolver.report.warn(place, message);
+    }
+}
+
+/// Whether one address also takes what is meant for the other. Port 0 is another one each time.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let same_ip = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && one.port() != 0 && same_ip
+}
+
+/// The first IPv4 address of a name if there is one: `localhost` also means `::1` on machines that have no
+/// IPv6 to bind.
 fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Option<SocketAddr> {
     let Some(host) = &address.host else {
         return Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, address.port)));

@@ -98,3 +98,152 @@ fn a_bad_network_stops_the_start() {
             hostler.toml:3:62: server.trusted_proxies[3]: "10.1.2.3/8" has host bits set; write "10.0.0.0/8" for the network or "10.1.2.3" for one host"#]],
     );
 }
+
+#[test]
+fn every_syntax_error_is_told_with_its_line() {
+    check(
+        "[server]\nlisten = \nthreads = = 2\n[pools.web\n",
+        expect![[r#"
+        hostler.toml:2:10: not valid TOML: string values must be quoted, expected literal string
+        hostler.toml:3:11: not valid TOML: extra `=`, expected nothing
+        hostler.toml:3:13: not valid TOML: unexpected key or value, expected newline, `#`
+        hostler.toml:4:11: not valid TOML: unclosed table, expected `]`"#]],
+    );
+    check("[server]\nthreads = 1\nthreads = 2\n", expect!["hostler.toml:3:1: not valid TOML: duplicate key"]);
+    check(
+        "[server]\nthreads = 99999999999999999999\n",
+        expect![
+            "hostler.toml:2:11: not valid TOML: invalid type: integer `99999999999999999999` as i128, expected any valid TOML value"
+        ],
+    );
+}
+
+#[test]
+fn a_word_that_is_no_choice_is_told_with_those_that_are() {
+    check(
+        "[server]\naccess_log = \"jsn\"\nclient_ip_header = \"Client\"\n[pools.web]\ncommand = \"x\"\nchoice = \"warmest\"\n",
+        expect![[r#"
+            hostler.toml:2:14: server.access_log: "jsn" is not one of "json", "pretty", "off"; did you mean "json"?
+            hostler.toml:3:20: server.client_ip_header: "Client" is not one of "X-Forwarded-For", "X-Real-IP", "Forwarded", "CF-Connecting-IP", "True-Client-IP"
+            hostler.toml:6:10: pools.web.choice: "warmest" is not one of "warm", "round_robin", "least_busy""#]],
+    );
+}
+
+#[test]
+fn an_address_that_is_none_is_told_with_what_would_be() {
+    check(
+        "pools.web.members = [\"app\", \"http://app:3000\", \"unix:\", \"[::1:3000\", \"::1:3000\", \":3000\", \"app:0\"]\n[server]\nlisten = 8080\nadmin = \"8081\"\n",
+        expect![[r#"
+            hostler.toml:1:22: pools.web.members[0]: "app" is not an address such as "127.0.0.1:8080": it names no port
+            hostler.toml:1:29: pools.web.members[1]: "http://app:3000" is a URL; a member is "host:port" or "unix:/path", spoken to in HTTP/1.1
+            hostler.toml:1:48: pools.web.members[2]: "unix:" names no socket; write "unix:/run/app.sock"
+            hostler.toml:1:57: pools.web.members[3]: "[::1:3000" is not an address such as "127.0.0.1:8080": an IPv6 address stands in brackets
+            hostler.toml:1:70: pools.web.members[4]: "::1:3000" is not an address such as "127.0.0.1:8080": an IPv6 address stands in brackets, as in "[::1]:8080"
+            hostler.toml:1:82: pools.web.members[5]: ":3000" does not name a host and a port to connect to
+            hostler.toml:1:91: pools.web.members[6]: "app:0" does not name a host and a port to connect to
+            hostler.toml:3:10: server.listen: invalid type: integer `8080`, expected an address such as "127.0.0.1:8080", or a list of them
+            hostler.toml:4:9: server.admin: "8081" is not an address such as "127.0.0.1:8080": write ":8081" for every address of the machine"#]],
+    );
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_told() {
+    let errors = site("pools.web.command = \"x\"\nserver.listen = \"nowhere.invalid:80\"\n")
+        .load()
+        .unwrap_err()
+        .to_string();
+    let expected =
+        "hostler.toml:2:17: server.listen[0]: \"nowhere.invalid\" is no IP address and cannot be looked up: ";
+    assert!(errors.starts_with(expected), "{errors}");
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_refused() {
+    let patterns = [
+        "",
+        "*/x",
+        "a.com:80/x",
+        "/a/*/b",
+        "*.*.com",
+        "/x?y=1",
+        "/a\\tb",
+        "/%2e%2E/x",
+        "/%ff",
+        "a..com",
+        "[::1/x",
+        "é.com",
+    ];
+    let routes: String = patterns
+        .iter()
+        .map(|pattern| format!("[[routes]]\nmatch = \"{pattern}\"\nrespond = \"\"\n"))
+        .collect();
+    check(
+        &routes,
+        expect![[r#"
+            hostler.toml:2:9: routes[0].match: it is empty; "*" matches everything
+            hostler.toml:5:9: routes[1].match: for every host write only the path: "/x"
+            hostler.toml:8:9: routes[2].match: a host is written without port: "a.com"
+            hostler.toml:11:9: routes[3].match: in the path "/a/*/b" a wildcard can only be the last segment, as in "/cart/*"
+            hostler.toml:14:9: routes[4].match: in the host "*.*.com" a wildcard can only be the first label, as in "*.example.com"
+            hostler.toml:17:9: routes[5].match: the path "/x?y=1" contains '?'; only the path is matched, never the query
+            hostler.toml:20:9: routes[6].match: the path "/a\tb" contains a control character
+            hostler.toml:23:9: routes[7].match: the path "/%2e%2E/x" has a "." or ".." segment; write the path it means
+            hostler.toml:26:9: routes[8].match: the path "/%ff" is not UTF-8 when decoded
+            hostler.toml:29:9: routes[9].match: "a..com" is not a host name
+            hostler.toml:32:9: routes[10].match: "[::1" is not an IPv6 address in brackets
+            hostler.toml:35:9: routes[11].match: the host "é.com" must be written in its ASCII form (xn--...)"#]],
+    );
+}
+
+#[test]
+fn items_behind_a_wrong_one_keep_their_places() {
+    check(
+        "[[routes]]\nmatch = \"/a\"\nrespond = \"\"\n[[routes]]\nmatch = \"/b\"\nrespond = { status = 99, headers = { a = 1 } }\n[[routes]]\nmatch = \"/c\"\npool = \"web\"\nbufer = 1\n",
+        expect![[r#"
+            hostler.toml:6:22: routes[1].respond.status: 99 is out of range; from 200 to 599
+            hostler.toml:6:42: routes[1].respond.headers.a: invalid type: integer `1`, expected a string
+            hostler.toml:9:8: routes[2].pool: there is no pool "web"; there are no [pools.NAME] at all
+            hostler.toml:10:1: unknown key "routes[2].bufer", did you mean "buffer"?"#]],
+    );
+    check(
+        "routes = [1, { match = \"/x\", pool = \"web\" }]\n",
+        expect![[r#"
+        hostler.toml:1:11: routes[0]: invalid type: integer `1`, expected a table
+        hostler.toml:1:37: routes[1].pool: there is no pool "web"; there are no [pools.NAME] at all"#]],
+    );
+}
+
+#[test]
+fn a_wrong_command_is_not_also_a_missing_one() {
+    check(
+        "[pools.web]\ncommand = \"node 'server.js\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\n",
+        expect![[
+            r#"hostler.toml:2:11: pools.web.command: "node 'server.js" cannot be split into words: missing closing quote"#
+        ]],
+    );
+    check(
+        "[pools.web]\ncommand = []\n[pools.api]\ncommand = [\"node\", 5]\n[pools.c]\ncommand = \"\"\n",
+        expect![[r#"
+        hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: api, c, web)
+        hostler.toml:2:11: pools.web.command: it names no program; write e.g. "node server.js"
+        hostler.toml:4:20: pools.api.command[1]: invalid type: integer `5`, expected a string
+        hostler.toml:6:11: pools.c.command: it names no program; write e.g. "node server.js""#]],
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told_with_what_to_do() {
+    let mut site = site("");
+    site.invocation.file = Some("other.toml".into());
+    site.says(expect!["other.toml: cannot be read: No such file or directory (os error 2); -c names another, and `hostler run -- node server.js` needs none"]);
+}
+
+#[test]
+fn columns_count_characters_and_lines_end_in_either_way() {
+    check(
+        "# é\r\npools.web = { command = \"é\", wörkers = 2 }\r\n",
+        expect![
+            "hostler.toml:2:31: not valid TOML: invalid unquoted key, expected letters, numbers, `-`, `_`"
+        ],
+    );
+}

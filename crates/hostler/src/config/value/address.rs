@@ -23,7 +23,10 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("{text:?} is not an address such as \"127.0.0.1:8080\": {why}");
-        let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("it names no port"))?;
+        let (host, port) = text.rsplit_once(':').ok_or_else(|| match text.parse::<u16>() {
+            Ok(port) => wrong(&format!("write \":{port}\" for every address of the machine")),
+            Err(_) => wrong("it names no port"),
+        })?;
         let port = port.parse().map_err(|_| wrong("the port is a number from 0 to 65535"))?;
         let host = match host.strip_prefix('[') {
             Some(inner) => {
@@ -80,7 +83,11 @@ impl fmt::Display for AdminAddress {
     }
 }
 
-one_string!(AdminAddress, kind: "address or \"off\"", expects: "an address such as \"127.0.0.1:8081\", or \"off\"");
+one_string!(
+    AdminAddress,
+    kind: "address or \"off\"",
+    expects: "an address such as \"127.0.0.1:8081\", or \"off\""
+);
 
 /// Where a member listens: `host:port` or `unix:/path`.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,4 +182,8 @@ impl fmt::Display for Proxy {
     }
 }
 
-one_string!(Proxy, kind: "network, address or \"unix:\"", expects: "a network such as \"10.0.0.0/8\", an IP address, or \"unix:\"");
+one_string!(
+    Proxy,
+    kind: "network, address or \"unix:\"",
+    expects: "a network such as \"10.0.0.0/8\", an IP address, or \"unix:\""
+);

@@ -19,7 +19,7 @@ pub struct Period(pub Duration);
 
 impl Period {
     const LEAST: Duration = Duration::from_millis(1);
-    const MOST: Duration = Duration::from_hours(7 * 24);
+    const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
 
     /// So many seconds.
     pub const fn seconds(seconds: u64) -> Self {
@@ -121,8 +121,8 @@ impl<const MIN: u64, const MAX: u64> JsonSchema for Size<MIN, MAX> {
         "size".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let range = format!("{} to {}", ShowSize(MIN), ShowSize(MAX));
-        json_schema!({ "type": ["string", "integer"], "x-kind": format!("size, {range}"), "minimum": MIN, "maximum": MAX })
+        let kind = format!("size, {} to {}", ShowSize(MIN), ShowSize(MAX));
+        json_schema!({ "type": ["string", "integer"], "x-kind": kind, "minimum": MIN, "maximum": MAX })
     }
 }
 
@@ -170,6 +170,7 @@ impl<const MIN: u64, const MAX: u64> JsonSchema for Count<MIN, MAX> {
         "number".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "x-kind": format!("number, {MIN} to {MAX}"), "minimum": MIN, "maximum": MAX })
+        let kind = format!("number, {MIN} to {MAX}");
+        json_schema!({ "type": "integer", "x-kind": kind, "minimum": MIN, "maximum": MAX })
     }
 }

@@ -10,9 +10,10 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-use super::one_string;
+use super::{OneString, one_string};
 
-/// A program and its arguments: a list, or one string split as a POSIX shell splits words. No shell ever runs it.
+/// A program and its arguments: a list, or one string split as a POSIX shell splits words. No shell ever runs
+/// it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command(pub Vec<String>);
 
@@ -73,7 +74,8 @@ impl JsonSchema for Command {
         "command".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "array"], "items": { "type": "string" }, "x-kind": "command: string or list of words" })
+        let kind = "command: string or list of words";
+        json_schema!({ "type": ["string", "array"], "items": { "type": "string" }, "x-kind": kind })
     }
 }
 
@@ -107,13 +109,13 @@ one_string!(RequestPath, kind: "path", expects: "a path such as \"/healthz\"");
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneOrMany<T>(pub Vec<T>);
 
-impl<'de, T: Deserialize<'de> + FromStr<Err = String>> Deserialize<'de> for OneOrMany<T> {
+impl<'de, T: Deserialize<'de> + OneString> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visit<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de> + FromStr<Err = String>> Visitor<'de> for Visit<T> {
+        impl<'de, T: Deserialize<'de> + OneString> Visitor<'de> for Visit<T> {
             type Value = OneOrMany<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or a list of strings")
+                write!(f, "{}, or a list of them", T::EXPECTS)
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
                 text.parse().map(|one| OneOrMany(vec![one])).map_err(E::custom)
@@ -141,7 +143,8 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let one = generator.subschema_for::<T>();
-        json_schema!({ "type": ["string", "array"], "items": one, "x-kind": format!("{} or a list of them", T::schema_name()), "x-commas": true })
+        let kind = format!("{} or a list of them", T::schema_name());
+        json_schema!({ "type": ["string", "array"], "items": one, "x-kind": kind, "x-commas": true })
     }
 }
 

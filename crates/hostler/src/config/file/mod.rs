@@ -1,5 +1,5 @@
-//! What the operator writes: the one definition of every key, from which the parser, the JSON Schema, the reference, the
-//! flags and the environment variables are made. Knows not what a combination of keys means.
+//! What the operator writes: the one definition of every key, from which the parser, the JSON Schema, the
+//! reference, the flags and the environment variables are made. Knows not what a combination of keys means.
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
@@ -21,11 +21,13 @@ pub use route::{Buffer, Respond, Route};
 pub struct File {
     /// Listeners, limits and trust: what holds for every request.
     pub server: Server,
-    /// A pool is one queue and whoever serves it: Node workers that Hostler starts (`command`), or endpoints that
-    /// somebody else runs (`members`). Its name has letters, digits, `-` and `_`.
+    /// A pool is one queue and whoever serves it: Node workers that Hostler starts (`command`), or endpoints
+    /// that somebody else runs (`members`). Its name has letters, digits, `-` and `_`.
     pub pools: BTreeMap<String, Pool>,
-    /// Which requests go where. The longest match wins, whatever the order; a route with a host wins over one without.
-    /// Without any `[[routes]]`, everything goes to the only pool.
+    /// Which requests go where; the order does not matter. A route with the host itself wins over one with a
+    /// wildcard, a longer wildcard over a shorter one, any of them over a route without host; among those
+    /// that are left the longest path wins, an exact one over one with `/*`. Without any `[[routes]]`,
+    /// everything goes to the only pool.
     pub routes: Vec<Route>,
 }
 
@@ -33,53 +35,57 @@ pub struct File {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Server {
-    /// Where clients connect. `":8080"` is every address of the machine, IPv4 and IPv6; a name such as `localhost` is looked
-    /// up once, at the start, and means its first IPv4 address if it has one; port 0 is a free port.
+    /// Where clients connect. `":8080"` is every address of the machine, IPv4 and IPv6; a name such as
+    /// `localhost` is looked up once, at the start, and means its first IPv4 address if it has one; port 0 is
+    /// a free port.
     pub listen: OneOrMany<Address>,
-    /// Where `hostler status` and `GET /status` are answered, without any password: never a public address. `"off"` for none.
+    /// Where `hostler status` and `GET /status` are answered, without any password: never a public address.
+    /// `"off"` for none.
     pub admin: AdminAddress,
     /// Data-plane runtimes, each a thread with its own share of the connections.
     #[schemars(with = "Count<1, 1024>", extend("x-default" = "one a core"))]
     pub threads: Option<Count<1, 1024>>,
-    /// The time a client has to send the head of a request, from its first byte to its last. Over it: 408 and the connection
-    /// is closed.
+    /// The time a client has to send the head of a request, from its first byte to its last. Over it: 408 and
+    /// the connection is closed.
     pub header_timeout: Period,
-    /// The longest pause a client may make while it sends a body; any byte starts it anew. Over it: 408 and the connection is
-    /// closed.
+    /// The longest pause a client may make while it sends a body; any byte starts it anew. Over it: 408 and
+    /// the connection is closed.
     pub body_timeout: Period,
-    /// The longest time in which a client may take nothing of its answer; any byte taken starts it anew. Over it: the
-    /// connection is closed.
+    /// The longest time in which a client may take nothing of its answer; any byte taken starts it anew. Over
+    /// it: the connection is closed.
     pub send_timeout: Period,
-    /// How long a kept-alive connection may be without a request. Over it: it is closed, between requests, so nothing is lost.
+    /// How long a kept-alive connection may be without a request. Over it: it is closed, between requests, so
+    /// nothing is lost.
     pub idle_timeout: Period,
-    /// How long a stop (SIGTERM, SIGINT) waits for accepted requests to finish. Over it, or at a second signal: what is left is
-    /// cut off.
+    /// How long a stop (SIGTERM, SIGINT) waits for accepted requests to finish. Over it, or at a second
+    /// signal: what is left is cut off.
     pub drain_timeout: Period,
     /// Bytes of the request line and all header fields together. Over it: 431 (RFC 6585, section 5).
     pub max_header_size: Size<8192, 1_048_576>,
     /// Header fields in one request. Over it: 431 (RFC 6585, section 5).
     pub max_header_fields: Count<1, 1000>,
-    /// Bytes of a request's body. Over it: 413 (RFC 9110, section 15.5.14), at once if Content-Length says so. A route can have
-    /// its own.
+    /// Bytes of a request's body. Over it: 413 (RFC 9110, section 15.5.14), at once if Content-Length says
+    /// so. A route can have its own.
     pub max_body_size: Size<1, 1_099_511_627_776>,
-    /// Bytes of a request's body that are held in memory while it is read; a longer body goes to a temporary file.
+    /// Bytes of a request's body that are held in memory while it is read; a longer body goes to a temporary
+    /// file.
     pub body_memory: Size<0, 1_073_741_824>,
     /// The folder for bodies over `body_memory`; relative to the file's folder. It must exist.
     #[schemars(with = "String", extend("x-default" = "the system's: TMPDIR or /tmp"))]
     pub temp_dir: Option<String>,
-    /// Bytes of one answer that are held for a client slower than its worker. Once it is full the worker has to wait for the
-    /// client, and its slot with it.
+    /// Bytes of one answer that are held for a client slower than its worker. Once it is full the worker has
+    /// to wait for the client, and its slot with it.
     pub answer_buffer: Size<4096, 1_073_741_824>,
-    /// Client connections at once. Over it: new ones wait, unaccepted, until one ends.
+    /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed.
     pub max_connections: Count<1, 1_000_000>,
     /// One line an exchange on standard output, as JSON or for people.
     pub access_log: AccessLog,
-    /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks, single addresses, or `"unix:"` for
-    /// peers on a Unix socket. From anybody else they are removed. A malformed entry stops the start: trusting too few breaks an
-    /// app, trusting too many opens it.
+    /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks, single addresses,
+    /// or `"unix:"` for peers on a Unix socket. From anybody else they are removed. A malformed entry stops
+    /// the start: trusting too few breaks an app, trusting too many opens it.
     pub trusted_proxies: Vec<Proxy>,
-    /// The one header in which a trusted proxy names the client; it is read from the right, past trusted proxies, to the first
-    /// address that is not trusted. The others are removed.
+    /// The one header in which a trusted proxy names the client; it is read from the right, past trusted
+    /// proxies, to the first address that is not trusted. The others are removed.
     pub client_ip_header: ClientIpHeader,
 }
 

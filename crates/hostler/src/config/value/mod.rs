@@ -1,4 +1,5 @@
-//! The scalar words of the configuration (durations, sizes, addresses, commands): text in, meaning out. Knows no keys.
+//! The scalar words of the configuration (durations, sizes, addresses, commands): text in, meaning out. Knows
+//! no keys.
 
 mod address;
 mod amount;
@@ -8,9 +9,20 @@ pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Period, ShowSize, Size};
 pub use text::{Command, OneOrMany, Plain, RequestPath, TextOr};
 
-/// Makes a type that is one string in TOML: parsed by `FromStr`, shown by `Display`, named `$kind` in the reference.
+/// What one string in TOML stands for.
+pub trait OneString: std::str::FromStr<Err = String> {
+    /// What would be accepted, for errors.
+    const EXPECTS: &'static str;
+}
+
+/// Makes a type that is one string in TOML: parsed by `FromStr`, shown by `Display`, named `$kind` in the
+/// reference.
 macro_rules! one_string {
     ($type:ty, kind: $kind:literal, expects: $expects:literal) => {
+        impl $crate::config::value::OneString for $type {
+            const EXPECTS: &'static str = $expects;
+        }
+
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Visit;

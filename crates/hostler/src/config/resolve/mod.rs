@@ -1,5 +1,5 @@
-//! From what was written to what it means: looks up addresses and folders, fills in what depends on other keys, and refuses
-//! what does not fit together. Knows no TOML.
+//! From what was written to what it means: looks up addresses and folders, fills in what depends on other
+//! keys, and refuses what does not fit together. Knows no TOML.
 
 mod pool;
 mod route;

@@ -1,6 +1,11 @@
-//! Configurations and what becomes of them. The language of these tests: `site(text)` is a file in a folder of its own.
+//! Configurations and what becomes of them. The language of these tests: `site(text)` is a file in a folder
+//! of its own.
 
 mod errors;
+mod meaning;
+mod robust;
+mod sense;
+mod sources;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,62 @@
+//! Supervises one worker of a given command, and prints its log and where it can be reached:
+//! `cargo run -p hostler-pool --example supervise -- node server.js`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_pool::dispatch::{Pool, PoolSettings};
+use hostler_pool::worker::{
+    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Supervisor, WorkerSettings, Yard,
+    YardSettings,
+};
+
+/// No health path and no warm-up are configured, so nothing is ever asked.
+struct NoProbe;
+
+impl Probe for NoProbe {
+    fn get(&self, _: &Address, _: &str, _: Duration) -> Probing {
+        Box::pin(async { Err("this example speaks no HTTP".to_owned()) })
+    }
+}
+
+fn print(record: Record) {
+    match record.entry {
+        Entry::Output { stream, line } => println!("{} {stream:?}: {line}", record.worker),
+        Entry::Event(event) => println!("{} {event}", record.worker),
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let yard = Yard::new(YardSettings {
+        parents: vec![std::env::temp_dir()],
+        preload: std::fs::read_to_string(repository.join("packages/worker/preload.cjs"))?.into(),
+        guard: GuardCommand { program: std::env::current_exe()?.with_file_name("guard"), args: vec![] },
+        log: Arc::new(print),
+        boots_at_once: 2,
+    })?;
+    println!("directory {}", yard.directory().display());
+    let settings = WorkerSettings {
+        command: std::env::args_os().skip(1).collect(),
+        cwd: PathBuf::from("."),
+        env: std::env::vars_os().collect(),
+        bind: Bind::Socket,
+        port: None,
+        count: 1,
+        slots: 1,
+        start_timeout: Duration::from_secs(30),
+        stop_timeout: Duration::from_secs(10),
+        health: None,
+        warmup: vec![],
+    };
+    let pool = Pool::new("example", PoolSettings::default());
+    let workers = Supervisor::start(settings, pool.clone(), |address, _| address, Arc::new(NoProbe), yard);
+    if workers.ready().await {
+        println!("address {}", *pool.acquire(None).await?);
+    }
+    tokio::signal::ctrl_c().await?;
+    workers.stop().await;
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! The lines that Hostler and a worker exchange: over Node's IPC channel, or over the control socket for an app
+//! behind npm. Knows what is said only as far as it is a message, and nothing of what it means.
+
+use std::os::unix::net as std_unix;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::lines::{Lines, Overlong};
+use super::message::{FromWorker, ToWorker};
+use super::news::{News, Wire};
+
+const LINE_LIMIT: usize = 1024 * 1024;
+/// One app claims one connection; the rest is room for what should not be there.
+const CONNECTIONS: usize = 8;
+
+/// Which conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Node's IPC channel to the process that we started.
+    Ipc,
+    /// A connection to the control socket.
+    Control(u32),
+}
+
+/// Who said something, and the way to answer.
+#[derive(Clone, Debug)]
+pub(super) struct Speaker {
+    pub source: Source,
+    answers: mpsc::Sender<ToWorker>,
+}
+
+impl Speaker {
+    /// Whether the message is on its way; not whether anybody reads it.
+    pub fn tell(&self, message: ToWorker) -> bool {
+        self.answers.try_send(message).is_ok()
+    }
+}
+
+/// The conversation over Node's IPC channel. It lasts for as long as the worker: its end would tell the worker
+/// that Hostler has died.
+pub(super) async fn speak_over_ipc(stream: std_unix::UnixStream, wire: Wire) {
+    if stream.set_nonblocking(true).is_ok()
+        && let Ok(stream) = UnixStream::from_std(stream)
+    {
+        converse(stream, Source::Ipc, wire).await;
+    }
+}
+
+/// The conversations over the control socket, for processes that inherited no channel.
+pub(super) async fn speak_over_control(listener: std_unix::UnixListener, wire: Wire) {
+    if listener.set_nonblocking(true).is_err() {
+        return;
+    }
+    let Ok(listener) = UnixListener::from_std(listener) else { return };
+    let mut conversations = JoinSet::new();
+    for number in 0.. {
+        while conversations.len() >= CONNECTIONS {
+            conversations.join_next().await;
+        }
+        let Ok((stream, _)) = listener.accept().await else { return };
+        conversations.spawn(converse(stream, Source::Control(number), wire.clone()));
+    }
+}
+
+async fn converse(stream: UnixStream, source: Source, wire: Wire) {
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = Lines::new(reader, LINE_LIMIT, Overlong::Skip);
+    let (answers, mut outgoing) = mpsc::channel(4);
+    let speaker = Speaker { source, answers };
+    loop {
+        tokio::select! {
+            line = lines.next() => match line {
+                None => break,
+                Some(line) => if let Some(message) = FromWorker::parse(&line) {
+                    wire.send(News::Said { message, speaker: speaker.clone() }).await;
+                },
+            },
+            Some(message) = outgoing.recv() => {
+                if writer.write_all(message.line()).await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    wire.send(News::Silent(source)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn garbage_and_the_apps_own_messages_do_not_end_the_conversation() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (wire, mut mailbox) = Wire::pair(1);
+        tokio::spawn(converse(ours, Source::Ipc, wire));
+        let mut noise = b"{\"hello\":1}\nnot json\n\xff\xff\n".to_vec();
+        noise.extend(vec![b'x'; LINE_LIMIT + 5]);
+        noise.extend_from_slice(b"\n\"ready\"\n");
+        theirs.write_all(&noise).await.unwrap();
+        let Some((1, News::Said { message: FromWorker::Ready, speaker })) = mailbox.recv().await else {
+            panic!("not understood")
+        };
+
+        assert!(speaker.tell(ToWorker::Shutdown));
+        let mut answer = [0; 11];
+        theirs.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"\"shutdown\"\n");
+
+        drop(theirs);
+        assert!(matches!(mailbox.recv().await, Some((1, News::Silent(Source::Ipc)))));
+    }
+}

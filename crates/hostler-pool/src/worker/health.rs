@@ -1,0 +1,66 @@
+//! Asks a worker that boots whether it is there: by connecting, by its health path, by its warm-up paths.
+//! Knows no HTTP (that is the probe's) and no states.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+use super::log::WorkerLog;
+use super::news::{News, Wire};
+use super::settings::{Address, Probe};
+
+const PAUSE: Duration = Duration::from_millis(50);
+/// A health path that takes longer is asked again: the first requests of a booting app may hang for good.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Until the port accepts a connection.
+pub(super) async fn until_connectable(address: SocketAddr, wire: Wire) {
+    while TcpStream::connect(address).await.is_err() {
+        sleep(PAUSE).await;
+    }
+    wire.send(News::Connectable).await;
+}
+
+/// Until the health path answers 2xx.
+pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: Address, path: String, wire: Wire) {
+    let mut before = None;
+    loop {
+        let answer = probe.get(&address, &path, PATIENCE).await;
+        if matches!(answer, Ok(200..300)) {
+            return wire.send(News::Healthy).await;
+        }
+        if before.as_ref() != Some(&answer) {
+            wire.send(News::Unhealthy(told(&answer))).await;
+            before = Some(answer);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Asks once for each path. Whatever comes back, the worker is warmer than before.
+pub(super) async fn warm_up(
+    probe: Arc<dyn Probe>,
+    address: Address,
+    paths: Vec<String>,
+    until: Instant,
+    (log, wire): (WorkerLog, Wire),
+) {
+    for path in paths {
+        let left = until.saturating_duration_since(Instant::now());
+        let answer = probe.get(&address, &path, left).await;
+        if !matches!(answer, Ok(0..500)) {
+            log.warn(format!("warm-up of {path}: {}", told(&answer)));
+        }
+    }
+    wire.send(News::Warmed).await;
+}
+
+fn told(answer: &Result<u16, String>) -> String {
+    match answer {
+        Ok(status) => format!("answered {status}"),
+        Err(error) => error.clone(),
+    }
+}

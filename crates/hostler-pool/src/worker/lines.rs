@@ -1,0 +1,146 @@
+//! Lines of bounded length from a stream of bytes; knows neither messages nor logs.
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+const CHUNK: usize = 16 * 1024;
+
+/// What becomes of a line that is longer than the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overlong {
+    /// It becomes several lines.
+    Split,
+    /// It is passed over.
+    Skip,
+}
+
+/// Reads lines without their ends (`\n` or `\r\n`). Holds never more than the limit and one chunk.
+pub(super) struct Lines<R> {
+    reader: R,
+    limit: usize,
+    overlong: Overlong,
+    buffer: Vec<u8>,
+    /// How much of the buffer is known to hold no line end.
+    searched: usize,
+    /// Inside a line that is passed over.
+    skipping: bool,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub fn new(reader: R, limit: usize, overlong: Overlong) -> Self {
+        Self { reader, limit, overlong, buffer: Vec::new(), searched: 0, skipping: false, ended: false }
+    }
+
+    /// The next line; None at the end, also at one that came by an error. A last line without an end counts.
+    /// Nothing is lost if the future is dropped: all that was read is in the buffer.
+    pub async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(line) = self.cut() {
+                return Some(line);
+            }
+            if self.ended {
+                return None;
+            }
+            self.buffer.reserve(CHUNK);
+            let read = (&mut self.reader).take(CHUNK as u64).read_buf(&mut self.buffer).await;
+            self.ended = read.unwrap_or(0) == 0;
+        }
+    }
+
+    fn cut(&mut self) -> Option<Vec<u8>> {
+        while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+            let end = self.searched + at;
+            // The end of an overlong line may lie beyond the limit in a chunk that arrived whole.
+            if self.overlong == Overlong::Split && end > self.limit {
+                return Some(self.take(self.whole_characters(self.limit), 0));
+            }
+            let line = self.take(end, 1);
+            if !std::mem::take(&mut self.skipping) && line.len() <= self.limit {
+                return Some(line);
+            }
+        }
+        self.searched = self.buffer.len();
+        if self.buffer.len() > self.limit {
+            match self.overlong {
+                Overlong::Split => return Some(self.take(self.whole_characters(self.limit), 0)),
+                Overlong::Skip => {
+                    self.skipping = true;
+                    self.take(self.buffer.len(), 0);
+                }
+            }
+        }
+        let is_last = self.ended && !self.buffer.is_empty() && !self.skipping;
+        is_last.then(|| self.take(self.buffer.len(), 0))
+    }
+
+    /// Takes `length` bytes out of the buffer, and the line end of `end` bytes behind them.
+    fn take(&mut self, length: usize, end: usize) -> Vec<u8> {
+        let rest = self.buffer.split_off(length + end);
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        line.truncate(length);
+        if end > 0 && line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        self.searched = 0;
+        line
+    }
+
+    /// The largest length up to `limit` that cuts no UTF-8 character in two.
+    fn whole_characters(&self, limit: usize) -> usize {
+        match std::str::from_utf8(&self.buffer[..limit]) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to().max(1),
+            _ => limit,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(input: &[u8], limit: usize, overlong: Overlong) -> Vec<String> {
+        let mut lines = Lines::new(input, limit, overlong);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().await {
+            all.push(String::from_utf8(line).unwrap());
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn lines_come_without_their_ends_and_a_last_one_without_an_end_counts() {
+        assert_eq!(read(b"one\r\n\ntwo\nthr", 9, Overlong::Skip).await, ["one", "", "two", "thr"]);
+    }
+
+    #[tokio::test]
+    async fn an_overlong_line_is_passed_over_whole_and_the_next_one_is_read() {
+        assert_eq!(read(b"123456789\nok\n", 4, Overlong::Skip).await, ["ok"]);
+        let mut long = vec![b'x'; 3 * CHUNK];
+        long.extend_from_slice(b"\nok\n");
+        assert_eq!(read(&long, 100, Overlong::Skip).await, ["ok"]);
+        assert_eq!(read(&vec![b'x'; 3 * CHUNK], 100, Overlong::Skip).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn an_overlong_line_is_split_between_characters() {
+        assert_eq!(read(b"123456789\nok", 4, Overlong::Split).await, ["1234", "5678", "9", "ok"]);
+        assert_eq!(read("aé€é\n".as_bytes(), 4, Overlong::Split).await, ["aé", "€", "é"]);
+        let long = vec![b'x'; 2 * CHUNK];
+        let parts = read(&long, CHUNK, Overlong::Split).await;
+        assert_eq!(parts.iter().map(String::len).collect::<Vec<_>>(), [CHUNK, CHUNK]);
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_being_waited_for_survives_a_dropped_future() {
+        let (mut writer, reader) = tokio::io::duplex(64);
+        let mut lines = Lines::new(reader, 64, Overlong::Skip);
+        tokio::io::AsyncWriteExt::write_all(&mut writer, b"half").await.unwrap();
+        tokio::select! {
+            biased;
+            _ = lines.next() => panic!("no line is complete"),
+            () = tokio::task::yield_now() => {}
+        }
+        tokio::io::AsyncWriteExt::write_all(&mut writer, b" and half\n").await.unwrap();
+        assert_eq!(lines.next().await.unwrap(), b"half and half");
+    }
+}

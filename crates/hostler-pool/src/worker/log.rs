@@ -1,0 +1,207 @@
+//! What workers print and what happens to them, as records for the program's log; knows no format.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncRead;
+
+use super::lines::{Lines, Overlong};
+
+const LINE_LIMIT: usize = 16 * 1024;
+const TAIL_LINES: usize = 20;
+
+/// Takes the records. It is called on the runtime that reads the workers' pipes and must not wait: while it does,
+/// the pipes fill, and a worker that prints stands still. It may drop what is too much.
+pub type LogSink = Arc<dyn Fn(Record) + Send + Sync>;
+
+/// One entry for the log.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The pool.
+    pub pool: Arc<str>,
+    /// The worker's number, from 1; 0 for what concerns all.
+    pub worker: usize,
+    /// What it is about.
+    pub entry: Entry,
+}
+
+/// What a record is about.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// The worker printed a line.
+    Output {
+        /// Where.
+        stream: Stream,
+        /// The line, without its end; invalid UTF-8 is replaced.
+        line: String,
+    },
+    /// Something happened to the worker.
+    Event(WorkerEvent),
+}
+
+/// Where a worker printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// All is as it should be.
+    Info,
+    /// Somebody should read this some day.
+    Warn,
+    /// Somebody should read this now.
+    Error,
+}
+
+/// What happened to a worker. `Display` is a sentence without the worker's name.
+#[derive(Clone, Debug)]
+pub enum WorkerEvent {
+    /// Its process was started.
+    Started {
+        /// The process.
+        pid: u32,
+    },
+    /// It gets requests from now on.
+    Ready {
+        /// The process that listens.
+        pid: u32,
+        /// From spawn to ready.
+        took: Duration,
+    },
+    /// Its process could not be started, or has ended without having been asked to.
+    Died {
+        /// How.
+        how: String,
+        /// What follows.
+        next: Next,
+    },
+    /// It is killed by Hostler.
+    Killed {
+        /// Why.
+        why: String,
+        /// What it printed last.
+        tail: Vec<String>,
+    },
+    /// It was asked to stop, and did.
+    Stopped {
+        /// How it ended.
+        how: String,
+    },
+    /// The preload, or Hostler, has something to say about the app.
+    Warning {
+        /// What.
+        text: String,
+    },
+}
+
+/// What follows a death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// How long until it boots again; none: it does not come back.
+    pub restarts_in: Option<Duration>,
+    /// Crashes in a row.
+    pub crashes: u32,
+}
+
+impl WorkerEvent {
+    /// How much it matters.
+    pub fn level(&self) -> Level {
+        match self {
+            Self::Started { .. } | Self::Ready { .. } | Self::Stopped { .. } => Level::Info,
+            Self::Warning { .. } => Level::Warn,
+            Self::Died { .. } | Self::Killed { .. } => Level::Error,
+        }
+    }
+}
+
+impl fmt::Display for WorkerEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { pid } => write!(f, "started (pid {pid})"),
+            Self::Ready { pid, took } => write!(f, "ready (pid {pid}) in {} ms", took.as_millis()),
+            Self::Died { how, next } => write!(f, "{how}; {next}"),
+            Self::Killed { why, tail } if tail.is_empty() => write!(f, "killed: {why}; it printed nothing"),
+            Self::Killed { why, tail } => write!(f, "killed: {why}; it printed last:\n{}", tail.join("\n")),
+            Self::Stopped { how } => write!(f, "stopped ({how})"),
+            Self::Warning { text } => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Next {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.restarts_in {
+            None => f.write_str("it does not come back"),
+            Some(Duration::ZERO) => f.write_str("restarts at once"),
+            Some(rest) => {
+                let (seconds, crashes) = (rest.as_secs_f64(), self.crashes);
+                write!(f, "restarts in {seconds:.1} s (crash loop: {crashes} in a row)")
+            }
+        }
+    }
+}
+
+/// The last lines of a worker, for the case that it never gets ready.
+#[derive(Clone, Default)]
+pub(super) struct Tail(Arc<Mutex<VecDeque<String>>>);
+
+impl Tail {
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub fn last_line(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().rev().find(|line| !line.trim().is_empty()).cloned()
+    }
+
+    fn push(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == TAIL_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+/// Where the records of one worker go.
+#[derive(Clone)]
+pub(super) struct WorkerLog {
+    pub sink: LogSink,
+    pub pool: Arc<str>,
+    pub worker: usize,
+}
+
+impl WorkerLog {
+    pub fn event(&self, event: WorkerEvent) {
+        self.record(Entry::Event(event));
+    }
+
+    pub fn warn(&self, text: impl Into<String>) {
+        self.event(WorkerEvent::Warning { text: text.into() });
+    }
+
+    /// Reads what a worker prints until the pipe ends.
+    pub async fn read(self, stream: Stream, pipe: impl AsyncRead + Unpin, tail: Tail) {
+        let mut lines = Lines::new(pipe, LINE_LIMIT, Overlong::Split);
+        while let Some(line) = lines.next().await {
+            let line = String::from_utf8(line)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+            tail.push(line.clone());
+            self.record(Entry::Output { stream, line });
+        }
+    }
+
+    fn record(&self, entry: Entry) {
+        (self.sink)(Record { pool: Arc::clone(&self.pool), worker: self.worker, entry });
+    }
+}

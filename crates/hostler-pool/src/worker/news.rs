@@ -1,0 +1,53 @@
+//! What the tasks around a worker report to its keeper; knows neither tasks nor keeper.
+
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::channel::{Source, Speaker};
+use super::message::FromWorker;
+
+/// So many reports may lie unread; then those who report wait, so a chatty worker costs no memory.
+const MAILBOX: usize = 64;
+
+/// What happened around a worker.
+#[derive(Debug)]
+pub(super) enum News {
+    /// It may boot, for as long as the permit is held.
+    Turn(OwnedSemaphorePermit),
+    /// A process said something.
+    Said { message: FromWorker, speaker: Speaker },
+    /// A conversation has ended.
+    Silent(Source),
+    /// Its port accepts connections.
+    Connectable,
+    /// Its health path answered 2xx.
+    Healthy,
+    /// Its health path answered otherwise.
+    Unhealthy(String),
+    /// Its warm-up paths have been asked for.
+    Warmed,
+}
+
+/// The way to the keeper for the tasks of one generation; what comes from an earlier one is passed over.
+#[derive(Clone)]
+pub(super) struct Wire {
+    generation: u64,
+    sender: mpsc::Sender<(u64, News)>,
+}
+
+pub(super) type Mailbox = mpsc::Receiver<(u64, News)>;
+
+impl Wire {
+    pub fn pair(generation: u64) -> (Self, Mailbox) {
+        let (sender, mailbox) = mpsc::channel(MAILBOX);
+        (Self { generation, sender }, mailbox)
+    }
+
+    pub fn of_generation(&self, generation: u64) -> Self {
+        Self { generation, sender: self.sender.clone() }
+    }
+
+    pub async fn send(&self, news: News) {
+        // A keeper that is gone needs no news.
+        let _ = self.sender.send((self.generation, news)).await;
+    }
+}

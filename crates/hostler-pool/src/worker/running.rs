@@ -1,0 +1,160 @@
+//! A worker's process together with what is known of it and kept for it until it is gone; decides nothing.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use super::channel::{Source, Speaker, speak_over_control, speak_over_ipc};
+use super::health;
+use super::lifecycle::Why;
+use super::log::{Stream, Tail, WorkerLog};
+use super::message::{ToWorker, Via};
+use super::news::Wire;
+use super::process::{Birth, Exit, Process, Ways};
+use super::settings::{Address, WorkerSettings};
+
+/// How long the last lines of a dead worker are waited for. Its pipes end with its group, unless somebody left the
+/// group and holds them.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+pub(super) struct Running {
+    pub process: Process,
+    pub started: Instant,
+    pub address: Option<Address>,
+    /// The last answer of the health path that was not 2xx.
+    pub health: Option<String>,
+    /// The last lines it printed.
+    pub tail: Tail,
+    /// Tasks that end with the process.
+    pub errands: JoinSet<()>,
+    output: JoinSet<()>,
+    /// The process that listens, once that is known.
+    listener: Option<u32>,
+    claimed_by: Option<Source>,
+    claim_lost: bool,
+    /// The way to the app, if it hears.
+    app: Option<Speaker>,
+    ways: Ways,
+}
+
+impl Running {
+    pub fn start(birth: &Birth<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
+        let mut born = birth.spawn()?;
+        let tail = Tail::default();
+        let (mut output, mut errands) = (JoinSet::new(), JoinSet::new());
+        if let Some(pipe) = born.stdout {
+            output.spawn(log.clone().read(Stream::Stdout, pipe, tail.clone()));
+        }
+        if let Some(pipe) = born.stderr {
+            output.spawn(log.clone().read(Stream::Stderr, pipe, tail.clone()));
+        }
+        errands.spawn(speak_over_ipc(born.channel, wire.clone()));
+        match &mut born.ways {
+            Ways::Port(port) => drop(errands.spawn(health::until_connectable(port.address, wire))),
+            Ways::Socket { control, .. } => {
+                if let Some(listener) = control.take() {
+                    errands.spawn(speak_over_control(listener, wire));
+                }
+            }
+        }
+        Ok(Self {
+            process: born.process,
+            started: Instant::now(),
+            address: None,
+            health: None,
+            tail,
+            errands,
+            output,
+            listener: None,
+            claimed_by: None,
+            claim_lost: false,
+            app: None,
+            ways: born.ways,
+        })
+    }
+
+    /// The process that listens, or else the one that was started.
+    pub fn pid(&self) -> u32 {
+        self.listener.unwrap_or(self.process.pid())
+    }
+
+    /// A process says where it listens. An app may close its server and listen again, then elsewhere.
+    /// Returns whether its address is new.
+    pub fn listens(&mut self, via: Via, pid: u32, source: Source) -> bool {
+        let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
+        let path = if via == Via::Fd { inherited } else { own };
+        let address = Address::Unix(path.clone());
+        self.listener = Some(pid);
+        self.claimed_by = Some(source);
+        self.address.replace(address.clone()) != Some(address)
+    }
+
+    /// The app says that it is ready, or its port accepts connections. On a socket that says nothing which
+    /// listening does not say, and may come before there is an address. Returns whether its address is new.
+    pub fn accepts(&mut self) -> bool {
+        let Ways::Port(port) = &self.ways else { return false };
+        self.address.replace(Address::Tcp(port.address)).is_none()
+    }
+
+    pub fn hears(&mut self, app: Speaker) {
+        self.app = Some(app);
+    }
+
+    /// Whether the message is on its way.
+    pub fn say(&self, message: ToWorker) -> bool {
+        self.app.as_ref().is_some_and(|app| app.tell(message))
+    }
+
+    /// A conversation has ended. Returns whether it was that of an app behind npm, which then is gone; a process
+    /// that we started ourselves may close its channel and live.
+    pub fn falls_silent(&mut self, source: Source) -> bool {
+        let is_claim = self.claimed_by == Some(source) && source != Source::Ipc;
+        self.claim_lost |= is_claim;
+        is_claim
+    }
+
+    /// Waits for the end. During a graceful stop whoever is left of the group may finish, unless the process
+    /// that listens has gone. Can be dropped and called again.
+    pub async fn ended(&mut self, graceful: bool) -> Exit {
+        self.process.ended(graceful && !self.claim_lost).await
+    }
+
+    /// Waits until what it printed at the end has been read.
+    pub async fn last_words(&mut self) {
+        self.errands.abort_all();
+        let _ = timeout(LAST_WORDS, async { while self.output.join_next().await.is_some() {} }).await;
+    }
+
+    /// Why it is killed, for people.
+    pub fn complaint(&self, why: Why, settings: &WorkerSettings) -> String {
+        let start = settings.start_timeout.as_secs_f64();
+        match (why, &self.address, &self.ways) {
+            (Why::StartTimeout, None, Ways::Socket { .. }) => format!(
+                "it has not listened on a TCP port within {start} s; \
+                 if it is not a Node program, use bind = \"port\""
+            ),
+            (Why::StartTimeout, None, Ways::Port(port)) => format!(
+                "nothing accepted connections on {} within {start} s; \
+                 the app must listen on the PORT of its environment",
+                port.address
+            ),
+            (Why::StartTimeout, Some(_), _) => format!(
+                "its health path {} has not answered 2xx within {start} s; at last it {}",
+                settings.health.as_deref().unwrap_or_default(),
+                self.health.as_deref().unwrap_or("did not answer")
+            ),
+            (Why::StopTimeout, ..) => {
+                format!("it has not stopped within {} s", settings.stop_timeout.as_secs_f64())
+            }
+            (Why::Orphaned, ..) => format!(
+                "the app (pid {}) is gone, though what started it (pid {}) still runs",
+                self.pid(),
+                self.process.pid()
+            ),
+            (Why::Hung, ..) => "it has held a request for too long".to_owned(),
+            (Why::Ordered, ..) => "there was no time for more".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the program says about its workers, and the two things it does for them; knows no process.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use super::lifecycle::Rules;
+
+/// The workers of one pool.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// Program and arguments; no shell reads them.
+    pub command: Vec<OsString>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// The whole environment, before what Hostler adds.
+    pub env: Vec<(OsString, OsString)>,
+    /// How the app gets its address.
+    pub bind: Bind,
+    /// The port whose `listen()` is the app's; without it, the first is.
+    pub port: Option<u16>,
+    /// How many workers.
+    pub count: usize,
+    /// Requests at once for each.
+    pub slots: usize,
+    /// How long one may take until it is ready.
+    pub start_timeout: Duration,
+    /// How long one may take to stop.
+    pub stop_timeout: Duration,
+    /// A path that answers 2xx once the app is ready.
+    pub health: Option<String>,
+    /// Paths that each worker renders before it counts as ready.
+    pub warmup: Vec<String>,
+}
+
+impl WorkerSettings {
+    pub(super) fn rules(&self) -> Rules {
+        Rules {
+            start_timeout: self.start_timeout,
+            stop_timeout: self.stop_timeout,
+            checks_health: self.health.is_some(),
+            warms_up: !self.warmup.is_empty(),
+        }
+    }
+}
+
+/// How an app gets its address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bind {
+    /// The preload puts its `listen()` onto a Unix socket.
+    #[default]
+    Socket,
+    /// It reads `PORT` and `HOST`.
+    Port,
+}
+
+/// Where a worker answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// On a Unix socket.
+    Unix(PathBuf),
+    /// On a TCP port.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => address.fmt(f),
+        }
+    }
+}
+
+/// Which worker an endpoint belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerFacts {
+    /// Its number in the pool, from 1.
+    pub index: usize,
+    /// How many times it has been started.
+    pub generation: u64,
+    /// The process that listens.
+    pub pid: u32,
+}
+
+/// What a [`Probe`] brings back: the status of the answer, or why there is none.
+pub type Probing = Pin<Box<dyn Future<Output = Result<u16, String>> + Send>>;
+
+/// Asks a worker for a path. HTTP is the program's business, so health and warm-up go through this.
+pub trait Probe: Send + Sync {
+    /// GETs `path` at `address`, reads the whole answer, and gives up after `timeout`.
+    fn get(&self, address: &Address, path: &str, timeout: Duration) -> Probing;
+}

@@ -1,0 +1,118 @@
+//! A worker's figures of one moment, as plain data.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use tokio::time::Instant;
+
+use crate::dispatch::MemberId;
+
+/// What a worker is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkerState {
+    /// It waits for its turn to boot, or boots.
+    Booting,
+    /// It is asked for its warm-up paths.
+    Warming,
+    /// It gets requests.
+    Ready,
+    /// It is ending.
+    Stopping,
+    /// It has crashed and rests.
+    #[serde(rename = "backing off")]
+    BackingOff,
+    /// It has ended for good.
+    Stopped,
+}
+
+/// One worker's figures of one moment. Durations are milliseconds in JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerSnapshot {
+    /// Its number in the pool, from 1.
+    pub index: usize,
+    /// How many times it has been started, this time included.
+    pub generation: u64,
+    /// The process that listens, or else the one that was started.
+    pub pid: Option<u32>,
+    /// What it is doing.
+    pub state: WorkerState,
+    /// Since its process was started.
+    #[serde(rename = "uptime_ms", serialize_with = "milliseconds")]
+    pub uptime: Option<Duration>,
+    /// How many times it has been started again.
+    pub restarts: u64,
+    /// Crashes in a row; a worker that has been ready for ten seconds has none.
+    pub crashes: u32,
+    /// Until it boots again, while it rests.
+    #[serde(rename = "restarts_in_ms", serialize_with = "milliseconds")]
+    pub restarts_in: Option<Duration>,
+    /// How its process ended the last time.
+    pub last_exit: Option<String>,
+    /// What was wrong with it the last time.
+    pub last_error: Option<String>,
+    /// Resident memory in bytes.
+    pub memory: Option<u64>,
+    /// Which member of the pool it is.
+    pub member: Option<MemberId>,
+}
+
+/// What a keeper says of its worker whenever something has changed; a snapshot is made from it when asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Status {
+    pub index: usize,
+    pub generation: u64,
+    pub pid: Option<u32>,
+    pub state: WorkerState,
+    pub started: Option<Instant>,
+    pub crashes: u32,
+    pub restarts_at: Option<Instant>,
+    pub last_exit: Option<String>,
+    pub last_error: Option<String>,
+    pub member: Option<MemberId>,
+}
+
+impl Status {
+    pub fn new(index: usize) -> Self {
+        Self {
+            index,
+            generation: 0,
+            pid: None,
+            state: WorkerState::Booting,
+            started: None,
+            crashes: 0,
+            restarts_at: None,
+            last_exit: None,
+            last_error: None,
+            member: None,
+        }
+    }
+
+    pub fn snapshot(&self, now: Instant) -> WorkerSnapshot {
+        WorkerSnapshot {
+            index: self.index,
+            generation: self.generation,
+            pid: self.pid,
+            state: self.state,
+            uptime: self.started.map(|started| now.saturating_duration_since(started)),
+            restarts: self.generation.saturating_sub(1),
+            crashes: self.crashes,
+            restarts_in: self.restarts_at.map(|at| at.saturating_duration_since(now)),
+            last_exit: self.last_exit.clone(),
+            last_error: self.last_error.clone(),
+            memory: self.pid.and_then(resident_bytes),
+            member: self.member,
+        }
+    }
+}
+
+/// The second figure of statm is the resident set, in pages.
+fn resident_bytes(pid: u32) -> Option<u64> {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+fn milliseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_millis() as u64).serialize(serializer)
+}

@@ -1,0 +1,8 @@
+//! The supervisor with real Node processes.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+mod guard;
+mod lifecycle;
+mod listening;
+mod stopping;
+mod support;

@@ -1,0 +1,137 @@
+//! The Status: one snapshot of everything, taken from the counters that every part keeps for itself. Knows no format.
+
+use std::sync::Arc;
+
+use hostler_pool::dispatch::{Pool, PoolSnapshot};
+use hostler_pool::worker::{Supervisor, WorkerSnapshot};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::exchange::{Counters, CountersView};
+use crate::listen::Connections;
+use crate::proxy::{Endpoint, Meter, Times};
+
+/// Where the Status comes from.
+pub struct Sources {
+    /// When the program began to listen.
+    pub started: Instant,
+    /// Client connections.
+    pub connections: Arc<Connections>,
+    /// All pools, in the order of their names.
+    pub pools: Vec<PoolSource>,
+    /// All routes, in the order written: pattern, what it leads to, what it has answered.
+    pub routes: Vec<(Arc<str>, String, Arc<Counters>)>,
+    /// What no route matched.
+    pub unrouted: Arc<Counters>,
+}
+
+/// Where a pool's part comes from.
+pub struct PoolSource {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Queue and members.
+    pub pool: Pool<Endpoint>,
+    /// Its times.
+    pub meter: Arc<Meter>,
+    /// Its workers, unless somebody else runs its members.
+    pub supervisor: Option<Arc<Supervisor>>,
+}
+
+/// Everything that Hostler knows about itself at one moment.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/guide/seeing.md describes each field")]
+pub struct Status {
+    pub version: &'static str,
+    pub pid: u32,
+    pub state: &'static str,
+    pub uptime_ms: u64,
+    pub memory: Option<u64>,
+    pub connections: ConnectionStatus,
+    pub pools: Vec<PoolStatus>,
+    pub routes: Vec<RouteStatus>,
+    pub unrouted: CountersView,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ConnectionStatus {
+    pub open: usize,
+    pub refused: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct PoolStatus {
+    pub name: Arc<str>,
+    #[serde(flatten)]
+    pub queue: PoolSnapshot<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Vec<WorkerStatus>>,
+    pub times: Times,
+}
+
+/// A worker, with what the pool knows of it as a member.
+#[derive(Debug, Serialize)]
+pub struct WorkerStatus {
+    #[serde(flatten)]
+    pub worker: WorkerSnapshot,
+    pub slots: usize,
+    pub in_use: usize,
+    pub requests: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RouteStatus {
+    pub pattern: Arc<str>,
+    pub target: String,
+    #[serde(flatten)]
+    pub counters: CountersView,
+}
+
+impl Sources {
+    /// The Status of this moment.
+    pub fn status(&self) -> Status {
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            state: if self.connections.is_draining() { "draining" } else { "running" },
+            uptime_ms: self.started.elapsed().as_millis() as u64,
+            memory: resident_memory(),
+            connections: ConnectionStatus {
+                open: self.connections.open(),
+                refused: self.connections.refused(),
+            },
+            pools: self.pools.iter().map(PoolSource::status).collect(),
+            routes: self.routes.iter().map(route_status).collect(),
+            unrouted: self.unrouted.view(),
+        }
+    }
+}
+
+impl PoolSource {
+    fn status(&self) -> PoolStatus {
+        let queue = self.pool.snapshot_with(|endpoint| endpoint.label.clone());
+        let workers = self.supervisor.as_ref().map(|supervisor| {
+            let with_member = |worker: WorkerSnapshot| {
+                let member = queue.members.iter().find(|member| Some(member.id) == worker.member);
+                WorkerStatus {
+                    slots: member.map_or(0, |member| member.slots),
+                    in_use: member.map_or(0, |member| member.in_use),
+                    requests: member.map_or(0, |member| member.granted),
+                    worker,
+                }
+            };
+            supervisor.snapshot().into_iter().map(with_member).collect()
+        });
+        PoolStatus { name: self.name.clone(), queue, workers, times: self.meter.times() }
+    }
+}
+
+fn route_status((pattern, target, counters): &(Arc<str>, String, Arc<Counters>)) -> RouteStatus {
+    RouteStatus { pattern: pattern.clone(), target: target.clone(), counters: counters.view() }
+}
+
+/// The resident set in bytes; the second figure of statm counts pages.
+fn resident_memory() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}

@@ -1,0 +1,159 @@
+//! The Status as a table for people. Knows its JSON only, so that it also reads that of another version.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Renders a Status.
+pub fn table(status: &Value) -> String {
+    let mut out = String::new();
+    let uptime = millis(&status["uptime_ms"]);
+    let _ = writeln!(
+        out,
+        "hostler {} (pid {}) {}, up {uptime}, {} connections, {}",
+        text(&status["version"]),
+        status["pid"],
+        text(&status["state"]),
+        status["connections"]["open"],
+        bytes(&status["memory"]),
+    );
+    for pool in array(&status["pools"]) {
+        write_pool(&mut out, pool);
+    }
+    write_routes(&mut out, status);
+    out
+}
+
+fn write_pool(out: &mut String, pool: &Value) {
+    let _ = writeln!(
+        out,
+        "\npool {}: {} of {} slots in use, {} waiting (limit {}, oldest {})",
+        text(&pool["name"]),
+        pool["in_use"],
+        pool["slots"],
+        pool["queue_length"],
+        pool["queue_limit"],
+        millis(&pool["oldest_wait_ms"]),
+    );
+    let mut rows = vec![["", "count", "p50", "p90", "p99", "max"].map(String::from).to_vec()];
+    for (name, key) in
+        [("queue wait", "queue_wait"), ("slot hold", "slot_hold"), ("worker time", "worker_time")]
+    {
+        let times = &pool["times"][key];
+        let mut row = vec![name.to_owned(), times["count"].to_string()];
+        row.extend(["p50_us", "p90_us", "p99_us", "max_us"].map(|key| micros(&times[key])));
+        rows.push(row);
+    }
+    write_rows(out, &rows);
+    match pool.get("workers") {
+        Some(workers) => write_workers(out, array(workers)),
+        None => write_members(out, array(&pool["members"])),
+    }
+}
+
+fn write_workers(out: &mut String, workers: &[Value]) {
+    let head = ["worker", "state", "pid", "uptime", "busy", "requests", "restarts", "memory", "last exit"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for worker in workers {
+        let mut state = text(&worker["state"]).to_owned();
+        if worker["restarts_in_ms"].is_number() {
+            let _ = write!(state, ", {} to go", millis(&worker["restarts_in_ms"]));
+        }
+        rows.push(vec![
+            worker["index"].to_string(),
+            state,
+            plain(&worker["pid"]),
+            millis(&worker["uptime_ms"]),
+            format!("{}/{}", worker["in_use"], worker["slots"]),
+            worker["requests"].to_string(),
+            worker["restarts"].to_string(),
+            bytes(&worker["memory"]),
+            plain(&worker["last_exit"]),
+        ]);
+    }
+    write_rows(out, &rows);
+}
+
+fn write_members(out: &mut String, members: &[Value]) {
+    let mut rows = vec![["member", "busy", "requests", "state"].map(String::from).to_vec()];
+    for member in members {
+        rows.push(vec![
+            text(&member["endpoint"]).to_owned(),
+            format!("{}/{}", member["in_use"], member["slots"]),
+            member["granted"].to_string(),
+            if member["benched"] == true { "unreachable".into() } else { "ok".into() },
+        ]);
+    }
+    write_rows(out, &rows);
+}
+
+fn write_routes(out: &mut String, status: &Value) {
+    let mut rows =
+        vec![["route", "to", "2xx", "3xx", "4xx", "5xx", "retries", "refusals"].map(String::from).to_vec()];
+    let row = |name: &str, to: &str, counts: &Value| {
+        let mut row = vec![name.to_owned(), to.to_owned()];
+        row.extend(["2xx", "3xx", "4xx", "5xx"].map(|class| plain(&counts["answers"][class])));
+        row.push(plain(&counts["retries"]));
+        let refusals = counts["refusals"].as_object().into_iter().flatten();
+        row.push(refusals.map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", "));
+        row
+    };
+    for route in array(&status["routes"]) {
+        rows.push(row(text(&route["pattern"]), text(&route["target"]), route));
+    }
+    rows.push(row("(none)", "", &status["unrouted"]));
+    out.push('\n');
+    write_rows(out, &rows);
+}
+
+/// Columns as wide as their widest cell; the last one is not padded.
+fn write_rows(out: &mut String, rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    for row in rows {
+        let mut line = String::from("  ");
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("-")
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn millis(value: &Value) -> String {
+    value.as_u64().map_or("-".into(), |ms| match ms {
+        0..1000 => format!("{ms}ms"),
+        _ => humantime::format_duration(Duration::from_secs(ms / 1000)).to_string(),
+    })
+}
+
+fn micros(value: &Value) -> String {
+    value.as_u64().map_or("-".into(), |us| match us {
+        0..1000 => format!("{us}us"),
+        1000..1_000_000 => format!("{:.1}ms", us as f64 / 1e3),
+        _ => format!("{:.2}s", us as f64 / 1e6),
+    })
+}
+
+fn bytes(value: &Value) -> String {
+    value.as_u64().map_or("-".into(), |bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0))
+}

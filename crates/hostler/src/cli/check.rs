@@ -1,0 +1,95 @@
+//! `hostler check`: what a configuration means, in a few lines. Knows nothing that runs.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use super::Check;
+use crate::config::{
+    self, Config, Endpoint, Period, Pool, Route, ShowSize, Source, Surroundings, Target, Workers,
+};
+
+/// Prints the meaning and exits with 0, or prints what is wrong and exits with 2.
+pub fn check(args: &Check) -> ExitCode {
+    match config::load(&args.invocation(Surroundings::of_process())) {
+        Ok(config) => {
+            for warning in &config.warnings {
+                eprintln!("warning: {warning}");
+            }
+            print!("{}", summary(&config));
+            ExitCode::SUCCESS
+        }
+        Err(errors) => {
+            eprintln!("{errors}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The meaning in a few lines. Writing to a String cannot fail, so its results are let go.
+pub fn summary(config: &Config) -> String {
+    let mut text = String::new();
+    if let Some(path) = &config.path {
+        let _ = writeln!(text, "{} is valid", path.display());
+    }
+    let server = &config.server;
+    let admin = server.admin.map_or("off".to_string(), |address| address.to_string());
+    let _ = writeln!(text, "\nlisten   {}, threads {}", join(&server.listen), server.threads);
+    let _ = writeln!(text, "admin    {admin}");
+    let _ = writeln!(text, "trusts   {}", trust(config));
+    for pool in &config.pools {
+        let _ = writeln!(text, "\npool {}\n{}", pool.name, of_pool(pool));
+    }
+    let routes: Vec<_> =
+        config.routes.iter().map(|route| (route.pattern.to_string(), leads_to(route))).collect();
+    let width = routes.iter().map(|(pattern, _)| pattern.len()).max().unwrap_or_default();
+    let _ = writeln!(text, "\nroutes");
+    for (pattern, target) in routes {
+        let _ = writeln!(text, "  {pattern:width$}  {target}");
+    }
+    text
+}
+
+fn trust(config: &Config) -> String {
+    let trusted = &config.server.trusted_proxies;
+    if trusted.nets.is_empty() && !trusted.unix {
+        return "nobody's forwarding headers".into();
+    }
+    let unix = trusted.unix.then(|| "unix:".to_string());
+    let all: Vec<_> = trusted.nets.iter().map(ToString::to_string).chain(unix).collect();
+    format!("{} from {}", config.server.client_ip_header.name(), all.join(", "))
+}
+
+fn of_pool(pool: &Pool) -> String {
+    let Pool { concurrency, queue, .. } = pool;
+    let who = match &pool.source {
+        Source::Workers(workers) => of_workers(workers),
+        Source::Members(members) => format!("  members  {}", join::<Endpoint>(members)),
+    };
+    let times = format!("answer within {}", Period(pool.request_timeout));
+    format!(
+        "{who}\n  slots    {concurrency} each; {} may wait, up to {}; {times}",
+        queue.limit,
+        Period(queue.timeout)
+    )
+}
+
+fn of_workers(workers: &Workers) -> String {
+    let command = shell_words::join(&workers.command);
+    format!("  workers  {} x `{command}` in {}", workers.count, workers.cwd.display())
+}
+
+fn leads_to(route: &Route) -> String {
+    match &route.target {
+        Target::Respond(respond) => {
+            format!("answers {} ({} bytes)", respond.status.as_u16(), respond.body.len())
+        }
+        Target::Pool { name, request_timeout } => {
+            let (timeout, size) = (Period(*request_timeout), ShowSize(route.max_body_size));
+            format!("pool {name} (answer within {timeout}, body up to {size})")
+        }
+    }
+}
+
+fn join<T: ToString>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

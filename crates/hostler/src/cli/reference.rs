@@ -1,0 +1,50 @@
+//! The generated part of `docs/reference`: file names and contents. Knows not whether they are fresh; a test
+//! does.
+
+use std::io;
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use super::Args;
+use crate::config::reference;
+
+const INTRODUCTION: &str = "\
+<!-- Generated from crates/hostler/src/cli/args.rs; refresh with: UPDATE=1 cargo test -p hostler --test reference -->
+
+# Command line
+";
+
+/// Every generated file.
+pub fn files() -> [(&'static str, String); 3] {
+    [
+        ("config.md", reference::markdown()),
+        ("hostler.schema.json", reference::json_schema()),
+        ("cli.md", commands()),
+    ]
+}
+
+/// Writes every generated file.
+pub fn write(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    files().iter().try_for_each(|(name, text)| std::fs::write(folder.join(name), text))
+}
+
+fn commands() -> String {
+    // A fixed width: the text must not depend on the terminal it was made in.
+    let mut root = Args::command().term_width(100);
+    root.build();
+    let mut text = format!("{INTRODUCTION}\n```\n{}\n```\n", trimmed(root.render_long_help()));
+    for command in
+        root.get_subcommands_mut().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+    {
+        let name = command.get_name().to_string();
+        text.push_str(&format!("\n## hostler {name}\n\n```\n{}\n```\n", trimmed(command.render_long_help())));
+    }
+    text
+}
+
+fn trimmed(help: impl ToString) -> String {
+    let lines: Vec<_> = help.to_string().lines().map(|line| line.trim_end().to_string()).collect();
+    lines.join("\n").trim().to_string()
+}

@@ -1,0 +1,159 @@
+//! Command lines and what they are taken for.
+
+use std::path::PathBuf;
+
+use expect_test::{Expect, expect};
+
+use super::{Args, Command, summary};
+use crate::config::{self, Config, Invocation, Surroundings};
+
+fn surroundings() -> Surroundings {
+    let folder = PathBuf::from("/");
+    Surroundings { environment: [].into(), temp_dir: folder.clone(), folder, cores: 3 }
+}
+
+/// The words of a command line; a `'` at both ends keeps blanks together.
+fn invocation(line: &str) -> Result<Invocation, String> {
+    let words = shell_words::split(line).unwrap();
+    let args = Args::parse_given(words).map_err(|error| error.to_string())?;
+    Ok(match args.command {
+        Command::Run(run) => run.invocation(surroundings()),
+        Command::Start(start) => start.invocation(surroundings()),
+        Command::Check(check) => check.invocation(surroundings()),
+        Command::Status(status) => status.invocation(surroundings()),
+        other => panic!("{other:?}"),
+    })
+}
+
+fn config(line: &str) -> Config {
+    config::load(&invocation(line).unwrap()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn check(line: &str, expected: Expect) {
+    match invocation(line) {
+        Err(usage) => expected.assert_eq(&usage),
+        Ok(invocation) => {
+            expected.assert_eq(&config::load(&invocation).map_or_else(|e| e.to_string(), |c| summary(&c)))
+        }
+    }
+}
+
+#[test]
+fn run_needs_no_file() {
+    check(
+        "hostler run --listen :80 --listen :81 --admin off --workers 2 --concurrency 4 --bind port --log pretty -- node 'a b.js' --x.y=1",
+        expect![[r#"
+
+            listen   [::]:80, [::]:81, threads 3
+            admin    off
+            trusts   nobody's forwarding headers
+
+            pool app
+              workers  2 x `node 'a b.js' '--x.y=1'` in /
+              slots    4 each; 100 may wait, up to 5s; answer within 30s
+
+            routes
+              *  pool app (answer within 30s, body up to 10 MiB)
+        "#]],
+    );
+}
+
+#[test]
+fn run_takes_any_key_as_a_flag() {
+    let config =
+        config("hostler run --pools.app.queue.limit 3 --server.idle-timeout=2m --set server.threads=9 -- x");
+    assert_eq!(config.pools[0].queue.limit, 3);
+    assert_eq!(config.server.idle_timeout.as_secs(), 120);
+    assert_eq!(config.server.threads, 9);
+}
+
+#[test]
+fn wrong_values_are_told_by_flag() {
+    check(
+        "hostler run --workers 0 --concurrency many --bind sockt --port 3000 --log jsn --listen nowhere -- x",
+        expect![[r#"
+        --bind: pools.app.bind: "sockt" is not one of "socket", "port"; did you mean "socket"?
+        --concurrency: pools.app.concurrency: invalid type: string "many", expected a whole number from 1 to 1024
+        --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": it names no port
+        --log: server.access_log: "jsn" is not one of "json", "pretty", "off"; did you mean "json"?
+        --workers: pools.app.workers: 0 is out of range; from 1 to 1024"#]],
+    );
+    check(
+        "hostler run --server.haeder-timeout 5s --set server.threads=x -- x",
+        expect![[r#"
+        --server.haeder-timeout: unknown key "server.haeder_timeout", did you mean "header_timeout"?
+        --set server.threads: server.threads: invalid type: string "x", expected a whole number from 1 to 1024"#]],
+    );
+    check(
+        "hostler run -- ''",
+        expect![[r#"-- COMMAND: pools.app.command: it names no program; write e.g. "node server.js""#]],
+    );
+}
+
+#[test]
+fn a_flag_without_its_value_is_a_usage_error() {
+    check(
+        "hostler run --server.idle-timeout -- x",
+        expect![[r#"
+        error: invalid value '--server.idle-timeout' for '--set <KEY=VALUE>': --server.idle-timeout needs a value
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check(
+        "hostler start --set server.threads",
+        expect![[r#"
+        error: invalid value 'server.threads' for '--set <KEY=VALUE>': write it as KEY=VALUE
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check(
+        "hostler run node server.js",
+        expect![[r#"
+        error: unexpected argument 'node' found
+
+        Usage: hostler run [OPTIONS] -- <COMMAND>...
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check(
+        "hostler run",
+        expect![[r#"
+        error: the following required arguments were not provided:
+          <COMMAND>...
+
+        Usage: hostler run -- <COMMAND>...
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
+fn start_reads_hostler_toml_unless_told_otherwise() {
+    assert_eq!(invocation("hostler start").unwrap().file, Some("hostler.toml".into()));
+    assert_eq!(invocation("hostler start -c a/b.toml").unwrap().file, Some("a/b.toml".into()));
+    assert_eq!(invocation("hostler check --config x").unwrap().file, Some("x".into()));
+}
+
+#[test]
+fn status_finds_the_admin_address_without_a_file() {
+    let admin =
+        |line: &str| config::load_server(&invocation(line).unwrap()).unwrap().admin.unwrap().to_string();
+    assert_eq!(admin("hostler status"), "127.0.0.1:8081");
+    assert_eq!(admin("hostler status --json --admin :99 -c nowhere.toml"), "[::]:99");
+    let missing = config::load_server(&invocation("hostler status -c nowhere.toml").unwrap()).unwrap_err();
+    assert!(missing.to_string().starts_with("nowhere.toml: cannot be read"), "{missing}");
+}
+
+#[test]
+fn hidden_commands_are_there() {
+    let guard = Args::parse_given(["hostler", "__guard", "--fd", "3"]).unwrap();
+    assert!(matches!(guard.command, Command::Guard { args } if args == ["--fd", "3"]));
+    assert!(matches!(
+        Args::parse_given(["hostler", "__reference", "x"]).unwrap().command,
+        Command::Reference { .. }
+    ));
+}

@@ -1,0 +1,172 @@
+//! Keys that are right one by one, but not together.
+
+use expect_test::{Expect, expect};
+
+use super::site;
+
+fn check(text: &str, expected: Expect) {
+    site(text).says(expected);
+}
+
+#[test]
+fn a_pool_has_either_a_command_or_members() {
+    check(
+        "[pools.web]\ncommand = \"x\"\nmembers = [\"a:1\"]\n",
+        expect!["hostler.toml:3:11: pools.web.members: a pool has either command or members, not both"],
+    );
+    check(
+        "[pools.web]\nconcurrency = 2\n",
+        expect!["hostler.toml:1:8: pools.web: a pool needs a command (workers to start) or members"],
+    );
+    check(
+        "[pools.web]\nmembers = []\n",
+        expect!["hostler.toml:2:11: pools.web.members: at least one member is needed"],
+    );
+}
+
+#[test]
+fn keys_about_workers_are_refused_beside_members() {
+    check(
+        "[pools.web]\nmembers = [\"a:1\", \"a:1\"]\nworkers = 2\nenv = { A = 1 }\nhang_timeout = \"1m\"\nconnect_timeout = \"1s\"\n",
+        expect![[r#"
+            hostler.toml:2:19: pools.web.members[1]: a:1 is there twice; raise concurrency instead
+            hostler.toml:3:1: pools.web.workers: has no meaning for members: somebody else runs them
+            hostler.toml:4:1: pools.web.env: has no meaning for members: somebody else runs them
+            hostler.toml:5:1: pools.web.hang_timeout: has no meaning for members: somebody else runs them"#]],
+    );
+}
+
+#[test]
+fn a_route_to_a_pool_that_does_not_exist_is_told_with_the_nearest() {
+    let route = "[[routes]]\nmatch = \"*\"\npool = \"wbe\"\n";
+    check(
+        &format!("[pools.web]\ncommand = \"x\"\n{route}"),
+        expect![[r#"hostler.toml:5:8: routes[0].pool: there is no pool "wbe", did you mean "web"?"#]],
+    );
+    check(
+        &format!("[pools.other]\ncommand = \"x\"\n{route}"),
+        expect![[r#"hostler.toml:5:8: routes[0].pool: there is no pool "wbe"; there are: other"#]],
+    );
+    check(
+        route,
+        expect![[
+            r#"hostler.toml:3:8: routes[0].pool: there is no pool "wbe"; there are no [pools.NAME] at all"#
+        ]],
+    );
+}
+
+#[test]
+fn a_route_leads_to_exactly_one_target() {
+    check(
+        "[pools.web]\ncommand = \"x\"\n[[routes]]\nmatch = \"/a\"\n[[routes]]\nmatch = \"/b\"\npool = \"web\"\nrespond = \"\"\n[[routes]]\npool = \"web\"\n",
+        expect![[r#"
+            hostler.toml:3:1: routes[0]: it leads nowhere: add pool or respond
+            hostler.toml:8:11: routes[1].respond: a route has exactly one target: pool or respond
+            hostler.toml:9:1: routes[2]: match is missing: which requests? "*" is all of them"#]],
+    );
+}
+
+#[test]
+fn two_routes_with_the_same_meaning_are_refused() {
+    check(
+        "[[routes]]\nmatch = \"Example.COM\"\nrespond = \"a\"\n[[routes]]\nmatch = \"example.com./*\"\nrespond = \"b\"\n",
+        expect![[
+            r#"hostler.toml:5:9: routes[1].match: "example.com" is matched by routes[0] already (hostler.toml:2:9)"#
+        ]],
+    );
+}
+
+#[test]
+fn several_pools_need_routes() {
+    check(
+        "[pools.a]\ncommand = \"x\"\n[pools.b]\ncommand = \"x\"\n",
+        expect![
+            "hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: a, b)"
+        ],
+    );
+    check("", expect!["hostler.toml: there is nothing to serve: neither [pools.NAME] nor [[routes]]"]);
+}
+
+#[test]
+fn a_pool_without_a_route_is_warned_of() {
+    check(
+        "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n",
+        expect!["hostler.toml:1:8: pools.a: no route leads to this pool"],
+    );
+}
+
+#[test]
+fn a_worker_may_not_be_killed_while_a_client_still_waits_for_it() {
+    check(
+        "[pools.a]\ncommand = \"x\"\nhang_timeout = \"1m\"\n[[routes]]\nmatch = \"/export\"\npool = \"a\"\nrequest_timeout = \"5m\"\n",
+        expect!["hostler.toml:3:16: pools.a.hang_timeout: is below the longest request_timeout, 5m"],
+    );
+}
+
+#[test]
+fn an_answer_of_our_own_cannot_break_its_framing() {
+    check(
+        "[[routes]]\nmatch = \"/a\"\nrespond = { status = 204, body = \"x\" }\nbuffer = \"none\"\n[[routes]]\nmatch = \"/b\"\nrespond = { headers = { Content-Length = \"5\", \"a b\" = \"\", x = \"a\\nb\", y = \"1\", Y = \"2\" } }\n",
+        expect![[r#"
+            hostler.toml:3:34: routes[0].respond.body: an answer with status 204 has no body
+            hostler.toml:4:10: routes[0].buffer: has no meaning beside respond
+            hostler.toml:7:42: routes[1].respond.headers.Content-Length: is set by the server, as it frames the message
+            hostler.toml:7:55: routes[1].respond.headers.a b: "a b" is not the name of a header field
+            hostler.toml:7:63: routes[1].respond.headers.x: "a\nb" cannot stand in a header field
+            hostler.toml:7:75: routes[1].respond.headers.y: y is there twice ("1")"#]],
+    );
+}
+
+#[test]
+fn what_hostler_sets_itself_cannot_be_set() {
+    check(
+        "[pools.a]\ncommand = \"x\"\nbind = \"port\"\nport = 3000\nenv = { PORT = 1, HOSTLER_POOL = \"a\", \"A=B\" = 1 }\n",
+        expect![[r#"
+            hostler.toml:4:8: pools.a.port: has no meaning with bind = "port": there each worker is told a port in PORT
+            hostler.toml:5:16: pools.a.env.PORT: is set by Hostler itself
+            hostler.toml:5:34: pools.a.env.HOSTLER_POOL: is set by Hostler itself
+            hostler.toml:5:47: pools.a.env.A=B: "A=B" cannot be the name of a variable"#]],
+    );
+}
+
+#[test]
+fn folders_must_exist() {
+    check(
+        "server.temp_dir = \"tmp\"\n[pools.a]\ncommand = \"x\"\ncwd = \"app\"\n",
+        expect![[r#"
+        hostler.toml:1:19: server.temp_dir: FOLDER/tmp is not a folder
+        hostler.toml:4:7: pools.a.cwd: FOLDER/app is not a folder"#]],
+    );
+}
+
+#[test]
+fn listeners_do_not_take_each_others_place() {
+    check(
+        "pools.a.command = \"x\"\n[server]\nlisten = [\":80\", \"127.0.0.1:80\", \"127.0.0.1:0\", \"127.0.0.1:0\"]\nadmin = \"0.0.0.0:80\"\n",
+        expect![[r#"
+            hostler.toml:3:18: server.listen[1]: 127.0.0.1:80 and [::]:80 are the same place
+            hostler.toml:4:9: server.admin: 0.0.0.0:80 and [::]:80 in server.listen are the same place"#]],
+    );
+    check(
+        "pools.a.command = \"x\"\nserver.listen = []\n",
+        expect!["hostler.toml:2:17: server.listen: at least one address is needed"],
+    );
+}
+
+#[test]
+fn what_opens_the_door_to_everybody_is_warned_of() {
+    check(
+        "pools.a.command = \"x\"\n[server]\nadmin = \":8081\"\ntrusted_proxies = [\"10.0.0.0/8\", \"::/0\"]\n",
+        expect![[r#"
+            hostler.toml:3:9: server.admin: [::]:8081 is every address of the machine, and it asks for no password
+            hostler.toml:4:34: server.trusted_proxies: ::/0 trusts everybody: any client can then claim any address"#]],
+    );
+}
+
+#[test]
+fn names_of_pools_are_plain() {
+    check(
+        "pools.\"a b\".command = \"x\"\n",
+        expect![[r#"hostler.toml:1:7: "a b" is no name for a pool; use letters, digits, "-" and "_""#]],
+    );
+}

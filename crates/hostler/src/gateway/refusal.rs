@@ -1,0 +1,203 @@
+//! The one table from failure to answer: every status that Hostler itself gives is here and nowhere else. Knows no connection.
+
+use std::fmt;
+
+use hostler_pool::dispatch::AcquireError;
+use hostler_wire::{FramingError, HeadError, ScanError};
+
+use crate::exchange::BodyError;
+use crate::proxy::Failure;
+
+/// An answer of our own.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The head breaks HTTP.
+    Head(HeadError),
+    /// The body's length is in doubt.
+    Framing(FramingError),
+    /// Missing, repeated or malformed `Host`, or one that the target contradicts (RFC 9112 section 3.2).
+    Host(&'static str),
+    /// The target's form is not one for a server (RFC 9112 section 3.2).
+    Target(&'static str),
+    /// CONNECT is for forward proxies.
+    Connect,
+    /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
+    Expectation,
+    /// The head did not come in `server.header_timeout`.
+    HeaderTimeout,
+    /// The body did not come whole.
+    Body(BodyError),
+    /// More connections than `server.max_connections`.
+    TooManyConnections,
+    /// No route matches.
+    NoRoute,
+    /// As many wait as may.
+    QueueFull {
+        /// The pool's queue limit.
+        limit: usize,
+    },
+    /// No slot became free in time.
+    QueueTimeout,
+    /// The pool takes no more: Hostler is stopping.
+    Stopping,
+    /// The client left while it waited; nobody reads this answer, it is for the log.
+    ClientLeft,
+    /// No member could be reached until the deadline.
+    Unreachable(std::io::Error),
+    /// The worker ended before it answered, and the request must not be sent again.
+    WorkerLost(String),
+    /// The worker's answer is not HTTP.
+    BadAnswer(String),
+    /// No answer in `request_timeout`.
+    AnswerTimeout,
+}
+
+/// What the table says about a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// The status code; 499, as nginx writes it, is never sent.
+    pub status: u16,
+    /// Its name in logs, counters and the `Hostler-Refusal` field.
+    pub reason: &'static str,
+    /// Seconds for `Retry-After`, where trying again makes sense.
+    pub retry_after: Option<u32>,
+    /// The connection is of no use any more.
+    pub closes: bool,
+}
+
+impl Refusal {
+    /// The table.
+    pub fn facts(&self) -> Facts {
+        let facts = |status, reason| Facts { status, reason, retry_after: None, closes: false };
+        let later = |reason| Facts { status: 503, reason, retry_after: Some(1), closes: false };
+        let closing = |status, reason| Facts { status, reason, retry_after: None, closes: true };
+        match self {
+            Self::Head(HeadError::Scan(ScanError::StartLineTooLarge(_))) => {
+                closing(431, "start_line_too_large")
+            }
+            Self::Head(HeadError::Scan(ScanError::TooLarge(_))) => closing(431, "header_too_large"),
+            Self::Head(HeadError::TooManyFields(_)) => closing(431, "too_many_fields"),
+            Self::Head(HeadError::Version) => closing(505, "version"),
+            Self::Head(_) => closing(400, "bad_head"),
+            Self::Framing(_) => closing(400, "bad_framing"),
+            Self::Host(_) => closing(400, "bad_host"),
+            Self::Target(_) => closing(400, "bad_target"),
+            Self::Connect => closing(400, "connect"),
+            Self::Expectation => closing(417, "expectation"),
+            Self::HeaderTimeout => closing(408, "header_timeout"),
+            Self::Body(BodyError::Stalled) => closing(408, "body_timeout"),
+            Self::Body(BodyError::Left) => closing(499, "client_left"),
+            Self::Body(BodyError::Malformed(_)) => closing(400, "bad_body"),
+            Self::Body(BodyError::TooLarge(_)) => closing(413, "body_too_large"),
+            Self::Body(BodyError::Storage(_)) => closing(500, "storage"),
+            Self::TooManyConnections => Facts { closes: true, ..later("too_many_connections") },
+            Self::NoRoute => facts(404, "no_route"),
+            Self::QueueFull { .. } => later("queue_full"),
+            Self::QueueTimeout => later("queue_timeout"),
+            Self::Stopping => Facts { closes: true, ..later("stopping") },
+            Self::ClientLeft => closing(499, "client_left"),
+            Self::Unreachable(_) => facts(502, "unreachable"),
+            Self::WorkerLost(_) => facts(502, "worker_lost"),
+            Self::BadAnswer(_) => facts(502, "bad_answer"),
+            Self::AnswerTimeout => facts(504, "answer_timeout"),
+        }
+    }
+}
+
+/// What the client reads: its own mistakes in full, nothing of what is behind us.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Head(error @ HeadError::Scan(ScanError::TooLarge(_) | ScanError::StartLineTooLarge(_))) => {
+                write!(f, "{error} (server.max_header_size)")
+            }
+            Self::Head(error @ HeadError::TooManyFields(_)) => {
+                write!(f, "{error} (server.max_header_fields)")
+            }
+            Self::Head(error) => error.fmt(f),
+            Self::Framing(error) => error.fmt(f),
+            Self::Host(what) => write!(f, "Host: {what}"),
+            Self::Target(what) => write!(f, "request target: {what}"),
+            Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
+            Self::Expectation => f.write_str("Expect: only 100-continue is known"),
+            Self::HeaderTimeout => {
+                f.write_str("the request head did not arrive in time (server.header_timeout)")
+            }
+            Self::Body(error @ BodyError::Stalled) => write!(f, "{error} (server.body_timeout)"),
+            Self::Body(error @ BodyError::TooLarge(_)) => write!(f, "{error} (max_body_size)"),
+            Self::Body(error) => error.fmt(f),
+            Self::TooManyConnections => f.write_str("too many connections (server.max_connections)"),
+            Self::NoRoute => f.write_str("no route for this host and path"),
+            Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
+            Self::QueueTimeout => f.write_str("no worker became free in time"),
+            Self::Stopping => f.write_str("the server is stopping"),
+            Self::ClientLeft => f.write_str("the client left"),
+            Self::Unreachable(_) => f.write_str("the application cannot be reached"),
+            Self::WorkerLost(_) => f.write_str("the application ended before it answered"),
+            Self::BadAnswer(_) => f.write_str("the application's answer is malformed"),
+            Self::AnswerTimeout => f.write_str("the application did not answer in time"),
+        }
+    }
+}
+
+impl Refusal {
+    /// What the operator reads besides, in the log only.
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Self::Unreachable(error) => Some(error.to_string()),
+            Self::WorkerLost(detail) | Self::BadAnswer(detail) => Some(detail.clone()),
+            Self::Head(error) => Some(error.to_string()),
+            Self::Framing(error) => Some(error.to_string()),
+            Self::Host(what) | Self::Target(what) => Some((*what).to_owned()),
+            Self::Body(BodyError::Storage(kind)) => Some(kind.to_string()),
+            Self::Body(error) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl From<HeadError> for Refusal {
+    fn from(error: HeadError) -> Self {
+        Self::Head(error)
+    }
+}
+
+impl From<ScanError> for Refusal {
+    fn from(error: ScanError) -> Self {
+        Self::Head(error.into())
+    }
+}
+
+impl From<FramingError> for Refusal {
+    fn from(error: FramingError) -> Self {
+        Self::Framing(error)
+    }
+}
+
+impl From<BodyError> for Refusal {
+    fn from(error: BodyError) -> Self {
+        Self::Body(error)
+    }
+}
+
+impl From<AcquireError> for Refusal {
+    fn from(error: AcquireError) -> Self {
+        match error {
+            AcquireError::QueueFull { limit } => Self::QueueFull { limit },
+            AcquireError::Closed => Self::Stopping,
+        }
+    }
+}
+
+/// How a failed call is answered when it is not tried again.
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unreachable(error) => Self::Unreachable(error),
+            Failure::Unanswered(error) => Self::WorkerLost(error.to_string()),
+            Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
+            Failure::TimedOut => Self::AnswerTimeout,
+            Failure::Body(error) => Self::Body(error),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Routes with their targets, ready to answer. Knows no requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_pool::dispatch::Pool;
+
+use crate::exchange::Counters;
+use crate::proxy::{CallSettings, Endpoint, Meter};
+
+/// A route: what leads where, with its limits.
+pub struct Route {
+    /// The pattern as written: its name in logs and status.
+    pub pattern: Arc<str>,
+    /// Where it leads.
+    pub target: Target,
+    /// Bytes of request body.
+    pub max_body: u64,
+    /// The body goes to the worker as it comes, and a slot is taken before (`buffer = "none"`).
+    pub streams_body: bool,
+    /// What has been answered.
+    pub counters: Arc<Counters>,
+}
+
+/// What a route leads to.
+pub enum Target {
+    /// An answer that needs no worker.
+    Fixed(Arc<Fixed>),
+    /// A queue with members.
+    Pool(PoolTarget),
+}
+
+/// An answer that is always the same.
+#[derive(Debug, Clone)]
+pub struct Fixed {
+    /// The status code.
+    pub status: u16,
+    /// Field lines, without those that frame the message.
+    pub fields: Vec<(String, Vec<u8>)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// A pool as one route uses it.
+#[derive(Clone)]
+pub struct PoolTarget {
+    /// The pool's name.
+    pub name: Arc<str>,
+    /// The queue and its members.
+    pub pool: Pool<Endpoint>,
+    /// How long a request may wait for a slot.
+    pub queue_timeout: Duration,
+    /// How long the client waits for its answer to begin, the queue included.
+    pub request_timeout: Duration,
+    /// What calls need.
+    pub call: CallSettings,
+    /// Where the times go.
+    pub meter: Arc<Meter>,
+}

@@ -1,0 +1,184 @@
+//! What a line of the log looks like, for machines and for people. Knows no files.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Form;
+
+/// How much an operator should care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// As expected.
+    Info,
+    /// Not as expected; nothing is lost.
+    Warn,
+    /// Something is lost.
+    Error,
+}
+
+/// One exchange. Times are in milliseconds, sizes in bytes of body.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/guide/seeing.md describes each field")]
+pub struct Access<'a> {
+    pub time: jiff::Timestamp,
+    pub id: &'a str,
+    pub client: IpAddr,
+    pub method: &'a str,
+    pub host: &'a str,
+    pub target: &'a str,
+    pub status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<&'a str>,
+    pub attempts: u32,
+    #[serde(serialize_with = "milliseconds")]
+    pub total_ms: Duration,
+    #[serde(serialize_with = "milliseconds")]
+    pub queue_wait_ms: Duration,
+    #[serde(serialize_with = "maybe_milliseconds")]
+    pub slot_hold_ms: Option<Duration>,
+    #[serde(serialize_with = "maybe_milliseconds")]
+    pub worker_time_ms: Option<Duration>,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aborted: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub referer: Option<&'a str>,
+}
+
+impl Access<'_> {
+    pub(super) fn write(&self, out: &mut Vec<u8>, form: Form) {
+        match form {
+            Form::Json => write_json(out, "access", self),
+            Form::Pretty => {
+                let _ = write!(
+                    out,
+                    "{} {} {} {}{} {:.1}ms",
+                    clock(),
+                    self.status,
+                    self.method,
+                    self.host,
+                    printable(self.target),
+                    self.total_ms.as_secs_f64() * 1000.0
+                );
+                if let (Some(pool), Some(member)) = (self.pool, self.member) {
+                    let _ = write!(out, " {pool}/{member}");
+                }
+                if self.queue_wait_ms >= Duration::from_millis(1) {
+                    let _ = write!(out, " waited {:.1}ms", self.queue_wait_ms.as_secs_f64() * 1000.0);
+                }
+                for (label, value) in
+                    [("refused", self.refusal), ("detail", self.detail), ("aborted by", self.aborted)]
+                {
+                    if let Some(value) = value {
+                        let _ = write!(out, " {label}: {}", printable(value));
+                    }
+                }
+                out.push(b'\n');
+            }
+        }
+    }
+}
+
+/// Something that happened.
+#[derive(Debug, Serialize)]
+pub(super) struct Event<'a> {
+    pub level: Level,
+    pub text: &'a str,
+}
+
+impl Event<'_> {
+    pub fn write(&self, out: &mut Vec<u8>, form: Form) {
+        match form {
+            Form::Json => write_json(out, "hostler", &Stamped { time: jiff::Timestamp::now(), rest: self }),
+            Form::Pretty => {
+                let mark = match self.level {
+                    Level::Info => "",
+                    Level::Warn => "warning: ",
+                    Level::Error => "error: ",
+                };
+                let _ = writeln!(out, "{} {mark}{}", clock(), printable(self.text));
+            }
+        }
+    }
+}
+
+/// A line of a worker's output.
+#[derive(Debug, Serialize)]
+pub(super) struct WorkerLine<'a> {
+    pub pool: &'a str,
+    pub worker: usize,
+    pub stream: &'a str,
+    pub text: &'a str,
+}
+
+impl WorkerLine<'_> {
+    pub fn write(&self, out: &mut Vec<u8>, form: Form) {
+        match form {
+            Form::Json => write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: self }),
+            Form::Pretty => {
+                let _ = writeln!(out, "{} {}/{} | {}", clock(), self.pool, self.worker, printable(self.text));
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Stamped<'a, T> {
+    time: jiff::Timestamp,
+    #[serde(flatten)]
+    rest: &'a T,
+}
+
+#[derive(Serialize)]
+struct Kinded<'a, T> {
+    event: &'static str,
+    #[serde(flatten)]
+    rest: &'a T,
+}
+
+fn write_json(out: &mut Vec<u8>, event: &'static str, value: &impl Serialize) {
+    let start = out.len();
+    match serde_json::to_writer(&mut *out, &Kinded { event, rest: value }) {
+        Ok(()) => out.push(b'\n'),
+        // Half a line would spoil the next one.
+        Err(_) => out.truncate(start),
+    }
+}
+
+fn clock() -> impl std::fmt::Display {
+    jiff::Zoned::now().strftime("%H:%M:%S%.3f").to_string()
+}
+
+/// Nothing that a client or a worker wrote may move the cursor or start a line in an operator's terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+fn milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((time.as_secs_f64() * 1e6).round() / 1e3)
+}
+
+fn maybe_milliseconds<S: serde::Serializer>(
+    time: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => milliseconds(time, serializer),
+        None => serializer.serialize_none(),
+    }
+}

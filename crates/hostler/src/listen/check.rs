@@ -1,0 +1,201 @@
+//! What a request must be before anybody behind us sees it: RFC 9112 section 3.2 to the letter. Knows no sockets.
+
+use std::net::Ipv6Addr;
+
+use hostler_wire::{BodyLength, Name, RequestHead, Version, request_body};
+
+use crate::gateway::Refusal;
+
+/// Checks a head, brings its target into origin-form, and says how its body is framed.
+pub(super) fn check(head: &mut RequestHead) -> Result<BodyLength, Refusal> {
+    let length = request_body(head)?;
+    if head.method() == b"CONNECT" {
+        return Err(Refusal::Connect);
+    }
+    check_host(head)?;
+    normalise_target(head)?;
+    check_expectation(head)?;
+    Ok(length)
+}
+
+fn check_host(head: &RequestHead) -> Result<(), Refusal> {
+    let mut hosts = head.fields.all(Name::Host);
+    match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => Err(Refusal::Host("there is more than one")),
+        (None, _) if head.version == Version::Http11 => Err(Refusal::Host("it is missing")),
+        (None, _) => Ok(()),
+        (Some(host), None) if is_authority(host) => Ok(()),
+        (Some(_), None) => Err(Refusal::Host("it is malformed")),
+    }
+}
+
+fn normalise_target(head: &mut RequestHead) -> Result<(), Refusal> {
+    let target = head.target();
+    if memchr::memchr(b'#', target).is_some() {
+        return Err(Refusal::Target("a fragment is never sent"));
+    }
+    if target.first() == Some(&b'/') || (target == b"*" && head.method() == b"OPTIONS") {
+        return Ok(());
+    }
+    let scheme_length = match target {
+        _ if starts_with(target, b"http://") => 7,
+        _ if starts_with(target, b"https://") => 8,
+        _ => return Err(Refusal::Target("neither a path nor an http URL")),
+    };
+    let default_port: &[u8] = if scheme_length == 7 { b":80" } else { b":443" };
+    let rest = &target[scheme_length..];
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+    let authority = rest[..end].to_vec();
+    if !is_authority(&authority) {
+        return Err(Refusal::Target("its authority is malformed"));
+    }
+    match head.fields.first(Name::Host) {
+        Some(host) if same_host(host, &authority, default_port) => {}
+        Some(_) => return Err(Refusal::Host("the request target names another")),
+        None => head.add_field(b"Host", &authority),
+    }
+    to_origin_form(head, scheme_length + end);
+    Ok(())
+}
+
+/// Keeps of an absolute-form target what follows the authority.
+fn to_origin_form(head: &mut RequestHead, path_start: usize) {
+    let target = head.target();
+    match target.get(path_start) {
+        Some(b'/') => head.narrow_target(path_start..target.len()),
+        Some(_) => {
+            let with_slash = [b"/", &target[path_start..]].concat();
+            head.replace_target(&with_slash);
+        }
+        None if head.method() == b"OPTIONS" => head.replace_target(b"*"),
+        None => head.replace_target(b"/"),
+    }
+}
+
+fn check_expectation(head: &RequestHead) -> Result<(), Refusal> {
+    let known = |value: &[u8]| value.eq_ignore_ascii_case(b"100-continue");
+    match head.version == Version::Http10 || head.fields.all(Name::Expect).all(known) {
+        true => Ok(()),
+        false => Err(Refusal::Expectation),
+    }
+}
+
+fn starts_with(target: &[u8], scheme: &[u8]) -> bool {
+    target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+}
+
+fn same_host(host: &[u8], authority: &[u8], default_port: &[u8]) -> bool {
+    let bare = |name: &[u8]| name.strip_suffix(default_port).unwrap_or(name).to_ascii_lowercase();
+    bare(host) == bare(authority)
+}
+
+/// `host [ ":" port ]` (RFC 3986 section 3.2), not empty, without userinfo. No comma either: what the grammar allows there is in
+/// the field always two values that somebody joined.
+fn is_authority(text: &[u8]) -> bool {
+    let (host, port) = match text.first() {
+        Some(b'[') => match memchr::memchr(b']', text) {
+            Some(end) => (&text[..=end], &text[end + 1..]),
+            None => return false,
+        },
+        _ => text.split_at(memchr::memchr(b':', text).unwrap_or(text.len())),
+    };
+    is_host(host) && is_port(port)
+}
+
+fn is_host(host: &[u8]) -> bool {
+    if let Some(inner) = host.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")) {
+        return std::str::from_utf8(inner).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
+    }
+    let mut bytes = host.iter();
+    while let Some(byte) = bytes.next() {
+        let fine = match byte {
+            b'%' => [bytes.next(), bytes.next()].iter().all(|digit| digit.is_some_and(u8::is_ascii_hexdigit)),
+            byte => byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(byte),
+        };
+        if !fine {
+            return false;
+        }
+    }
+    !host.is_empty() && host.len() <= 255
+}
+
+fn is_port(port: &[u8]) -> bool {
+    match port.split_first() {
+        None => true,
+        Some((b':', digits)) => {
+            digits.len() <= 5
+                && digits.iter().all(u8::is_ascii_digit)
+                && digits.iter().fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0')) <= 65_535
+        }
+        Some(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hostler_wire::Limits;
+
+    /// The checked target and Host, or the reason of the refusal.
+    fn checked(text: &str) -> Result<(String, String), &'static str> {
+        let mut head = RequestHead::default();
+        head.parse(text.as_bytes(), &Limits::default()).unwrap();
+        let outcome = check(&mut head).map_err(|refusal| refusal.facts().reason);
+        let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        outcome.map(|_| (show(head.target()), show(head.fields.first(Name::Host).unwrap_or_default())))
+    }
+
+    #[test]
+    fn targets() {
+        let cases: &[(&str, Result<&str, &str>)] = &[
+            ("GET / HTTP/1.1\r\nHost: a", Ok("/")),
+            ("OPTIONS * HTTP/1.1\r\nHost: a", Ok("*")),
+            ("GET * HTTP/1.1\r\nHost: a", Err("bad_target")),
+            ("GET http://a/x?y HTTP/1.1\r\nHost: a", Ok("/x?y")),
+            ("GET HTTP://A:80/x HTTP/1.1\r\nHost: a", Ok("/x")),
+            ("GET http://a?y HTTP/1.1\r\nHost: a", Ok("/?y")),
+            ("GET http://a HTTP/1.1\r\nHost: a", Ok("/")),
+            ("OPTIONS http://a HTTP/1.1\r\nHost: a", Ok("*")),
+            ("GET https://a:443/ HTTP/1.1\r\nHost: a", Ok("/")),
+            ("GET http://b/ HTTP/1.1\r\nHost: a", Err("bad_host")),
+            ("GET http://a:81/ HTTP/1.1\r\nHost: a", Err("bad_host")),
+            ("GET http://u@a/ HTTP/1.1\r\nHost: a", Err("bad_target")),
+            ("GET http:///x HTTP/1.1\r\nHost: a", Err("bad_target")),
+            ("GET ftp://a/ HTTP/1.1\r\nHost: a", Err("bad_target")),
+            ("GET a/b HTTP/1.1\r\nHost: a", Err("bad_target")),
+            ("GET /a#b HTTP/1.1\r\nHost: a", Err("bad_target")),
+            ("CONNECT a:443 HTTP/1.1\r\nHost: a:443", Err("connect")),
+        ];
+        for (text, expected) in cases {
+            let seen = checked(&format!("{text}\r\n\r\n"));
+            assert_eq!(seen.as_ref().map(|(target, _)| target.as_str()).map_err(|e| *e), *expected, "{text}");
+        }
+        assert_eq!(checked("GET http://a:81/x HTTP/1.0\r\n\r\n"), Ok(("/x".into(), "a:81".into())));
+    }
+
+    #[test]
+    fn hosts() {
+        for good in
+            ["a", "A.b-c_d.", "a:80", "a:", "127.0.0.1:8080", "[::1]", "[2001:db8::1]:443", "%41b", "xn--a"]
+        {
+            assert!(checked(&format!("GET / HTTP/1.1\r\nHost: {good}\r\n\r\n")).is_ok(), "{good}");
+        }
+        for bad in [
+            "", "a b", "a,b", "a/b", "u@a", "a:b", "a:70000", "a:123456", "[::1", "[x]", "[::1]x", "%4",
+            "a?", "é",
+        ] {
+            let seen = checked(&format!("GET / HTTP/1.1\r\nHost: {bad}\r\n\r\n"));
+            assert_eq!(seen.err(), Some("bad_host"), "{bad:?}");
+        }
+        assert_eq!(checked("GET / HTTP/1.1\r\n\r\n").err(), Some("bad_host"));
+        assert_eq!(checked("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n").err(), Some("bad_host"));
+        assert!(checked("GET / HTTP/1.0\r\n\r\n").is_ok());
+    }
+
+    #[test]
+    fn expectations() {
+        assert!(checked("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n").is_ok());
+        assert_eq!(checked("PUT / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n").err(), Some("expectation"));
+        assert!(checked("PUT / HTTP/1.0\r\nExpect: tea\r\n\r\n").is_ok());
+    }
+}

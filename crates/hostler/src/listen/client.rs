@@ -1,0 +1,308 @@
+//! A client's connection as bytes in and bytes out: heads and bodies read, answers written. Knows no routes and no members.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use hostler_wire::{
+    BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, ResponseHead, Version, read_some,
+};
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+
+use super::{Settings, Shard, head};
+use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
+use crate::gateway::Refusal;
+
+/// What is read ahead while a request waits: enough to see that the client leaves, and for a few pipelined requests.
+const READ_AHEAD: usize = 64 * 1024;
+/// A buffer larger than this is given back while a connection idles.
+const KEPT_BUFFER: usize = 4 * 1024;
+
+/// A client's connection.
+pub(super) struct Client {
+    stream: TcpStream,
+    pub(super) settings: Arc<Settings>,
+    /// Read, not yet understood.
+    inbox: Vec<u8>,
+    taken: usize,
+    /// To be written.
+    pub(super) outbox: Vec<u8>,
+    sent: usize,
+    /// Bytes written in the life of the connection.
+    pub(super) written: u64,
+    body: BodyReader,
+    most_body: u64,
+    body_bytes: u64,
+    awaits_continue: bool,
+    version: Version,
+    /// When the client has been silent for too long.
+    silence: Deadline,
+    /// When the client has taken nothing for too long.
+    pub(super) refusal_to_read: Deadline,
+}
+
+impl Client {
+    pub fn new(stream: TcpStream, shard: &Shard) -> Self {
+        Self {
+            stream,
+            settings: shard.settings.clone(),
+            inbox: Vec::new(),
+            taken: 0,
+            outbox: Vec::new(),
+            sent: 0,
+            written: 0,
+            body: BodyReader::Length(0),
+            most_body: 0,
+            body_bytes: 0,
+            awaits_continue: false,
+            version: Version::Http11,
+            silence: shard.sweep.deadline(),
+            refusal_to_read: shard.sweep.deadline(),
+        }
+    }
+
+    /// Reads the next head; `false` when there is none: the client has closed, idles too long, or we are stopping.
+    pub async fn next_head(&mut self, exchange: &mut Exchange, shard: &Shard) -> Result<bool, Refusal> {
+        self.shrink();
+        let mut scan = HeadScan::default();
+        let mut begun = false;
+        self.silence.set_after(self.settings.idle_timeout);
+        let end = poll_fn(|cx| self.poll_head(cx, &mut scan, &mut begun, shard)).await?;
+        self.silence.clear();
+        let Some(end) = end else { return Ok(false) };
+        let head = &self.inbox[self.taken..self.taken + end];
+        let parsed = exchange.head.parse(head, &self.settings.limits);
+        self.take(end);
+        self.version = exchange.head.version;
+        parsed?;
+        Ok(true)
+    }
+
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        scan: &mut HeadScan,
+        begun: &mut bool,
+        shard: &Shard,
+    ) -> Poll<Result<Option<usize>, Refusal>> {
+        loop {
+            let found = scan.advance(&self.inbox[self.taken..], self.settings.limits.max_size)?;
+            if found.is_some() {
+                return Poll::Ready(Ok(found));
+            }
+            if !*begun && scan.has_begun() {
+                *begun = true;
+                self.silence.set_after(self.settings.header_timeout);
+            }
+            match self.poll_read(cx) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(Ok(None)),
+                // Looked at after the read: a request that has arrived is answered, also while we are stopping.
+                Poll::Pending if shard.is_draining() && !*begun => return Poll::Ready(Ok(None)),
+                Poll::Pending => {
+                    ready!(self.silence.poll_due(cx));
+                    return Poll::Ready(if *begun { Err(Refusal::HeaderTimeout) } else { Ok(None) });
+                }
+            }
+        }
+    }
+
+    /// Begins the body of a request whose head was found good.
+    pub fn begin(&mut self, head: &hostler_wire::RequestHead, length: BodyLength) {
+        self.body = BodyReader::new(length);
+        self.body_bytes = 0;
+        self.most_body = u64::MAX;
+        self.awaits_continue = self.version == Version::Http11
+            && !self.body.has_ended()
+            && head.fields.first(Name::Expect).is_some();
+    }
+
+    /// A head that was found bad: whatever follows it cannot be told apart from a body.
+    pub fn distrust(&mut self) {
+        self.body = BodyReader::UntilClose(false);
+    }
+
+    /// Whether the next request, if any, starts where we are.
+    pub fn is_in_step(&self) -> bool {
+        self.body.has_ended()
+    }
+
+    /// The client's protocol version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Bytes that wait to be written.
+    pub fn unsent(&self) -> usize {
+        self.outbox.len() - self.sent
+    }
+
+    /// Writes what waits; ready when all is written.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.sent < self.outbox.len() {
+            let n = match Pin::new(&mut self.stream).poll_write(cx, &self.outbox[self.sent..]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(outcome) => outcome?,
+                Poll::Pending => {
+                    self.drop_written();
+                    return Poll::Pending;
+                }
+            };
+            self.sent += n;
+            self.written += n as u64;
+            self.refusal_to_read.clear();
+        }
+        self.outbox.clear();
+        self.sent = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Keeps a long transfer's buffer from growing by what was written already.
+    fn drop_written(&mut self) {
+        if self.sent > self.outbox.len() / 2 {
+            self.outbox.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Waits until all is written, or the client takes nothing for too long.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        self.refusal_to_read.set_after(self.settings.send_timeout);
+        poll_fn(|cx| {
+            if let Poll::Ready(outcome) = self.poll_flush(cx) {
+                return Poll::Ready(outcome);
+            }
+            self.refusal_to_read.poll_due(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        })
+        .await
+    }
+
+    /// Closes so that the client can read our last answer: what it still sends is read and forgotten for a while, because
+    /// closing over unread bytes makes the kernel destroy what we have sent (RFC 9112 section 9.6).
+    pub async fn close(mut self) {
+        let _ = poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx)).await;
+        self.silence.set_after(self.settings.linger_timeout);
+        poll_fn(|cx| {
+            loop {
+                match read_some(&mut self.stream, cx, usize::MAX, <[u8]>::len) {
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => return self.silence.poll_due(cx),
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Breaks the connection so that nobody takes what was sent for the whole.
+    pub fn abort(self) {
+        let _ = socket2::SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO));
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let inbox = &mut self.inbox;
+        read_some(&mut self.stream, cx, READ_AHEAD, |bytes| {
+            inbox.extend_from_slice(bytes);
+            bytes.len()
+        })
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.taken += bytes;
+        if self.taken == self.inbox.len() {
+            self.inbox.clear();
+            self.taken = 0;
+        } else if self.taken > READ_AHEAD {
+            self.inbox.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+
+    fn shrink(&mut self) {
+        for buffer in [&mut self.inbox, &mut self.outbox] {
+            if buffer.is_empty() && buffer.capacity() > KEPT_BUFFER {
+                *buffer = Vec::new();
+            }
+        }
+    }
+
+    fn say_continue(&mut self, cx: &mut Context<'_>) {
+        self.awaits_continue = false;
+        if self.taken == self.inbox.len() {
+            self.outbox.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            // What cannot be written now goes out with the answer; a failure shows there, too.
+            let _ = self.poll_flush(cx);
+        }
+    }
+}
+
+impl Downstream for Client {
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.inbox.len() - self.taken < READ_AHEAD {
+            match ready!(self.poll_read(cx)) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+
+    fn allow_body(&mut self, most: u64) {
+        self.most_body = most;
+    }
+
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, BodyError>> {
+        if self.awaits_continue {
+            self.say_continue(cx);
+        }
+        let before = into.len();
+        let unread = &self.inbox[self.taken..];
+        let piece = &unread[..unread.len().min(max)];
+        let taken = self.body.take(piece, into).map_err(BodyError::Malformed)?;
+        self.take(taken.used);
+        while !self.body.has_ended() && into.len() == before {
+            let (body, inbox) = (&mut self.body, &mut self.inbox);
+            let read = read_some(&mut self.stream, cx, max, |bytes| {
+                let taken = body.take(bytes, into)?;
+                inbox.extend_from_slice(&bytes[taken.used..]);
+                Ok::<usize, ChunkedError>(bytes.len())
+            });
+            match read {
+                Poll::Ready(Ok(Ok(1..))) => {}
+                Poll::Ready(Ok(Err(error))) => return Poll::Ready(Err(BodyError::Malformed(error))),
+                Poll::Ready(_) => return Poll::Ready(Err(BodyError::Left)),
+                Poll::Pending => {
+                    if !self.silence.is_set() {
+                        self.silence.set_after(self.settings.body_timeout);
+                    }
+                    return self.silence.poll_due(cx).map(|()| Err(BodyError::Stalled));
+                }
+            }
+        }
+        self.silence.clear();
+        self.body_bytes += (into.len() - before) as u64;
+        if self.body_bytes > self.most_body {
+            return Poll::Ready(Err(BodyError::TooLarge(self.most_body)));
+        }
+        Poll::Ready(Ok(self.body.has_ended()))
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        self.body.trailers()
+    }
+
+    fn interim(&mut self, cx: &mut Context<'_>, interim: &ResponseHead) {
+        if self.version == Version::Http11 {
+            head::write_interim(&mut self.outbox, interim);
+            let _ = self.poll_flush(cx);
+        }
+    }
+}

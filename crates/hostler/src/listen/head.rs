@@ -1,0 +1,136 @@
+//! The heads that clients get: a member's less what was meant for us, and our own. Knows no bodies.
+
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hostler_wire::{Field, Name, ResponseHead, Version};
+
+/// How an answer's body is framed for the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// There is none, and the head speaks for a body that is not sent (HEAD, 304) or for none (204).
+    NoBody,
+    /// So many bytes.
+    Length(u64),
+    /// The chunked coding.
+    Chunked,
+    /// The end of the connection is the end of the body (HTTP/1.0).
+    UntilClose,
+}
+
+/// What becomes of the connection after an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keeping {
+    pub keep: bool,
+    pub version: Version,
+}
+
+/// Writes a member's final head.
+pub(super) fn write_answer(out: &mut Vec<u8>, head: &ResponseHead, framing: Framing, keeping: Keeping) {
+    write_status(out, head.status, head.reason());
+    let mut dated = false;
+    for (field, name, value) in head.fields.iter() {
+        if is_kept(field, framing, head.status) {
+            dated |= field.known == Name::Date;
+            write_field(out, name, value);
+        }
+    }
+    if !dated {
+        // RFC 9110 section 6.6.1: whoever forwards an answer without a date, and has a clock, adds it.
+        write_date(out);
+    }
+    write_framing(out, framing);
+    write_keeping(out, keeping);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn is_kept(field: &Field, framing: Framing, status: u16) -> bool {
+    match field.known {
+        // Says what a GET would have brought (RFC 9110 section 8.6); 204 must not have one.
+        Name::ContentLength => framing == Framing::NoBody && status != 204 && !field.listed,
+        known => !field.listed && !known.is_hop_by_hop(),
+    }
+}
+
+/// Writes an interim head.
+pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
+    write_status(out, head.status, head.reason());
+    for (field, name, value) in head.fields.iter() {
+        if !field.listed && !field.known.is_hop_by_hop() && field.known != Name::ContentLength {
+            write_field(out, name, value);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Begins a head of our own; fields and [`end_own`] follow.
+pub(super) fn begin_own(out: &mut Vec<u8>, status: u16) {
+    write_status(out, status, reason(status).as_bytes());
+    write_date(out);
+}
+
+/// The registered reason phrase.
+pub(super) fn reason(status: u16) -> &'static str {
+    http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default()
+}
+
+/// Ends a head of our own.
+pub(super) fn end_own(out: &mut Vec<u8>, length: Option<usize>, keeping: Keeping) {
+    if let Some(length) = length {
+        write_framing(out, Framing::Length(length as u64));
+    }
+    write_keeping(out, keeping);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes one field line.
+pub(super) fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_status(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    let _ = write!(out, "{status}");
+    out.push(b' ');
+    out.extend_from_slice(reason);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_framing(out: &mut Vec<u8>, framing: Framing) {
+    match framing {
+        Framing::Length(length) => {
+            let _ = write!(out, "Content-Length: {length}\r\n");
+        }
+        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Framing::NoBody | Framing::UntilClose => {}
+    }
+}
+
+fn write_keeping(out: &mut Vec<u8>, keeping: Keeping) {
+    match (keeping.keep, keeping.version) {
+        (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+        (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        (true, Version::Http11) => {}
+    }
+}
+
+thread_local! {
+    /// The date changes once a second; answers from memory are many more.
+    static DATE: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
+}
+
+fn write_date(out: &mut Vec<u8>) {
+    let now = SystemTime::now();
+    let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    DATE.with_borrow_mut(|(written, text)| {
+        if *written != second || text.is_empty() {
+            *text = httpdate::fmt_http_date(now);
+            *written = second;
+        }
+        write_field(out, b"Date", text.as_bytes());
+    });
+}

@@ -1,0 +1,277 @@
+//! Where clients come in: listening sockets and HTTP/1.1 connections. Knows the gateway, and nothing behind it.
+
+mod check;
+mod client;
+mod deliver;
+mod head;
+mod socket;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hostler_wire::{Limits, Name};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+use crate::exchange::{Exchange, Sweep, Trust};
+use crate::gateway::{Answer, Gateway, Refusal};
+use crate::journal::{Access, Journal};
+
+use client::Client;
+use deliver::{Delivered, wants_keep_alive};
+
+pub use socket::bind;
+
+/// Limits and times of client connections.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each is its key in the [server] section")]
+pub struct Settings {
+    pub limits: Limits,
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    pub send_timeout: Duration,
+    pub idle_timeout: Duration,
+    /// How long a closed connection is read on, so that the last answer arrives.
+    pub linger_timeout: Duration,
+    pub answer_buffer: usize,
+    pub max_connections: usize,
+    pub trust: Trust,
+}
+
+/// One data-plane thread's share: everything that its connections need.
+pub struct Shard {
+    /// Its number, from 0.
+    pub index: usize,
+    /// Its deadlines.
+    pub sweep: Sweep,
+    /// What connections go by.
+    pub settings: Arc<Settings>,
+    /// Where requests go.
+    pub gateway: Arc<Gateway>,
+    /// Where exchanges are written down.
+    pub journal: Journal,
+    /// Client connections of all shards.
+    pub connections: Arc<Connections>,
+}
+
+/// How many client connections there are, and whether they are to end.
+#[derive(Default)]
+pub struct Connections {
+    open: AtomicUsize,
+    draining: AtomicBool,
+    changed: Notify,
+    refused: AtomicUsize,
+}
+
+impl Connections {
+    /// How many are open.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// How many were refused for being too many.
+    pub fn refused(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// From now on connections end with the request they have.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    /// True while we are stopping.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Waits until none is open.
+    pub async fn none_open(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.open() == 0 {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Counts a connection for as long as it lives.
+struct Open(Arc<Connections>);
+
+impl Open {
+    fn new(connections: &Arc<Connections>) -> Self {
+        connections.open.fetch_add(1, Ordering::Relaxed);
+        Self(connections.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.0.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.changed.notify_waiters();
+        }
+    }
+}
+
+impl Shard {
+    fn is_draining(&self) -> bool {
+        self.connections.is_draining()
+    }
+
+    /// Accepts until we are stopping, and then what has knocked already.
+    pub async fn accept(self: Arc<Self>, listener: TcpListener) {
+        loop {
+            let stop = self.connections.changed.notified();
+            if self.is_draining() {
+                break;
+            }
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => self.clone().welcome(stream, peer),
+                    // Out of descriptors, or a client that left the backlog: the next is another matter.
+                    Err(error) if is_passing(&error) => {}
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                },
+                () = stop => {}
+            }
+        }
+        while let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+            self.clone().welcome(stream, peer);
+        }
+    }
+
+    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+        let open = Open::new(&self.connections);
+        let crowded = self.connections.open() > self.settings.max_connections;
+        // Answers are written whole; waiting for more to send would only delay them.
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        let Ok(local) = stream.local_addr() else { return };
+        tokio::spawn(async move {
+            let _open = open;
+            if crowded {
+                self.turn_away(stream, peer, local).await;
+            } else {
+                self.serve(stream, peer, local).await;
+            }
+        });
+    }
+
+    /// One connection, one request after another.
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+        let mut client = Client::new(stream, self);
+        let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
+        loop {
+            match client.next_head(&mut exchange, self).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(refusal) => {
+                    exchange.begin_unread();
+                    client.distrust();
+                    let delivered = client.refuse(&mut exchange, &refusal, false).await;
+                    self.settle(&exchange);
+                    return end(client, delivered).await;
+                }
+            }
+            let delivered = self.exchange(&mut client, &mut exchange).await;
+            self.settle(&exchange);
+            if delivered != Delivered::Keep {
+                return end(client, delivered).await;
+            }
+        }
+    }
+
+    /// One request and its answer.
+    async fn exchange(&self, client: &mut Client, exchange: &mut Exchange) -> Delivered {
+        let checked = check::check(&mut exchange.head);
+        let wants_keep = wants_keep_alive(exchange);
+        exchange.begin(&self.settings.trust);
+        let answer = match checked {
+            Ok(length) => {
+                exchange.length = length;
+                client.begin(&exchange.head, length);
+                self.gateway.answer(exchange, client, self.index).await
+            }
+            Err(refusal) => {
+                client.distrust();
+                Err(refusal)
+            }
+        };
+        let keep = wants_keep && !self.is_draining();
+        let delivered = match answer {
+            Ok(Answer::Member(call)) => client.deliver(exchange, call, keep).await,
+            Ok(Answer::Fixed(fixed)) => Ok(client.deliver_fixed(exchange, &fixed, keep).await),
+            Err(refusal) => Err(refusal),
+        };
+        match delivered {
+            Ok(delivered) => delivered,
+            Err(refusal) => client.refuse(exchange, &refusal, keep).await,
+        }
+    }
+
+    /// A clear word to one connection too many.
+    async fn turn_away(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+        self.connections.refused.fetch_add(1, Ordering::Relaxed);
+        let mut client = Client::new(stream, self);
+        let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
+        client.distrust();
+        let delivered = client.refuse(&mut exchange, &Refusal::TooManyConnections, false).await;
+        self.settle(&exchange);
+        // A crowd of twice the limit is an attack: no patience for it.
+        if self.connections.open() <= self.settings.max_connections * 2 {
+            end(client, delivered).await;
+        }
+    }
+
+    fn settle(&self, exchange: &Exchange) {
+        self.gateway.settle(exchange);
+        self.journal.access(|| access_line(exchange));
+    }
+}
+
+async fn end(client: Client, delivered: Delivered) {
+    match delivered {
+        Delivered::Abort => client.abort(),
+        Delivered::Close | Delivered::Keep => client.close().await,
+    }
+}
+
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted)
+}
+
+fn access_line(exchange: &Exchange) -> Access<'_> {
+    let text = |bytes| std::str::from_utf8(bytes).unwrap_or("(not UTF-8)");
+    let field = |name| exchange.head.fields.first(name).map(text);
+    let trail = &exchange.trail;
+    Access {
+        time: jiff::Timestamp::now(),
+        id: exchange.id.as_str(),
+        client: exchange.client.ip,
+        method: text(exchange.head.method()),
+        host: text(exchange.host()),
+        target: text(exchange.head.target()),
+        status: trail.status,
+        route: trail.route.as_deref(),
+        pool: trail.pool.as_deref(),
+        member: trail.member.as_deref(),
+        attempts: trail.attempts,
+        total_ms: exchange.timings.started.elapsed(),
+        queue_wait_ms: exchange.timings.queue_wait,
+        slot_hold_ms: exchange.timings.slot_hold,
+        worker_time_ms: exchange.timings.worker_time,
+        bytes_in: trail.bytes_in,
+        bytes_out: trail.bytes_out,
+        refusal: trail.refusal,
+        detail: trail.detail.as_deref(),
+        aborted: trail.aborted,
+        user_agent: field(Name::UserAgent),
+        referer: field(Name::Referer),
+    }
+}

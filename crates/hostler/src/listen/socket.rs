@@ -1,0 +1,36 @@
+//! Listening sockets: one a data-plane thread on the same address, shared out by the kernel. Knows no connections.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// As many may knock before we open.
+const BACKLOG: i32 = 4096;
+
+/// Binds `count` listeners to one address (port 0: one free port for all of them).
+///
+/// With `SO_REUSEPORT` alone a second Hostler on the same port would start without a word and take half of the requests. So
+/// the address is first bound without it: that fails if anybody else has it.
+pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+    let probe = socket(address, false)?;
+    let address = probe.local_addr()?.as_socket().unwrap_or(address);
+    drop(probe);
+    (0..count)
+        .map(|_| {
+            let socket = socket(address, true)?;
+            socket.listen(BACKLOG)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket.into())
+        })
+        .collect()
+}
+
+fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of a Hostler that has just ended must not keep the next from starting.
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(reuse_port)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}

@@ -1,0 +1,45 @@
+//! One GET of our own: a health check, a warm-up, a question to another Hostler. Knows no client and no lease.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use hostler_wire::{Address, CallError, Limits, MemberConnection};
+use tokio::time::timeout;
+
+/// An answer in memory.
+#[derive(Debug)]
+pub struct Asked {
+    /// The status code.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Gets `path` on a connection of its own. The error is a sentence for an operator.
+pub async fn ask(address: &Address, path: &str, patience: Duration) -> Result<Asked, String> {
+    match timeout(patience, get(address, path)).await {
+        Ok(outcome) => outcome.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {patience:?}")),
+    }
+}
+
+async fn get(address: &Address, path: &str) -> Result<Asked, CallError> {
+    let mut connection = MemberConnection::connect(address).await?;
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: hostler/{}\r\nConnection: close\r\n\r\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    connection.start().extend_from_slice(head.as_bytes());
+    poll_fn(|cx| connection.poll_send(cx)).await;
+    let limits = Limits::default();
+    loop {
+        poll_fn(|cx| connection.poll_head(cx, &limits, false)).await?;
+        if !connection.head().is_interim() {
+            break;
+        }
+    }
+    let status = connection.head().status;
+    let mut body = Vec::new();
+    while !poll_fn(|cx| connection.poll_body(cx, &mut body, usize::MAX)).await? {}
+    Ok(Asked { status, body })
+}

@@ -1,0 +1,83 @@
+//! The data plane: one thread and one runtime a shard. Knows no configuration beyond its settings.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::build::{self, Listeners};
+use crate::config::Config;
+use crate::exchange::Sweep;
+use crate::gateway::Gateway;
+use crate::journal::Journal;
+use crate::listen::{Connections, Shard};
+
+/// All data-plane threads.
+pub(super) struct DataPlane {
+    sweeps: Vec<Sweep>,
+    threads: Vec<JoinHandle<()>>,
+    end: watch::Sender<bool>,
+}
+
+impl DataPlane {
+    pub fn start(
+        config: &Config,
+        listeners: Listeners,
+        gateway: Arc<Gateway>,
+        journal: &Journal,
+        connections: &Arc<Connections>,
+    ) -> std::io::Result<Self> {
+        let settings = Arc::new(build::listen_settings(config));
+        let (end, ending) = watch::channel(false);
+        let mut plane = Self { sweeps: Vec::new(), threads: Vec::new(), end };
+        for (index, sockets) in listeners.by_thread().into_iter().enumerate() {
+            let sweep = Sweep::new();
+            let shard = Shard {
+                index,
+                sweep: sweep.clone(),
+                settings: settings.clone(),
+                gateway: gateway.clone(),
+                journal: journal.clone(),
+                connections: connections.clone(),
+            };
+            let ending = ending.clone();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let run = move || {
+                runtime.block_on(run(Arc::new(shard), sockets, ending));
+                runtime.shutdown_timeout(Duration::from_millis(100));
+            };
+            plane.threads.push(std::thread::Builder::new().name(format!("data-{index}")).spawn(run)?);
+            plane.sweeps.push(sweep);
+        }
+        Ok(plane)
+    }
+
+    /// Makes every connection look around.
+    pub fn wake_all(&self) {
+        self.sweeps.iter().for_each(Sweep::wake_all);
+    }
+
+    /// Ends the threads; what still runs on them is dropped.
+    pub fn end(self) {
+        self.end.send_replace(true);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn run(shard: Arc<Shard>, sockets: Vec<std::net::TcpListener>, mut ending: watch::Receiver<bool>) {
+    tokio::spawn(shard.sweep.clone().run());
+    for socket in sockets {
+        match TcpListener::from_std(socket) {
+            Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener))),
+            Err(error) => {
+                shard.journal.event(crate::journal::Level::Error, &format!("cannot accept: {error}"))
+            }
+        }
+    }
+    // An error means that whoever could end us is gone.
+    let _ = ending.wait_for(|ending| *ending).await;
+}

@@ -1,0 +1,33 @@
+//! The generated reference is fresh, and its example is right.
+
+use std::path::Path;
+
+use hostler::cli::reference;
+use hostler::config::{self, Invocation, Surroundings};
+
+#[test]
+fn the_committed_reference_is_what_the_definition_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    if std::env::vars_os().any(|(name, _)| name == "UPDATE") {
+        reference::write(&folder).unwrap();
+    }
+    for (name, fresh) in reference::files() {
+        let committed = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        assert!(
+            committed == fresh,
+            "docs/reference/{name} is stale; refresh it with: UPDATE=1 cargo test -p hostler --test reference"
+        );
+    }
+}
+
+#[test]
+fn the_example_in_the_reference_loads_without_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("hostler.toml"), config::reference::EXAMPLE).unwrap();
+    let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
+    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+    let config = config::load(&invocation).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(config.warnings, Vec::<String>::new());
+    assert_eq!(config.pools.len(), 2);
+    assert_eq!(config.routes.len(), 4);
+}

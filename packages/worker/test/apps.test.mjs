@@ -1,0 +1,89 @@
+// Unmodified apps of all kinds, started as Hostler starts them: each answers over the socket and opens no TCP port.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { eventually } from './support/eventually.mjs';
+import { startWorker } from './support/hostler.mjs';
+
+const fromAfar = { 'x-forwarded-for': '8.8.8.8', 'x-forwarded-proto': 'https' };
+
+const apps = [
+  { name: 'Express 5 (CommonJS)', app: 'express-cjs', command: 'node server.cjs', ip: '8.8.8.8', proto: 'https' },
+  { name: 'Express 5 (ES module)', app: 'express-esm', command: 'node server.mjs', ip: '8.8.8.8', proto: 'https' },
+  { name: 'Fastify 5 (CommonJS)', app: 'fastify-cjs', command: 'node server.cjs', ip: '8.8.8.8', proto: 'https' },
+  { name: 'Fastify 5 (ES module)', app: 'fastify-esm', command: 'node server.mjs', ip: '8.8.8.8', proto: 'https' },
+  { name: 'Hono', app: 'hono', command: 'node server.mjs', ip: '127.0.0.1' },
+  { name: 'Koa', app: 'koa', command: 'node server.cjs', ip: '8.8.8.8', proto: 'https' },
+  { name: 'node:http', app: 'plain-http', command: 'node server.mjs number', ip: '127.0.0.1' },
+  { name: 'an app that closes connections quickly', app: 'timeouts', command: 'node server.mjs' },
+];
+
+for (const { name, app, command, ip, proto } of apps) {
+  test(`${name} answers over the descriptor, sees loopback addresses and opens no TCP port`, async (t) => {
+    const worker = await startWorker(t, app, command.split(' '));
+
+    const listening = await worker.said('listening');
+    const { status, body } = await worker.get('/', { headers: fromAfar });
+
+    assert.deepEqual(listening, { cmd: 'NODE_HOSTLER', act: 'listening', via: 'fd', pid: worker.child.pid, port: 3000 });
+    assert.equal(status, 200);
+    assert.equal(body.port, 3000);
+    assert.equal(body.ip, ip);
+    assert.equal(body.proto, proto);
+    assert.deepEqual(worker.tcpPorts(), []);
+  });
+}
+
+test('Fastify resolves its listen() with the address that it asked for', async (t) => {
+  const worker = await startWorker(t, 'fastify-cjs', ['node', 'server.cjs']);
+  await worker.printed(/listening at http:\/\/(127\.0\.0\.1|localhost):3000/);
+});
+
+test('the client address is still known when the connection is gone', async (t) => {
+  const worker = await startWorker(t, 'express-cjs', ['node', 'server.cjs']);
+  await worker.get('/', { headers: { connection: 'close' } });
+  await worker.printed(/^access 127\.0\.0\.1 GET \/$/m);
+});
+
+test('npm start: the grandchild listens on the path and speaks over the control socket', async (t) => {
+  const worker = await startWorker(t, 'npm-start', ['npm', 'start']);
+
+  const listening = await worker.said('listening');
+  await worker.saidByApp('ready');
+  await worker.said('hears');
+  const { body } = await worker.get();
+
+  assert.equal(listening.via, 'path');
+  assert.notEqual(listening.pid, worker.child.pid);
+  assert.deepEqual(body, { app: 'pm2', ip: '127.0.0.1', port: 3000 });
+  assert.deepEqual(worker.tcpPorts(), []);
+
+  worker.send('shutdown');
+  assert.deepEqual(await worker.ended(), { code: 0, signal: null });
+  assert.match(worker.output, /stops as asked/);
+});
+
+test('an app that is a cluster answers from both of its workers, which see addresses as well', async (t) => {
+  const worker = await startWorker(t, 'cluster', ['node', 'server.cjs']);
+
+  const pids = new Set();
+  await eventually('both workers answer', async () => {
+    const { body } = await worker.get();
+    assert.deepEqual({ ip: body.ip, port: body.port }, { ip: '127.0.0.1', port: 3000 });
+    return pids.add(body.pid).size === 2;
+  });
+  assert.deepEqual(worker.tcpPorts(), []);
+});
+
+test('a cluster worker that replaces a dead one is dressed the same, also when it was the only one', async (t) => {
+  const worker = await startWorker(t, 'cluster', ['node', 'server.cjs', '1']);
+  const before = await worker.get();
+  await assert.rejects(worker.get('/crash'));
+  await worker.saidTimes('listening', 2);
+
+  const after = await worker.get();
+
+  assert.notEqual(after.body.pid, before.body.pid);
+  assert.deepEqual({ ip: after.body.ip, port: after.body.port }, { ip: '127.0.0.1', port: 3000 });
+  assert.deepEqual(worker.tcpPorts(), []);
+});

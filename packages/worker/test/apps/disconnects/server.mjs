@@ -1,0 +1,11 @@
+// An app that wants no channel to whoever started it.
+import http from 'node:http';
+
+const server = http.createServer((req, res) => {
+  res.setHeader('content-type', 'application/json');
+  res.end(JSON.stringify({ app: 'disconnects', connected: process.connected, port: server.address().port }));
+});
+server.listen(3000, () => {
+  process.on('disconnect', () => console.log('disconnected'));
+  process.disconnect();
+});

@@ -1,0 +1,5 @@
+// An app that does not go when it is asked to.
+import http from 'node:http';
+
+process.on('SIGTERM', () => console.log('SIGTERM, but it stays'));
+http.createServer((req, res) => res.end('still here')).listen(3000);

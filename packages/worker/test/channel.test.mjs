@@ -1,0 +1,105 @@
+// What worker and Hostler say to each other, over Node's IPC channel and over the control socket alike.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { test } from 'node:test';
+
+import { behindNode, startWorker } from './support/hostler.mjs';
+
+const { to_hostler: examples, to_worker: orders } = JSON.parse(
+  fs.readFileSync(new URL('../../../protocol/messages.json', import.meta.url), 'utf8'),
+);
+
+const positions = [
+  { position: 'the direct child', via: 'fd', command: (file) => ['node', file] },
+  { position: 'a grandchild', via: 'path', command: behindNode },
+];
+
+for (const { position, via, command } of positions) {
+  test(`${position} speaks as protocol/messages.json has it`, async (t) => {
+    const worker = await startWorker(t, 'pm2', command('server.cjs'));
+    await worker.saidByApp(examples.ready);
+    const example = examples[`listening_${via}`];
+    const listening = await worker.said('listening');
+
+    assert.deepEqual(Object.keys(listening), Object.keys(example));
+    assert.deepEqual({ ...listening, pid: example.pid }, example);
+    assert.deepEqual(await worker.said('hears'), examples.hears);
+    assert.deepEqual(worker.appMessages, [examples.ready]);
+  });
+
+  test(`${position} stops when it is told "shutdown", as under PM2`, async (t) => {
+    const worker = await startWorker(t, 'pm2', command('server.cjs'));
+    await worker.saidByApp('ready');
+    worker.send(orders.shutdown);
+
+    assert.deepEqual(await worker.ended(), { code: 0, signal: null });
+    assert.match(worker.output, /stops as asked/);
+  });
+
+  test(`${position} says nothing of hearing when no one listens for messages`, async (t) => {
+    const worker = await startWorker(t, 'plain-http', command('server.mjs'));
+    await worker.get();
+    assert.deepEqual(worker.messages.map(({ act }) => act), ['listening']);
+  });
+
+  test(`${position} ends when Hostler dies`, async (t) => {
+    const worker = await startWorker(t, 'plain-http', command('server.mjs'));
+    const { pid } = await worker.said('listening');
+    worker.closeChannels();
+    await worker.isGone(pid);
+  });
+
+  test(`${position} ends when Hostler dies, after a grace, also if it ignores SIGTERM`, async (t) => {
+    const worker = await startWorker(t, 'stubborn', command('server.mjs'));
+    const { pid } = await worker.said('listening');
+    worker.closeChannels();
+    await worker.printed(/SIGTERM, but it stays/);
+    await worker.isGone(pid);
+  });
+
+  test(`${position} whose server has closed is not kept alive by us`, async (t) => {
+    const worker = await startWorker(t, 'brief', command('server.mjs'));
+    await worker.said('listening');
+    assert.deepEqual(await worker.ended(), { code: 0, signal: null });
+  });
+
+  test(`${position} that disconnects by itself lives on`, async (t) => {
+    const worker = await startWorker(t, 'disconnects', command('server.mjs'));
+    await worker.printed(/disconnected/);
+    const { body } = await worker.get();
+    assert.deepEqual(body, { app: 'disconnects', connected: false, port: 3000 });
+  });
+}
+
+test('an app that listens for messages and never listens on a port is kept alive by its own listener only', async (t) => {
+  const worker = await startWorker(t, 'pm2', ['node', '-e', '0']);
+  assert.deepEqual(await worker.ended(), { code: 0, signal: null });
+  const hearing = await startWorker(t, 'pm2', ['node', '-e', 'process.on("message", (m) => process.exit(m === "shutdown" ? 7 : 1))']);
+  await hearing.said('hears');
+  hearing.send('shutdown');
+  assert.deepEqual(await hearing.ended(), { code: 7, signal: null });
+});
+
+test('a listener that was there before the preload counts as hearing', async (t) => {
+  const early = new URL('support/hears-early.cjs', import.meta.url).pathname;
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs'], { nodeOptions: `--require ${early}` });
+  await worker.said('hears');
+});
+
+test('an app may put its own in the place of process.send', async (t) => {
+  const replaced = 'process.send = () => { throw new Error("not this one"); }; require("./server.cjs")';
+  const worker = await startWorker(t, 'koa', ['node', '-e', replaced]);
+  await worker.said('listening');
+});
+
+test('a grandchild that has a channel to a parent of its own keeps it, and Hostler is told all the same', async (t) => {
+  const forks = `require('child_process').fork('server.cjs').on('message', (message) => console.log('its parent hears', message))`;
+  const worker = await startWorker(t, 'pm2', ['node', '-e', forks]);
+  await worker.printed(/its parent hears ready/);
+  const { via, pid } = await worker.said('listening');
+
+  assert.equal(via, 'path');
+  assert.deepEqual(worker.messages.filter((message) => message.pid === pid), [{ ...examples.listening_path, pid }]);
+  worker.closeChannels();
+  await worker.isGone(pid);
+});

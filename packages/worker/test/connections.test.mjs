@@ -1,0 +1,42 @@
+// Connections between Hostler and a worker end when Hostler wants, whatever timeouts the app has.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
+import net from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { startWorker } from './support/hostler.mjs';
+
+// All timeouts of the fixture are 200 ms, checked every 50 ms: this is long for them.
+const LONG_MS = 700;
+
+for (const form of ['requests', 'sockets']) {
+  test(`an idle connection is kept, however short the timeouts that the app sets on server and ${form}`, async (t) => {
+    const worker = await startWorker(t, 'timeouts', ['node', 'server.mjs', form]);
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    t.after(() => agent.destroy());
+
+    await worker.get('/', { agent });
+    for (let i = 0; i < 2; i += 1) {
+      await pause(LONG_MS);
+      const { status, reused } = await worker.get('/', { agent });
+      assert.deepEqual({ status, reused }, { status: 200, reused: true });
+    }
+  });
+}
+
+test('a connection may be opened long before its first request, and a request may arrive slowly', async (t) => {
+  const worker = await startWorker(t, 'timeouts', ['node', 'server.mjs']);
+  const { socketPath } = await worker.address();
+  const connection = net.connect(socketPath).setEncoding('utf8');
+  t.after(() => connection.destroy());
+
+  await pause(LONG_MS);
+  connection.write('GET / HTTP/1.1\r\nHost: app.example\r\n');
+  await pause(LONG_MS);
+  connection.write('\r\n');
+
+  const [answer] = await once(connection, 'data');
+  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/);
+});

@@ -1,0 +1,79 @@
+// Who is left alone: children of the app, processes on the way to it, and processes that were too late.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { freePort } from './support/free-port.mjs';
+import { behindNode, startWorker } from './support/hostler.mjs';
+
+for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the app as a grandchild', behindNode('server.mjs')]]) {
+  test(`a child process of ${position} listens where it wants and inherits nothing of ours`, async (t) => {
+    const helperPort = await freePort();
+    const nodeOptions = '--no-deprecation --title="a \\"worker\\""';
+    const worker = await startWorker(t, 'child-process', command, { nodeOptions, env: { HELPER_PORT: String(helperPort), HOSTLER_POOL: 'web' } });
+
+    const { body } = await worker.get();
+
+    assert.equal(body.port, 3000);
+    assert.equal(body.helper.address.port, helperPort);
+    assert.equal(body.helper.nodeOptions, nodeOptions);
+    assert.deepEqual(Object.keys(body.helper.env).filter((name) => name.startsWith('HOSTLER_')), ['HOSTLER_POOL']);
+  });
+}
+
+test('NODE_OPTIONS that held only the preload is gone for children', async (t) => {
+  const worker = await startWorker(t, 'child-process', ['node', 'server.mjs'], { env: { HELPER_PORT: '0' } });
+  const { body } = await worker.get();
+  assert.equal('NODE_OPTIONS' in body.helper.env, false);
+});
+
+test('a process without the descriptor that comes second listens by itself', async (t) => {
+  const port = String(await freePort());
+  const both = `for (const file of ['server.mjs', 'server.mjs'])
+    require('child_process').spawn(process.execPath, [file, 'env'], { stdio: 'inherit' });`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', both], { env: { PORT: port } });
+
+  await worker.get();
+  await worker.printed(/listening on[^]*listening on/);
+
+  assert.equal(worker.messages.filter(({ act }) => act === 'listening').length, 1);
+  assert.deepEqual(worker.tcpPorts(), [Number(port)]);
+});
+
+test('another descriptor 3 is not taken for the listening socket', async (t) => {
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs'], { env: { HOSTLER_LISTEN_INODE: '1' } });
+  const { via } = await worker.said('listening');
+  assert.equal(via, 'path');
+});
+
+test('the claimed path is for its owner only', async (t) => {
+  const worker = await startWorker(t, 'plain-http', behindNode('server.mjs'));
+  await worker.said('listening');
+  assert.equal(fs.statSync(path.join(worker.dir, 'web-1-7.app')).mode & 0o777, 0o600);
+});
+
+test('a worker thread that listens is left alone', async (t) => {
+  const port = await freePort();
+  const script = `new (require('worker_threads').Worker)('require("http").createServer().listen(${port}, () => console.log("thread listens"))', { eval: true });
+    require('./server.cjs')`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script]);
+  await worker.printed(/thread listens/);
+  assert.equal((await worker.get()).body.app, 'koa');
+  assert.deepEqual(worker.tcpPorts(), [port]);
+});
+
+test('an app whose Hostler folder is gone listens by itself', async (t) => {
+  const port = String(await freePort());
+  const env = { PORT: port, HOSTLER_LISTEN_INODE: '1', HOSTLER_LISTEN_PATH: '/nowhere/web-1-7.app', HOSTLER_CONTROL_PATH: '/nowhere/web-1-7.ctl' };
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env });
+  await worker.printed(/listening on/);
+  assert.deepEqual(worker.tcpPorts(), [Number(port)]);
+});
+
+test('without the variables of Hostler the preload changes nothing', () => {
+  const preload = new URL('../preload.cjs', import.meta.url).pathname;
+  const script = 'const { listen } = require("net").Server.prototype; console.log(listen.toString().includes("redirect"))';
+  assert.equal(execFileSync(process.execPath, ['--require', preload, '-e', script], { encoding: 'utf8' }), 'false\n');
+});

@@ -1,0 +1,156 @@
+// Which listen() is the app's, how it may be written, and what happens to all the others.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { freePort } from './support/free-port.mjs';
+import { startWorker } from './support/hostler.mjs';
+
+const forms = [
+  { form: 'number', shown: { address: '127.0.0.1', family: 'IPv4', port: 3000 } },
+  { form: 'string', shown: { address: '127.0.0.1', family: 'IPv4', port: 3000 } },
+  { form: 'options', shown: { address: '127.0.0.1', family: 'IPv4', port: 3000 } },
+  { form: 'host', shown: { address: '::1', family: 'IPv6', port: 3000 } },
+  { form: 'env', shown: { address: '127.0.0.1', family: 'IPv4', port: 3000 }, env: { PORT: '3000' } },
+];
+
+for (const { form, shown, env } of forms) {
+  test(`listen() written as "${form}" is redirected, and address() shows what was asked for`, async (t) => {
+    const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', form], { env });
+    const { port } = await worker.said('listening');
+    const { body } = await worker.get();
+
+    assert.equal(port, 3000);
+    assert.deepEqual({ address: body.address, family: body.family, port: body.port }, shown);
+    assert.equal(body.localPort, 3000);
+    assert.deepEqual(worker.tcpPorts(), []);
+  });
+}
+
+for (const form of ['random', 'none']) {
+  test(`listen() without a port (${form}) is redirected, and address() has a port that can be printed`, async (t) => {
+    const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', form]);
+    const { port } = await worker.said('listening');
+    const { body } = await worker.get();
+
+    assert.equal(port, 0);
+    assert.ok(body.port >= 49_152 && body.port <= 65_535);
+    assert.deepEqual(worker.tcpPorts(), []);
+  });
+}
+
+for (const name of ['HOSTLER_APP_PORT', 'PORT']) {
+  test(`with ${name}, a metrics port that opens first stays a TCP port of the app`, async (t) => {
+    const metrics = await freePort();
+    const env = { METRICS_PORT: String(metrics), [name]: '3000' };
+    const worker = await startWorker(t, 'metrics-first', ['node', 'server.mjs'], { env });
+
+    const { body } = await worker.get();
+    const { text } = await worker.said('warning');
+
+    assert.equal(body.app, 'metrics-first');
+    assert.equal(body.port, 3000);
+    assert.deepEqual(worker.tcpPorts(), [metrics]);
+    assert.equal(await getTcp(metrics), 'requests_total 0\n');
+    assert.match(text, new RegExp(`port ${metrics} .*${name} names 3000`));
+  });
+}
+
+test('without a hint the first TCP listen is the app, and a later one on another port is left alone', async (t) => {
+  const second = await freePort();
+  const worker = await startWorker(t, 'metrics-first', ['node', 'server.mjs'], { env: { METRICS_PORT: '9464', APP_PORT: String(second) } });
+  const { port } = await worker.said('listening');
+
+  assert.equal(port, 9464);
+  assert.equal((await worker.get()).body, 'requests_total 0\n');
+  assert.deepEqual(worker.tcpPorts(), [second]);
+});
+
+test('an app that listens on another port than the pool names is not claimed, and Hostler is told why', async (t) => {
+  const port = await freePort();
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env: { PORT: String(port), HOSTLER_APP_PORT: '3001' } });
+
+  const { text } = await worker.said('warning');
+  await worker.printed(/listening on/);
+
+  assert.match(text, new RegExp(`port ${port} .*HOSTLER_APP_PORT names 3001`));
+  assert.deepEqual(worker.tcpPorts(), [port]);
+  assert.deepEqual(worker.messages.map(({ act }) => act), ['warning']);
+});
+
+test('a TLS server is passed by with a warning, and the plain one beside it is the app', async (t) => {
+  const tlsPort = await freePort();
+  const worker = await startWorker(t, 'tls', ['node', 'server.mjs'], { env: { TLS_PORT: String(tlsPort) } });
+
+  const { text } = await worker.said('warning');
+  const { body } = await worker.get();
+
+  assert.match(text, new RegExp(`port ${tlsPort} with TLS`));
+  assert.equal(body.port, 3000);
+  assert.deepEqual(worker.tcpPorts(), [tlsPort]);
+});
+
+test('a server that speaks HTTP/2 only is passed by with a warning', async (t) => {
+  const port = await freePort();
+  const script = `require('http2').createServer().listen(${port}, () => console.log('listens'))`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script]);
+
+  const { text } = await worker.said('warning');
+  await worker.printed(/listens/);
+
+  assert.match(text, /HTTP\/2 only/);
+  assert.deepEqual(worker.tcpPorts(), [port]);
+});
+
+test('a second listen on the same port, for another address, succeeds and opens no TCP port', async (t) => {
+  const worker = await startWorker(t, 'two-addresses', ['node', 'server.mjs']);
+  await worker.printed(/both listen/);
+  const { body } = await worker.get();
+
+  assert.deepEqual(body.addresses, [
+    { address: '127.0.0.1', family: 'IPv4', port: 3000 },
+    { address: '::1', family: 'IPv6', port: 3000 },
+  ]);
+  assert.deepEqual(worker.tcpPorts(), []);
+});
+
+test('a server that closes and opens again is found on the path', async (t) => {
+  const worker = await startWorker(t, 'reopen', ['node', 'server.mjs']);
+  await worker.get('/reopen');
+  await worker.saidTimes('listening', 2);
+
+  const { body } = await worker.get();
+
+  assert.deepEqual(worker.messages.map(({ via }) => via), ['fd', 'path']);
+  assert.equal(body.port, 3000);
+  assert.deepEqual(worker.tcpPorts(), []);
+});
+
+test('an error of the app in its listen() stays its error', async (t) => {
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env: { PORT: '70000' } });
+  const { code } = await worker.ended();
+  assert.equal(code, 1);
+  assert.match(worker.output, /ERR_SOCKET_BAD_PORT/);
+});
+
+test('an app that listens on a Unix socket of its own is left alone', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'own-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const env = { PORT: path.join(folder, 'own.sock') };
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env });
+  await worker.printed(/listening on ".*own\.sock"/);
+  assert.deepEqual(worker.messages, []);
+});
+
+function getTcp(port) {
+  return new Promise((resolve, reject) => {
+    http.get({ port, host: '127.0.0.1', agent: false }, async (response) => {
+      let body = '';
+      for await (const chunk of response.setEncoding('utf8')) body += chunk;
+      resolve(body);
+    }).on('error', reject);
+  });
+}

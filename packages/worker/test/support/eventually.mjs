@@ -1,0 +1,12 @@
+// Waits for something to become true, with a deadline and a reason to print.
+import { setTimeout as pause } from 'node:timers/promises';
+
+export async function eventually(what, look, context = () => '', deadlineMs = 20_000) {
+  const deadline = Date.now() + deadlineMs;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (Date.now() > deadline) throw new Error(`not within ${deadlineMs} ms: ${what}\n${context()}`);
+    await pause(10);
+  }
+}

@@ -1,0 +1,2 @@
+// Stands for an operator's own --require that comes before ours and listens for messages.
+process.on('message', () => {});

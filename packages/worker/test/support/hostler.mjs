@@ -1,0 +1,177 @@
+// Plays Hostler towards one worker: makes the socket, starts the command as Hostler does, and keeps what the worker says.
+// It knows nothing of the preload but protocol/README.md.
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+
+import { eventually } from './eventually.mjs';
+import { groupOf, isAlive, listeningTcpPorts } from './proc.mjs';
+
+const preload = new URL('../../preload.cjs', import.meta.url);
+const apps = new URL('../apps/', import.meta.url).pathname;
+
+/** Starts `command` (words; the first `node` is this Node) in the folder of `app`, and ends it with the test. */
+export async function startWorker(t, app, command, { env = {}, nodeOptions = '', cwd = path.join(apps, app) } = {}) {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'hostler "test" '));
+  const preloadPath = path.join(dir, 'preload.cjs');
+  fs.copyFileSync(preload, preloadPath);
+  const worker = new Worker(dir);
+  await worker.listenForControl();
+  const socket = await listenOnly(path.join(dir, 'fd.sock'));
+
+  const [program, ...args] = command[0] === 'node' ? [process.execPath, ...command.slice(1)] : command;
+  worker.child = spawn(program, args, {
+    cwd,
+    detached: true, // a process group of its own
+    stdio: ['ignore', 'pipe', 'pipe', socket.fd, 'ipc'],
+    env: {
+      ...ownEnvironment(),
+      NODE_OPTIONS: `${nodeOptions} --require "${preloadPath.replace(/["\\]/g, '\\$&')}"`.trim(),
+      HOSTLER_LISTEN_FD: '3',
+      HOSTLER_LISTEN_INODE: String(fs.fstatSync(socket.fd).ino),
+      HOSTLER_LISTEN_PATH: path.join(dir, 'web-1-7.app'),
+      HOSTLER_CONTROL_PATH: path.join(dir, 'web-1-7.ctl'),
+      ...env,
+    },
+  });
+  socket.letGo();
+  worker.listenToChild();
+  t.after(() => worker.end());
+  return worker;
+}
+
+/** A command that runs the file as a grandchild, as npm does it, without the time that npm takes. */
+export function behindNode(file) {
+  return ['node', '-e', `require('child_process').spawn(process.execPath, ['${file}'], { stdio: 'inherit' })`];
+}
+
+/** What a clean shell would pass on: not the variables that the test runner or npm put there. */
+function ownEnvironment() {
+  const { PATH, HOME } = process.env;
+  return { PATH: `${path.dirname(process.execPath)}:${PATH}`, HOME, NEXT_TELEMETRY_DISABLED: '1', npm_config_update_notifier: 'false' };
+}
+
+/** A listening Unix socket from which this process never accepts: it lets go before its event loop comes round. */
+async function listenOnly(name) {
+  const server = net.createServer();
+  server.listen(`${name}.made`);
+  fs.linkSync(`${name}.made`, name); // letting go removes the name it was made under
+  return { fd: server._handle.fd, letGo: () => server.close() };
+}
+
+class Worker {
+  messages = []; // ours, over either channel: { cmd: 'NODE_HOSTLER', ... }
+  appMessages = []; // the app's own
+  output = '';
+  exit = null;
+  #control = null;
+  #controlServer;
+
+  constructor(dir) {
+    this.dir = dir;
+  }
+
+  listenForControl() {
+    this.#controlServer = net.createServer((socket) => {
+      this.#control = socket;
+      let rest = '';
+      socket.setEncoding('utf8').on('data', (text) => {
+        const lines = (rest + text).split('\n');
+        rest = lines.pop();
+        for (const line of lines) this.#heard(JSON.parse(line));
+      });
+      socket.on('error', () => {});
+    });
+    return new Promise((resolve) => this.#controlServer.listen(path.join(this.dir, 'web-1-7.ctl'), resolve));
+  }
+
+  listenToChild() {
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => (this.output += text));
+    }
+    this.child.on('message', (message) => this.#heard(message));
+    this.child.on('internalMessage', (message) => this.#heard(message));
+    this.child.on('exit', (code, signal) => (this.exit = { code, signal }));
+    this.child.on('error', (error) => (this.output += error.stack));
+  }
+
+  #heard(message) {
+    (message?.cmd === 'NODE_HOSTLER' ? this.messages : this.appMessages).push(message);
+  }
+
+  /** Sends over the channel on which the worker has spoken. */
+  send(message) {
+    if (this.#control) this.#control.write(`${JSON.stringify(message)}\n`);
+    else this.child.send(message);
+  }
+
+  /** What the worker would see if Hostler died. */
+  closeChannels() {
+    if (this.child.connected) this.child.disconnect();
+    this.#control?.end();
+    this.#controlServer.close();
+  }
+
+  async said(act) {
+    return eventually(`the worker says ${act}`, () => this.messages.find((message) => message.act === act), () => this.output);
+  }
+
+  async saidTimes(act, times) {
+    const count = () => this.messages.filter((message) => message.act === act).length;
+    return eventually(`the worker says ${act} ${times} times`, () => count() >= times, () => this.output);
+  }
+
+  async saidByApp(text) {
+    return eventually(`the app says ${text}`, () => this.appMessages.includes(text), () => this.output);
+  }
+
+  async printed(pattern) {
+    return eventually(`the worker prints ${pattern}`, () => this.output.match(pattern), () => this.output);
+  }
+
+  async isGone(pid) {
+    return eventually(`process ${pid} is gone`, () => !isAlive(pid), () => this.output);
+  }
+
+  async ended() {
+    return eventually('the worker ends', () => this.exit, () => this.output);
+  }
+
+  /** Where the worker said that it listens: the last word counts. */
+  async address() {
+    await this.said('listening');
+    const { via } = this.messages.findLast(({ act }) => act === 'listening');
+    return { socketPath: path.join(this.dir, via === 'fd' ? 'fd.sock' : 'web-1-7.app') };
+  }
+
+  /** Asks the worker there; the body is parsed if it is JSON. */
+  async get(url = '/', { headers = {}, agent = false } = {}) {
+    const { socketPath } = await this.address();
+    return new Promise((resolve, reject) => {
+      const request = http.get({ socketPath, path: url, headers, agent }, async (response) => {
+        let body = '';
+        for await (const chunk of response.setEncoding('utf8')) body += chunk;
+        const isJson = response.headers['content-type']?.includes('json');
+        resolve({ status: response.statusCode, body: isJson ? JSON.parse(body) : body, reused: request.reusedSocket });
+      });
+      request.on('error', reject);
+    });
+  }
+
+  tcpPorts() {
+    return listeningTcpPorts(groupOf(this.child.pid));
+  }
+
+  async end() {
+    try {
+      process.kill(-this.child.pid, 'SIGKILL');
+    } catch (error) {
+      if (error.code !== 'ESRCH') throw error;
+    }
+    this.closeChannels();
+    fs.rmSync(this.dir, { recursive: true, force: true });
+  }
+}
