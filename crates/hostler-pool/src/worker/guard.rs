@@ -153,7 +153,7 @@ pub fn run() -> ExitCode {
     }
     if !groups.is_empty() {
         end(&groups, Signal::TERM);
-        runtime.block_on(tokio::time::sleep(Duration::from_secs(1)));
+        runtime.block_on(async { tokio::time::sleep(Duration::from_secs(1)).await });
         end(&groups, Signal::KILL);
     }
     if let Some(directory) = directory.filter(|path| is_ours(path)) {
