@@ -94,10 +94,11 @@ impl<E: Send + Sync + 'static> Keeper<E> {
                 biased;
                 order = self.orders.recv(), if !self.abandoned => self.understand(order),
                 exit = end_of(&mut self.running, self.life.state()) => Some(self.lay_out(exit).await),
+                // Before the news: a worker that talks without end must not talk itself out of a deadline.
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(Event::Tick),
                 Some((generation, news)) = self.mailbox.recv() => {
                     if generation == self.status.generation { self.hear(news) } else { None }
                 }
-                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(Event::Tick),
             };
             if let Some(event) = event {
                 return event;

@@ -53,6 +53,17 @@ async fn an_app_behind_npm_may_finish_although_npm_is_gone_first() {
 }
 
 #[tokio::test]
+async fn helpers_of_an_app_that_has_stopped_are_not_waited_for() {
+    let app = format!(
+        "require('child_process').spawn('sleep', ['600']); process.on('message', () => process.exit(0)); {PLAIN}"
+    );
+    let crew = crew(&app).with(|settings| settings.stop_timeout = 10 * PATIENCE).started().await;
+    let helper = children_of(crew.worker().pid.unwrap())[0];
+    crew.stop().await;
+    eventually("the helper is gone", || !is_alive(helper)).await;
+}
+
+#[tokio::test]
 async fn a_worker_that_boots_can_be_stopped() {
     let crew = crew("setInterval(() => {}, 1000)").start();
     eventually("a process", || crew.worker().pid.is_some()).await;
