@@ -227,7 +227,7 @@ impl MemberConnection {
             && self.outbox.is_empty()
             && !self.send_failed
             && self.head.version == Version::Http11
-            && !self.head.fields.lists(Name::Connection, "close")
+            && !self.head.fields.says_close()
     }
 
     /// True when a new call may be tried on this connection: it is quiet, it has not idled longer than `most`, nor longer

@@ -60,6 +60,15 @@ impl RequestId {
         Self(Text::Made(text))
     }
 
+    /// The id as it is written into a head.
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Text::None => b"",
+            Text::Made(text) => text,
+            Text::Given(text) => text.as_bytes(),
+        }
+    }
+
     /// The id as text; empty before the first request.
     pub fn as_str(&self) -> &str {
         match &self.0 {

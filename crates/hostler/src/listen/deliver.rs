@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use hostler_wire::{BodyLength, CallError, ChunkStart, Name, Version, write_end};
+use hostler_wire::{BodyLength, CallError, ChunkStart, Version, write_end};
 
 use super::client::Client;
 use super::head::{self, Framing, Keeping};
@@ -231,8 +231,8 @@ fn framing_for(call: &Call, exchange: &Exchange, version: Version) -> Framing {
 pub(super) fn wants_keep_alive(exchange: &Exchange) -> bool {
     let fields = &exchange.head.fields;
     match exchange.head.version {
-        _ if fields.lists(Name::Connection, "close") => false,
+        _ if fields.says_close() => false,
         Version::Http11 => true,
-        Version::Http10 => fields.lists(Name::Connection, "keep-alive"),
+        Version::Http10 => fields.says_keep_alive(),
     }
 }

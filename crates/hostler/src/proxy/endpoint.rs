@@ -24,8 +24,11 @@ pub struct Endpoint {
     /// Our own workers never close an idle connection (the preload sees to that); other members may at any moment.
     on_hang: Option<OnHang>,
     /// One list a data-plane thread: a connection stays with the thread that made it.
-    idle: Box<[Mutex<Vec<MemberConnection>>]>,
+    idle: Box<[Mutex<Vec<Parked>>]>,
 }
+
+/// An idle connection in the box that it came in.
+struct Parked(Box<MemberConnection>);
 
 impl Endpoint {
     /// For how long an idle connection to a member that may close it is good for a request that must not be sent twice:
@@ -47,7 +50,7 @@ impl Endpoint {
     }
 
     /// The idle connection of this thread that was used last, if any is fit.
-    pub fn checkout(&self, thread: usize, idempotent: bool) -> Option<MemberConnection> {
+    pub fn checkout(&self, thread: usize, idempotent: bool) -> Option<Box<MemberConnection>> {
         let most = match (&self.on_hang, idempotent) {
             (Some(_), _) => None,
             (None, true) => Some(Self::MOST_IDLE),
@@ -55,7 +58,7 @@ impl Endpoint {
         };
         let now = Instant::now();
         let mut idle = self.idle(thread);
-        while let Some(connection) = idle.pop() {
+        while let Some(Parked(connection)) = idle.pop() {
             if connection.is_fresh(now, most) {
                 return Some(connection);
             }
@@ -64,8 +67,8 @@ impl Endpoint {
     }
 
     /// Keeps a connection for the next call from this thread.
-    pub fn checkin(&self, thread: usize, connection: MemberConnection) {
-        self.idle(thread).push(connection);
+    pub fn checkin(&self, thread: usize, connection: Box<MemberConnection>) {
+        self.idle(thread).push(Parked(connection));
     }
 
     /// Says that the worker behind this member hangs; nothing to do for a member that somebody else runs.
@@ -75,7 +78,7 @@ impl Endpoint {
         }
     }
 
-    fn idle(&self, thread: usize) -> MutexGuard<'_, Vec<MemberConnection>> {
+    fn idle(&self, thread: usize) -> MutexGuard<'_, Vec<Parked>> {
         self.idle[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

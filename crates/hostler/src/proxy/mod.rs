@@ -85,7 +85,7 @@ async fn on_new_connection<D: Downstream>(
     let connected = timeout(settings.connect_timeout, MemberConnection::connect(&lease.address)).await;
     match connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
         Ok(connection) => {
-            let call = Call::begin(exchange, lease, connection, settings, thread);
+            let call = Call::begin(exchange, lease, Box::new(connection), settings, thread);
             call.head(exchange, client).await.map_err(|(failure, _)| failure)
         }
         Err(error) => {

@@ -102,7 +102,7 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
     } else if !(seen.host && trusted) {
         write_field(out, b"X-Forwarded-Host", host);
     }
-    write_field(out, b"X-Request-Id", exchange.id.as_str().as_bytes());
+    write_field(out, b"X-Request-Id", exchange.id.as_bytes());
     // RFC 9110 section 7.6.3: a gateway must say that it was there.
     out.extend_from_slice(b"Via: 1.1 hostler\r\n");
 }
