@@ -117,8 +117,11 @@ impl RequestHead {
         let start = self.fields.bytes.len();
         self.fields.bytes.extend_from_slice(name);
         self.fields.bytes.extend_from_slice(value);
-        self.fields
-            .push(Span::of(name, name).shifted(start), Span::of(value, value).shifted(start + name.len()));
+        self.fields.push(
+            Span::of(name, name).shifted(start),
+            Span::of(value, value).shifted(start + name.len()),
+            0,
+        );
     }
 
     /// Puts another target in the place of the one that came (a rewrite, or a bare authority's `/`).
@@ -182,9 +185,20 @@ impl ResponseHead {
 
 fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]) {
     for header in parsed {
-        fields.push(Span::of(head, header.name.as_bytes()), Span::of(head, header.value.trim_ascii_end()));
+        let value = Span::of(head, header.value.trim_ascii_end());
+        fields.push(Span::of(head, header.name.as_bytes()), value, line_end(head, header));
     }
     fields.mark_listed();
+}
+
+/// Where a field's line ends. The parser's value reaches to the CR; an empty one has no place of its own.
+fn line_end(head: &[u8], header: &httparse::Header<'_>) -> usize {
+    let known = if header.value.is_empty() { header.name.as_bytes() } else { header.value };
+    let end = (known.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize) + known.len();
+    match head.get(end..end + 2) {
+        Some(b"\r\n") => end + 2,
+        _ => memchr::memchr(b'\n', &head[end..]).map_or(0, |feed| end + feed + 1),
+    }
 }
 
 /// Turns the parser's word into one that names the line. Only for heads that are refused, so it may look again.
@@ -240,6 +254,9 @@ mod tests {
             (head.method(), head.target(), head.version),
             (&b"GET"[..], &b"/a?b"[..], Version::Http11)
         );
+        let mut lines = Vec::new();
+        head.fields.copy_lines(&mut lines, |field, _| field.known != Name::Host);
+        assert_eq!(lines, b"X-One:  1 \r\nx-two:\r\nX-One: 2\r\n");
         let seen: Vec<_> = head.fields.iter().map(|(_, n, v)| (n, v)).collect();
         let expected: Vec<(&[u8], &[u8])> =
             vec![(b"HoSt", b"x"), (b"X-One", b"1"), (b"x-two", b""), (b"X-One", b"2")];
@@ -294,6 +311,10 @@ mod tests {
         assert_eq!(head.target(), b"/a?b");
         head.replace_target(b"/other");
         assert_eq!(head.target(), b"/other");
+        head.add_field(b"X-Late", b"1");
+        let mut lines = Vec::new();
+        head.fields.copy_lines(&mut lines, |_, _| true);
+        assert_eq!(lines, b"Host: x\r\nX-Late: 1\r\n");
         assert_eq!(head.fields.first(Name::Host), Some(&b"x"[..]));
     }
 

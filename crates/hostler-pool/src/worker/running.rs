@@ -115,10 +115,21 @@ impl Running {
         is_claim
     }
 
-    /// Waits for the end. During a graceful stop whoever is left of the group may finish, unless the process
-    /// that listens has gone. Can be dropped and called again.
+    /// Waits for the end. Can be dropped and called again.
     pub async fn ended(&mut self, graceful: bool) -> Exit {
-        self.process.ended(graceful && !self.claim_lost).await
+        let app_may_live = graceful && self.is_behind_another();
+        self.process.ended(app_may_live).await
+    }
+
+    /// Whether the app may outlive the process that we started, as it does when npm takes a signal for itself.
+    fn is_behind_another(&self) -> bool {
+        match self.ways {
+            Ways::Socket { .. } => {
+                !self.claim_lost && self.listener.is_some_and(|pid| pid != self.process.pid())
+            }
+            // Whose port it is, nobody says.
+            Ways::Port(_) => true,
+        }
     }
 
     /// Waits until what it printed at the end has been read.
