@@ -1,0 +1,9 @@
+//! Hostler as its users have it: the program, started with real Node apps behind it, seen from outside only.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+mod apps;
+mod deaths;
+mod proc;
+mod site;
+mod slots;
+mod web;
