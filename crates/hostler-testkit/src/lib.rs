@@ -1,1 +1,25 @@
-//! The language that Hostler's tests speak: site, upstream, client, worker, eventually.
+//! The language that Hostler's tests speak: `site`, `upstream`, `client`, `eventually`. Knows Hostler only from outside, as a program.
+//!
+//! Nothing here is shared with what is tested: the reader of messages is a second opinion on HTTP/1.1, the upstream sends
+//! and records exact bytes, the site is the real binary in a process of its own.
+//!
+//! A test waits for what it needs to see ([`eventually`]) and never for a time to pass. Everything has a deadline
+//! ([`PATIENCE`]) and says what it had seen when it ran out.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that panics has failed, as it should")]
+
+mod answer;
+mod client;
+mod eventually;
+mod log;
+mod message;
+mod process;
+mod site;
+mod upstream;
+
+pub use answer::{Answer, Ending};
+pub use client::{Client, client, client_from, client_with_window};
+pub use eventually::{PATIENCE, eventually, never_ends, within};
+pub use message::{Head, chunked, request};
+pub use process::{Output, run};
+pub use site::{Site, SitePlan, site};
+pub use upstream::{Seen, Step, Upstream, UpstreamPlan, no_upstream, ok, text, upstream};

@@ -66,7 +66,7 @@ pub struct RequestHead {
 impl RequestHead {
     /// Parses a whole head, as found by [`HeadScan`](crate::HeadScan).
     pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), HeadError> {
-        self.fields.clear();
+        self.clear();
         self.fields.bytes.extend_from_slice(head);
         let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
         let room = limits.max_fields.min(MOST_FIELDS);
@@ -89,6 +89,15 @@ impl RequestHead {
         self.version = if version == 0 { Version::Http10 } else { Version::Http11 };
         take_fields(&mut self.fields, head, parsed.headers);
         Ok(())
+    }
+
+    /// Forgets what was parsed. A head that fails to parse is left like this, too: the spans of the one before must not
+    /// point into its bytes.
+    pub fn clear(&mut self) {
+        self.method = Span::default();
+        self.target = Span::default();
+        self.version = Version::default();
+        self.fields.clear();
     }
 
     /// The method, as sent (methods are case-sensitive).
@@ -205,11 +214,25 @@ fn line_end(head: &[u8], header: &httparse::Header<'_>) -> usize {
 fn explain(error: httparse::Error, head: &[u8], room: usize, start_line: HeadError) -> HeadError {
     match error {
         httparse::Error::TooManyHeaders => HeadError::TooManyFields(room),
-        httparse::Error::Version => HeadError::Version,
+        httparse::Error::Version if names_another_version(head) => HeadError::Version,
         httparse::Error::HeaderName | httparse::Error::HeaderValue | httparse::Error::NewLine => {
             offender(head).unwrap_or(start_line)
         }
         _ => start_line,
+    }
+}
+
+/// True when the start line is sound but for its version; to the parser, a space in the target is a wrong version as well.
+fn names_another_version(head: &[u8]) -> bool {
+    let line = head.split(|&b| b == b'\r').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default().trim_ascii();
+    let is_version = |word: &[u8]| {
+        matches!(word, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit())
+    };
+    let mut words = line.split(|&b| b == b' ');
+    match (words.next(), words.next(), words.next(), words.next()) {
+        (Some(first), ..) if is_version(first) => true,
+        (_, _, Some(third), None) => is_version(third),
+        _ => false,
     }
 }
 
@@ -283,6 +306,11 @@ mod tests {
             ("G@T / HTTP/1.1\r\n\r\n", HeadError::RequestLine),
             ("GET / HTTP/2.0\r\n\r\n", HeadError::Version),
             ("GET / HTTP/1.2\r\n\r\n", HeadError::Version),
+            ("\r\nGET / HTTP/1.2\r\n\r\n", HeadError::Version),
+            ("GET / a HTTP/1.1\r\n\r\n", HeadError::RequestLine),
+            ("GET / a HTTP/1.2\r\n\r\n", HeadError::RequestLine),
+            ("GET / \r\n\r\n", HeadError::RequestLine),
+            ("GET / http/1.1\r\n\r\n", HeadError::RequestLine),
             ("GET / HTTP/1.1\r\nHost : x\r\n\r\n", HeadError::Field { line: 2, name: "Host ".into() }),
             (
                 "GET / HTTP/1.1\r\nHost: x\r\nA\0b: 1\r\n\r\n",
@@ -302,6 +330,13 @@ mod tests {
     fn field_lines_are_counted() {
         let head = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(101));
         assert_eq!(request(&head).err(), Some(HeadError::TooManyFields(100)));
+    }
+
+    #[test]
+    fn a_head_that_fails_to_parse_keeps_nothing_of_the_one_before() {
+        let mut head = request("DELETE /a/long/target HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        assert_eq!(head.parse(b"X\r\n\r\n", &Limits::default()), Err(HeadError::RequestLine));
+        assert_eq!((head.method(), head.target(), head.fields.len()), (&b""[..], &b""[..], 0));
     }
 
     #[test]

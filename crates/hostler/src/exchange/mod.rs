@@ -109,13 +109,18 @@ impl Exchange {
 
     /// Begins the next request of the connection, its head being parsed already.
     pub fn begin(&mut self, trust: &Trust) {
-        self.begin_unread();
+        self.reset();
         self.client = trust.client(self.peer.ip(), &self.head.fields);
         self.id = RequestId::of(&self.head.fields);
     }
 
     /// Begins a request whose head never came, or is none.
     pub fn begin_unread(&mut self) {
+        self.head.clear();
+        self.reset();
+    }
+
+    fn reset(&mut self) {
         self.length = BodyLength::Known(0);
         self.body = Body::default();
         self.trailers = None;

@@ -90,7 +90,12 @@ impl<T> Paths<T> {
             {
                 return Some(found);
             }
-            end = memchr::memrchr(b'/', &path[..end])?;
+            end = match memchr::memrchr(b'/', &path[..end]) {
+                Some(slash) => slash,
+                // `OPTIONS *` has no path at all: only a route for everything is one for it.
+                None if end > 0 => 0,
+                None => return None,
+            };
         }
     }
 }
@@ -189,6 +194,12 @@ mod tests {
         }
         assert_eq!(table.find(b"a", b"/other"), None);
         assert_eq!(table.find(b"a", b"*"), None);
+    }
+
+    #[test]
+    fn a_route_for_everything_is_one_for_the_server_as_a_whole() {
+        let table = table(&["*", "/a/*"]);
+        assert_eq!(table.find(b"a", b"*"), Some(&"*"));
     }
 
     #[test]

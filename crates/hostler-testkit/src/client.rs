@@ -1,0 +1,215 @@
+//! A client that says exactly what a test tells it to, byte by byte if need be. Knows nothing of Hostler.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::answer::{Answer, Ending};
+use crate::eventually::within;
+use crate::message::{BodyReader, Framing, Head};
+
+/// A connection to a server.
+pub struct Client {
+    stream: TcpStream,
+    /// Read, not yet taken.
+    inbox: Vec<u8>,
+    ended: Option<Ending>,
+}
+
+/// Connects.
+pub async fn client(address: SocketAddr) -> Client {
+    client_from(Ipv4Addr::LOCALHOST.into(), address).await
+}
+
+/// Connects from one of the machine's addresses: all of 127.0.0.0/8 are this machine.
+pub async fn client_from(from: IpAddr, address: SocketAddr) -> Client {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::new(from, 0)).unwrap();
+    Client::over(within("a connection", socket.connect(address)).await.unwrap())
+}
+
+/// Connects with a small receive window, so that whoever sends is soon held up.
+pub async fn client_with_window(bytes: u32, address: SocketAddr) -> Client {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(bytes).unwrap();
+    Client::over(within("a connection", socket.connect(address)).await.unwrap())
+}
+
+impl Client {
+    fn over(stream: TcpStream) -> Self {
+        // What a test sends in two pieces must not be held back until the first is acknowledged.
+        stream.set_nodelay(true).unwrap();
+        Self { stream, inbox: Vec::new(), ended: None }
+    }
+
+    /// Its own address.
+    pub fn address(&self) -> SocketAddr {
+        self.stream.local_addr().unwrap()
+    }
+
+    /// Sends exact bytes. A server that has closed is what the next read will tell.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = within("the server to take what is sent", self.stream.write_all(bytes.as_ref())).await;
+    }
+
+    /// Sends as much as is taken at once; for a server that is expected to take no more at some time.
+    pub fn send_some(&mut self, bytes: &[u8]) -> usize {
+        self.stream.try_write(bytes).unwrap_or(0)
+    }
+
+    /// GET on this connection.
+    pub async fn get(&mut self, path: &str) -> Answer {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: site.test\r\n\r\n")).await;
+        self.answer().await
+    }
+
+    /// POST with a body of known length on this connection.
+    pub async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Answer {
+        self.send(crate::request(&format!("POST {path}"), "", body.as_ref())).await;
+        self.answer().await
+    }
+
+    /// Says that nothing more will be sent (FIN), and reads on.
+    pub async fn finish_sending(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+
+    /// Goes without a word of farewell (RST).
+    pub fn reset(self) {
+        self.stream.set_zero_linger().unwrap();
+    }
+
+    /// Reads the next answer.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn answer(&mut self) -> Answer {
+        self.answer_to("GET").await
+    }
+
+    /// Reads the next answer, to a request with this method (HEAD has no body).
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn answer_to(&mut self, method: &str) -> Answer {
+        match self.maybe_answer(method).await {
+            Some(answer) => answer,
+            None => panic!("no answer: {:?} after {:?}", self.ended, String::from_utf8_lossy(&self.inbox)),
+        }
+    }
+
+    /// Reads the next answer; none when the connection ends before one has begun.
+    pub async fn maybe_answer(&mut self, method: &str) -> Option<Answer> {
+        let mut interim = Vec::new();
+        let head = loop {
+            let head = self.next_head().await?;
+            match status(&head) {
+                100..200 => interim.push(head),
+                _ => break head,
+            }
+        };
+        let status = status(&head);
+        let none = method == "HEAD" || matches!(status, 204 | 304);
+        let framing = if none { Framing::Length(0) } else { Framing::of(&head).unwrap_or(Framing::UntilClose) };
+        let mut body = BodyReader::new(framing);
+        let ending = self.read_body(&mut body, framing).await;
+        let BodyReader { data, trailers, chunks, .. } = body;
+        Some(Answer { status, head, interim, body: data, chunks, trailers, ending })
+    }
+
+    /// Reads the next head only, interim or final.
+    pub async fn next_head(&mut self) -> Option<Head> {
+        loop {
+            if let Some(head) = Head::take(&mut self.inbox) {
+                return Some(head);
+            }
+            if self.read("a head").await.is_some() {
+                return None;
+            }
+        }
+    }
+
+    async fn read_body(&mut self, body: &mut BodyReader, framing: Framing) -> Ending {
+        loop {
+            body.feed(&mut self.inbox);
+            if body.ended {
+                return Ending::Whole;
+            }
+            match self.read("a body").await {
+                None => {}
+                Some(Ending::Reset) => return Ending::Reset,
+                // The end of the connection is the end of the body, if nothing else says so.
+                Some(_) if framing == Framing::UntilClose => return Ending::Whole,
+                Some(_) => return Ending::Cut,
+            }
+        }
+    }
+
+    /// Reads until this text has come, and takes everything up to its end.
+    pub async fn read_until(&mut self, text: &str) -> String {
+        loop {
+            if let Some(at) = crate::message::find(&self.inbox, text.as_bytes()) {
+                let taken: Vec<u8> = self.inbox.drain(..at + text.len()).collect();
+                return String::from_utf8_lossy(&taken).into_owned();
+            }
+            let ended = self.read(text).await;
+            assert!(ended.is_none(), "{ended:?} before {text:?}: {:?}", String::from_utf8_lossy(&self.inbox));
+        }
+    }
+
+    /// Reads exactly so many bytes.
+    pub async fn read_exactly(&mut self, bytes: usize) -> Vec<u8> {
+        while self.inbox.len() < bytes {
+            let ended = self.read("so many bytes").await;
+            assert!(ended.is_none(), "{ended:?} after {} of {bytes} bytes", self.inbox.len());
+        }
+        self.inbox.drain(..bytes).collect()
+    }
+
+    /// Reads to the end of the connection: all that came, and how it ended.
+    pub async fn rest(&mut self) -> (String, Ending) {
+        loop {
+            if let Some(ending) = self.read("the end of the connection").await {
+                return (String::from_utf8_lossy(&std::mem::take(&mut self.inbox)).into_owned(), ending);
+            }
+        }
+    }
+
+    /// Says that the server closes now, without another byte.
+    #[track_caller]
+    pub fn assert_closed(&mut self) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move {
+            let (rest, _) = self.rest().await;
+            assert!(rest.is_empty(), "expected the end of the connection at {place}, got {rest:?}");
+        }
+    }
+
+    /// Reads once; `Some` at the end of the connection.
+    async fn read(&mut self, what: &str) -> Option<Ending> {
+        if self.ended.is_some() {
+            return self.ended;
+        }
+        let seen = self.inbox.len().min(300);
+        let what = format!("{what} after {:?}", String::from_utf8_lossy(&self.inbox[..seen]));
+        self.ended = match within(what, self.stream.read_buf(&mut self.inbox)).await {
+            Ok(0) => Some(Ending::Cut),
+            Ok(_) => None,
+            Err(error) if is_reset(&error) => Some(Ending::Reset),
+            Err(error) => panic!("cannot read: {error}"),
+        };
+        self.ended
+    }
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+}
+
+fn status(head: &Head) -> u16 {
+    let [version, status, _] = head.parts();
+    assert_eq!(version, "HTTP/1.1", "in {}", head.text());
+    status.parse().expect("a status code")
+}

@@ -1,0 +1,43 @@
+//! Programs that run to their end, and their output. Knows nothing of what they do.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::eventually::within;
+
+/// What a program has left behind.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Says how it ended.
+    #[track_caller]
+    pub fn assert_exit(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self
+    }
+
+    /// Says what it complained about.
+    #[track_caller]
+    pub fn assert_complains(&self, part: &str) -> &Self {
+        assert!(self.stderr.contains(part), "expected {part:?} in {self:#?}");
+        self
+    }
+}
+
+/// Runs a program in a folder to its end.
+pub async fn run(program: &str, arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    let running = tokio::task::spawn_blocking(move || command.output().unwrap());
+    let output = within((program, arguments), running).await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Output { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}

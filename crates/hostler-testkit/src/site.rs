@@ -1,0 +1,295 @@
+//! A running Hostler: the real binary with a configuration of its own, on free ports. Knows it only from outside.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use toml::{Table, Value as Toml};
+
+use crate::answer::Answer;
+use crate::client::{Client, client, client_from};
+use crate::eventually::eventually;
+use crate::log::Log;
+use crate::process::{Output, run};
+use crate::upstream::Upstream;
+
+/// How long a site that is dropped has to end by itself.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What of a log is shown when a test has failed.
+const LAST_LINES: usize = 20;
+
+/// A site to be started.
+pub struct SitePlan {
+    binary: PathBuf,
+    config: Table,
+    folder: TempDir,
+}
+
+/// A site with this configuration, on free ports. Unless it says otherwise it has one data-plane thread (so that what is
+/// kept for each thread can be counted) and does not wait long for its clients when it is stopped.
+///
+/// # Panics
+/// If the text is not TOML.
+pub fn site(binary: &str, config: &str) -> SitePlan {
+    let mut config: Table = toml::from_str(config).unwrap();
+    let server = table(&mut config, "server");
+    for (key, value) in [("listen", "127.0.0.1:0"), ("admin", "127.0.0.1:0"), ("drain_timeout", "1s")] {
+        server.entry(key).or_insert_with(|| value.into());
+    }
+    server.entry("threads").or_insert(Toml::Integer(1));
+    SitePlan { binary: binary.into(), config, folder: tempfile::tempdir().unwrap() }
+}
+
+fn table<'a>(parent: &'a mut Table, key: &str) -> &'a mut Table {
+    let entry = parent.entry(key).or_insert_with(|| Table::new().into());
+    entry.as_table_mut().unwrap()
+}
+
+impl SitePlan {
+    /// Makes an upstream a member of a pool.
+    pub fn with(self, pool: &str, upstream: &Upstream) -> Self {
+        self.with_member(pool, upstream.address())
+    }
+
+    /// Makes whatever listens there a member of a pool.
+    pub fn with_member(mut self, pool: &str, address: &str) -> Self {
+        let pool = table(table(&mut self.config, "pools"), pool);
+        let members = pool.entry("members").or_insert_with(|| Toml::Array(Vec::new()));
+        members.as_array_mut().unwrap().push(address.into());
+        self
+    }
+
+    /// The folder of the configuration file, for other files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self) {
+        let text = toml::to_string(&self.config).unwrap();
+        std::fs::write(self.folder.path().join("hostler.toml"), text).unwrap();
+    }
+
+    /// Starts it, and waits until it listens.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub async fn start(self) -> Site {
+        self.write();
+        let mut child = Command::new(&self.binary)
+            .arg("start")
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Log::of(child.stdout.take().unwrap());
+        let errors = Log::of(child.stderr.take().unwrap());
+        let with_admin = self.config["server"]["admin"].as_str() != Some("off");
+        let mut site = Site { child, exit: None, log, errors, listen: Vec::new(), admin: None, folder: self.folder };
+        let last = if with_admin { "status on http://" } else { "listening on http://" };
+        eventually("Hostler to listen", async || {
+            assert!(site.try_exit().is_none(), "Hostler ended: {:?} {:?}", site.log.lines(), site.errors.lines());
+            site.log.after(last)
+        })
+        .await;
+        let lines = site.log.lines();
+        let addresses = lines.iter().filter_map(|line| line.split_once("listening on http://"));
+        site.listen = addresses.map(|(_, rest)| address(rest)).collect();
+        site.admin = site.log.after("status on http://").map(|rest| address(&rest));
+        site
+    }
+
+    /// Runs another command of the program in the folder of the configuration, to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Output {
+        self.write();
+        run(self.binary.to_str().unwrap(), arguments, self.folder.path()).await
+    }
+}
+
+fn address(text: &str) -> SocketAddr {
+    let end = text.find(['"', '/']).unwrap_or(text.len());
+    text[..end].parse().unwrap()
+}
+
+/// A running Hostler. Dropped, it is told to stop, and killed if it does not.
+pub struct Site {
+    child: Child,
+    exit: Option<ExitStatus>,
+    log: Log,
+    errors: Log,
+    listen: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
+    folder: TempDir,
+}
+
+impl Site {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listen[0]
+    }
+
+    /// All addresses on which it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.listen
+    }
+
+    /// Where its status is.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin.unwrap()
+    }
+
+    /// The folder of its configuration file.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A new connection.
+    pub async fn connect(&self) -> Client {
+        client(self.address()).await
+    }
+
+    /// A new connection from one of the machine's addresses, such as `127.0.0.2`.
+    pub async fn connect_from(&self, from: &str) -> Client {
+        client_from(from.parse::<IpAddr>().unwrap(), self.address()).await
+    }
+
+    /// GET on a connection of its own.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.connect().await.get(path).await
+    }
+
+    /// POST on a connection of its own.
+    pub async fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Answer {
+        self.connect().await.post(path, body).await
+    }
+
+    /// Exact bytes on a connection of their own, and the answer.
+    pub async fn send(&self, bytes: impl AsRef<[u8]>) -> Answer {
+        let mut client = self.connect().await;
+        client.send(bytes).await;
+        client.answer().await
+    }
+
+    /// Begins a GET on a connection of its own; the connection is for reading the answer.
+    pub async fn begin(&self, path: &str) -> Client {
+        let mut client = self.connect().await;
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: site.test\r\n\r\n")).await;
+        client
+    }
+
+    /// The status of this moment.
+    pub async fn status(&self) -> Value {
+        let mut client = client(self.admin()).await;
+        client.send("GET /status HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n").await;
+        serde_json::from_slice(&client.answer().await.assert_status(200).body).unwrap()
+    }
+
+    /// The pool's part of the status of this moment.
+    pub async fn pool(&self, name: &str) -> Value {
+        let status = self.status().await;
+        let pools = status["pools"].as_array().unwrap();
+        pools.iter().find(|pool| pool["name"] == name).unwrap_or_else(|| panic!("no pool {name}: {status}")).clone()
+    }
+
+    /// Waits until so many of a pool's slots are in use, and so many requests wait.
+    pub async fn settles(&self, pool: &str, in_use: usize, waiting: usize) {
+        eventually(format!("{in_use} running and {waiting} waiting in {pool}"), async || {
+            let pool = self.pool(pool).await;
+            (pool["in_use"] == in_use && pool["queue_length"] == waiting).then_some(())
+        })
+        .await;
+    }
+
+    /// The lines of its log.
+    pub fn lines(&self) -> Vec<String> {
+        self.log.lines()
+    }
+
+    /// The access lines so far.
+    pub fn access_lines(&self) -> Vec<Value> {
+        self.log.values().into_iter().filter(|line| line["event"] == "access").collect()
+    }
+
+    /// Waits for the access line of a target, the first if there are several.
+    pub async fn access(&self, target: &str) -> Value {
+        eventually(format!("an access line for {target}"), async || {
+            self.access_lines().into_iter().find(|line| line["target"] == target)
+        })
+        .await
+    }
+
+    /// Waits for the access line of a refusal for this reason.
+    pub async fn refusal(&self, reason: &str) -> Value {
+        eventually(format!("a refusal for {reason}"), async || {
+            self.access_lines().into_iter().find(|line| line["refusal"] == reason)
+        })
+        .await
+    }
+
+    /// Waits for a line of the log that has this text.
+    pub async fn says(&self, text: &str) -> String {
+        eventually(format!("a log line with {text:?}"), async || {
+            self.lines().into_iter().find(|line| line.contains(text))
+        })
+        .await
+    }
+
+    /// Tells it to stop (SIGTERM).
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Tells it to stop as Ctrl-C does (SIGINT).
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        // One that has ended in this moment needs no telling.
+        let _ = kill_process(pid, signal);
+    }
+
+    /// Waits for its end: the exit code, or minus the signal that ended it.
+    pub async fn exit(&mut self) -> i32 {
+        let status = eventually("Hostler's end", async || self.try_exit()).await;
+        status.code().unwrap_or_else(|| -status.signal().unwrap_or_default())
+    }
+
+    fn try_exit(&mut self) -> Option<ExitStatus> {
+        if self.exit.is_none() {
+            self.exit = self.child.try_wait().unwrap();
+        }
+        self.exit
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if self.try_exit().is_none() {
+            self.terminate();
+            // Its log ends when it does.
+            if !self.log.ends_within(FAREWELL) {
+                self.signal(Signal::KILL);
+            }
+            let _ = self.child.wait();
+        }
+        if std::thread::panicking() {
+            let lines = self.log.lines();
+            let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+            eprintln!("--- the end of Hostler's log\n{}\n{}", last.join("\n"), self.errors.lines().join("\n"));
+        }
+    }
+}

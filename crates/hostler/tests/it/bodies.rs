@@ -1,0 +1,98 @@
+//! Request bodies in the chunked coding.
+
+use hostler_testkit::upstream;
+
+use crate::in_front_of;
+
+const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+#[tokio::test]
+async fn a_malformed_chunked_body_is_refused_and_never_reaches_the_member() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let cases = [
+        ("g\r\n", "chunk size"),
+        ("\r\n", "chunk size"),
+        ("-1\r\n", "chunk size"),
+        ("0x1\r\na\r\n", "chunk size"),
+        ("1_0\r\n", "chunk size"),
+        (" 1\r\na\r\n", "chunk size"),
+        ("fffffffffffffffff\r\n", "chunk size"),
+        ("1\na\r\n", "chunk size"),
+        ("1 \r\na\r\n", "extension"),
+        ("1;\u{0}\r\na\r\n", "extension"),
+        ("1;x\na\r\n", "extension"),
+        ("1\r\nab\r\n", "CR LF"),
+        ("1\r\na\n0\r\n\r\n", "CR LF"),
+        ("1\r\na0\r\n\r\n", "CR LF"),
+        ("1\ra\r\n", "CR LF"),
+        ("0\r\n\n", "CR LF"),
+        ("0\r\nX: y\n\r\n", "CR LF"),
+        ("0\r\nX : y\r\n\r\n", "trailer"),
+        ("0\r\n X: y\r\n\r\n", "trailer"),
+        ("0\r\nX\r\n\r\n", "trailer"),
+    ];
+    for (body, word) in cases {
+        let mut client = site.connect().await;
+        client.send(format!("{CHUNKED}{body}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let answer = client.answer().await;
+        assert_eq!(answer.status, 400, "{body:?}{answer:?}");
+        answer.assert_refused(400, "bad_body").assert_says(word).assert_field("connection", "close");
+        client.assert_closed().await;
+        assert_eq!(app.targets(), Vec::<String>::new(), "after {body:?}");
+    }
+}
+
+#[tokio::test]
+async fn extensions_without_end_are_refused() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let answer = site.send(format!("{CHUNKED}{}", format!("1;{}\r\nx\r\n", "e".repeat(100)).repeat(1000))).await;
+    answer.assert_refused(400, "bad_body").assert_says("extensions");
+    let answer = site.send(format!("{CHUNKED}0\r\n{}", "X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n".repeat(1000))).await;
+    answer.assert_refused(400, "bad_body").assert_says("trailer section");
+}
+
+#[tokio::test]
+async fn a_chunked_body_reaches_the_member_with_its_length() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    site.send(format!("{CHUNKED}3;ext=\"a;b\"\r\nabc\r\n0A\r\n0123456789\r\n000\r\n\r\n")).await.assert_ok("ok");
+    let seen = app.only_request();
+    assert_eq!(seen.body, b"abc0123456789");
+    assert_eq!((seen.field("content-length").as_deref(), seen.field("transfer-encoding")), (Some("13"), None));
+}
+
+#[tokio::test]
+async fn an_empty_body_stays_one() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    site.send(format!("{CHUNKED}0\r\n\r\n")).await.assert_ok("ok");
+    site.post("/", "").await.assert_ok("ok");
+    site.get("/").await.assert_ok("ok");
+    let lengths: Vec<_> = app.requests().iter().map(|seen| seen.field("content-length")).collect();
+    assert_eq!(lengths, [Some("0".into()), Some("0".into()), None]);
+}
+
+#[tokio::test]
+async fn trailers_of_a_request_reach_the_member() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let fields = "Trailer: X-Sum\r\n";
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}Transfer-Encoding: chunked\r\n\r\n");
+    site.send(format!("{head}3\r\nabc\r\n0\r\nX-Sum: 9\r\nContent-Length: 7\r\nHost: evil\r\n\r\n")).await.assert_ok("ok");
+    let seen = app.only_request();
+    assert_eq!((seen.body.as_slice(), seen.trailers), (&b"abc"[..], vec!["X-Sum: 9".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_the_middle_of_its_body_is_no_request() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    client.send("POST /left HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf").await;
+    drop(client);
+    let line = site.access("/left").await;
+    assert_eq!((&line["status"], &line["refusal"], &line["aborted"]), (&499.into(), &"client_left".into(), &"client".into()));
+    assert_eq!(app.requests().len(), 0);
+}

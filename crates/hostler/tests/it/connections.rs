@@ -1,0 +1,158 @@
+//! Client connections: kept, pipelined, closed, and how many there may be.
+
+use hostler_testkit::{Ending, eventually, ok, text, upstream};
+
+use crate::in_front_of;
+
+#[tokio::test]
+async fn a_connection_serves_one_request_after_another() {
+    let app = upstream().script(|seen| ok(seen.target())).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for path in ["/1", "/2", "/3"] {
+        client.get(path).await.assert_ok(path).assert_no_field("connection");
+    }
+    assert_eq!(site.status().await["connections"]["open"], 1);
+    assert_eq!(app.connections(), 1, "the connection to the member is kept as well");
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let app = upstream().script(|seen| ok(format!("{} {}", seen.target(), String::from_utf8_lossy(&seen.body)))).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    let (get, post) = ("HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    let chunked = "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n";
+    client.send(format!("GET /1 {get}POST /2 {post}POST /3 {chunked}\r\n\r\nGET /4 {get}GET /5 {get}")).await;
+    for body in ["/1 ", "/2 abc", "/3 de", "/4 ", "/5 "] {
+        client.answer().await.assert_ok(body);
+    }
+    assert_eq!(app.targets(), ["/1", "/2", "/3", "/4", "/5"]);
+    assert_eq!(app.most_running(), 1, "the second begins when the first is answered");
+}
+
+#[tokio::test]
+async fn a_hundred_pipelined_requests_in_pieces_of_any_size_are_all_answered() {
+    let app = upstream().script(|seen| ok(seen.target())).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    let requests: String = (0..100).map(|n| format!("GET /{n} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    for piece in requests.as_bytes().chunks(997) {
+        client.send(piece).await;
+    }
+    for n in 0..100 {
+        client.answer().await.assert_ok(&format!("/{n}"));
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_comes_byte_by_byte_is_answered() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for byte in b"\r\nPOST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" {
+        client.send([*byte]).await;
+    }
+    client.answer().await.assert_ok("ok");
+    assert_eq!(app.only_request().body, b"abc");
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_it_gets_its_connection_closed() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Close, x\r\n\r\n").await;
+    client.answer().await.assert_ok("ok").assert_field("connection", "close");
+    client.assert_closed().await;
+}
+
+#[tokio::test]
+async fn http_1_0_is_answered_and_closed() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    client.send("GET /x HTTP/1.0\r\n\r\n").await;
+    client.answer().await.assert_ok("ok").assert_field("content-length", "2");
+    client.assert_closed().await;
+    let seen = app.only_request();
+    assert_eq!(seen.head.start_line(), "GET /x HTTP/1.1");
+    assert_eq!(seen.field("host"), Some(site.address().to_string()), "HTTP/1.1 does not go without Host");
+}
+
+#[tokio::test]
+async fn http_1_0_is_kept_if_it_asks_for_it() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        client.send("GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n").await;
+        client.answer().await.assert_ok("ok").assert_field("connection", "keep-alive");
+    }
+}
+
+#[tokio::test]
+async fn http_1_0_gets_an_answer_of_unknown_length_up_to_the_close() {
+    let app = upstream().answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n").start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    client.send("GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n").await;
+    let answer = client.answer().await;
+    answer.assert_ok("abc").assert_no_field("transfer-encoding").assert_field("connection", "close");
+}
+
+#[tokio::test]
+async fn an_answer_of_unknown_length_is_chunked_for_http_1_1() {
+    let closing = [text("HTTP/1.1 200 OK\r\n\r\nuntil the end"), vec![hostler_testkit::Step::Close]].concat();
+    let app = upstream().does(closing).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        client.get("/").await.assert_ok("until the end").assert_field("transfer-encoding", "chunked");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_without_a_word() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.idle_timeout = '200ms'").await;
+    let mut fresh = site.connect().await;
+    fresh.assert_closed().await;
+    let mut used = site.connect().await;
+    used.get("/").await.assert_ok("ok");
+    used.assert_closed().await;
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_so() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.max_connections = 2").await;
+    let mut first = site.connect().await;
+    let mut second = site.connect().await;
+    first.get("/").await.assert_ok("ok");
+    second.get("/").await.assert_ok("ok");
+
+    let mut third = site.connect().await;
+    let answer = third.answer().await;
+    answer.assert_refused(503, "too_many_connections").assert_says("server.max_connections");
+    answer.assert_field("retry-after", "1").assert_field("connection", "close");
+    third.assert_closed().await;
+    first.get("/").await.assert_ok("ok");
+
+    drop(second);
+    eventually("room for another", async || (site.status().await["connections"]["open"] == 1).then_some(())).await;
+    site.get("/").await.assert_ok("ok");
+    assert_eq!(site.status().await["connections"]["refused"], 1);
+}
+
+#[tokio::test]
+async fn a_client_that_has_finished_sending_still_gets_its_answer() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    client.send("GET /half HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    app.has_seen(1).await;
+    client.finish_sending().await;
+    client.answer().await.assert_ok("ok");
+    assert_eq!(client.rest().await, (String::new(), Ending::Cut));
+}

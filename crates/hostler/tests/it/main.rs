@@ -1,0 +1,34 @@
+//! What Hostler promises, one test a promise: the real program on real sockets, in front of scripted members. Needs no Node.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that panics has failed, as it should")]
+
+// Clients
+mod bodies;
+mod connections;
+mod expectations;
+mod limits;
+mod strictness;
+// What is between
+mod answers;
+mod buffering;
+mod dispatch;
+mod fields;
+// Members
+mod faults;
+mod framing;
+mod malformed_answers;
+// The program
+mod command;
+mod seeing;
+mod stopping;
+
+use hostler_testkit::{Site, SitePlan, Upstream};
+
+/// A site with this configuration.
+fn site(config: &str) -> SitePlan {
+    hostler_testkit::site(env!("CARGO_BIN_EXE_hostler"), config)
+}
+
+/// A running site with one pool, `app`, of one member.
+async fn in_front_of(upstream: &Upstream, config: &str) -> Site {
+    site(config).with("app", upstream).start().await
+}
