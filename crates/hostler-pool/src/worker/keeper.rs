@@ -144,6 +144,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             News::Said { message, speaker } => self.listen_to(message, speaker),
             News::Connectable => self.moved(Running::accepts),
             News::Silent(source) => running.falls_silent(source).then_some(Event::Orphaned),
+            News::Gone { pid } => running.is_gone(pid).then_some(Event::Orphaned),
             News::Unhealthy(answer) => {
                 running.health = Some(answer);
                 None

@@ -9,11 +9,16 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, test_kill_process_group, waitpgid,
+};
+use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::sleep;
 
 use super::guard::Watched;
+use super::news::{News, Wire};
 use super::settings::{Bind, WorkerSettings};
 use super::yard::{Port, Stem, Yard};
 
@@ -213,6 +218,27 @@ async fn bury(group: Pid) {
         }
         sleep(GLANCE).await;
     }
+}
+
+/// Tells of the end of a process that is not our child.
+pub(super) async fn tell_end(pid: u32, wire: Wire) {
+    let Some(number) = Pid::from_raw(pid.cast_signed()) else { return };
+    match pidfd_open(number, PidfdFlags::NONBLOCK).map(watched) {
+        // Readable when the process has ended, also before its parent has noticed.
+        Ok(Ok(process)) => drop(process.readable().await),
+        Err(Errno::SRCH) => {}
+        // An old kernel, or no descriptor left: a closed channel tells as well, in most cases.
+        _ => return,
+    }
+    wire.send(News::Gone { pid }).await;
+}
+
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe for the sake of types that close what they lent; OwnedFd never does"
+)]
+fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::new(descriptor)
 }
 
 /// Whether nobody is left in the group, having reaped those who are ours. Only for groups whose leader has been
