@@ -8,13 +8,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::birth::Birth;
 use super::channel::Speaker;
 use super::health;
 use super::lifecycle::{Action, Event, Lifecycle, State, Why};
 use super::log::{Next, WorkerEvent, WorkerLog};
 use super::message::{FromWorker, ToWorker};
 use super::news::{Mailbox, News, Wire};
-use super::process::{Birth, Exit};
+use super::process::Exit;
 use super::running::Running;
 use super::settings::{Address, Probe, WorkerFacts, WorkerSettings};
 use super::snapshot::{Status, WorkerState};

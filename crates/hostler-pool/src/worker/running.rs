@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::birth::{Birth, Ways};
 use super::channel::{Source, Speaker, speak_over_control, speak_over_ipc};
 use super::health;
 use super::lifecycle::Why;
 use super::log::{Stream, Tail, WorkerLog};
 use super::message::{ToWorker, Via};
 use super::news::Wire;
-use super::process::{Birth, Exit, Process, Ways, tell_end};
+use super::process::{Exit, Process, tell_end};
 use super::settings::{Address, WorkerSettings};
 
 /// How long the last lines of a dead worker are waited for. Its pipes end with its group, unless somebody left the
