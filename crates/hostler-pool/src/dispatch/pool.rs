@@ -240,11 +240,10 @@ impl<E> State<E> {
         if self.closed {
             return (Poll::Ready(Err(AcquireError::Closed)), Vec::new());
         }
-        // Somebody ahead can only be served now if a bench has ended and its timer has not fired yet.
+        // Somebody ahead can only be served now if a bench has ended and its timer has not fired yet. Who is
+        // still ahead after this waits for want of a free slot, so nobody is overtaken below.
         let woken = self.dispatch(Some(place), || now);
-        if !self.queue.has_ahead_of(place)
-            && let Some(grant) = self.grant(now)
-        {
+        if let Some(grant) = self.grant(now) {
             return (Poll::Ready(Ok(self.taken(grant))), woken);
         }
         let limit = self.settings.queue_limit;

@@ -8,13 +8,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::birth::Birth;
 use super::channel::Speaker;
 use super::health;
 use super::lifecycle::{Action, Event, Lifecycle, State, Why};
 use super::log::{Next, WorkerEvent, WorkerLog};
 use super::message::{FromWorker, ToWorker};
 use super::news::{Mailbox, News, Wire};
-use super::process::{Birth, Exit};
+use super::process::Exit;
 use super::running::Running;
 use super::settings::{Address, Probe, WorkerFacts, WorkerSettings};
 use super::snapshot::{Status, WorkerState};
@@ -144,6 +145,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             News::Said { message, speaker } => self.listen_to(message, speaker),
             News::Connectable => self.moved(Running::accepts),
             News::Silent(source) => running.falls_silent(source).then_some(Event::Orphaned),
+            News::Gone { pid } => running.is_gone(pid).then_some(Event::Orphaned),
             News::Unhealthy(answer) => {
                 running.health = Some(answer);
                 None

@@ -17,6 +17,8 @@ pub(super) enum News {
     Said { message: FromWorker, speaker: Speaker },
     /// A conversation has ended.
     Silent(Source),
+    /// The process that listens, which is not the one that we started, has ended.
+    Gone { pid: u32 },
     /// Its port accepts connections.
     Connectable,
     /// Its health path answered 2xx.

@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::birth::{Birth, Ways};
 use super::channel::{Source, Speaker, speak_over_control, speak_over_ipc};
 use super::health;
 use super::lifecycle::Why;
 use super::log::{Stream, Tail, WorkerLog};
 use super::message::{ToWorker, Via};
 use super::news::Wire;
-use super::process::{Birth, Exit, Process, Ways};
+use super::process::{Exit, Process, tell_end};
 use super::settings::{Address, WorkerSettings};
 
 /// How long the last lines of a dead worker are waited for. Its pipes end with its group, unless somebody left the
@@ -33,7 +34,9 @@ pub(super) struct Running {
     /// The process that listens, once that is known.
     listener: Option<u32>,
     claimed_by: Option<Source>,
+    /// The process that listens is gone.
     claim_lost: bool,
+    wire: Wire,
     /// The way to the app, if it hears.
     app: Option<Speaker>,
     ways: Ways,
@@ -52,10 +55,10 @@ impl Running {
         }
         errands.spawn(speak_over_ipc(born.channel, wire.clone()));
         match &mut born.ways {
-            Ways::Port(port) => drop(errands.spawn(health::until_connectable(port.address, wire))),
+            Ways::Port(port) => drop(errands.spawn(health::until_connectable(port.address, wire.clone()))),
             Ways::Socket { control, .. } => {
                 if let Some(listener) = control.take() {
-                    errands.spawn(speak_over_control(listener, wire));
+                    errands.spawn(speak_over_control(listener, wire.clone()));
                 }
             }
         }
@@ -70,6 +73,7 @@ impl Running {
             listener: None,
             claimed_by: None,
             claim_lost: false,
+            wire,
             app: None,
             ways: born.ways,
         })
@@ -86,8 +90,11 @@ impl Running {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
         let path = if via == Via::Fd { inherited } else { own };
         let address = Address::Unix(path.clone());
-        self.listener = Some(pid);
         self.claimed_by = Some(source);
+        if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
+            // A shell that started the app holds its descriptors open, so no channel tells of its end.
+            self.errands.spawn(tell_end(pid, self.wire.clone()));
+        }
         self.address.replace(address.clone()) != Some(address)
     }
 
@@ -113,6 +120,12 @@ impl Running {
         let is_claim = self.claimed_by == Some(source) && source != Source::Ipc;
         self.claim_lost |= is_claim;
         is_claim
+    }
+
+    /// A process has ended. Returns whether it was the one that listens.
+    pub fn is_gone(&mut self, pid: u32) -> bool {
+        self.claim_lost |= self.listener == Some(pid);
+        self.listener == Some(pid)
     }
 
     /// Waits for the end. Can be dropped and called again.

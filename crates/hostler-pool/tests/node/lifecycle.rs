@@ -44,6 +44,18 @@ async fn an_app_that_dies_behind_npm_is_replaced() {
 }
 
 #[tokio::test]
+async fn an_app_that_dies_behind_a_shell_which_holds_its_descriptors_is_replaced() {
+    let crew = crew(PLAIN).command(["sh", "-c", "node app.js; sleep 600"]).started().await;
+    let first: u32 = crew.get("/").await.parse().unwrap();
+    signal(first, Signal::KILL);
+    eventually("replaced", || crew.worker().generation == 2).await;
+    crew.assert_logged(&format!("the app (pid {first}) is gone, though what started it"));
+    crew.is_ready().await;
+    crew.get("/").await;
+    crew.stop().await;
+}
+
+#[tokio::test]
 async fn a_crash_loop_backs_off_and_says_why() {
     let crew = crew("console.error('no database'); process.exit(3)").start();
     eventually("a rest", || crew.worker().state == WorkerState::BackingOff && crew.worker().crashes > 1)

@@ -64,6 +64,17 @@ async fn helpers_of_an_app_that_has_stopped_are_not_waited_for() {
 }
 
 #[tokio::test]
+async fn helpers_of_an_app_behind_another_are_not_waited_for_either() {
+    let app = format!("process.on('message', () => process.exit(0)); {PLAIN}");
+    let crew = crew(&app)
+        .with(|settings| settings.stop_timeout = 10 * PATIENCE)
+        .command(["sh", "-c", "sleep 600 & node app.js; true"])
+        .started()
+        .await;
+    crew.stop().await;
+}
+
+#[tokio::test]
 async fn a_worker_that_boots_can_be_stopped() {
     let crew = crew("setInterval(() => {}, 1000)").start();
     eventually("a process", || crew.worker().pid.is_some()).await;
