@@ -69,7 +69,7 @@ pub async fn forward<D: Downstream>(
             Err((Failure::Unanswered(_), Some(lease))) if is_repeatable(exchange) => {
                 return on_new_connection(exchange, client, lease, settings, thread).await;
             }
-            outcome => return outcome.map_err(|(failure, _)| failure),
+            outcome => return outcome.map_err(part),
         }
     }
     on_new_connection(exchange, client, lease, settings, thread).await
@@ -86,13 +86,21 @@ async fn on_new_connection<D: Downstream>(
     match connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
         Ok(connection) => {
             let call = Call::begin(exchange, lease, connection, settings, thread);
-            call.head(exchange, client).await.map_err(|(failure, _)| failure)
+            call.head(exchange, client).await.map_err(part)
         }
         Err(error) => {
             lease.fail();
             Err(Failure::Unreachable(error))
         }
     }
+}
+
+/// Gives the slot back after a failure. A worker that has hung up is likely to be dying: others are tried first.
+fn part((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
+    if let (Failure::Unanswered(_), Some(lease)) = (&failure, lease) {
+        lease.suspect();
+    }
+    failure
 }
 
 /// True when the request, though it may have been worked on, may be sent again, and can be.
