@@ -3,6 +3,7 @@
 
 mod apps;
 mod deaths;
+mod limits;
 mod proc;
 mod site;
 mod slots;
