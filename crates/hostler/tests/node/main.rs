@@ -7,4 +7,6 @@ mod limits;
 mod proc;
 mod site;
 mod slots;
+mod slow;
+mod streaming;
 mod web;
