@@ -48,7 +48,10 @@ impl Answer {
     /// Says that it is a complete answer with this status.
     #[track_caller]
     pub fn assert_status(&self, status: u16) -> &Self {
-        assert!(self.status == status && self.ending == Ending::Whole, "expected a whole {status}, got {self:?}");
+        assert!(
+            self.status == status && self.ending == Ending::Whole,
+            "expected a whole {status}, got {self:?}"
+        );
         self
     }
 

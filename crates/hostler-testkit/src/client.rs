@@ -112,7 +112,8 @@ impl Client {
         };
         let status = status(&head);
         let none = method == "HEAD" || matches!(status, 204 | 304);
-        let framing = if none { Framing::Length(0) } else { Framing::of(&head).unwrap_or(Framing::UntilClose) };
+        let framing =
+            if none { Framing::Length(0) } else { Framing::of(&head).unwrap_or(Framing::UntilClose) };
         let mut body = BodyReader::new(framing);
         let ending = self.read_body(&mut body, framing).await;
         let BodyReader { data, trailers, chunks, .. } = body;

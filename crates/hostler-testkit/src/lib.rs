@@ -5,7 +5,12 @@
 //!
 //! A test waits for what it needs to see ([`eventually`]) and never for a time to pass. Everything has a deadline
 //! ([`PATIENCE`]) and says what it had seen when it ran out.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that panics has failed, as it should")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that panics has failed, as it should"
+)]
 
 mod answer;
 mod client;

@@ -33,7 +33,10 @@ impl Head {
     pub fn all(&self, name: &str) -> Vec<String> {
         let lines = self.lines();
         let fields = lines.iter().filter_map(|line| line.split_once(':'));
-        fields.filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned()).collect()
+        fields
+            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim().to_owned())
+            .collect()
     }
 
     /// The value of the only line with this name.
@@ -161,7 +164,8 @@ pub fn chunked<T: AsRef<[u8]>>(pieces: impl IntoIterator<Item = T>) -> Vec<u8> {
 
 /// A request with a body of known length.
 pub fn request(line: &str, fields: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("{line} HTTP/1.1\r\nHost: site.test\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
+    let head =
+        format!("{line} HTTP/1.1\r\nHost: site.test\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
@@ -177,11 +181,17 @@ mod tests {
     fn a_body_is_taken_to_its_last_byte_and_no_further() {
         let mut input = b"3;x\r\n".to_vec();
         let mut reader = BodyReader::new(Framing::Chunked);
-        assert!(std::panic::catch_unwind(move || reader.feed(&mut input)).is_err(), "we never send extensions");
+        assert!(
+            std::panic::catch_unwind(move || reader.feed(&mut input)).is_err(),
+            "we never send extensions"
+        );
 
         let mut input = [&chunked(["abc", "de"])[..], b"next"].concat();
         let mut reader = BodyReader::new(Framing::Chunked);
         reader.feed(&mut input);
-        assert_eq!((reader.data.as_slice(), input.as_slice(), reader.ended), (&b"abcde"[..], &b"next"[..], true));
+        assert_eq!(
+            (reader.data.as_slice(), input.as_slice(), reader.ended),
+            (&b"abcde"[..], &b"next"[..], true)
+        );
     }
 }

@@ -92,10 +92,16 @@ impl SitePlan {
         let log = Log::of(child.stdout.take().unwrap());
         let errors = Log::of(child.stderr.take().unwrap());
         let with_admin = self.config["server"]["admin"].as_str() != Some("off");
-        let mut site = Site { child, exit: None, log, errors, listen: Vec::new(), admin: None, folder: self.folder };
+        let mut site =
+            Site { child, exit: None, log, errors, listen: Vec::new(), admin: None, folder: self.folder };
         let last = if with_admin { "status on http://" } else { "listening on http://" };
         eventually("Hostler to listen", async || {
-            assert!(site.try_exit().is_none(), "Hostler ended: {:?} {:?}", site.log.lines(), site.errors.lines());
+            assert!(
+                site.try_exit().is_none(),
+                "Hostler ended: {:?} {:?}",
+                site.log.lines(),
+                site.errors.lines()
+            );
             site.log.after(last)
         })
         .await;
@@ -200,7 +206,11 @@ impl Site {
     pub async fn pool(&self, name: &str) -> Value {
         let status = self.status().await;
         let pools = status["pools"].as_array().unwrap();
-        pools.iter().find(|pool| pool["name"] == name).unwrap_or_else(|| panic!("no pool {name}: {status}")).clone()
+        pools
+            .iter()
+            .find(|pool| pool["name"] == name)
+            .unwrap_or_else(|| panic!("no pool {name}: {status}"))
+            .clone()
     }
 
     /// Waits until so many of a pool's slots are in use, and so many requests wait.
@@ -289,7 +299,11 @@ impl Drop for Site {
         if std::thread::panicking() {
             let lines = self.log.lines();
             let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-            eprintln!("--- the end of Hostler's log\n{}\n{}", last.join("\n"), self.errors.lines().join("\n"));
+            eprintln!(
+                "--- the end of Hostler's log\n{}\n{}",
+                last.join("\n"),
+                self.errors.lines().join("\n")
+            );
         }
     }
 }

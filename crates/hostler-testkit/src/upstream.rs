@@ -142,7 +142,9 @@ impl UpstreamPlan {
     /// Starts it.
     pub async fn start(self) -> Upstream {
         let (listener, address) = match self.unix {
-            Some(path) => (Listener::Unix(UnixListener::bind(&path).unwrap()), format!("unix:{}", path.display())),
+            Some(path) => {
+                (Listener::Unix(UnixListener::bind(&path).unwrap()), format!("unix:{}", path.display()))
+            }
             None => {
                 let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
                 let address = listener.local_addr().unwrap().to_string();

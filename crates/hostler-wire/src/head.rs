@@ -224,10 +224,12 @@ fn explain(error: httparse::Error, head: &[u8], room: usize, start_line: HeadErr
 
 /// True when the start line is sound but for its version; to the parser, a space in the target is a wrong version as well.
 fn names_another_version(head: &[u8]) -> bool {
-    let line = head.split(|&b| b == b'\r').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default().trim_ascii();
-    let is_version = |word: &[u8]| {
-        matches!(word, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit())
-    };
+    let line = head
+        .split(|&b| b == b'\r')
+        .find(|line| !line.trim_ascii().is_empty())
+        .unwrap_or_default()
+        .trim_ascii();
+    let is_version = |word: &[u8]| matches!(word, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit());
     let mut words = line.split(|&b| b == b' ');
     match (words.next(), words.next(), words.next(), words.next()) {
         (Some(first), ..) if is_version(first) => true,

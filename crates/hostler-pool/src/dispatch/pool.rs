@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 use tokio::time::Instant;
 
 use super::acquire::{Acquire, AcquireError};
-use super::bench::BenchSettings;
+use super::bench::{BenchSettings, SUSPENSE};
 use super::choice::Choice;
 use super::membership::Membership;
 use super::queue::{Place, Queue, Ticket};
@@ -186,6 +186,17 @@ impl<E> Shared<E> {
             (until, untaken)
         })
         .0
+    }
+
+    /// The member ended a request without an answer: returns the slot and says until when the member gets nothing.
+    pub fn suspect(&self, grant: &Grant<E>) -> Instant {
+        let until = Instant::now() + SUSPENSE;
+        self.change(|state| {
+            state.roster.suspend(grant.member.id, until);
+            state.roster.release(grant.member.id, grant.trial);
+            state.take_back(grant.member.id)
+        });
+        until
     }
 
     /// The member answered.

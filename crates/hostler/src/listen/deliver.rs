@@ -8,7 +8,7 @@ use hostler_wire::{BodyLength, CallError, ChunkStart, Version, write_end};
 
 use super::client::Client;
 use super::head::{self, Framing, Keeping};
-use crate::exchange::Exchange;
+use crate::exchange::{Downstream, Exchange};
 use crate::gateway::{Fixed, Refusal};
 use crate::proxy::Call;
 
@@ -110,6 +110,12 @@ impl Client {
                 }
             }
             if !filled {
+                // Between two events, which may be minutes apart, only reading shows that the client has gone. Other answers end
+                // without its help, and a client that has only closed its own side may still read them.
+                let is_endless = transfer.call.as_ref().is_some_and(Call::is_endless);
+                if is_endless && self.poll_left(cx).is_ready() {
+                    return Poll::Ready(Err(Broken::Client("client")));
+                }
                 return Poll::Pending;
             }
         }

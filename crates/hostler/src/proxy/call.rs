@@ -147,11 +147,16 @@ impl Call {
         self.end();
     }
 
-    /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there
-    /// the member is told at once.
-    pub fn abandon(self) {
+    /// A stream of events has no end of its own: it lasts for as long as the client listens.
+    pub fn is_endless(&self) -> bool {
         let kind = self.answer().fields.first(Name::ContentType).unwrap_or_default();
-        if kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream")) {
+        kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
+    }
+
+    /// The client has gone: the member goes on alone, and the slot with it. Where there is no end to wait for, the member is
+    /// told at once.
+    pub fn abandon(self) {
+        if self.is_endless() {
             linger::after_hanging_up(self);
         } else {
             linger::until_finished(self);

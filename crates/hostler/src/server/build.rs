@@ -1,6 +1,5 @@
 //! From configuration to parts: sockets, pools, routes, settings. Starts workers; runs nothing else.
 
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use hostler_pool::worker::{
 use hostler_wire::{Address, Limits, Name};
 
 use super::StartError;
+use super::environment::{self, Environment};
 use super::probe::{HttpProbe, wire_address};
 use crate::admin::PoolSource;
 use crate::config::{self, Bind, Buffer, Choice, ClientIpHeader, Config, Source};
@@ -29,9 +29,6 @@ const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
 const BOOTS_AT_ONCE: usize = 2;
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);
-
-/// Hostler's own environment, which workers inherit.
-pub type Environment = BTreeMap<String, String>;
 
 /// Listening sockets: for each address one a thread.
 pub(super) struct Listeners(Vec<Vec<TcpListener>>);
@@ -179,7 +176,7 @@ fn pool(
         }
         (Source::Workers(workers), Some(yard)) => {
             built.supervisor = Some(supervise(
-                worker_settings(settings, workers, environment),
+                worker_settings(settings, workers, environment, config.server.max_header_size as usize),
                 &built,
                 threads,
                 yard.clone(),
@@ -210,14 +207,13 @@ fn supervise(settings: WorkerSettings, built: &BuiltPool, threads: usize, yard: 
 fn worker_settings(
     pool: &config::Pool,
     workers: &config::Workers,
-    environment: &Environment,
+    inherited: &Environment,
+    max_header_size: usize,
 ) -> WorkerSettings {
-    let own = workers.env.iter().map(|(name, value)| (name.clone(), value.clone()));
-    let inherited = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
     WorkerSettings {
         command: workers.command.iter().map(Into::into).collect(),
         cwd: workers.cwd.clone(),
-        env: inherited.chain(own).map(|(name, value)| (name.into(), value.into())).collect(),
+        env: environment::for_workers(inherited, &workers.env, max_header_size),
         bind: match workers.bind {
             Bind::Socket => worker::Bind::Socket,
             Bind::Port => worker::Bind::Port,

@@ -47,9 +47,11 @@ async fn a_malformed_chunked_body_is_refused_and_never_reaches_the_member() {
 async fn extensions_without_end_are_refused() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
-    let answer = site.send(format!("{CHUNKED}{}", format!("1;{}\r\nx\r\n", "e".repeat(100)).repeat(1000))).await;
+    let answer =
+        site.send(format!("{CHUNKED}{}", format!("1;{}\r\nx\r\n", "e".repeat(100)).repeat(1000))).await;
     answer.assert_refused(400, "bad_body").assert_says("extensions");
-    let answer = site.send(format!("{CHUNKED}0\r\n{}", "X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n".repeat(1000))).await;
+    let answer =
+        site.send(format!("{CHUNKED}0\r\n{}", "X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n".repeat(1000))).await;
     answer.assert_refused(400, "bad_body").assert_says("trailer section");
 }
 
@@ -57,10 +59,15 @@ async fn extensions_without_end_are_refused() {
 async fn a_chunked_body_reaches_the_member_with_its_length() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
-    site.send(format!("{CHUNKED}3;ext=\"a;b\"\r\nabc\r\n0A\r\n0123456789\r\n000\r\n\r\n")).await.assert_ok("ok");
+    site.send(format!("{CHUNKED}3;ext=\"a;b\"\r\nabc\r\n0A\r\n0123456789\r\n000\r\n\r\n"))
+        .await
+        .assert_ok("ok");
     let seen = app.only_request();
     assert_eq!(seen.body, b"abc0123456789");
-    assert_eq!((seen.field("content-length").as_deref(), seen.field("transfer-encoding")), (Some("13"), None));
+    assert_eq!(
+        (seen.field("content-length").as_deref(), seen.field("transfer-encoding")),
+        (Some("13"), None)
+    );
 }
 
 #[tokio::test]
@@ -80,7 +87,9 @@ async fn trailers_of_a_request_reach_the_member() {
     let site = in_front_of(&app, "").await;
     let fields = "Trailer: X-Sum\r\n";
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}Transfer-Encoding: chunked\r\n\r\n");
-    site.send(format!("{head}3\r\nabc\r\n0\r\nX-Sum: 9\r\nContent-Length: 7\r\nHost: evil\r\n\r\n")).await.assert_ok("ok");
+    site.send(format!("{head}3\r\nabc\r\n0\r\nX-Sum: 9\r\nContent-Length: 7\r\nHost: evil\r\n\r\n"))
+        .await
+        .assert_ok("ok");
     let seen = app.only_request();
     assert_eq!((seen.body.as_slice(), seen.trailers), (&b"abc"[..], vec!["X-Sum: 9".to_owned()]));
 }
@@ -93,6 +102,9 @@ async fn a_client_that_leaves_in_the_middle_of_its_body_is_no_request() {
     client.send("POST /left HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf").await;
     drop(client);
     let line = site.access("/left").await;
-    assert_eq!((&line["status"], &line["refusal"], &line["aborted"]), (&499.into(), &"client_left".into(), &"client".into()));
+    assert_eq!(
+        (&line["status"], &line["refusal"], &line["aborted"]),
+        (&499.into(), &"client_left".into(), &"client".into())
+    );
     assert_eq!(app.requests().len(), 0);
 }

@@ -18,7 +18,10 @@ async fn a_connection_serves_one_request_after_another() {
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
-    let app = upstream().script(|seen| ok(format!("{} {}", seen.target(), String::from_utf8_lossy(&seen.body)))).start().await;
+    let app = upstream()
+        .script(|seen| ok(format!("{} {}", seen.target(), String::from_utf8_lossy(&seen.body))))
+        .start()
+        .await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
     let (get, post) = ("HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
@@ -93,7 +96,10 @@ async fn http_1_0_is_kept_if_it_asks_for_it() {
 
 #[tokio::test]
 async fn http_1_0_gets_an_answer_of_unknown_length_up_to_the_close() {
-    let app = upstream().answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n").start().await;
+    let app = upstream()
+        .answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+        .start()
+        .await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
     client.send("GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n").await;
@@ -140,7 +146,8 @@ async fn one_connection_too_many_is_told_so() {
     first.get("/").await.assert_ok("ok");
 
     drop(second);
-    eventually("room for another", async || (site.status().await["connections"]["open"] == 1).then_some(())).await;
+    eventually("room for another", async || (site.status().await["connections"]["open"] == 1).then_some(()))
+        .await;
     site.get("/").await.assert_ok("ok");
     assert_eq!(site.status().await["connections"]["refused"], 1);
 }

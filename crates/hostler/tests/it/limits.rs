@@ -18,7 +18,10 @@ async fn a_header_block_may_have_64_kib_and_not_a_byte_more() {
     let mut client = site.connect().await;
     client.send(head_of(64 * 1024 + 1)).await;
     let answer = client.answer().await;
-    answer.assert_refused(431, "header_too_large").assert_says("65536 bytes").assert_says("server.max_header_size");
+    answer
+        .assert_refused(431, "header_too_large")
+        .assert_says("65536 bytes")
+        .assert_says("server.max_header_size");
     client.assert_closed().await;
 }
 
@@ -36,7 +39,10 @@ async fn a_request_line_without_end_is_refused() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let answer = site.send(format!("GET /{}", "x".repeat(70_000))).await;
-    answer.assert_refused(431, "start_line_too_large").assert_says("start line").assert_says("server.max_header_size");
+    answer
+        .assert_refused(431, "start_line_too_large")
+        .assert_says("start line")
+        .assert_says("server.max_header_size");
 }
 
 #[tokio::test]
@@ -55,7 +61,9 @@ async fn the_limits_of_a_head_can_be_set() {
     let site = in_front_of(&app, "server.max_header_size = '8 KiB'\nserver.max_header_fields = 2").await;
     site.send(head_of(8192)).await.assert_ok("ok");
     site.send(head_of(8193)).await.assert_refused(431, "header_too_large");
-    site.send("GET / HTTP/1.1\r\nHost: a\r\nB: c\r\nD: e\r\n\r\n").await.assert_refused(431, "too_many_fields");
+    site.send("GET / HTTP/1.1\r\nHost: a\r\nB: c\r\nD: e\r\n\r\n")
+        .await
+        .assert_refused(431, "too_many_fields");
 }
 
 #[tokio::test]
@@ -125,7 +133,10 @@ async fn a_streamed_body_has_its_limit_as_well() {
     let body = chunked([vec![b'x'; 900], vec![b'x'; 101]]);
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     site.send([&head[..], &body].concat()).await.assert_refused(413, "body_too_large");
-    assert!(app.requests().iter().all(|seen| !seen.is_whole), "the member must not take the rest for the whole");
+    assert!(
+        app.requests().iter().all(|seen| !seen.is_whole),
+        "the member must not take the rest for the whole"
+    );
 }
 
 #[tokio::test]

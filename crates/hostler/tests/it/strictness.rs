@@ -12,7 +12,11 @@ async fn check(site: &Site, app: &Upstream, bytes: &[u8], status: u16, reason: &
     let mut client = site.connect().await;
     client.send([bytes, b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
     let answer = client.answer().await;
-    assert_eq!((answer.status, answer.field("hostler-refusal").as_deref()), (status, Some(reason)), "{shown:?}{answer:?}");
+    assert_eq!(
+        (answer.status, answer.field("hostler-refusal").as_deref()),
+        (status, Some(reason)),
+        "{shown:?}{answer:?}"
+    );
     answer.assert_status(status).assert_says(word).assert_field("connection", "close");
     client.assert_closed().await;
     assert_eq!(app.targets(), Vec::<String>::new(), "after {shown:?}");
@@ -65,7 +69,9 @@ async fn a_body_of_doubtful_length_is_refused() {
     .map(|(fields, word)| (with(fields), word));
     let cases: Vec<_> = cases
         .iter()
-        .map(|(bytes, word)| (&**bytes, if word.starts_with("header") { "bad_head" } else { "bad_framing" }, *word))
+        .map(|(bytes, word)| {
+            (&**bytes, if word.starts_with("header") { "bad_head" } else { "bad_framing" }, *word)
+        })
         .collect();
     check_all(&cases).await;
 }
@@ -113,7 +119,11 @@ async fn a_head_that_is_not_http_is_refused() {
         // names
         ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", "bad_head", "header line 2 is malformed (Host )"),
         ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length : 5\r\n\r\n", "bad_head", "(Content-Length )"),
-        ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding\t: chunked\r\n\r\n", "bad_head", "(Transfer-Encoding\\x09)"),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding\t: chunked\r\n\r\n",
+            "bad_head",
+            "(Transfer-Encoding\\x09)",
+        ),
         ("GET / HTTP/1.1\r\nHost: a\r\nX Y: b\r\n\r\n", "bad_head", "(X Y)"),
         ("GET / HTTP/1.1\r\nHost: a\r\nX\u{0}: b\r\n\r\n", "bad_head", "(X\\x00)"),
         ("GET / HTTP/1.1\r\nHost: a\r\nX(: b\r\n\r\n", "bad_head", "(X()"),
@@ -148,7 +158,8 @@ async fn another_version_of_http_is_refused() {
         let bytes = format!("GET / {version}\r\nHost: a\r\n\r\n");
         check(&site, &app, bytes.as_bytes(), 505, "version", "neither HTTP/1.0 nor HTTP/1.1").await;
     }
-    check(&site, &app, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "version", "neither HTTP/1.0 nor HTTP/1.1").await;
+    check(&site, &app, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "version", "neither HTTP/1.0 nor HTTP/1.1")
+        .await;
 }
 
 #[tokio::test]
@@ -206,6 +217,9 @@ async fn a_bad_request_on_a_kept_connection_is_not_taken_for_the_one_before() {
     site.refusal("bad_head").await;
     let lines = site.access_lines();
     for bad in lines.iter().filter(|line| line["refusal"] == "bad_head") {
-        assert_eq!((&bad["method"], &bad["target"], &bad["user_agent"]), (&"".into(), &"".into(), &Value::Null));
+        assert_eq!(
+            (&bad["method"], &bad["target"], &bad["user_agent"]),
+            (&"".into(), &"".into(), &Value::Null)
+        );
     }
 }

@@ -115,8 +115,15 @@ async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it
 #[tokio::test]
 async fn a_request_waits_in_the_queue_while_the_only_worker_is_replaced() {
     let site = workers(1).started().await;
-    proc::kill(site.pid_of(1).await);
-    let answer = site.get("/").await.assert_ok().json();
-    assert_eq!(answer["worker"], 1);
+    let killer = async {
+        let entry = eventually("the worker has the request", async || site.diary().pop()).await;
+        proc::kill(entry["pid"].as_u64().unwrap() as u32);
+        eventually("its successor has it", async || (site.diary().len() == 2).then_some(())).await;
+        site.touch("released");
+    };
+    let (answer, ()) = tokio::join!(site.get("/wait?until=released"), killer);
+    assert_eq!(answer.assert_ok().json()["pid"], site.pid_of(1).await);
+    let line = site.access("/wait?until=released").await;
+    assert!(line["attempts"].as_u64() <= Some(5), "no tight loop while it boots: {line}");
     site.stop().await;
 }

@@ -3,7 +3,10 @@
 
 mod apps;
 mod deaths;
+mod limits;
 mod proc;
 mod site;
 mod slots;
+mod slow;
+mod streaming;
 mod web;

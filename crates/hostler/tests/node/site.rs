@@ -116,7 +116,7 @@ impl Plan {
         }
         // Workers keep their diary in TEST_FOLDER; the runtime directory is where the test can look at it.
         hostler.env("XDG_RUNTIME_DIR", self.file("run")).env("TEST_FOLDER", self.folder.path());
-        hostler.envs(self.env.iter().map(|(name, value)| (name, value))).env_remove("NODE_OPTIONS");
+        hostler.env_remove("NODE_OPTIONS").envs(self.env.iter().map(|(name, value)| (name, value)));
         hostler.current_dir(&self.cwd).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         hostler.kill_on_drop(true).spawn().unwrap()
     }

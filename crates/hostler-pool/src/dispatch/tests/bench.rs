@@ -144,3 +144,31 @@ fn without_its_timer_an_ended_bench_is_noticed_by_the_next_arrival_which_does_no
     first.assert_served();
     late.assert_served();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_hung_up_gets_nothing_for_a_moment_and_the_others_go_on() {
+    let pool = pool(9);
+    let _members = ["dying", "alive"].map(|name| pool.join(name, 1));
+    let dying = lease(&pool);
+    assert_eq!(*dying, "dying");
+    let ticket = dying.ticket();
+    dying.suspect();
+    let mut again = of(pool.acquire(Some(ticket)));
+    assert_eq!(*again.lease(), "alive");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_up_again_and_again_benches_a_member_no_longer_than_once() {
+    let pool = pool(9);
+    let _member = pool.join("a", 2);
+    for _ in 0..9 {
+        let (one, other) = (lease(&pool), lease(&pool));
+        one.suspect();
+        let mut request = waiting(&pool);
+        pass(Duration::from_millis(51)).await;
+        assert!(request.woken());
+        request.assert_served();
+        other.reached();
+    }
+    assert_eq!(pool.snapshot().counters.member_failures, 0);
+}
