@@ -49,6 +49,11 @@ impl Endpoint {
         Self { address, label, meter, on_hang, idle }
     }
 
+    /// A worker of our own, which closes no connection while it lives.
+    pub fn is_ours(&self) -> bool {
+        self.on_hang.is_some()
+    }
+
     /// The idle connection of this thread that was used last, if any is fit.
     pub fn checkout(&self, thread: usize, idempotent: bool) -> Option<Box<MemberConnection>> {
         let most = match (&self.on_hang, idempotent) {

@@ -67,9 +67,9 @@ pub async fn forward<D: Downstream>(
     if let Some(idle) = lease.checkout(thread, exchange.is_idempotent()) {
         let call = Call::begin(exchange, lease, idle, settings, thread);
         match call.head(exchange, client).await {
-            // A kept-alive connection may be closed by the member in the moment in which it is used again. That is no
-            // word on the member: the same lease tries once more, on a new connection.
-            Err((Failure::Unanswered(_), Some(lease))) if is_repeatable(exchange) => {
+            // Members of others may close a kept-alive connection in the moment in which it is used again. That is no word
+            // on the member: the same lease tries once more, on a new connection. A worker of ours never does; it is dying.
+            Err((Failure::Unanswered(_), Some(lease))) if !lease.is_ours() && is_repeatable(exchange) => {
                 return on_new_connection(exchange, client, lease, settings, thread).await;
             }
             outcome => return outcome.map_err(part),
@@ -87,13 +87,8 @@ async fn on_new_connection<D: Downstream>(
 ) -> Result<Call, Failure> {
     match connect(&lease, exchange, settings).await {
         Ok(connection) => {
-<<<<<<< HEAD
             let call = Call::begin(exchange, lease, Box::new(connection), settings, thread);
-            call.head(exchange, client).await.map_err(|(failure, _)| failure)
-=======
-            let call = Call::begin(exchange, lease, connection, settings, thread);
             call.head(exchange, client).await.map_err(part)
->>>>>>> e2e
         }
         Err(failure) => {
             if matches!(failure, Failure::Unreachable(_)) {
