@@ -10,6 +10,9 @@ use hostler_wire::BodyLength;
 
 use crate::exchange::{Body, BodyError, Downstream};
 
+/// What is taken from the client at a time, whatever may stay in memory.
+const PIECE: usize = 64 * 1024;
+
 /// Where bodies go.
 #[derive(Debug, Clone)]
 pub struct SpoolSettings {
@@ -33,7 +36,7 @@ pub async fn read_whole<D: Downstream>(
     // What a stranger announces is no reason to allocate; what it has sent is.
     let mut piece = Vec::new();
     loop {
-        let ended = poll_fn(|cx| client.poll_body(cx, &mut piece, settings.memory)).await?;
+        let ended = poll_fn(|cx| client.poll_body(cx, &mut piece, PIECE)).await?;
         if piece.len() > settings.memory || (ended && spill.is_some()) {
             spilled += piece.len() as u64;
             let folder = settings.folder.clone();

@@ -264,11 +264,14 @@ impl Downstream for Client {
             self.say_continue(cx);
         }
         let before = into.len();
-        let unread = &self.inbox[self.taken..];
-        let piece = &unread[..unread.len().min(max)];
-        let taken = self.body.take(piece, into).map_err(BodyError::Malformed)?;
-        self.take(taken.used);
         while !self.body.has_ended() && into.len() == before {
+            // What was read ahead comes first, to its last byte, however little of it is data.
+            let unread = &self.inbox[self.taken..];
+            if !unread.is_empty() {
+                let taken = self.body.take(&unread[..unread.len().min(max)], into).map_err(BodyError::Malformed)?;
+                self.take(taken.used);
+                continue;
+            }
             let (body, inbox) = (&mut self.body, &mut self.inbox);
             let read = read_some(&mut self.stream, cx, max, |bytes| {
                 let taken = body.take(bytes, into)?;
