@@ -144,7 +144,6 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         match news {
             News::Said { message, speaker } => self.listen_to(message, speaker),
             News::Connectable => self.moved(Running::accepts),
-            News::Silent(source) => running.falls_silent(source).then_some(Event::Orphaned),
             News::Gone { pid } => running.is_gone(pid).then_some(Event::Orphaned),
             News::Unhealthy(answer) => {
                 running.health = Some(answer);
@@ -159,9 +158,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<Event> {
         match message {
             FromWorker::Ready => self.moved(Running::accepts),
-            FromWorker::Listening { via, pid } => {
-                self.moved(|running| running.listens(via, pid, speaker.source))
-            }
+            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid)),
             FromWorker::Hears => {
                 self.running.as_mut()?.hears(speaker);
                 Some(Event::Hears)

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, test_kill_process_group, waitpgid,
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, test_kill_process,
+    test_kill_process_group, waitpgid,
 };
 use tokio::io::unix::AsyncFd;
 use tokio::process::Child;
@@ -104,8 +105,12 @@ pub(super) async fn tell_end(pid: u32, wire: Wire) {
         // Readable when the process has ended, also before its parent has noticed.
         Ok(Ok(process)) => drop(process.readable().await),
         Err(Errno::SRCH) => {}
-        // An old kernel, or no descriptor left: a closed channel tells as well, in most cases.
-        _ => return,
+        // An old kernel, or no descriptor left. A number that is used again soon would deceive us, which is rare enough.
+        _ => {
+            while test_kill_process(number).is_ok() {
+                sleep(GLANCE).await;
+            }
+        }
     }
     wire.send(News::Gone { pid }).await;
 }

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::birth::{Birth, Ways};
-use super::channel::{Source, Speaker, speak_over_control, speak_over_ipc};
+use super::channel::{Speaker, speak_over_control, speak_over_ipc};
 use super::health;
 use super::lifecycle::Why;
 use super::log::{Stream, Tail, WorkerLog};
@@ -33,7 +33,6 @@ pub(super) struct Running {
     output: JoinSet<()>,
     /// The process that listens, once that is known.
     listener: Option<u32>,
-    claimed_by: Option<Source>,
     /// The process that listens is gone.
     claim_lost: bool,
     wire: Wire,
@@ -71,7 +70,6 @@ impl Running {
             errands,
             output,
             listener: None,
-            claimed_by: None,
             claim_lost: false,
             wire,
             app: None,
@@ -86,13 +84,12 @@ impl Running {
 
     /// A process says where it listens. An app may close its server and listen again, then elsewhere.
     /// Returns whether its address is new.
-    pub fn listens(&mut self, via: Via, pid: u32, source: Source) -> bool {
+    pub fn listens(&mut self, via: Via, pid: u32) -> bool {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
         let path = if via == Via::Fd { inherited } else { own };
         let address = Address::Unix(path.clone());
-        self.claimed_by = Some(source);
         if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
-            // A shell that started the app holds its descriptors open, so no channel tells of its end.
+            // No channel tells of its end: an app may close its own, and a shell that started it holds them open.
             self.errands.spawn(tell_end(pid, self.wire.clone()));
         }
         self.address.replace(address.clone()) != Some(address)
@@ -112,14 +109,6 @@ impl Running {
     /// Whether the message is on its way.
     pub fn say(&self, message: ToWorker) -> bool {
         self.app.as_ref().is_some_and(|app| app.tell(message))
-    }
-
-    /// A conversation has ended. Returns whether it was that of an app behind npm, which then is gone; a process
-    /// that we started ourselves may close its channel and live.
-    pub fn falls_silent(&mut self, source: Source) -> bool {
-        let is_claim = self.claimed_by == Some(source) && source != Source::Ipc;
-        self.claim_lost |= is_claim;
-        is_claim
     }
 
     /// A process has ended. Returns whether it was the one that listens.

@@ -2,11 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod apps;
+mod booting;
 mod deaths;
 mod limits;
+mod listening;
 mod proc;
 mod site;
 mod slots;
 mod slow;
+mod stopping;
 mod streaming;
 mod web;

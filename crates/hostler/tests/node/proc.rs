@@ -26,18 +26,7 @@ pub fn parent_of(pid: u32) -> Option<u32> {
 /// The living processes of the group that this process belongs to.
 pub fn group_of(pid: u32) -> Vec<u32> {
     let Some(group) = field(pid, 2) else { return vec![] };
-    members_of(&group)
-}
-
-/// The living processes of a group whose leader may be gone.
-pub fn members_of(group: &str) -> Vec<u32> {
-    let is_member = |&pid: &u32| field(pid, 2).as_deref() == Some(group) && is_alive(pid);
-    everybody().filter(is_member).collect()
-}
-
-/// The number of the process group.
-pub fn group_number(pid: u32) -> String {
-    field(pid, 2).unwrap()
+    everybody().filter(|&pid| field(pid, 2).as_ref() == Some(&group) && is_alive(pid)).collect()
 }
 
 pub fn children_of(pid: u32) -> Vec<u32> {
