@@ -15,7 +15,7 @@ const opening = {
 };
 
 export default [
-  { ignores: ['**/node_modules/', '**/dist/', '**/.next/', 'target/', 'fuzz/target/', 'bench/.cache/'] },
+  { ignores: ['**/node_modules/', '**/dist/', '**/.next/', 'target/', 'fuzz/target/', '**/.cache/'] },
   js.configs.recommended,
   {
     files: ['**/*.{js,mjs,cjs,jsx}'],

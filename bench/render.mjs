@@ -10,14 +10,17 @@ import { tailSection } from './report/tail.mjs';
 const SECTIONS = { proxy: proxySection, tail: tailSection, idle: idleSection };
 
 export function renderFolder(folder) {
-  const results = Object.keys(SECTIONS)
+  const file = join(folder, 'RESULTS.md');
+  const text = render(readResults(folder));
+  writeFileSync(file, text);
+  return { file, text };
+}
+
+export function readResults(folder) {
+  return Object.keys(SECTIONS)
     .map((name) => join(folder, 'results', `${name}.json`))
     .filter((file) => existsSync(file))
     .map((file) => JSON.parse(readFileSync(file, 'utf8')));
-  const file = join(folder, 'RESULTS.md');
-  const text = render(results);
-  writeFileSync(file, text);
-  return { file, text };
 }
 
 export function render(results) {

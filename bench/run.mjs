@@ -37,9 +37,9 @@ async function main() {
   try {
     for (const { scenario, peers, settings } of chosen.runs) await scenario.prepare(peers, settings);
     for (const { scenario, peers, settings } of chosen.runs) {
+      const head = { scenario: scenario.name, ...stamp(), peers, titles: scenario.titles };
       const result = await scenario.run(session, { peers, ...settings });
       const file = join(folder, 'results', `${scenario.name}.json`);
-      const head = { scenario: scenario.name, ...stamp(), peers, titles: scenario.titles };
       writeFileSync(file, toJson({ ...head, ...result }));
       console.error(`wrote ${file}`);
     }

@@ -1,4 +1,6 @@
 // npm test: installs what the tests need, runs every test, and closes with one line that counts them. --rust or --node for one half.
+import { readdirSync } from 'node:fs';
+
 import { add, countCargo, countNode, judge } from './count.mjs';
 import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, workspacesWith } from './steps.mjs';
 
@@ -27,11 +29,17 @@ const suites = [];
 if (wants('--rust')) suites.push(await suite('cargo test', countCargo, 'cargo', ['test', '--workspace', '--locked', '--no-fail-fast']));
 if (wants('--node')) {
   suites.push(await suite('scripts', countNode, process.execPath, ['--test', '--test-reporter=spec', 'scripts/count.test.mjs']));
+  suites.push(await suite('bench', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('bench/test', '.test.mjs')]));
   for (const { name, folder } of workspacesWith('test')) {
     suites.push(await suite(folder, countNode, 'npm', ['test', '--silent', '--workspace', name]));
   }
 }
 report(suites);
+
+/** Named one by one: what `--test` makes of a folder or a pattern differs between Node versions. */
+function filesIn(folder, ending) {
+  return readdirSync(folder).filter((name) => name.endsWith(ending)).map((name) => `${folder}/${name}`);
+}
 
 async function suite(name, count, command, args) {
   say(`Tests: ${name}`);

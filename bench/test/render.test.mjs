@@ -1,8 +1,12 @@
 // RESULTS.md from fixtures: `node bench/test/render.test.mjs --write` writes what is then to be read before it is committed.
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { render } from '../render.mjs';
+import { fileURLToPath } from 'node:url';
+import { readResults, render } from '../render.mjs';
+
+const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
@@ -11,6 +15,13 @@ if (process.argv.includes('--write')) writeFileSync(EXPECTED, render(['proxy', '
 
 test('the fixtures render as expected: verdicts, spreads, errors, answers that never came', () => {
   assert.equal(render(['proxy', 'tail', 'idle'].map(fixture)), readFileSync(EXPECTED, 'utf8'));
+});
+
+test('RESULTS.md is what bench/results renders to; if not: node bench/render.mjs', () => {
+  const file = join(BENCH, 'RESULTS.md');
+  const results = readResults(BENCH);
+  assert.equal(existsSync(file), results.length > 0);
+  if (results.length > 0) assert.equal(readFileSync(file, 'utf8'), render(results));
 });
 
 test('a missed target is called not met', () => {

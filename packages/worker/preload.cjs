@@ -25,7 +25,9 @@ try {
 /** The descriptor that Hostler passed, if it is that very socket: by accident a grandchild may have another one of this number. */
 function inheritedSocket() {
   try {
-    const stat = fs.fstatSync(Number(env.HOSTLER_LISTEN_FD));
+    // As bigint: Node's realpath takes what a stat in plain numbers has left behind for its own, and after a socket it no longer
+    // follows links, so that an app started as node_modules/.bin/next would not find its own modules (seen in Node 20).
+    const stat = fs.fstatSync(Number(env.HOSTLER_LISTEN_FD), { bigint: true });
     return stat.isSocket() && String(stat.ino) === env.HOSTLER_LISTEN_INODE ? Number(env.HOSTLER_LISTEN_FD) : null;
   } catch {
     return null;

@@ -46,7 +46,9 @@ pub enum Chunk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     SizeStart,
-    Size { digits: u8 },
+    Size {
+        digits: u8,
+    },
     /// White space after the size: only an extension may follow.
     Space,
     Extension,
@@ -174,7 +176,7 @@ impl ChunkedDecoder {
                 self.trailers.bytes.extend_from_slice(&bytes);
                 for header in parsed {
                     let value = header.value.trim_ascii_end();
-                    self.trailers.push(Span::of(&bytes, header.name.as_bytes()), Span::of(&bytes, value));
+                    self.trailers.push(Span::of(&bytes, header.name.as_bytes()), Span::of(&bytes, value), 0);
                 }
                 Ok(())
             }

@@ -143,7 +143,12 @@ impl MemberConnection {
     }
 
     /// Reads the answer's head, then [`head`](Self::head) has it. After an interim head, call it again.
-    pub fn poll_head(&mut self, cx: &mut Context<'_>, limits: &Limits, to_head: bool) -> Poll<Result<(), CallError>> {
+    pub fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        limits: &Limits,
+        to_head: bool,
+    ) -> Poll<Result<(), CallError>> {
         loop {
             let unread = &self.inbox[self.taken..];
             if let Some(end) = self.scan.advance(unread, limits.max_size)? {
@@ -222,7 +227,7 @@ impl MemberConnection {
             && self.outbox.is_empty()
             && !self.send_failed
             && self.head.version == Version::Http11
-            && !self.head.fields.lists(Name::Connection, "close")
+            && !self.head.fields.says_close()
     }
 
     /// True when a new call may be tried on this connection: it is quiet, it has not idled longer than `most`, nor longer
@@ -230,7 +235,9 @@ impl MemberConnection {
     pub fn is_fresh(&self, now: Instant, most: Option<Duration>) -> bool {
         let idle = now.saturating_duration_since(self.idle_since);
         let hinted = self.keep_alive.map(|hint| hint.saturating_sub(Duration::from_secs(1)));
-        most.is_none_or(|most| idle <= most) && hinted.is_none_or(|hint| idle < hint) && self.stream.is_quiet()
+        most.is_none_or(|most| idle <= most)
+            && hinted.is_none_or(|hint| idle < hint)
+            && self.stream.is_quiet()
     }
 
     /// Tells the member that nothing more will come and nobody reads on (FIN); Node then ends the answer at its next turn

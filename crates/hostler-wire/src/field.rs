@@ -32,11 +32,17 @@ macro_rules! names {
         #[allow(missing_docs, reason = "each variant is its field name")]
         pub enum Name { Other, $($variant),* }
 
+        /// How many names there are, `Other` included.
+        const NAMES: usize = [$($text),*].len() + 1;
+
         impl Name {
             /// Classifies a field name, ignoring case.
             pub fn of(name: &[u8]) -> Self {
                 match name.len() {
-                    $(n if n == $text.len() && name.eq_ignore_ascii_case($text.as_bytes()) => Self::$variant,)*
+                    // The first letter tells most names of one length apart, and is cheaper to compare than the whole.
+                    $(n if n == $text.len()
+                        && name[0] | 0x20 == $text.as_bytes()[0]
+                        && name.eq_ignore_ascii_case($text.as_bytes()) => Self::$variant,)*
                     _ => Self::Other,
                 }
             }
@@ -107,6 +113,8 @@ impl Name {
 pub struct Field {
     pub(crate) name: Span,
     pub(crate) value: Span,
+    /// Where the line ends, CR LF included; 0 for a field that was added and is no line.
+    line_end: u32,
     /// What the name is, decided once.
     pub known: Name,
     /// Named by `Connection`: meant for this hop alone.
@@ -114,34 +122,64 @@ pub struct Field {
 }
 
 /// The field lines of one head, in the order they came.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 pub struct Fields {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) list: Vec<Field>,
+    list: Vec<Field>,
+    /// For each known name the first field with it, counted from 1: most questions are for names that are not there.
+    first: [u16; NAMES],
+    connection: Connection,
+}
+
+/// What the `Connection` lines say, read once.
+#[derive(Debug, Clone, Copy, Default)]
+struct Connection {
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), list: Vec::new(), first: [0; NAMES], connection: Connection::default() }
+    }
 }
 
 impl Fields {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.list.clear();
+        self.first = [0; NAMES];
+        self.connection = Connection::default();
     }
 
-    pub(crate) fn push(&mut self, name: Span, value: Span) {
+    /// Takes a field of the bytes that are here; `line_end`: where its line ends, CR LF included, or 0.
+    pub(crate) fn push(&mut self, name: Span, value: Span, line_end: usize) {
         let known = Name::of(name.get(&self.bytes));
-        self.list.push(Field { name, value, known, listed: false });
+        let line_end = line_end as u32;
+        self.list.push(Field { name, value, line_end, known, listed: false });
+        let first = &mut self.first[known as usize];
+        if *first == 0 {
+            *first = self.list.len() as u16;
+        }
     }
 
     /// Marks the fields that `Connection` names. Call once, after the last `push`.
     pub(crate) fn mark_listed(&mut self) {
-        let Self { bytes, list } = self;
-        for at in 0..list.len() {
+        let Self { bytes, list, first, connection } = self;
+        let Some(start) = (first[Name::Connection as usize] as usize).checked_sub(1) else { return };
+        for at in start..list.len() {
             if list[at].known != Name::Connection {
                 continue;
             }
             let value = list[at].value;
             for token in tokens(value.get(bytes)) {
-                // By far the commonest options name no field of their own.
-                if token.eq_ignore_ascii_case(b"keep-alive") || token.eq_ignore_ascii_case(b"close") {
+                // By far the commonest options are about the connection and name no field that anybody would miss.
+                if token.eq_ignore_ascii_case(b"keep-alive") {
+                    connection.keep_alive = true;
+                    continue;
+                }
+                if token.eq_ignore_ascii_case(b"close") {
+                    connection.close = true;
                     continue;
                 }
                 for field in list.iter_mut() {
@@ -170,12 +208,44 @@ impl Fields {
 
     /// The values of all lines of one known name, in order.
     pub fn all(&self, name: Name) -> impl DoubleEndedIterator<Item = &[u8]> {
-        self.list.iter().filter(move |field| field.known == name).map(|field| field.value.get(&self.bytes))
+        let from = match self.first[name as usize] {
+            0 => self.list.len(),
+            first => usize::from(first) - 1,
+        };
+        self.list[from..]
+            .iter()
+            .filter(move |field| field.known == name)
+            .map(|field| field.value.get(&self.bytes))
     }
 
     /// The value of the first line of one known name.
     pub fn first(&self, name: Name) -> Option<&[u8]> {
-        self.all(name).next()
+        let at = usize::from(self.first[name as usize]).checked_sub(1)?;
+        Some(self.list[at].value.get(&self.bytes))
+    }
+
+    /// Appends the lines that `keep` lets through to `out`, as they were sent: byte for byte, and as few copies as there
+    /// are gaps.
+    pub fn copy_lines(&self, out: &mut Vec<u8>, mut keep: impl FnMut(&Field, &[u8]) -> bool) {
+        let mut run = 0..0;
+        for field in &self.list {
+            if !keep(field, field.name.get(&self.bytes)) {
+                continue;
+            }
+            let line = field.name.start as usize..field.line_end as usize;
+            if line.start == run.end && field.line_end > 0 {
+                run.end = line.end;
+                continue;
+            }
+            out.extend_from_slice(&self.bytes[run.clone()]);
+            run = line;
+            if field.line_end == 0 {
+                run = 0..0;
+                let (name, value) = (field.name.get(&self.bytes), field.value.get(&self.bytes));
+                [name, b": ", value, b"\r\n"].iter().for_each(|part| out.extend_from_slice(part));
+            }
+        }
+        out.extend_from_slice(&self.bytes[run]);
     }
 
     /// The value of the first line with this name, whatever it is.
@@ -183,9 +253,14 @@ impl Fields {
         self.iter().find(|(_, n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, _, value)| value)
     }
 
-    /// True when a comma-separated list field (`Connection`, `TE` ...) has this member, ignoring case.
-    pub fn lists(&self, name: Name, member: &str) -> bool {
-        self.all(name).any(|value| tokens(value).any(|token| token.eq_ignore_ascii_case(member.as_bytes())))
+    /// True when `Connection` has the option `close`.
+    pub fn says_close(&self) -> bool {
+        self.connection.close
+    }
+
+    /// True when `Connection` has the option `keep-alive`.
+    pub fn says_keep_alive(&self) -> bool {
+        self.connection.keep_alive
     }
 }
 

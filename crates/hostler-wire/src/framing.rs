@@ -49,16 +49,15 @@ pub fn response_body(head: &ResponseHead, to_head: bool) -> Result<BodyLength, F
 }
 
 fn declared(fields: &Fields, version: Version) -> Result<Option<BodyLength>, FramingError> {
-    let mut length = None;
-    let mut encoding = None;
-    for (field, _, value) in fields.iter() {
-        match field.known {
-            Name::ContentLength if length.is_some() => return Err(FramingError::SeveralLengths),
-            Name::ContentLength => length = Some(number(value)?),
-            Name::TransferEncoding if encoding.is_some() => return Err(FramingError::BadEncoding),
-            Name::TransferEncoding => encoding = Some(value),
-            _ => {}
-        }
+    let mut lengths = fields.all(Name::ContentLength);
+    let length = lengths.next().map(number).transpose()?;
+    if lengths.next().is_some() {
+        return Err(FramingError::SeveralLengths);
+    }
+    let mut codings = fields.all(Name::TransferEncoding);
+    let encoding = codings.next();
+    if codings.next().is_some() {
+        return Err(FramingError::BadEncoding);
     }
     match (length, encoding) {
         (Some(_), Some(_)) => Err(FramingError::LengthAndEncoding),

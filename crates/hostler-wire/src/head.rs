@@ -126,7 +126,11 @@ impl RequestHead {
         let start = self.fields.bytes.len();
         self.fields.bytes.extend_from_slice(name);
         self.fields.bytes.extend_from_slice(value);
-        self.fields.push(Span::of(name, name).shifted(start), Span::of(value, value).shifted(start + name.len()));
+        self.fields.push(
+            Span::of(name, name).shifted(start),
+            Span::of(value, value).shifted(start + name.len()),
+            0,
+        );
     }
 
     /// Puts another target in the place of the one that came (a rewrite, or a bare authority's `/`).
@@ -190,9 +194,20 @@ impl ResponseHead {
 
 fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]) {
     for header in parsed {
-        fields.push(Span::of(head, header.name.as_bytes()), Span::of(head, header.value.trim_ascii_end()));
+        let value = Span::of(head, header.value.trim_ascii_end());
+        fields.push(Span::of(head, header.name.as_bytes()), value, line_end(head, header));
     }
     fields.mark_listed();
+}
+
+/// Where a field's line ends. The parser's value reaches to the CR; an empty one has no place of its own.
+fn line_end(head: &[u8], header: &httparse::Header<'_>) -> usize {
+    let known = if header.value.is_empty() { header.name.as_bytes() } else { header.value };
+    let end = (known.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize) + known.len();
+    match head.get(end..end + 2) {
+        Some(b"\r\n") => end + 2,
+        _ => memchr::memchr(b'\n', &head[end..]).map_or(0, |feed| end + feed + 1),
+    }
 }
 
 /// Turns the parser's word into one that names the line. Only for heads that are refused, so it may look again.
@@ -209,10 +224,12 @@ fn explain(error: httparse::Error, head: &[u8], room: usize, start_line: HeadErr
 
 /// True when the start line is sound but for its version; to the parser, a space in the target is a wrong version as well.
 fn names_another_version(head: &[u8]) -> bool {
-    let line = head.split(|&b| b == b'\r').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default().trim_ascii();
-    let is_version = |word: &[u8]| {
-        matches!(word, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit())
-    };
+    let line = head
+        .split(|&b| b == b'\r')
+        .find(|line| !line.trim_ascii().is_empty())
+        .unwrap_or_default()
+        .trim_ascii();
+    let is_version = |word: &[u8]| matches!(word, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit());
     let mut words = line.split(|&b| b == b' ');
     match (words.next(), words.next(), words.next(), words.next()) {
         (Some(first), ..) if is_version(first) => true,
@@ -227,7 +244,9 @@ fn offender(head: &[u8]) -> Option<HeadError> {
     for (at, line) in lines.enumerate().skip(1) {
         let mut one = line.to_vec();
         one.extend_from_slice(b"\n\r\n");
-        if line.trim_ascii().is_empty() || httparse::parse_headers(&one, &mut [httparse::EMPTY_HEADER; 1]).is_ok() {
+        if line.trim_ascii().is_empty()
+            || httparse::parse_headers(&one, &mut [httparse::EMPTY_HEADER; 1]).is_ok()
+        {
             continue;
         }
         let mut name = String::new();
@@ -254,8 +273,15 @@ mod tests {
 
     #[test]
     fn a_head_keeps_names_values_and_order_as_sent() {
-        let head = request("GET /a?b HTTP/1.1\r\nHoSt: x\r\nX-One:  1 \r\nx-two:\r\nX-One: 2\r\n\r\n").unwrap();
-        assert_eq!((head.method(), head.target(), head.version), (&b"GET"[..], &b"/a?b"[..], Version::Http11));
+        let head =
+            request("GET /a?b HTTP/1.1\r\nHoSt: x\r\nX-One:  1 \r\nx-two:\r\nX-One: 2\r\n\r\n").unwrap();
+        assert_eq!(
+            (head.method(), head.target(), head.version),
+            (&b"GET"[..], &b"/a?b"[..], Version::Http11)
+        );
+        let mut lines = Vec::new();
+        head.fields.copy_lines(&mut lines, |field, _| field.known != Name::Host);
+        assert_eq!(lines, b"X-One:  1 \r\nx-two:\r\nX-One: 2\r\n");
         let seen: Vec<_> = head.fields.iter().map(|(_, n, v)| (n, v)).collect();
         let expected: Vec<(&[u8], &[u8])> =
             vec![(b"HoSt", b"x"), (b"X-One", b"1"), (b"x-two", b""), (b"X-One", b"2")];
@@ -269,7 +295,8 @@ mod tests {
             "GET / HTTP/1.1\r\nHost: x\r\nX-Secret: 1\r\nConnection: close, X-Secret,host\r\nContent-Length: 0\r\n\r\n",
         )
         .unwrap();
-        let listed: Vec<_> = head.fields.iter().filter(|(f, _, _)| f.listed).map(|(_, n, _)| n.to_vec()).collect();
+        let listed: Vec<_> =
+            head.fields.iter().filter(|(f, _, _)| f.listed).map(|(_, n, _)| n.to_vec()).collect();
         assert_eq!(listed, [b"X-Secret".to_vec()]);
     }
 
@@ -287,7 +314,10 @@ mod tests {
             ("GET / \r\n\r\n", HeadError::RequestLine),
             ("GET / http/1.1\r\n\r\n", HeadError::RequestLine),
             ("GET / HTTP/1.1\r\nHost : x\r\n\r\n", HeadError::Field { line: 2, name: "Host ".into() }),
-            ("GET / HTTP/1.1\r\nHost: x\r\nA\0b: 1\r\n\r\n", HeadError::Field { line: 3, name: "A\\x00b".into() }),
+            (
+                "GET / HTTP/1.1\r\nHost: x\r\nA\0b: 1\r\n\r\n",
+                HeadError::Field { line: 3, name: "A\\x00b".into() },
+            ),
             ("GET / HTTP/1.1\r\nHost: x\r\nA: 1\0\r\n\r\n", HeadError::Field { line: 3, name: "A".into() }),
             ("GET / HTTP/1.1\r\nHost: x\r\nA: 1\r2\r\n\r\n", HeadError::Field { line: 3, name: "A".into() }),
             ("GET / HTTP/1.1\r\n: x\r\n\r\n", HeadError::Field { line: 2, name: String::new() }),
@@ -318,6 +348,10 @@ mod tests {
         assert_eq!(head.target(), b"/a?b");
         head.replace_target(b"/other");
         assert_eq!(head.target(), b"/other");
+        head.add_field(b"X-Late", b"1");
+        let mut lines = Vec::new();
+        head.fields.copy_lines(&mut lines, |_, _| true);
+        assert_eq!(lines, b"Host: x\r\nX-Late: 1\r\n");
         assert_eq!(head.fields.first(Name::Host), Some(&b"x"[..]));
     }
 

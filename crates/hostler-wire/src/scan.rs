@@ -1,6 +1,6 @@
 //! Finds the end of a head as its bytes come in, and refuses what could make two readers see two ends. Knows no fields.
 
-use memchr::memchr;
+use memchr::memchr_iter;
 
 /// How large a head may be.
 #[derive(Debug, Clone, Copy)]
@@ -48,8 +48,9 @@ impl HeadScan {
     /// `Ok(Some(n))`: the first `n` bytes are a whole head. `Ok(None)`: more is needed. `bytes` must start with all that
     /// was given before.
     pub fn advance(&mut self, bytes: &[u8], max_size: usize) -> Result<Option<usize>, ScanError> {
-        while let Some(found) = memchr(b'\n', &bytes[self.looked..]) {
-            let at = self.looked + found;
+        let new = self.looked;
+        for found in memchr_iter(b'\n', &bytes[new..]) {
+            let at = new + found;
             if at == 0 || bytes[at - 1] != b'\r' {
                 return Err(ScanError::BareLf);
             }

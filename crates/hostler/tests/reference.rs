@@ -31,3 +31,26 @@ fn the_example_in_the_reference_loads_without_a_warning() {
     assert_eq!(config.pools.len(), 2);
     assert_eq!(config.routes.len(), 4);
 }
+
+#[test]
+fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = std::fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());
+    let mut seen = 0;
+    for page in guide.chain([root.join("README.md")]) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for block in text.split("```toml\n").skip(1) {
+            let written = block.split("```").next().unwrap_or_default();
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("hostler.toml"), written).unwrap();
+            let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
+            let invocation =
+                Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+            let config =
+                config::load(&invocation).unwrap_or_else(|errors| panic!("{}: {errors}", page.display()));
+            assert_eq!(config.warnings, Vec::<String>::new());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 2, "only {seen} configurations were found");
+}

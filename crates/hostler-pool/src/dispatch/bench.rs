@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// How long a member gets nothing that has ended a request without an answer. If it has died, whoever looks after it knows
+/// by then, while its socket may still take connections; if it lives, this is no more than a slow answer. It does not grow:
+/// requests that a member hangs up on must not be a way to bench it for long.
+pub(super) const SUSPENSE: Duration = Duration::from_millis(50);
+
 /// Back-off for members that could not be reached: doubles with each failure in a row, jittered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BenchSettings {

@@ -56,6 +56,14 @@ impl<E: Send + Sync + 'static> Lease<E> {
             redispatch_at(&self.shared, until);
         }
     }
+
+    /// The member ended the request without an answer, and may be about to die: returns the slot, and the member gets nothing
+    /// for a moment. The same request would otherwise come straight back to it.
+    pub fn suspect(mut self) {
+        self.returned = true;
+        let until = self.shared.suspect(&self.grant);
+        redispatch_at(&self.shared, until);
+    }
 }
 
 impl<E> Deref for Lease<E> {

@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 use tokio::time::Instant;
 
 use super::acquire::{Acquire, AcquireError};
-use super::bench::BenchSettings;
+use super::bench::{BenchSettings, SUSPENSE};
 use super::choice::Choice;
 use super::membership::Membership;
 use super::queue::{Place, Queue, Ticket};
@@ -188,6 +188,17 @@ impl<E> Shared<E> {
         .0
     }
 
+    /// The member ended a request without an answer: returns the slot and says until when the member gets nothing.
+    pub fn suspect(&self, grant: &Grant<E>) -> Instant {
+        let until = Instant::now() + SUSPENSE;
+        self.change(|state| {
+            state.roster.suspend(grant.member.id, until);
+            state.roster.release(grant.member.id, grant.trial);
+            state.take_back(grant.member.id)
+        });
+        until
+    }
+
     /// The member answered.
     pub fn reached(&self, id: MemberId) {
         self.change(|state| state.roster.reached(id));
@@ -240,11 +251,10 @@ impl<E> State<E> {
         if self.closed {
             return (Poll::Ready(Err(AcquireError::Closed)), Vec::new());
         }
-        // Somebody ahead can only be served now if a bench has ended and its timer has not fired yet.
+        // Somebody ahead can only be served now if a bench has ended and its timer has not fired yet. Who is
+        // still ahead after this waits for want of a free slot, so nobody is overtaken below.
         let woken = self.dispatch(Some(place), || now);
-        if !self.queue.has_ahead_of(place)
-            && let Some(grant) = self.grant(now)
-        {
+        if let Some(grant) = self.grant(now) {
             return (Poll::Ready(Ok(self.taken(grant))), woken);
         }
         let limit = self.settings.queue_limit;

@@ -150,6 +150,13 @@ impl<E> Roster<E> {
         Some(until)
     }
 
+    /// The member gets nothing until then, which is no failure.
+    pub fn suspend(&mut self, id: MemberId, until: Instant) {
+        if let Some(seat) = self.seat_mut(id) {
+            seat.benched_until = seat.benched_until.max(Some(until));
+        }
+    }
+
     pub fn set_slots(&mut self, id: MemberId, slots: usize) {
         if let Some(seat) = self.seat_mut(id) {
             seat.slots = slots;

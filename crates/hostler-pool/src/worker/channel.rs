@@ -16,26 +16,14 @@ const LINE_LIMIT: usize = 1024 * 1024;
 /// One app claims one connection; the rest is room for what should not be there.
 const CONNECTIONS: usize = 8;
 
-/// Which conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// Node's IPC channel to the process that we started.
-    Ipc,
-    /// A connection to the control socket.
-    Control(u32),
-}
-
-/// Who said something, and the way to answer.
+/// The way to answer to who said something.
 #[derive(Clone, Debug)]
-pub(super) struct Speaker {
-    pub source: Source,
-    answers: mpsc::Sender<ToWorker>,
-}
+pub(super) struct Speaker(mpsc::Sender<ToWorker>);
 
 impl Speaker {
     /// Whether the message is on its way; not whether anybody reads it.
     pub fn tell(&self, message: ToWorker) -> bool {
-        self.answers.try_send(message).is_ok()
+        self.0.try_send(message).is_ok()
     }
 }
 
@@ -45,7 +33,7 @@ pub(super) async fn speak_over_ipc(stream: std_unix::UnixStream, wire: Wire) {
     if stream.set_nonblocking(true).is_ok()
         && let Ok(stream) = UnixStream::from_std(stream)
     {
-        converse(stream, Source::Ipc, wire).await;
+        converse(stream, wire).await;
     }
 }
 
@@ -56,20 +44,21 @@ pub(super) async fn speak_over_control(listener: std_unix::UnixListener, wire: W
     }
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let mut conversations = JoinSet::new();
-    for number in 0.. {
+    loop {
         while conversations.len() >= CONNECTIONS {
             conversations.join_next().await;
         }
         let Ok((stream, _)) = listener.accept().await else { return };
-        conversations.spawn(converse(stream, Source::Control(number), wire.clone()));
+        conversations.spawn(converse(stream, wire.clone()));
     }
 }
 
-async fn converse(stream: UnixStream, source: Source, wire: Wire) {
+/// Its end says nothing about the worker: an app may close its channel and live.
+async fn converse(stream: UnixStream, wire: Wire) {
     let (reader, mut writer) = stream.into_split();
     let mut lines = Lines::new(reader, LINE_LIMIT, Overlong::Skip);
     let (answers, mut outgoing) = mpsc::channel(4);
-    let speaker = Speaker { source, answers };
+    let speaker = Speaker(answers);
     loop {
         tokio::select! {
             line = lines.next() => match line {
@@ -85,7 +74,6 @@ async fn converse(stream: UnixStream, source: Source, wire: Wire) {
             }
         }
     }
-    wire.send(News::Silent(source)).await;
 }
 
 #[cfg(test)]
@@ -98,7 +86,7 @@ mod tests {
     async fn garbage_and_the_apps_own_messages_do_not_end_the_conversation() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (wire, mut mailbox) = Wire::pair(1);
-        tokio::spawn(converse(ours, Source::Ipc, wire));
+        tokio::spawn(converse(ours, wire));
         let mut noise = b"{\"hello\":1}\nnot json\n\xff\xff\n".to_vec();
         noise.extend(vec![b'x'; LINE_LIMIT + 5]);
         noise.extend_from_slice(b"\n\"ready\"\n");
@@ -113,6 +101,6 @@ mod tests {
         assert_eq!(&answer, b"\"shutdown\"\n");
 
         drop(theirs);
-        assert!(matches!(mailbox.recv().await, Some((1, News::Silent(Source::Ipc)))));
+        assert!(mailbox.recv().await.is_none(), "the conversation has ended");
     }
 }

@@ -94,9 +94,8 @@ impl Post {
 
 impl Drop for Post {
     fn drop(&mut self) {
-        // The end of its input is its order to go. It has no groups left, so it takes no time.
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
+        // All groups have been forgotten, and the directory is removed by its owner: it has nothing left to do.
+        let _ = self.process.kill().and_then(|()| self.process.wait());
     }
 }
 
@@ -153,7 +152,7 @@ pub fn run() -> ExitCode {
     }
     if !groups.is_empty() {
         end(&groups, Signal::TERM);
-        runtime.block_on(tokio::time::sleep(Duration::from_secs(1)));
+        runtime.block_on(async { tokio::time::sleep(Duration::from_secs(1)).await });
         end(&groups, Signal::KILL);
     }
     if let Some(directory) = directory.filter(|path| is_ours(path)) {

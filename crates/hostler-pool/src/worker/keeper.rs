@@ -8,13 +8,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::birth::Birth;
 use super::channel::Speaker;
 use super::health;
 use super::lifecycle::{Action, Event, Lifecycle, State, Why};
 use super::log::{Next, WorkerEvent, WorkerLog};
 use super::message::{FromWorker, ToWorker};
 use super::news::{Mailbox, News, Wire};
-use super::process::{Birth, Exit};
+use super::process::Exit;
 use super::running::Running;
 use super::settings::{Address, Probe, WorkerFacts, WorkerSettings};
 use super::snapshot::{Status, WorkerState};
@@ -94,10 +95,11 @@ impl<E: Send + Sync + 'static> Keeper<E> {
                 biased;
                 order = self.orders.recv(), if !self.abandoned => self.understand(order),
                 exit = end_of(&mut self.running, self.life.state()) => Some(self.lay_out(exit).await),
+                // Before the news: a worker that talks without end must not talk itself out of a deadline.
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(Event::Tick),
                 Some((generation, news)) = self.mailbox.recv() => {
                     if generation == self.status.generation { self.hear(news) } else { None }
                 }
-                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(Event::Tick),
             };
             if let Some(event) = event {
                 return event;
@@ -142,7 +144,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         match news {
             News::Said { message, speaker } => self.listen_to(message, speaker),
             News::Connectable => self.moved(Running::accepts),
-            News::Silent(source) => running.falls_silent(source).then_some(Event::Orphaned),
+            News::Gone { pid } => running.is_gone(pid).then_some(Event::Orphaned),
             News::Unhealthy(answer) => {
                 running.health = Some(answer);
                 None
@@ -156,9 +158,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<Event> {
         match message {
             FromWorker::Ready => self.moved(Running::accepts),
-            FromWorker::Listening { via, pid } => {
-                self.moved(|running| running.listens(via, pid, speaker.source))
-            }
+            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid)),
             FromWorker::Hears => {
                 self.running.as_mut()?.hears(speaker);
                 Some(Event::Hears)
@@ -209,27 +209,27 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     }
 
     fn report_end(&mut self, event: Event, before: State) {
-        let how = match event {
-            Event::SpawnFailed => self.status.last_error.clone().unwrap_or_default(),
-            Event::Exited { .. } => self.status.last_exit.clone().unwrap_or_default(),
+        let (pid, how) = match event {
+            Event::SpawnFailed => (None, self.status.last_error.clone()),
+            // Published when it still ran, and not overwritten yet.
+            Event::Exited { .. } => (self.status.pid, self.status.last_exit.clone()),
             // It never ran, has rested, or will not be seen again.
             _ => return,
         };
-        if self.life.state() == State::Stopped {
-            return self.log.event(WorkerEvent::Stopped { how });
-        }
-        let how = match before {
-            State::Booting { .. } if event != Event::SpawnFailed => format!("{how} before it was ready"),
-            _ => how,
-        };
+        let how = how.unwrap_or_default();
         let restarts_in = match self.life.state() {
+            State::Stopped => return self.log.event(WorkerEvent::Stopped { pid, how }),
             State::BackingOff { until } => until.saturating_duration_since(Instant::now()),
             _ => Duration::ZERO,
         };
-        self.log.event(WorkerEvent::Died {
-            how,
-            next: Next { restarts_in: Some(restarts_in), crashes: self.life.crashes() },
-        });
+        let how = match before {
+            State::Booting { .. } | State::Warming { .. } if pid.is_some() => {
+                format!("{how} before it was ready")
+            }
+            _ => how,
+        };
+        let crashes = self.life.crashes();
+        self.log.event(WorkerEvent::Died { pid, how, next: Next { restarts_in, crashes } });
     }
 
     fn perform(&mut self, action: Action) -> Option<Event> {
@@ -322,7 +322,8 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         let Some(running) = &self.running else { return };
         if why != Why::Ordered {
             let why = running.complaint(why, &self.crew.settings);
-            self.log.event(WorkerEvent::Killed { why: why.clone(), tail: running.tail.lines() });
+            let (pid, tail) = (running.pid(), running.tail.lines());
+            self.log.event(WorkerEvent::Killed { pid, why: why.clone(), tail });
             self.status.last_error = Some(why);
         }
         running.process.kill();

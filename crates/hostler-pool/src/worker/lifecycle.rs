@@ -324,3 +324,6 @@ impl Lifecycle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

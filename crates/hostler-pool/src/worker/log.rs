@@ -79,6 +79,8 @@ pub enum WorkerEvent {
     },
     /// Its process could not be started, or has ended without having been asked to.
     Died {
+        /// The process, if there was one.
+        pid: Option<u32>,
         /// How.
         how: String,
         /// What follows.
@@ -86,6 +88,8 @@ pub enum WorkerEvent {
     },
     /// It is killed by Hostler.
     Killed {
+        /// The process that listens.
+        pid: u32,
         /// Why.
         why: String,
         /// What it printed last.
@@ -93,6 +97,8 @@ pub enum WorkerEvent {
     },
     /// It was asked to stop, and did.
     Stopped {
+        /// The process.
+        pid: Option<u32>,
         /// How it ended.
         how: String,
     },
@@ -106,8 +112,8 @@ pub enum WorkerEvent {
 /// What follows a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// How long until it boots again; none: it does not come back.
-    pub restarts_in: Option<Duration>,
+    /// How long until it boots again.
+    pub restarts_in: Duration,
     /// Crashes in a row.
     pub crashes: u32,
 }
@@ -128,10 +134,14 @@ impl fmt::Display for WorkerEvent {
         match self {
             Self::Started { pid } => write!(f, "started (pid {pid})"),
             Self::Ready { pid, took } => write!(f, "ready (pid {pid}) in {} ms", took.as_millis()),
-            Self::Died { how, next } => write!(f, "{how}; {next}"),
-            Self::Killed { why, tail } if tail.is_empty() => write!(f, "killed: {why}; it printed nothing"),
-            Self::Killed { why, tail } => write!(f, "killed: {why}; it printed last:\n{}", tail.join("\n")),
-            Self::Stopped { how } => write!(f, "stopped ({how})"),
+            Self::Died { pid: None, how, next } => write!(f, "did not start: {how}; {next}"),
+            Self::Died { pid: Some(pid), how, next } => write!(f, "died (pid {pid}): {how}; {next}"),
+            Self::Killed { pid, why, tail } => {
+                write!(f, "killed (pid {pid}): {why}; it printed ")?;
+                if tail.is_empty() { f.write_str("nothing") } else { write!(f, "last:\n{}", tail.join("\n")) }
+            }
+            Self::Stopped { pid: None, how } => write!(f, "stopped ({how})"),
+            Self::Stopped { pid: Some(pid), how } => write!(f, "stopped (pid {pid}): {how}"),
             Self::Warning { text } => f.write_str(text),
         }
     }
@@ -139,14 +149,11 @@ impl fmt::Display for WorkerEvent {
 
 impl fmt::Display for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.restarts_in {
-            None => f.write_str("it does not come back"),
-            Some(Duration::ZERO) => f.write_str("restarts at once"),
-            Some(rest) => {
-                let (seconds, crashes) = (rest.as_secs_f64(), self.crashes);
-                write!(f, "restarts in {seconds:.1} s (crash loop: {crashes} in a row)")
-            }
+        if self.restarts_in.is_zero() {
+            return f.write_str("restarts at once");
         }
+        let (rest, crashes) = (self.restarts_in.as_secs_f64(), self.crashes);
+        write!(f, "restarts in {rest:.1} s (crash loop: {crashes} in a row)")
     }
 }
 

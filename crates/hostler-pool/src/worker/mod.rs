@@ -7,6 +7,7 @@
 //!
 //! There is one keeper, and one task, for each worker; all decisions are the lifecycle's.
 
+mod birth;
 mod channel;
 pub mod guard;
 mod health;

@@ -2,7 +2,7 @@
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::channel::{Source, Speaker};
+use super::channel::Speaker;
 use super::message::FromWorker;
 
 /// So many reports may lie unread; then those who report wait, so a chatty worker costs no memory.
@@ -15,8 +15,8 @@ pub(super) enum News {
     Turn(OwnedSemaphorePermit),
     /// A process said something.
     Said { message: FromWorker, speaker: Speaker },
-    /// A conversation has ended.
-    Silent(Source),
+    /// The process that listens, which is not the one that we started, has ended.
+    Gone { pid: u32 },
     /// Its port accepts connections.
     Connectable,
     /// Its health path answered 2xx.

@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::channel::{Source, Speaker, speak_over_control, speak_over_ipc};
+use super::birth::{Birth, Ways};
+use super::channel::{Speaker, speak_over_control, speak_over_ipc};
 use super::health;
 use super::lifecycle::Why;
 use super::log::{Stream, Tail, WorkerLog};
 use super::message::{ToWorker, Via};
 use super::news::Wire;
-use super::process::{Birth, Exit, Process, Ways};
+use super::process::{Exit, Process, tell_end};
 use super::settings::{Address, WorkerSettings};
 
 /// How long the last lines of a dead worker are waited for. Its pipes end with its group, unless somebody left the
@@ -32,8 +33,9 @@ pub(super) struct Running {
     output: JoinSet<()>,
     /// The process that listens, once that is known.
     listener: Option<u32>,
-    claimed_by: Option<Source>,
+    /// The process that listens is gone.
     claim_lost: bool,
+    wire: Wire,
     /// The way to the app, if it hears.
     app: Option<Speaker>,
     ways: Ways,
@@ -52,10 +54,10 @@ impl Running {
         }
         errands.spawn(speak_over_ipc(born.channel, wire.clone()));
         match &mut born.ways {
-            Ways::Port(port) => drop(errands.spawn(health::until_connectable(port.address, wire))),
+            Ways::Port(port) => drop(errands.spawn(health::until_connectable(port.address, wire.clone()))),
             Ways::Socket { control, .. } => {
                 if let Some(listener) = control.take() {
-                    errands.spawn(speak_over_control(listener, wire));
+                    errands.spawn(speak_over_control(listener, wire.clone()));
                 }
             }
         }
@@ -68,8 +70,8 @@ impl Running {
             errands,
             output,
             listener: None,
-            claimed_by: None,
             claim_lost: false,
+            wire,
             app: None,
             ways: born.ways,
         })
@@ -82,12 +84,14 @@ impl Running {
 
     /// A process says where it listens. An app may close its server and listen again, then elsewhere.
     /// Returns whether its address is new.
-    pub fn listens(&mut self, via: Via, pid: u32, source: Source) -> bool {
+    pub fn listens(&mut self, via: Via, pid: u32) -> bool {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
         let path = if via == Via::Fd { inherited } else { own };
         let address = Address::Unix(path.clone());
-        self.listener = Some(pid);
-        self.claimed_by = Some(source);
+        if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
+            // No channel tells of its end: an app may close its own, and a shell that started it holds them open.
+            self.errands.spawn(tell_end(pid, self.wire.clone()));
+        }
         self.address.replace(address.clone()) != Some(address)
     }
 
@@ -107,18 +111,27 @@ impl Running {
         self.app.as_ref().is_some_and(|app| app.tell(message))
     }
 
-    /// A conversation has ended. Returns whether it was that of an app behind npm, which then is gone; a process
-    /// that we started ourselves may close its channel and live.
-    pub fn falls_silent(&mut self, source: Source) -> bool {
-        let is_claim = self.claimed_by == Some(source) && source != Source::Ipc;
-        self.claim_lost |= is_claim;
-        is_claim
+    /// A process has ended. Returns whether it was the one that listens.
+    pub fn is_gone(&mut self, pid: u32) -> bool {
+        self.claim_lost |= self.listener == Some(pid);
+        self.listener == Some(pid)
     }
 
-    /// Waits for the end. During a graceful stop whoever is left of the group may finish, unless the process
-    /// that listens has gone. Can be dropped and called again.
+    /// Waits for the end. Can be dropped and called again.
     pub async fn ended(&mut self, graceful: bool) -> Exit {
-        self.process.ended(graceful && !self.claim_lost).await
+        let app_may_live = graceful && self.is_behind_another();
+        self.process.ended(app_may_live).await
+    }
+
+    /// Whether the app may outlive the process that we started, as it does when npm takes a signal for itself.
+    fn is_behind_another(&self) -> bool {
+        match self.ways {
+            Ways::Socket { .. } => {
+                !self.claim_lost && self.listener.is_some_and(|pid| pid != self.process.pid())
+            }
+            // Whose port it is, nobody says.
+            Ways::Port(_) => true,
+        }
     }
 
     /// Waits until what it printed at the end has been read.

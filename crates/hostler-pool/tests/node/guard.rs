@@ -1,37 +1,103 @@
 //! What happens to the workers when Hostler dies without a word.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
 
 use super::support::*;
 
-#[tokio::test]
-async fn if_hostler_is_killed_even_a_worker_in_an_infinite_loop_and_its_children_end() {
-    let directory = tempfile::tempdir().unwrap();
-    let app = "const child = require('child_process').spawn('sleep', ['600']);
-        require('http').createServer(() => {}).listen(3000, () => {
-            console.log('pids', process.pid, child.pid);
-            setTimeout(() => { for (;;); }, 100);
-        });";
-    std::fs::write(directory.path().join("app.js"), app).unwrap();
-    let mut hostler = Command::new(example("supervise"))
+const STUCK: &str = "const child = require('child_process').spawn('sleep', ['600']);
+    process.on('SIGTERM', () => {});
+    require('http').createServer(() => {}).listen(3000, () => {
+        console.log('pids', process.pid, child.pid);
+        setTimeout(() => { for (;;); }, 100);
+    });";
+
+/// A Hostler in a process of its own, with one worker that is stuck.
+struct Hostler {
+    process: Child,
+    workers: Vec<u32>,
+    runtime_directory: PathBuf,
+    _output: Box<dyn Iterator<Item = String>>,
+    _app: tempfile::TempDir,
+}
+
+fn hostler() -> Hostler {
+    let app = tempfile::tempdir().unwrap();
+    std::fs::write(app.path().join("app.js"), STUCK).unwrap();
+    let mut process = Command::new(example("supervise"))
         .args(["node", "app.js"])
-        .current_dir(directory.path())
+        .current_dir(app.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut output = BufReader::new(hostler.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let mut says = |word: &str| {
-        let mut lines = output.by_ref();
-        lines.find_map(|line| line.split_once(word).map(|(_, rest)| rest.trim().to_owned())).unwrap()
-    };
-    let runtime_directory = std::path::PathBuf::from(says("directory "));
-    let pids: Vec<u32> = says("pids ").split(' ').map(|pid| pid.parse().unwrap()).collect();
-    says("address ");
-    assert!(runtime_directory.exists() && pids.iter().all(|&pid| is_alive(pid)));
+    let mut output = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut said = BTreeMap::new();
+    while said.len() < 3 {
+        let line = output.next().expect("more output");
+        for word in ["directory ", "pids ", "address "] {
+            said.extend(line.split_once(word).map(|(_, rest)| (word, rest.to_owned())));
+        }
+    }
+    Hostler {
+        process,
+        workers: said["pids "].split(' ').map(|pid| pid.parse().unwrap()).collect(),
+        runtime_directory: said["directory "].clone().into(),
+        _output: Box::new(output),
+        _app: app,
+    }
+}
 
-    hostler.kill().unwrap();
-    hostler.wait().unwrap();
-    eventually("its workers are gone", || !pids.iter().any(|&pid| is_alive(pid))).await;
-    eventually("its directory is gone", || !runtime_directory.exists()).await;
+impl Hostler {
+    fn guard(&self) -> Option<u32> {
+        let is_guard = |pid: &u32| {
+            std::fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line.starts_with(b"hostler-guard\0"))
+        };
+        children_of(self.process.id()).into_iter().find(is_guard)
+    }
+
+    async fn dies_with_all_its_workers(mut self) {
+        assert!(self.runtime_directory.exists() && self.workers.iter().all(|&pid| is_alive(pid)));
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        eventually("its workers are gone", || !self.workers.iter().any(|&pid| is_alive(pid))).await;
+        eventually("its directory is gone", || !self.runtime_directory.exists()).await;
+    }
+}
+
+#[tokio::test]
+async fn if_hostler_is_killed_even_a_worker_in_an_infinite_loop_and_its_children_end() {
+    hostler().dies_with_all_its_workers().await;
+}
+
+#[tokio::test]
+async fn a_guard_takes_no_signal_but_the_last_and_is_then_replaced() {
+    let mut hostler = hostler();
+    let guard = hostler.guard().unwrap();
+    for harmless in [Signal::TERM, Signal::INT, Signal::HUP] {
+        signal(guard, harmless);
+    }
+    signal(hostler.workers[0], Signal::KILL);
+    eventually("the worker is replaced", || successor(&hostler).is_some()).await;
+    assert_eq!(hostler.guard(), Some(guard));
+
+    signal(guard, Signal::KILL);
+    signal(successor(&hostler).unwrap(), Signal::KILL);
+    eventually("both are replaced", || {
+        successor(&hostler).is_some() && hostler.guard().is_some_and(|successor| successor != guard)
+    })
+    .await;
+    hostler.workers = successor(&hostler).into_iter().collect();
+    hostler.dies_with_all_its_workers().await;
+}
+
+/// The worker that runs now, if it is another one than at first.
+fn successor(hostler: &Hostler) -> Option<u32> {
+    let first = hostler.workers[0];
+    let is_other = |pid: &u32| Some(*pid) != hostler.guard() && *pid != first && is_alive(*pid);
+    children_of(hostler.process.id()).into_iter().find(is_other)
 }

@@ -19,7 +19,7 @@ async fn a_killed_worker_is_replaced_at_once_and_its_slot_never_given_out_meanwh
     assert_ne!(successor.pid, victim.pid);
     assert_eq!((successor.generation, successor.restarts), (2, 1));
     assert_eq!(successor.last_exit.as_deref(), Some("signal 9 (SIGKILL)"));
-    crew.assert_logged("web 1: signal 9 (SIGKILL); restarts at once");
+    crew.assert_logged(&format!("web 1: died (pid {pid}): signal 9 (SIGKILL); restarts at once"));
     for _ in 0..4 {
         assert_ne!(crew.get("/").await, pid.to_string());
     }
@@ -44,6 +44,18 @@ async fn an_app_that_dies_behind_npm_is_replaced() {
 }
 
 #[tokio::test]
+async fn an_app_that_dies_behind_a_shell_which_holds_its_descriptors_is_replaced() {
+    let crew = crew(PLAIN).command(["sh", "-c", "node app.js; sleep 600"]).started().await;
+    let first: u32 = crew.get("/").await.parse().unwrap();
+    signal(first, Signal::KILL);
+    eventually("replaced", || crew.worker().generation == 2).await;
+    crew.assert_logged(&format!("the app (pid {first}) is gone, though what started it"));
+    crew.is_ready().await;
+    crew.get("/").await;
+    crew.stop().await;
+}
+
+#[tokio::test]
 async fn a_crash_loop_backs_off_and_says_why() {
     let crew = crew("console.error('no database'); process.exit(3)").start();
     eventually("a rest", || crew.worker().state == WorkerState::BackingOff && crew.worker().crashes > 1)
@@ -62,7 +74,7 @@ async fn a_crash_loop_backs_off_and_says_why() {
 async fn a_command_that_does_not_exist_is_named() {
     let crew = crew("").command(["no-such-program"]).start();
     eventually("a rest", || crew.worker().state == WorkerState::BackingOff).await;
-    crew.assert_logged("there is no program \"no-such-program\"");
+    crew.assert_logged("web 1: did not start: there is no program \"no-such-program\"; restarts at once");
     crew.stop().await;
 }
 
@@ -73,7 +85,7 @@ async fn a_worker_that_never_listens_is_killed_with_its_last_output_and_a_hint()
         .start();
     eventually("killed", || crew.worker().last_error.is_some()).await;
     crew.assert_logged(
-        "killed: it has not listened on a TCP port within 1 s; if it is not a Node program, use bind = \"port\"; \
+        "it has not listened on a TCP port within 1 s; if it is not a Node program, use bind = \"port\"; \
          it printed last:\nthinking",
     );
     crew.stop().await;
@@ -99,12 +111,12 @@ async fn a_hung_worker_is_killed_with_all_its_group_and_replaced() {
     let app = format!("require('child_process').spawn('sleep', ['600']); {PLAIN}");
     let crew = crew(&app).started().await;
     let before = crew.worker();
-    let child = child_of(before.pid.unwrap());
+    let child = children_of(before.pid.unwrap())[0];
     crew.workers.hung(before.member.unwrap());
     eventually("killed", || !is_alive(before.pid.unwrap()) && !is_alive(child)).await;
     eventually("replaced", || crew.worker().generation == 2).await;
     crew.is_ready().await;
-    crew.assert_logged("killed: it has held a request for too long");
+    crew.assert_logged("it has held a request for too long");
     crew.stop().await;
 }
 
@@ -139,7 +151,10 @@ async fn endless_output_neither_blocks_the_worker_nor_the_supervisor() {
     crew.stop().await;
 }
 
-fn child_of(pid: u32) -> u32 {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    children.split_whitespace().next().expect("a child").parse().unwrap()
+#[tokio::test]
+async fn a_worker_that_talks_without_end_does_not_talk_itself_out_of_a_deadline() {
+    let app = "setInterval(() => { for (let i = 0; i < 1000; i++) process.send('ready'); }, 0)";
+    let crew = crew(app).with(|settings| settings.start_timeout = Duration::from_secs(1)).start();
+    eventually("killed", || crew.worker().last_error.is_some()).await;
+    crew.stop().await;
 }

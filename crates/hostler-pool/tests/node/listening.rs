@@ -18,6 +18,26 @@ async fn an_app_with_a_hard_coded_port_answers_on_the_inherited_socket_and_opens
 }
 
 #[tokio::test]
+async fn the_listening_socket_is_the_workers_alone_so_a_dead_worker_refuses_at_once() {
+    let crew = crew(PLAIN).started().await;
+    let members = crew.pool.snapshot_with(Address::to_string).members;
+    let path = members[0].endpoint.strip_prefix("unix:").unwrap();
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let inodes =
+        sockets.lines().filter(|line| line.ends_with(path)).filter_map(|line| line.split_whitespace().nth(6));
+    let holds = |pid: &str, inode: &str| {
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        descriptors
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|link| link.ends_with(format!("socket:[{inode}]")))
+    };
+    let held = |pid: &str| inodes.clone().any(|inode| holds(pid, inode));
+    assert!(held(&crew.worker().pid.unwrap().to_string()));
+    assert!(!held("self"));
+    crew.stop().await;
+}
+
+#[tokio::test]
 async fn an_app_behind_npm_listens_on_the_path_and_reports_its_own_pid() {
     let crew = crew(PLAIN)
         .file("package.json", r#"{"scripts":{"start":"node app.js"}}"#)

@@ -16,7 +16,7 @@ async fn an_app_that_listens_for_messages_hears_shutdown_and_no_signal() {
     eventually("it listens for messages", || crew.worker().pid.is_some()).await;
     crew.stop().await;
     crew.assert_logged("web 1 Stdout: heard shutdown");
-    crew.assert_logged("web 1: stopped (exit code 0)");
+    crew.assert_logged("): exit code 0");
     assert!(!crew.log().contains("signalled"));
 }
 
@@ -26,7 +26,7 @@ async fn an_app_that_hears_shutdown_but_does_not_stop_gets_sigterm_at_half_time(
     let crew = crew(&app).with(|settings| settings.stop_timeout = Duration::from_secs(1)).started().await;
     crew.stop().await;
     crew.assert_logged("web 1 Stdout: heard");
-    crew.assert_logged("stopped (signal 15 (SIGTERM))");
+    crew.assert_logged("): signal 15 (SIGTERM)");
 }
 
 #[tokio::test]
@@ -35,8 +35,8 @@ async fn an_app_that_ignores_sigterm_is_killed_after_the_stop_timeout() {
     let crew = crew(&app).with(|settings| settings.stop_timeout = Duration::from_secs(1)).started().await;
     crew.stop().await;
     crew.assert_logged("web 1 Stdout: no");
-    crew.assert_logged("killed: it has not stopped within 1 s");
-    crew.assert_logged("stopped (signal 9 (SIGKILL))");
+    crew.assert_logged("it has not stopped within 1 s");
+    crew.assert_logged("): signal 9 (SIGKILL)");
 }
 
 #[tokio::test]
@@ -50,6 +50,28 @@ async fn an_app_behind_npm_may_finish_although_npm_is_gone_first() {
     crew.stop().await;
     crew.assert_logged("web 1 Stdout: finished");
     assert!(!is_alive(pid));
+}
+
+#[tokio::test]
+async fn helpers_of_an_app_that_has_stopped_are_not_waited_for() {
+    let app = format!(
+        "require('child_process').spawn('sleep', ['600']); process.on('message', () => process.exit(0)); {PLAIN}"
+    );
+    let crew = crew(&app).with(|settings| settings.stop_timeout = 10 * PATIENCE).started().await;
+    let helper = children_of(crew.worker().pid.unwrap())[0];
+    crew.stop().await;
+    eventually("the helper is gone", || !is_alive(helper)).await;
+}
+
+#[tokio::test]
+async fn helpers_of_an_app_behind_another_are_not_waited_for_either() {
+    let app = format!("process.on('message', () => process.exit(0)); {PLAIN}");
+    let crew = crew(&app)
+        .with(|settings| settings.stop_timeout = 10 * PATIENCE)
+        .command(["sh", "-c", "sleep 600 & node app.js; true"])
+        .started()
+        .await;
+    crew.stop().await;
 }
 
 #[tokio::test]

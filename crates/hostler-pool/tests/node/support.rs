@@ -172,6 +172,11 @@ pub fn is_alive(pid: u32) -> bool {
         .is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
 }
 
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
 pub fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();

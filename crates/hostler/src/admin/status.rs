@@ -95,7 +95,10 @@ impl Sources {
             state: if self.connections.is_draining() { "draining" } else { "running" },
             uptime_ms: self.started.elapsed().as_millis() as u64,
             memory: resident_memory(),
-            connections: ConnectionStatus { open: self.connections.open(), refused: self.connections.refused() },
+            connections: ConnectionStatus {
+                open: self.connections.open(),
+                refused: self.connections.refused(),
+            },
             pools: self.pools.iter().map(PoolSource::status).collect(),
             routes: self.routes.iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),

@@ -37,7 +37,9 @@ fn write_pool(out: &mut String, pool: &Value) {
         millis(&pool["oldest_wait_ms"]),
     );
     let mut rows = vec![["", "count", "p50", "p90", "p99", "max"].map(String::from).to_vec()];
-    for (name, key) in [("queue wait", "queue_wait"), ("slot hold", "slot_hold"), ("worker time", "worker_time")] {
+    for (name, key) in
+        [("queue wait", "queue_wait"), ("slot hold", "slot_hold"), ("worker time", "worker_time")]
+    {
         let times = &pool["times"][key];
         let mut row = vec![name.to_owned(), times["count"].to_string()];
         row.extend(["p50_us", "p90_us", "p99_us", "max_us"].map(|key| micros(&times[key])));
@@ -87,7 +89,8 @@ fn write_members(out: &mut String, members: &[Value]) {
 }
 
 fn write_routes(out: &mut String, status: &Value) {
-    let mut rows = vec![["route", "to", "2xx", "3xx", "4xx", "5xx", "retries", "refusals"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["route", "to", "2xx", "3xx", "4xx", "5xx", "retries", "refusals"].map(String::from).to_vec()];
     let row = |name: &str, to: &str, counts: &Value| {
         let mut row = vec![name.to_owned(), to.to_owned()];
         row.extend(["2xx", "3xx", "4xx", "5xx"].map(|class| plain(&counts["answers"][class])));
@@ -107,7 +110,8 @@ fn write_routes(out: &mut String, status: &Value) {
 /// Columns as wide as their widest cell; the last one is not padded.
 fn write_rows(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     for row in rows {
         let mut line = String::from("  ");

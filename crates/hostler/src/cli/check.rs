@@ -51,12 +51,10 @@ pub fn summary(config: &Config) -> String {
 
 fn trust(config: &Config) -> String {
     let trusted = &config.server.trusted_proxies;
-    if trusted.nets.is_empty() && !trusted.unix {
+    if trusted.is_empty() {
         return "nobody's forwarding headers".into();
     }
-    let unix = trusted.unix.then(|| "unix:".to_string());
-    let all: Vec<_> = trusted.nets.iter().map(ToString::to_string).chain(unix).collect();
-    format!("{} from {}", config.server.client_ip_header.name(), all.join(", "))
+    format!("{} from {}", config.server.client_ip_header.name(), join(trusted))
 }
 
 fn of_pool(pool: &Pool) -> String {

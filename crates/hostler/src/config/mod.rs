@@ -21,16 +21,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub use document::KeyPath;
-use document::{Document, Step};
+use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place};
 pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
-pub use resolved::{
-    Config, Endpoint, Pool, Queue, Respond, Route, Server, Source, Target, TrustedProxies, Workers,
-};
+pub use resolved::{Config, Endpoint, Pool, Queue, Respond, Route, Server, Source, Target, Workers};
 pub use source::{Given, Setting};
 pub use value::{Period, ShowSize};
 

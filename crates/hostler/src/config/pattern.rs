@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
 use super::value::one_string;
 
 /// The meaning of a route's `match`. Displays in its one normal form, so equal patterns have equal text.
@@ -24,7 +26,7 @@ pub enum HostPattern {
     Below(String),
 }
 
-/// Which paths a route matches; compared byte by byte, so case counts.
+/// Which paths a route matches, held as an application reads them: percent-decoded. Case counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathPattern {
     /// This path.
@@ -105,16 +107,20 @@ fn parse_path(text: &str) -> Result<PathPattern, String> {
     if let Some(odd) = path.chars().find(|char| matches!(char, '?' | '#')) {
         return Err(format!("the path {text:?} contains {odd:?}; only the path is matched, never the query"));
     }
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(format!(
-            "the path {text:?} must be written as in a request: spaces and non-ASCII as %XX"
-        ));
+    // Decoded as requests are before they are compared: an encoded pattern would match nothing.
+    let path = percent_decode_str(path).decode_utf8();
+    let path = path.map_err(|_| format!("the path {text:?} is not UTF-8 when decoded"))?;
+    if path.chars().any(char::is_control) {
+        return Err(format!("the path {text:?} contains a control character"));
     }
     if path.split('/').any(|segment| matches!(segment, "." | "..")) {
         return Err(format!("the path {text:?} has a \".\" or \"..\" segment; write the path it means"));
     }
     Ok(if prefix { PathPattern::Prefix(path.into()) } else { PathPattern::Exact(path.into()) })
 }
+
+/// What would mean something else, or nothing, if it stood in a pattern as it is.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'*').add(b'?').add(b'#');
 
 impl fmt::Display for MatchPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,8 +145,8 @@ impl fmt::Display for HostPattern {
 impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exact(path) => f.write_str(path),
-            Self::Prefix(path) => write!(f, "{path}/*"),
+            Self::Exact(path) => utf8_percent_encode(path, ESCAPED).fmt(f),
+            Self::Prefix(path) => write!(f, "{}/*", utf8_percent_encode(path, ESCAPED)),
         }
     }
 }

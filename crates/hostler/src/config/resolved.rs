@@ -64,19 +64,11 @@ pub struct Server {
     pub max_connections: usize,
     /// Form of the access log.
     pub access_log: AccessLog,
-    /// Whose forwarding headers are believed.
-    pub trusted_proxies: TrustedProxies,
+    /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
+    /// `IpAddr::to_canonical()`. Empty by default: nobody's.
+    pub trusted_proxies: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
     pub client_ip_header: ClientIpHeader,
-}
-
-/// Whose forwarding headers are believed; empty by default: nobody's.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TrustedProxies {
-    /// Networks, host bits cleared, IPv4-mapped ones written as IPv4: compare with `IpAddr::to_canonical()`.
-    pub nets: Vec<IpNet>,
-    /// Whether a peer on a Unix socket is trusted.
-    pub unix: bool,
 }
 
 /// One queue and whoever serves it.

@@ -141,15 +141,23 @@ fn pool_names<'a>(document: &Document, flags: impl Iterator<Item = &'a KeyPath>)
     names
 }
 
-/// Every variable that can be set, with its key. More than one key for a variable if pools have names that
-/// differ only in `-`, `_` or case.
-fn variables(schema: &Schema, pools: &[String]) -> Vec<(String, KeyPath, bool)> {
+/// A variable that can be set.
+struct Variable {
+    name: String,
+    path: KeyPath,
+    /// Whether its key holds names that the operator chooses, each of which has a variable too.
+    free: bool,
+}
+
+/// Every variable that can be set; one name stands for several keys if pools have names that differ only in
+/// `-`, `_` or case.
+fn variables(schema: &Schema, pools: &[String]) -> Vec<Variable> {
     let mut found = Vec::new();
     collect(schema, &KeyPath::default(), pools, &mut found);
     found
 }
 
-fn collect(schema: &Schema, path: &KeyPath, pools: &[String], found: &mut Vec<(String, KeyPath, bool)>) {
+fn collect(schema: &Schema, path: &KeyPath, pools: &[String], found: &mut Vec<Variable>) {
     let free = schema::free_names(schema);
     let is_pools = *path == KeyPath::of("pools");
     if let (true, Some(pool)) = (is_pools, free) {
@@ -161,26 +169,26 @@ fn collect(schema: &Schema, path: &KeyPath, pools: &[String], found: &mut Vec<(S
             }
         }
     } else {
-        found.push((variable(path), path.clone(), free.is_some()));
+        found.push(Variable { name: variable(path), path: path.clone(), free: free.is_some() });
     }
 }
 
-fn find_variable(variables: &[(String, KeyPath, bool)], name: &str) -> Vec<KeyPath> {
+fn find_variable(variables: &[Variable], name: &str) -> Vec<KeyPath> {
     let exact: Vec<_> =
-        variables.iter().filter(|(known, ..)| known == name).map(|(_, path, _)| path.clone()).collect();
+        variables.iter().filter(|known| known.name == name).map(|known| known.path.clone()).collect();
     if !exact.is_empty() {
         return exact;
     }
     // HOSTLER_POOLS_WEB_ENV_NODE_ENV: one entry of a table whose names are free.
-    let entry = |(known, path, free): &(String, KeyPath, bool)| {
-        let rest = name.strip_prefix(known.as_str())?.strip_prefix('_').filter(|rest| !rest.is_empty());
-        rest.filter(|_| *free).map(|rest| path.key(rest))
+    let entry = |known: &Variable| {
+        let rest = name.strip_prefix(known.name.as_str())?.strip_prefix('_')?;
+        (known.free && !rest.is_empty()).then(|| known.path.key(rest))
     };
     variables.iter().filter_map(entry).collect()
 }
 
-fn warn_unknown(variables: &[(String, KeyPath, bool)], name: &str, report: &mut Report) {
-    let help = match nearest(name, variables.iter().map(|(known, ..)| known.as_str())) {
+fn warn_unknown(variables: &[Variable], name: &str, report: &mut Report) {
+    let help = match nearest(name, variables.iter().map(|known| known.name.as_str())) {
         Some(near) => format!(", did you mean {near}?"),
         None => String::new(),
     };

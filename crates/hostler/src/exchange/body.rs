@@ -51,7 +51,12 @@ pub trait Downstream: Send {
 
     /// Appends some of the request's body to `into`; `true` when it is complete. Tells the client to go on
     /// (`100 Continue`) if it waits for that.
-    fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, BodyError>>;
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, BodyError>>;
 
     /// The trailer fields of a request body that is complete.
     fn trailers(&self) -> Option<&Fields>;

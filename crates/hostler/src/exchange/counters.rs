@@ -53,7 +53,11 @@ impl Counters {
         let names = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
         let counts = self.classes.iter().map(|count| count.load(Ordering::Relaxed));
         CountersView {
-            answers: names.into_iter().zip(counts).filter(|(name, n)| *n > 0 || !matches!(*name, "none" | "1xx")).collect(),
+            answers: names
+                .into_iter()
+                .zip(counts)
+                .filter(|(name, n)| *n > 0 || !matches!(*name, "none" | "1xx"))
+                .collect(),
             refusals: self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             retries: self.retries.load(Ordering::Relaxed),
             aborted: self.aborted.load(Ordering::Relaxed),

@@ -1,7 +1,8 @@
 //! Deadlines checked by one coarse sweep a thread instead of two timers a request. Knows no requests.
 //!
-//! Setting a deadline is one atomic store. The sweep looks at every deadline of its thread fifty times a second and wakes
-//! those that are due, so a deadline comes up to two ticks late and never early: fit for timeouts, not for pacing.
+//! Setting a deadline is two atomic operations. Fifty times a second the thread's clock is read; when the earliest deadline has
+//! come, all are looked at and those that are due are woken. So a deadline comes up to two ticks late and never early: fit
+//! for timeouts, not for pacing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,8 @@ struct Shared {
     epoch: Instant,
     /// Milliseconds since the epoch, as of the last tick: reading the clock for every request costs more than this.
     now: AtomicU64,
+    /// No deadline comes before this; it may have moved on since.
+    earliest: AtomicU64,
     entries: Mutex<Slab<Arc<Entry>>>,
     first: Notify,
 }
@@ -41,6 +44,7 @@ impl Sweep {
         Self(Arc::new(Shared {
             epoch: Instant::now(),
             now: AtomicU64::new(0),
+            earliest: AtomicU64::new(NEVER),
             entries: Mutex::default(),
             first: Notify::new(),
         }))
@@ -53,9 +57,10 @@ impl Sweep {
         loop {
             ticks.tick().await;
             let now = self.read_clock();
-            let (empty, due) = self.due(now);
-            due.iter().for_each(|entry| entry.waker.wake());
-            if empty {
+            if now >= self.0.earliest.load(Ordering::Relaxed) {
+                self.due(now).iter().for_each(|entry| entry.waker.wake());
+            }
+            if self.entries().is_empty() {
                 self.0.first.notified().await;
                 self.read_clock();
                 ticks.reset();
@@ -82,10 +87,17 @@ impl Sweep {
         all.iter().for_each(|entry| entry.waker.wake());
     }
 
-    fn due(&self, now: u64) -> (bool, Vec<Arc<Entry>>) {
-        let entries = self.entries();
-        let due = entries.iter().filter(|(_, e)| e.due.load(Ordering::Relaxed) <= now);
-        (entries.is_empty(), due.map(|(_, entry)| entry.clone()).collect())
+    /// The entries that are due. Those were told, and stay due until they are set anew; the next look is for the others.
+    fn due(&self, now: u64) -> Vec<Arc<Entry>> {
+        let (mut due, mut earliest) = (Vec::new(), NEVER);
+        for (_, entry) in self.entries().iter() {
+            match entry.due.load(Ordering::Relaxed) {
+                at if at <= now => due.push(entry.clone()),
+                at => earliest = earliest.min(at),
+            }
+        }
+        self.0.earliest.store(earliest, Ordering::Relaxed);
+        due
     }
 
     fn read_clock(&self) -> u64 {
@@ -109,14 +121,17 @@ pub struct Deadline {
 impl Deadline {
     /// Due after `period`, up to two ticks late.
     pub fn set_after(&self, period: Duration) {
-        let due = self.sweep.0.now.load(Ordering::Relaxed) + millis(period) + millis(TICK);
-        self.entry.due.store(due, Ordering::Relaxed);
+        self.set(self.sweep.0.now.load(Ordering::Relaxed) + millis(period) + millis(TICK));
     }
 
     /// Due at an instant, up to a tick late.
     pub fn set_at(&self, instant: Instant) {
-        let due = millis(instant.saturating_duration_since(self.sweep.0.epoch)) + 1;
+        self.set(millis(instant.saturating_duration_since(self.sweep.0.epoch)) + 1);
+    }
+
+    fn set(&self, due: u64) {
         self.entry.due.store(due, Ordering::Relaxed);
+        self.sweep.0.earliest.fetch_min(due, Ordering::Relaxed);
     }
 
     /// Never due.

@@ -60,6 +60,15 @@ impl RequestId {
         Self(Text::Made(text))
     }
 
+    /// The id as it is written into a head.
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Text::None => b"",
+            Text::Made(text) => text,
+            Text::Given(text) => text.as_bytes(),
+        }
+    }
+
     /// The id as text; empty before the first request.
     pub fn as_str(&self) -> &str {
         match &self.0 {
@@ -78,7 +87,9 @@ impl fmt::Display for RequestId {
 
 fn is_fit(given: &str) -> bool {
     (1..=LONGEST).contains(&given.len())
-        && given.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'='))
+        && given
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'='))
 }
 
 #[cfg(test)]
@@ -89,7 +100,8 @@ mod tests {
 
     fn of(line: &str) -> String {
         let mut head = RequestHead::default();
-        head.parse(format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\n").as_bytes(), &Limits::default()).unwrap();
+        head.parse(format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\n").as_bytes(), &Limits::default())
+            .unwrap();
         RequestId::of(&head.fields).to_string()
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
-pub use body::{Body, Downstream, BodyError};
+pub use body::{Body, BodyError, Downstream};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use id::RequestId;
@@ -31,6 +31,8 @@ pub struct Exchange {
     pub trailers: Option<Fields>,
     /// The other end of the client's connection.
     pub peer: SocketAddr,
+    /// Its address as text, for the member to read: made once a connection, not once a request.
+    pub peer_ip: Box<str>,
     /// Our end.
     pub local: SocketAddr,
     /// Who the client is.
@@ -94,6 +96,7 @@ impl Exchange {
             body: Body::default(),
             trailers: None,
             peer,
+            peer_ip: peer.ip().to_canonical().to_string().into(),
             local,
             client: ClientAddress { ip: peer.ip(), peer_trusted: false },
             id: RequestId::none(),

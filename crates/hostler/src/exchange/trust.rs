@@ -99,7 +99,8 @@ mod tests {
         let networks = ["10.0.0.0/8", "2001:db8:ff::/48"].iter().map(|net| net.parse().unwrap()).collect();
         let fields: String = lines.iter().map(|line| format!("{}: {line}\r\n", header.as_str())).collect();
         let mut head = RequestHead::default();
-        head.parse(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes(), &Limits::default()).unwrap();
+        head.parse(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes(), &Limits::default())
+            .unwrap();
         Trust { networks, header }.client(peer.parse().unwrap(), &head.fields).ip.to_string()
     }
 

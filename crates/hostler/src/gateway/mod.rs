@@ -53,12 +53,15 @@ impl Gateway {
         client: &mut D,
         thread: usize,
     ) -> Result<Answer, Refusal> {
-        let route = self.routes.load().find(exchange.host(), exchange.path()).cloned().ok_or(Refusal::NoRoute)?;
+        let route =
+            self.routes.load().find(exchange.host(), exchange.path()).cloned().ok_or(Refusal::NoRoute)?;
         exchange.enter(&route.pattern, &route.counters);
         self.take_body(exchange, client, &route).await?;
         match &route.target {
             Target::Fixed(fixed) => Ok(Answer::Fixed(fixed.clone())),
-            Target::Pool(target) => self.call_pool(target, exchange, client, thread).await.map(Answer::Member),
+            Target::Pool(target) => {
+                self.call_pool(target, exchange, client, thread).await.map(Answer::Member)
+            }
         }
     }
 
@@ -77,14 +80,17 @@ impl Gateway {
         client.allow_body(route.max_body);
         match exchange.length {
             BodyLength::Known(0) => return Ok(()),
-            BodyLength::Known(length) if length > route.max_body => return Err(BodyError::TooLarge(route.max_body)),
+            BodyLength::Known(length) if length > route.max_body => {
+                return Err(BodyError::TooLarge(route.max_body));
+            }
             _ if route.streams_body => {
                 exchange.body = Body::Streaming;
                 return Ok(());
             }
             _ => {}
         }
-        (exchange.body, exchange.trail.bytes_in) = spool::read_whole(client, exchange.length, &self.spool).await?;
+        (exchange.body, exchange.trail.bytes_in) =
+            spool::read_whole(client, exchange.length, &self.spool).await?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }
@@ -105,7 +111,9 @@ impl Gateway {
         loop {
             let lease = match wait(target, exchange, client, until, ticket).await {
                 Ok(lease) => lease,
-                Err(Refusal::QueueTimeout) if last.is_some() => return Err(last.unwrap_or(Refusal::QueueTimeout)),
+                Err(Refusal::QueueTimeout) if last.is_some() => {
+                    return Err(last.unwrap_or(Refusal::QueueTimeout));
+                }
                 Err(refusal) => return Err(refusal),
             };
             target.meter.record_queue_wait(thread, exchange.timings.queue_wait);

@@ -72,7 +72,9 @@ impl Refusal {
         let later = |reason| Facts { status: 503, reason, retry_after: Some(1), closes: false };
         let closing = |status, reason| Facts { status, reason, retry_after: None, closes: true };
         match self {
-            Self::Head(HeadError::Scan(ScanError::StartLineTooLarge(_))) => closing(431, "start_line_too_large"),
+            Self::Head(HeadError::Scan(ScanError::StartLineTooLarge(_))) => {
+                closing(431, "start_line_too_large")
+            }
             Self::Head(HeadError::Scan(ScanError::TooLarge(_))) => closing(431, "header_too_large"),
             Self::Head(HeadError::TooManyFields(_)) => closing(431, "too_many_fields"),
             Self::Head(HeadError::Version) => closing(505, "version"),
@@ -109,14 +111,18 @@ impl fmt::Display for Refusal {
             Self::Head(error @ HeadError::Scan(ScanError::TooLarge(_) | ScanError::StartLineTooLarge(_))) => {
                 write!(f, "{error} (server.max_header_size)")
             }
-            Self::Head(error @ HeadError::TooManyFields(_)) => write!(f, "{error} (server.max_header_fields)"),
+            Self::Head(error @ HeadError::TooManyFields(_)) => {
+                write!(f, "{error} (server.max_header_fields)")
+            }
             Self::Head(error) => error.fmt(f),
             Self::Framing(error) => error.fmt(f),
             Self::Host(what) => write!(f, "Host: {what}"),
             Self::Target(what) => write!(f, "request target: {what}"),
             Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
             Self::Expectation => f.write_str("Expect: only 100-continue is known"),
-            Self::HeaderTimeout => f.write_str("the request head did not arrive in time (server.header_timeout)"),
+            Self::HeaderTimeout => {
+                f.write_str("the request head did not arrive in time (server.header_timeout)")
+            }
             Self::Body(error @ BodyError::Stalled) => write!(f, "{error} (server.body_timeout)"),
             Self::Body(error @ BodyError::TooLarge(_)) => write!(f, "{error} (max_body_size)"),
             Self::Body(error) => error.fmt(f),

@@ -81,7 +81,9 @@ impl Access<'_> {
                 if self.queue_wait_ms >= Duration::from_millis(1) {
                     let _ = write!(out, " waited {:.1}ms", self.queue_wait_ms.as_secs_f64() * 1000.0);
                 }
-                for (label, value) in [("refused", self.refusal), ("detail", self.detail), ("aborted by", self.aborted)] {
+                for (label, value) in
+                    [("refused", self.refusal), ("detail", self.detail), ("aborted by", self.aborted)]
+                {
                     if let Some(value) = value {
                         let _ = write!(out, " {label}: {}", printable(value));
                     }
@@ -171,7 +173,10 @@ fn milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<
     serializer.serialize_f64((time.as_secs_f64() * 1e6).round() / 1e3)
 }
 
-fn maybe_milliseconds<S: serde::Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+fn maybe_milliseconds<S: serde::Serializer>(
+    time: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match time {
         Some(time) => milliseconds(time, serializer),
         None => serializer.serialize_none(),

@@ -67,7 +67,10 @@ impl Shared {
             writing.clear();
             let (dropped, ended) = self.wait(&mut writing);
             if dropped > 0 {
-                let _ = writeln!(writing, r#"{{"event":"log","level":"warn","text":"{dropped} log lines were dropped: nobody read fast enough"}}"#);
+                let _ = writeln!(
+                    writing,
+                    r#"{{"event":"log","level":"warn","text":"{dropped} log lines were dropped: nobody read fast enough"}}"#
+                );
             }
             // Nobody is left to tell when the log itself fails.
             let _ = out.write_all(&writing).and_then(|()| out.flush());

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use hostler_wire::{BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, ResponseHead, Version, read_some};
+use hostler_wire::{
+    BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, ResponseHead, Version, read_some,
+};
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
@@ -252,7 +254,12 @@ impl Downstream for Client {
         self.most_body = most;
     }
 
-    fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, BodyError>> {
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, BodyError>> {
         if self.awaits_continue {
             self.say_continue(cx);
         }
@@ -261,7 +268,8 @@ impl Downstream for Client {
             // What was read ahead comes first, to its last byte, however little of it is data.
             let unread = &self.inbox[self.taken..];
             if !unread.is_empty() {
-                let taken = self.body.take(&unread[..unread.len().min(max)], into).map_err(BodyError::Malformed)?;
+                let taken =
+                    self.body.take(&unread[..unread.len().min(max)], into).map_err(BodyError::Malformed)?;
                 self.take(taken.used);
                 continue;
             }

@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use hostler_wire::{BodyLength, CallError, ChunkStart, Name, Version, write_end};
+use hostler_wire::{BodyLength, CallError, ChunkStart, Version, write_end};
 
 use super::client::Client;
 use super::head::{self, Framing, Keeping};
@@ -43,7 +43,12 @@ struct Transfer {
 
 impl Client {
     /// Passes a member's answer on. An answer that breaks before any of it was sent is a refusal.
-    pub async fn deliver(&mut self, exchange: &mut Exchange, call: Call, keep: bool) -> Result<Delivered, Refusal> {
+    pub async fn deliver(
+        &mut self,
+        exchange: &mut Exchange,
+        call: Call,
+        keep: bool,
+    ) -> Result<Delivered, Refusal> {
         let framing = framing_for(&call, exchange, self.version());
         let keep = keep && framing != Framing::UntilClose;
         let (mark, written) = (self.outbox.len(), self.written);
@@ -241,8 +246,8 @@ fn framing_for(call: &Call, exchange: &Exchange, version: Version) -> Framing {
 pub(super) fn wants_keep_alive(exchange: &Exchange) -> bool {
     let fields = &exchange.head.fields;
     match exchange.head.version {
-        _ if fields.lists(Name::Connection, "close") => false,
+        _ if fields.says_close() => false,
         Version::Http11 => true,
-        Version::Http10 => fields.lists(Name::Connection, "keep-alive"),
+        Version::Http10 => fields.says_keep_alive(),
     }
 }

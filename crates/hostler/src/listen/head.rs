@@ -1,7 +1,6 @@
 //! The heads that clients get: a member's less what was meant for us, and our own. Knows no bodies.
 
 use std::cell::RefCell;
-use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hostler_wire::{Field, Name, ResponseHead, Version};
@@ -29,14 +28,9 @@ pub(super) struct Keeping {
 /// Writes a member's final head.
 pub(super) fn write_answer(out: &mut Vec<u8>, head: &ResponseHead, framing: Framing, keeping: Keeping) {
     write_status(out, head.status, head.reason());
-    let mut dated = false;
-    for (field, name, value) in head.fields.iter() {
-        if is_kept(field, framing, head.status) {
-            dated |= field.known == Name::Date;
-            write_field(out, name, value);
-        }
-    }
-    if !dated {
+    let status = head.status;
+    head.fields.copy_lines(out, |field, _| is_kept(field, framing, status));
+    if head.fields.first(Name::Date).is_none() {
         // RFC 9110 section 6.6.1: whoever forwards an answer without a date, and has a clock, adds it.
         write_date(out);
     }
@@ -56,11 +50,9 @@ fn is_kept(field: &Field, framing: Framing, status: u16) -> bool {
 /// Writes an interim head.
 pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
     write_status(out, head.status, head.reason());
-    for (field, name, value) in head.fields.iter() {
-        if !field.listed && !field.known.is_hop_by_hop() && field.known != Name::ContentLength {
-            write_field(out, name, value);
-        }
-    }
+    head.fields.copy_lines(out, |field, _| {
+        !field.listed && !field.known.is_hop_by_hop() && field.known != Name::ContentLength
+    });
     out.extend_from_slice(b"\r\n");
 }
 
@@ -94,7 +86,7 @@ pub(super) fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 
 fn write_status(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
     out.extend_from_slice(b"HTTP/1.1 ");
-    let _ = write!(out, "{status}");
+    out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
     out.push(b' ');
     out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
@@ -103,7 +95,7 @@ fn write_status(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
 fn write_framing(out: &mut Vec<u8>, framing: Framing) {
     match framing {
         Framing::Length(length) => {
-            let _ = write!(out, "Content-Length: {length}\r\n");
+            write_field(out, b"Content-Length", itoa::Buffer::new().format(length).as_bytes());
         }
         Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         Framing::NoBody | Framing::UntilClose => {}

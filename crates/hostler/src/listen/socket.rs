@@ -28,6 +28,10 @@ pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
 
 fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        // `[::]` is every address of either family, whatever the system's default says.
+        socket.set_only_v6(false)?;
+    }
     // Connections of a Hostler that has just ended must not keep the next from starting.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;

@@ -14,7 +14,8 @@ use crate::exchange::{BodyError, Downstream, Exchange};
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
 pub struct Call {
     pub(super) lease: Lease<Endpoint>,
-    pub(super) connection: MemberConnection,
+    /// Boxed once and for all its calls: it is handed on a dozen times for each.
+    pub(super) connection: Box<MemberConnection>,
     pub(super) settings: CallSettings,
     pub(super) to_head: bool,
     /// The final head has come.
@@ -28,7 +29,7 @@ impl Call {
     pub(super) fn begin(
         exchange: &Exchange,
         lease: Lease<Endpoint>,
-        mut connection: MemberConnection,
+        mut connection: Box<MemberConnection>,
         settings: &CallSettings,
         thread: usize,
     ) -> Self {
@@ -99,13 +100,19 @@ impl Call {
 
     fn failure(&self, error: CallError) -> Failure {
         match error {
-            CallError::Io(_) | CallError::Closed if !self.connection.is_answered() => Failure::Unanswered(error),
+            CallError::Io(_) | CallError::Closed if !self.connection.is_answered() => {
+                Failure::Unanswered(error)
+            }
             _ => Failure::BadAnswer(error),
         }
     }
 
     /// Sends what is left of the request; ready when all is sent, or the member takes no more.
-    pub fn poll_upload<D: Downstream>(&mut self, cx: &mut Context<'_>, client: &mut D) -> Poll<Result<(), BodyError>> {
+    pub fn poll_upload<D: Downstream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut D,
+    ) -> Poll<Result<(), BodyError>> {
         self.upload.poll_push(cx, &mut self.connection, client)
     }
 

@@ -24,8 +24,11 @@ pub struct Endpoint {
     /// Our own workers never close an idle connection (the preload sees to that); other members may at any moment.
     on_hang: Option<OnHang>,
     /// One list a data-plane thread: a connection stays with the thread that made it.
-    idle: Box<[Mutex<Vec<MemberConnection>>]>,
+    idle: Box<[Mutex<Vec<Parked>>]>,
 }
+
+/// An idle connection in the box that it came in.
+struct Parked(Box<MemberConnection>);
 
 impl Endpoint {
     /// For how long an idle connection to a member that may close it is good for a request that must not be sent twice:
@@ -35,13 +38,24 @@ impl Endpoint {
     const MOST_IDLE: Duration = Duration::from_secs(60);
 
     /// An endpoint that serves so many data-plane threads; `on_hang` for workers of our own.
-    pub fn new(address: Address, label: Arc<str>, meter: Arc<Meter>, threads: usize, on_hang: Option<OnHang>) -> Self {
+    pub fn new(
+        address: Address,
+        label: Arc<str>,
+        meter: Arc<Meter>,
+        threads: usize,
+        on_hang: Option<OnHang>,
+    ) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
         Self { address, label, meter, on_hang, idle }
     }
 
+    /// A worker of our own, which closes no connection while it lives.
+    pub fn is_ours(&self) -> bool {
+        self.on_hang.is_some()
+    }
+
     /// The idle connection of this thread that was used last, if any is fit.
-    pub fn checkout(&self, thread: usize, idempotent: bool) -> Option<MemberConnection> {
+    pub fn checkout(&self, thread: usize, idempotent: bool) -> Option<Box<MemberConnection>> {
         let most = match (&self.on_hang, idempotent) {
             (Some(_), _) => None,
             (None, true) => Some(Self::MOST_IDLE),
@@ -49,7 +63,7 @@ impl Endpoint {
         };
         let now = Instant::now();
         let mut idle = self.idle(thread);
-        while let Some(connection) = idle.pop() {
+        while let Some(Parked(connection)) = idle.pop() {
             if connection.is_fresh(now, most) {
                 return Some(connection);
             }
@@ -58,8 +72,8 @@ impl Endpoint {
     }
 
     /// Keeps a connection for the next call from this thread.
-    pub fn checkin(&self, thread: usize, connection: MemberConnection) {
-        self.idle(thread).push(connection);
+    pub fn checkin(&self, thread: usize, connection: Box<MemberConnection>) {
+        self.idle(thread).push(Parked(connection));
     }
 
     /// Says that the worker behind this member hangs; nothing to do for a member that somebody else runs.
@@ -69,13 +83,16 @@ impl Endpoint {
         }
     }
 
-    fn idle(&self, thread: usize) -> MutexGuard<'_, Vec<MemberConnection>> {
+    fn idle(&self, thread: usize) -> MutexGuard<'_, Vec<Parked>> {
         self.idle[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint").field("address", &self.address).field("label", &self.label).finish_non_exhaustive()
+        f.debug_struct("Endpoint")
+            .field("address", &self.address)
+            .field("label", &self.label)
+            .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,9 @@ mod meter;
 mod request;
 mod upload;
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use hostler_pool::dispatch::Lease;
@@ -64,12 +67,12 @@ pub async fn forward<D: Downstream>(
     if let Some(idle) = lease.checkout(thread, exchange.is_idempotent()) {
         let call = Call::begin(exchange, lease, idle, settings, thread);
         match call.head(exchange, client).await {
-            // A kept-alive connection may be closed by the member in the moment in which it is used again. That is no
-            // word on the member: the same lease tries once more, on a new connection.
-            Err((Failure::Unanswered(_), Some(lease))) if is_repeatable(exchange) => {
+            // Members of others may close a kept-alive connection in the moment in which it is used again. That is no word
+            // on the member: the same lease tries once more, on a new connection. A worker of ours never does; it is dying.
+            Err((Failure::Unanswered(_), Some(lease))) if !lease.is_ours() && is_repeatable(exchange) => {
                 return on_new_connection(exchange, client, lease, settings, thread).await;
             }
-            outcome => return outcome.map_err(|(failure, _)| failure),
+            outcome => return outcome.map_err(part),
         }
     }
     on_new_connection(exchange, client, lease, settings, thread).await
@@ -82,17 +85,43 @@ async fn on_new_connection<D: Downstream>(
     settings: &CallSettings,
     thread: usize,
 ) -> Result<Call, Failure> {
-    let connected = timeout(settings.connect_timeout, MemberConnection::connect(&lease.address)).await;
-    match connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
+    match connect(&lease, exchange, settings).await {
         Ok(connection) => {
-            let call = Call::begin(exchange, lease, connection, settings, thread);
-            call.head(exchange, client).await.map_err(|(failure, _)| failure)
+            let call = Call::begin(exchange, lease, Box::new(connection), settings, thread);
+            call.head(exchange, client).await.map_err(part)
         }
-        Err(error) => {
-            lease.fail();
-            Err(Failure::Unreachable(error))
+        Err(failure) => {
+            if matches!(failure, Failure::Unreachable(_)) {
+                lease.fail();
+            }
+            Err(failure)
         }
     }
+}
+
+/// Connects, in `connect_timeout` and before the request's own deadline; only the first is the member's fault.
+async fn connect(
+    lease: &Lease<Endpoint>,
+    exchange: &Exchange,
+    settings: &CallSettings,
+) -> Result<MemberConnection, Failure> {
+    let mut connecting = pin!(timeout(settings.connect_timeout, MemberConnection::connect(&lease.address)));
+    poll_fn(|cx| {
+        if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
+            let connected = connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+            return Poll::Ready(connected.map_err(Failure::Unreachable));
+        }
+        exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
+    })
+    .await
+}
+
+/// Gives the slot back after a failure. A worker that has hung up is likely to be dying: others are tried first.
+fn part((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
+    if let (Failure::Unanswered(_), Some(lease)) = (&failure, lease) {
+        lease.suspect();
+    }
+    failure
 }
 
 /// True when the request, though it may have been worked on, may be sent again, and can be.

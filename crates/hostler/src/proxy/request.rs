@@ -16,18 +16,16 @@ pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option
     out.extend_from_slice(b" HTTP/1.1\r\n");
     let trusted = exchange.client.peer_trusted;
     let mut seen = Seen::default();
-    for (field, name, value) in head.fields.iter() {
+    head.fields.copy_lines(out, |field, name| {
         if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
-            continue;
+            return false;
         }
         if is_hearsay(field.known, name) {
-            if !trusted {
-                continue;
-            }
             seen.note(field.known);
+            return trusted;
         }
-        write_field(out, name, value);
-    }
+        true
+    });
     write_forwarding(out, exchange, &seen);
     match framing {
         Some(BodyLength::Known(length)) => write_number(out, b"Content-Length", length),
@@ -81,28 +79,30 @@ fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
 
 fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
     let fields = &exchange.head.fields;
+    let trusted = exchange.client.peer_trusted;
     out.extend_from_slice(b"X-Forwarded-For: ");
-    if exchange.client.peer_trusted {
+    if trusted {
         for hop in joined(fields, Name::XForwardedFor) {
             out.extend_from_slice(hop);
             out.extend_from_slice(b", ");
         }
     }
-    write_display(out, exchange.peer.ip().to_canonical());
+    out.extend_from_slice(exchange.peer_ip.as_bytes());
     out.extend_from_slice(b"\r\n");
-    if !seen.proto {
+    if !(seen.proto && trusted) {
         out.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
     }
     let host = exchange.host();
     if host.is_empty() {
         // An HTTP/1.0 request may come without; HTTP/1.1 to the member must not go without.
         out.extend_from_slice(b"Host: ");
-        write_display(out, exchange.local);
+        // Writing to memory does not fail.
+        let _ = write!(out, "{}", exchange.local);
         out.extend_from_slice(b"\r\n");
-    } else if !seen.host {
+    } else if !(seen.host && trusted) {
         write_field(out, b"X-Forwarded-Host", host);
     }
-    write_field(out, b"X-Request-Id", exchange.id.as_str().as_bytes());
+    write_field(out, b"X-Request-Id", exchange.id.as_bytes());
     // RFC 9110 section 7.6.3: a gateway must say that it was there.
     out.extend_from_slice(b"Via: 1.1 hostler\r\n");
 }
@@ -117,11 +117,6 @@ fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 fn write_number(out: &mut Vec<u8>, name: &[u8], number: u64) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
-    write_display(out, number);
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     out.extend_from_slice(b"\r\n");
-}
-
-/// Writing to memory does not fail.
-fn write_display(out: &mut Vec<u8>, value: impl std::fmt::Display) {
-    let _ = write!(out, "{value}");
 }

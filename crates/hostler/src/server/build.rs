@@ -1,6 +1,5 @@
 //! From configuration to parts: sockets, pools, routes, settings. Starts workers; runs nothing else.
 
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +7,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hostler_pool::dispatch::{self, Membership, Pool, PoolSettings};
-use hostler_pool::worker::{self, Entry, GuardCommand, Record, Supervisor, WorkerSettings, Yard, YardSettings};
+use hostler_pool::worker::{
+    self, Entry, GuardCommand, Record, Supervisor, WorkerSettings, Yard, YardSettings,
+};
 use hostler_wire::{Address, Limits, Name};
 
 use super::StartError;
+use super::environment::{self, Environment};
 use super::probe::{HttpProbe, wire_address};
 use crate::admin::PoolSource;
 use crate::config::{self, Bind, Buffer, Choice, ClientIpHeader, Config, Source};
@@ -27,9 +29,6 @@ const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
 const BOOTS_AT_ONCE: usize = 2;
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);
-
-/// Hostler's own environment, which workers inherit.
-pub type Environment = BTreeMap<String, String>;
 
 /// Listening sockets: for each address one a thread.
 pub(super) struct Listeners(Vec<Vec<TcpListener>>);
@@ -57,8 +56,11 @@ impl Listeners {
 
 pub(super) fn bind_all(server: &config::Server) -> Result<Listeners, StartError> {
     let bind = |&address: &SocketAddr| {
-        listen::bind(address, server.threads)
-            .map_err(|source| StartError::Listen { address, key: "server.listen", source })
+        listen::bind(address, server.threads).map_err(|source| StartError::Listen {
+            address,
+            key: "server.listen",
+            source,
+        })
     };
     server.listen.iter().map(bind).collect::<Result<_, _>>().map(Listeners)
 }
@@ -83,7 +85,7 @@ pub(super) fn listen_settings(config: &Config) -> listen::Settings {
         linger_timeout: LINGER,
         answer_buffer: server.answer_buffer as usize,
         max_connections: server.max_connections,
-        trust: Trust { networks: server.trusted_proxies.nets.clone(), header: client_header(server) },
+        trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
     }
 }
 
@@ -133,11 +135,20 @@ pub(super) fn pools(
     Ok(config.pools.iter().map(|settings| pool(config, settings, environment, yard.as_ref())).collect())
 }
 
-fn pool(config: &Config, settings: &config::Pool, environment: &Environment, yard: Option<&Yard>) -> BuiltPool {
+fn pool(
+    config: &Config,
+    settings: &config::Pool,
+    environment: &Environment,
+    yard: Option<&Yard>,
+) -> BuiltPool {
     let name: Arc<str> = settings.name.as_str().into();
     let pool = Pool::new(
         name.clone(),
-        PoolSettings { choice: choice(settings.choice), queue_limit: settings.queue.limit, ..Default::default() },
+        PoolSettings {
+            choice: choice(settings.choice),
+            queue_limit: settings.queue.limit,
+            ..Default::default()
+        },
     );
     let threads = config.server.threads;
     let mut built = BuiltPool {
@@ -164,7 +175,12 @@ fn pool(config: &Config, settings: &config::Pool, environment: &Environment, yar
                 .collect();
         }
         (Source::Workers(workers), Some(yard)) => {
-            built.supervisor = Some(supervise(worker_settings(settings, workers, environment), &built, threads, yard.clone()));
+            built.supervisor = Some(supervise(
+                worker_settings(settings, workers, environment, config.server.max_header_size as usize),
+                &built,
+                threads,
+                yard.clone(),
+            ));
         }
         (Source::Workers(_), None) => {}
     }
@@ -188,13 +204,16 @@ fn supervise(settings: WorkerSettings, built: &BuiltPool, threads: usize, yard: 
     })
 }
 
-fn worker_settings(pool: &config::Pool, workers: &config::Workers, environment: &Environment) -> WorkerSettings {
-    let own = workers.env.iter().map(|(name, value)| (name.clone(), value.clone()));
-    let inherited = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+fn worker_settings(
+    pool: &config::Pool,
+    workers: &config::Workers,
+    inherited: &Environment,
+    max_header_size: usize,
+) -> WorkerSettings {
     WorkerSettings {
         command: workers.command.iter().map(Into::into).collect(),
         cwd: workers.cwd.clone(),
-        env: inherited.chain(own).map(|(name, value)| (name.into(), value.into())).collect(),
+        env: environment::for_workers(inherited, &workers.env, max_header_size),
         bind: match workers.bind {
             Bind::Socket => worker::Bind::Socket,
             Bind::Port => worker::Bind::Port,
@@ -301,12 +320,20 @@ fn pool_target(config: &Config, pool: &BuiltPool, request_timeout: Duration) -> 
         pool: pool.pool.clone(),
         queue_timeout: pool.settings.queue.timeout,
         request_timeout,
-        call: CallSettings { connect_timeout: pool.settings.connect_timeout, hang_timeout, limits: limits(&config.server) },
+        call: CallSettings {
+            connect_timeout: pool.settings.connect_timeout,
+            hang_timeout,
+            limits: limits(&config.server),
+        },
         meter: pool.meter.clone(),
     }
 }
 
 fn fixed(respond: &config::Respond) -> Fixed {
     let fields = respond.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
-    Fixed { status: respond.status.as_u16(), fields: fields.collect(), body: respond.body.clone().into_bytes() }
+    Fixed {
+        status: respond.status.as_u16(),
+        fields: fields.collect(),
+        body: respond.body.clone().into_bytes(),
+    }
 }

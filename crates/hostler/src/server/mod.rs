@@ -1,6 +1,7 @@
 //! Builds everything below, owns every task, and ends it in reverse order. The table of contents of a running Hostler.
 
 mod build;
+mod environment;
 mod probe;
 mod threads;
 
@@ -16,7 +17,7 @@ use crate::config::{AccessLog, Config};
 use crate::journal::{Form, Journal, Level, Writer};
 use crate::listen::Connections;
 
-pub use build::Environment;
+pub use environment::Environment;
 use threads::DataPlane;
 
 /// Why Hostler does not run.

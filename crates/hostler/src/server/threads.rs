@@ -73,7 +73,9 @@ async fn run(shard: Arc<Shard>, sockets: Vec<std::net::TcpListener>, mut ending:
     for socket in sockets {
         match TcpListener::from_std(socket) {
             Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener))),
-            Err(error) => shard.journal.event(crate::journal::Level::Error, &format!("cannot accept: {error}")),
+            Err(error) => {
+                shard.journal.event(crate::journal::Level::Error, &format!("cannot accept: {error}"))
+            }
         }
     }
     // An error means that whoever could end us is gone.

@@ -44,7 +44,8 @@ async fn the_others_serve_while_one_is_benched() {
 async fn bench_of_next_failure(pool: &Pool<&'static str>) -> Duration {
     let start = Instant::now();
     lease(pool).fail();
-    drop(pool.acquire(None).await);
+    let lease = tokio::time::timeout(60 * SECOND, pool.acquire(None)).await;
+    drop(lease.expect("a bench ends by itself"));
     start.elapsed()
 }
 
@@ -125,15 +126,49 @@ async fn a_request_that_fails_and_returns_is_served_before_those_who_came_later(
 
 #[test]
 fn without_its_timer_an_ended_bench_is_noticed_by_the_next_arrival_which_does_not_overtake() {
-    let settings = PoolSettings {
-        bench: crate::dispatch::BenchSettings { min: Duration::ZERO, max: Duration::ZERO },
-        ..PoolSettings::default()
-    };
-    let pool = Pool::new("test", settings);
+    let time = Duration::from_millis(1);
+    let bench = crate::dispatch::BenchSettings { min: time, max: time };
+    let pool = Pool::new("test", PoolSettings { bench, ..PoolSettings::default() });
     let _member = pool.join("a", 1);
     let (failed, mut first) = (lease(&pool), waiting(&pool));
-    failed.fail(); // no runtime here: no timer
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { failed.fail() });
+    drop(runtime); // and the timer with it
+
+    let start = Instant::now();
+    while start.elapsed() <= time {
+        std::hint::spin_loop();
+    }
+    first.assert_waits();
     let mut late = waiting(&pool);
     first.assert_served();
     late.assert_served();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_hung_up_gets_nothing_for_a_moment_and_the_others_go_on() {
+    let pool = pool(9);
+    let _members = ["dying", "alive"].map(|name| pool.join(name, 1));
+    let dying = lease(&pool);
+    assert_eq!(*dying, "dying");
+    let ticket = dying.ticket();
+    dying.suspect();
+    let mut again = of(pool.acquire(Some(ticket)));
+    assert_eq!(*again.lease(), "alive");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_up_again_and_again_benches_a_member_no_longer_than_once() {
+    let pool = pool(9);
+    let _member = pool.join("a", 2);
+    for _ in 0..9 {
+        let (one, other) = (lease(&pool), lease(&pool));
+        one.suspect();
+        let mut request = waiting(&pool);
+        pass(Duration::from_millis(51)).await;
+        assert!(request.woken());
+        request.assert_served();
+        other.reached();
+    }
+    assert_eq!(pool.snapshot().counters.member_failures, 0);
 }

@@ -76,12 +76,12 @@ pub struct Server {
     /// Bytes of one answer that are held for a client slower than its worker. Once it is full the worker has
     /// to wait for the client, and its slot with it.
     pub answer_buffer: Size<4096, 1_073_741_824>,
-    /// Client connections at once. Over it: new ones wait, unaccepted, until one ends.
+    /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed.
     pub max_connections: Count<1, 1_000_000>,
     /// One line an exchange on standard output, as JSON or for people.
     pub access_log: AccessLog,
-    /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks, single addresses,
-    /// or `"unix:"` for peers on a Unix socket. From anybody else they are removed. A malformed entry stops
+    /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks or single
+    /// addresses. From anybody else they are removed. A malformed entry stops
     /// the start: trusting too few breaks an app, trusting too many opens it.
     pub trusted_proxies: Vec<Proxy>,
     /// The one header in which a trusted proxy names the client; it is read from the right, past trusted

@@ -56,8 +56,9 @@ pub struct Pool {
     /// The time a worker has to end after it has been told to (`'shutdown'` where the app hears it, SIGTERM).
     /// Over it: SIGKILL.
     pub stop_timeout: Period,
-    /// The time a client waits for its answer, from the moment its request has been read, time in the queue
-    /// included. Over it: 504; the slot stays taken until the worker has finished. A route can have its own.
+    /// The time a client waits for its answer to begin, from the moment its request has been read, time in the
+    /// queue included. Over it: 504, and the slot stays taken until the worker has finished; 503 if the request
+    /// still waits in the queue. An answer that has begun may take as long as it likes. A route can have its own.
     pub request_timeout: Period,
     /// The time a worker may take for one request before it is taken for hung. Over it: it is killed and
     /// replaced. Not below `request_timeout`, the routes' own included.

@@ -14,9 +14,10 @@ use crate::config::value::{Count, Period, Size, TextOr};
 #[schemars(extend("required" = ["match"]))]
 pub struct Route {
     /// A host, a path, or both: `"example.com"`, `"*.example.com/x/*"`, `"/ping"`,
-    /// `"shop.example.com/cart/*"`; `"*"` is everything. A path is matched whole, unless it ends in `/*`:
-    /// then it and all below it (`/cart/*`: `/cart`, `/cart/`, `/cart/1`, not `/cartoon`). A host has no
-    /// port; `*.` in front stands for one label or more.
+    /// `"shop.example.com/cart/*"`; `"*"` is everything. A path is matched whole, unless it ends in `/*`: then
+    /// it and all below it (`/cart/*`: `/cart`, `/cart/`, `/cart/1`, not `/cartoon`). Paths are compared as an
+    /// app reads them, percent-decoded and without `.` and `..`. A host has no port; `*.` in front stands for
+    /// one label or more.
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
@@ -31,7 +32,7 @@ pub struct Route {
     /// Bytes of a request's body, in place of `server.max_body_size`.
     #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "server.max_body_size"))]
     pub max_body_size: Option<Size<1, 1_099_511_627_776>>,
-    /// The time a client waits for its answer, in place of the pool's `request_timeout`.
+    /// The time a client waits for its answer to begin, in place of the pool's `request_timeout`.
     #[schemars(with = "Period", extend("x-default" = "the pool's"))]
     pub request_timeout: Option<Period>,
 }

@@ -3,10 +3,12 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
+use ipnet::IpNet;
+
 use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::file;
-use crate::config::resolved::{Server, TrustedProxies};
+use crate::config::resolved::Server;
 use crate::config::value::{Address, AdminAddress, Proxy};
 
 pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
@@ -100,21 +102,11 @@ fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Op
     found.first().copied()
 }
 
-fn trusted(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Proxy]) -> TrustedProxies {
-    let mut trusted = TrustedProxies::default();
-    for (index, proxy) in written.iter().enumerate() {
-        match proxy {
-            Proxy::Unix => trusted.unix = true,
-            Proxy::Net(net) => {
-                if net.prefix_len() == 0 {
-                    let place = resolver.document.place_of_value(&path.index(index));
-                    let message =
-                        format!("{path}: {net} trusts everybody: any client can then claim any address");
-                    resolver.report.warn(place, message);
-                }
-                trusted.nets.push(*net);
-            }
-        }
+fn trusted(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Proxy]) -> Vec<IpNet> {
+    for (index, Proxy(net)) in written.iter().enumerate().filter(|(_, proxy)| proxy.0.prefix_len() == 0) {
+        let place = resolver.document.place_of_value(&path.index(index));
+        let message = format!("{path}: {net} trusts everybody: any client can then claim any address");
+        resolver.report.warn(place, message);
     }
-    trusted
+    written.iter().map(|proxy| proxy.0).collect()
 }

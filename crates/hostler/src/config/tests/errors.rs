@@ -93,8 +93,8 @@ fn a_bad_network_stops_the_start() {
     check(
         "pools.web.command = \"node a.js\"\n[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"10.0.0.0/33\", \"localhost\", \"10.1.2.3/8\"]\n",
         expect![[r#"
-            hostler.toml:3:34: server.trusted_proxies[1]: "10.0.0.0/33" is not a network such as "10.0.0.0/8", an IP address, or "unix:"
-            hostler.toml:3:49: server.trusted_proxies[2]: "localhost" is not a network such as "10.0.0.0/8", an IP address, or "unix:"
+            hostler.toml:3:34: server.trusted_proxies[1]: "10.0.0.0/33" is neither a network such as "10.0.0.0/8" nor an IP address
+            hostler.toml:3:49: server.trusted_proxies[2]: "localhost" is neither a network such as "10.0.0.0/8" nor an IP address
             hostler.toml:3:62: server.trusted_proxies[3]: "10.1.2.3/8" has host bits set; write "10.0.0.0/8" for the network or "10.1.2.3" for one host"#]],
     );
 }
@@ -166,11 +166,11 @@ fn a_pattern_that_matches_nothing_is_refused() {
         "/a/*/b",
         "*.*.com",
         "/x?y=1",
-        "/a b",
-        "/../x",
+        "/a\\tb",
+        "/%2e%2E/x",
+        "/%ff",
         "a..com",
         "[::1/x",
-        "/é",
         "é.com",
     ];
     let routes: String = patterns
@@ -180,18 +180,18 @@ fn a_pattern_that_matches_nothing_is_refused() {
     check(
         &routes,
         expect![[r#"
-        hostler.toml:2:9: routes[0].match: it is empty; "*" matches everything
-        hostler.toml:5:9: routes[1].match: for every host write only the path: "/x"
-        hostler.toml:8:9: routes[2].match: a host is written without port: "a.com"
-        hostler.toml:11:9: routes[3].match: in the path "/a/*/b" a wildcard can only be the last segment, as in "/cart/*"
-        hostler.toml:14:9: routes[4].match: in the host "*.*.com" a wildcard can only be the first label, as in "*.example.com"
-        hostler.toml:17:9: routes[5].match: the path "/x?y=1" contains '?'; only the path is matched, never the query
-        hostler.toml:20:9: routes[6].match: the path "/a b" must be written as in a request: spaces and non-ASCII as %XX
-        hostler.toml:23:9: routes[7].match: the path "/../x" has a "." or ".." segment; write the path it means
-        hostler.toml:26:9: routes[8].match: "a..com" is not a host name
-        hostler.toml:29:9: routes[9].match: "[::1" is not an IPv6 address in brackets
-        hostler.toml:32:9: routes[10].match: the path "/é" must be written as in a request: spaces and non-ASCII as %XX
-        hostler.toml:35:9: routes[11].match: the host "é.com" must be written in its ASCII form (xn--...)"#]],
+            hostler.toml:2:9: routes[0].match: it is empty; "*" matches everything
+            hostler.toml:5:9: routes[1].match: for every host write only the path: "/x"
+            hostler.toml:8:9: routes[2].match: a host is written without port: "a.com"
+            hostler.toml:11:9: routes[3].match: in the path "/a/*/b" a wildcard can only be the last segment, as in "/cart/*"
+            hostler.toml:14:9: routes[4].match: in the host "*.*.com" a wildcard can only be the first label, as in "*.example.com"
+            hostler.toml:17:9: routes[5].match: the path "/x?y=1" contains '?'; only the path is matched, never the query
+            hostler.toml:20:9: routes[6].match: the path "/a\tb" contains a control character
+            hostler.toml:23:9: routes[7].match: the path "/%2e%2E/x" has a "." or ".." segment; write the path it means
+            hostler.toml:26:9: routes[8].match: the path "/%ff" is not UTF-8 when decoded
+            hostler.toml:29:9: routes[9].match: "a..com" is not a host name
+            hostler.toml:32:9: routes[10].match: "[::1" is not an IPv6 address in brackets
+            hostler.toml:35:9: routes[11].match: the host "é.com" must be written in its ASCII form (xn--...)"#]],
     );
 }
 

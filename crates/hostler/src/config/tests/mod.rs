@@ -3,6 +3,7 @@
 
 mod errors;
 mod meaning;
+mod robust;
 mod sense;
 mod sources;
 

@@ -55,7 +55,7 @@ fn variables_are_taken_as_the_type_of_their_key() {
     assert_eq!(config.warnings, Vec::<String>::new());
     assert_eq!(config.server.threads, 7);
     assert_eq!(config.server.listen.iter().map(|address| address.port()).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(config.server.trusted_proxies.nets.len(), 1);
+    assert_eq!(config.server.trusted_proxies.len(), 1);
     assert_eq!(config.server.access_log, AccessLog::Off);
     assert_eq!(config.server.answer_buffer, 65536);
     assert_eq!(workers(&config).command, ["node", "a b.js,", "--x"]);

@@ -131,28 +131,21 @@ impl fmt::Display for MemberAddress {
 
 one_string!(MemberAddress, kind: "address or \"unix:PATH\"", expects: "\"host:port\" or \"unix:/path\"");
 
-/// Whose forwarding headers are believed: a network, one address, or `unix:` for peers on a Unix socket.
+/// Whose forwarding headers are believed: a network or one address. IPv4-mapped networks are held
+/// as IPv4, as peers are compared in canonical form.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Proxy {
-    /// IPv4-mapped networks are held as IPv4, as peers are compared in canonical form.
-    Net(IpNet),
-    /// Every peer on a Unix socket.
-    Unix,
-}
+pub struct Proxy(pub IpNet);
 
 impl FromStr for Proxy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "unix:" {
-            return Ok(Self::Unix);
-        }
         if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self::Net(address.to_canonical().into()));
+            return Ok(Self(address.to_canonical().into()));
         }
-        let net = text.parse::<IpNet>().map_err(|_| {
-            format!("{text:?} is not a network such as \"10.0.0.0/8\", an IP address, or \"unix:\"")
-        })?;
+        let net = text
+            .parse::<IpNet>()
+            .map_err(|_| format!("{text:?} is neither a network such as \"10.0.0.0/8\" nor an IP address"))?;
         // Clearing the bits silently would trust a whole network where one proxy may have been meant.
         if net.trunc() != net {
             let (net, host) = (net.trunc(), net.addr());
@@ -160,7 +153,7 @@ impl FromStr for Proxy {
                 "{text:?} has host bits set; write \"{net}\" for the network or \"{host}\" for one host"
             ));
         }
-        Ok(Self::Net(canonical(net)))
+        Ok(Self(canonical(net)))
     }
 }
 
@@ -175,15 +168,8 @@ fn canonical(net: IpNet) -> IpNet {
 
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Net(net) => net.fmt(f),
-            Self::Unix => f.write_str("unix:"),
-        }
+        self.0.fmt(f)
     }
 }
 
-one_string!(
-    Proxy,
-    kind: "network, address or \"unix:\"",
-    expects: "a network such as \"10.0.0.0/8\", an IP address, or \"unix:\""
-);
+one_string!(Proxy, kind: "network or address", expects: "a network such as \"10.0.0.0/8\" or an IP address");

@@ -1,0 +1,62 @@
+//! The environment of workers: Hostler's own, then the pool's, then what lets Node take heads as large as Hostler does.
+//! Knows no process.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// Hostler's own environment, which workers inherit.
+pub type Environment = BTreeMap<String, String>;
+
+/// What a request's head grows by on its way: forwarding fields, `Via`, a request id.
+const OUR_FIELDS: usize = 8 * 1024;
+
+/// For workers of a pool with these variables; heads may have so many bytes.
+pub(super) fn for_workers(
+    inherited: &Environment,
+    own: &BTreeMap<String, String>,
+    max_header_size: usize,
+) -> Vec<(OsString, OsString)> {
+    let mut all = inherited.clone();
+    all.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+    allow_heads(all.entry("NODE_OPTIONS".into()).or_default(), max_header_size + OUR_FIELDS);
+    all.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+/// Node refuses heads over 16 KiB by itself; a limit that the operator has chosen stays.
+fn allow_heads(node_options: &mut String, size: usize) {
+    // Node takes the one for the other.
+    if node_options.replace('_', "-").contains("--max-http-header-size") {
+        return;
+    }
+    if !node_options.is_empty() {
+        node_options.push(' ');
+    }
+    node_options.push_str(&format!("--max-http-header-size={size}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_limit_for_heads_is_ours_unless_there_is_one() {
+        let cases = [
+            ("", "--max-http-header-size=100"),
+            ("--no-deprecation", "--no-deprecation --max-http-header-size=100"),
+            ("--max-http-header-size=5", "--max-http-header-size=5"),
+            ("--max_http_header_size=5 -r a", "--max_http_header_size=5 -r a"),
+        ];
+        for (before, after) in cases {
+            let mut options = before.to_owned();
+            allow_heads(&mut options, 100);
+            assert_eq!(options, after);
+        }
+    }
+
+    #[test]
+    fn the_pools_own_variables_win() {
+        let variables = |value: &str| [("A".into(), value.into())].into();
+        let workers = for_workers(&variables("inherited"), &variables("own"), 0);
+        assert!(workers.contains(&("A".into(), "own".into())), "{workers:?}");
+    }
+}

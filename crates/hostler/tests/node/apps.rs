@@ -1,0 +1,171 @@
+//! Unmodified apps of all kinds, started as people start them: each answers, knows its visitor, and opens no TCP port.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use super::proc;
+use super::site::{Plan, Site, eventually, fixture, repository};
+use super::web::{Answer, fetch, request};
+
+/// Another address of this machine than the workers' own, so that nobody can guess it.
+const VISITOR: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
+async fn visit(site: &Site, path: &str, fields: &[(&str, &str)]) -> Answer {
+    let request =
+        fields.iter().fold(request("GET", path), |request, (name, value)| request.header(*name, *value));
+    fetch(site.address, VISITOR, request.body(Full::default()).unwrap()).await.unwrap()
+}
+
+/// Where any process of any worker listens, Hostler's own not counted.
+async fn tcp_ports(site: &Site) -> Vec<u16> {
+    let groups = site.pids().await.into_iter().flat_map(proc::group_of);
+    proc::tcp_ports(&groups.collect::<Vec<_>>())
+}
+
+/// What the app answers to a visitor who claims to be somebody else; none of its processes listens on TCP meanwhile.
+async fn answer_of(plan: Plan) -> Value {
+    let site = plan.option("pools.app.concurrency=1").started().await;
+    let claim = [("x-forwarded-for", "8.8.8.8"), ("x-forwarded-proto", "https")];
+    let answer = visit(&site, "/", &claim).await.assert_ok().json();
+    assert_eq!(tcp_ports(&site).await, [0; 0], "a worker listens on TCP");
+    site.stop().await;
+    answer
+}
+
+/// What a framework with `trust proxy: 'loopback'` should make of it.
+fn seen(app: &str) -> Value {
+    json!({ "app": app, "ip": "127.0.0.2", "proto": "http", "port": 3000 })
+}
+
+#[tokio::test]
+async fn express_answers_and_knows_its_visitor() {
+    assert_eq!(answer_of(fixture("express-cjs").runs("node server.cjs")).await, seen("express"));
+    assert_eq!(answer_of(fixture("express-esm").runs("node server.mjs")).await, seen("express"));
+}
+
+#[tokio::test]
+async fn fastify_answers_and_knows_its_visitor() {
+    assert_eq!(answer_of(fixture("fastify-cjs").runs("node server.cjs")).await, seen("fastify"));
+    assert_eq!(answer_of(fixture("fastify-esm").runs("node server.mjs")).await, seen("fastify"));
+}
+
+#[tokio::test]
+async fn koa_hono_and_plain_http_answer() {
+    assert_eq!(answer_of(fixture("koa").runs("node server.cjs")).await, seen("koa"));
+    let hono = answer_of(fixture("hono").runs("node server.mjs")).await;
+    assert_eq!(hono, json!({ "app": "hono", "ip": "127.0.0.1", "port": 3000 }));
+    let plain = answer_of(fixture("plain-http").runs("node server.mjs")).await;
+    assert_eq!(
+        (&plain["ip"], &plain["localPort"], &plain["port"]),
+        (&json!("127.0.0.1"), &json!(3000), &json!(3000))
+    );
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_in_front_is_believed() {
+    let plan = fixture("express-cjs").runs("node server.cjs").option("server.trusted_proxies=127.0.0.2");
+    let site = plan.started().await;
+    let claim = [("x-forwarded-for", "8.8.8.8"), ("x-forwarded-proto", "https")];
+    let answer = visit(&site, "/", &claim).await.assert_ok().json();
+    assert_eq!((&answer["ip"], &answer["proto"]), (&json!("8.8.8.8"), &json!("https")));
+}
+
+#[tokio::test]
+async fn npm_start_answers_through_the_grandchild() {
+    let site = fixture("npm-start").runs("npm start").started().await;
+    let npm_started = site.pid_of(1).await;
+    assert_ne!(
+        proc::parent_of(npm_started),
+        Some(site.pid),
+        "the worker's pid is that of the app, not of npm"
+    );
+    assert_eq!(
+        visit(&site, "/", &[]).await.assert_ok().json(),
+        json!({ "app": "pm2", "ip": "127.0.0.1", "port": 3000 })
+    );
+    assert_eq!(tcp_ports(&site).await, [0; 0]);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_cluster_answers_from_all_its_processes() {
+    let site = fixture("cluster").runs("node server.cjs").started().await;
+    let mut pids = HashSet::new();
+    eventually("both processes of the cluster answer", async || {
+        let answer = site.get("/").await.assert_ok().json();
+        assert_eq!((&answer["ip"], &answer["port"]), (&json!("127.0.0.1"), &json!(3000)));
+        pids.insert(answer["pid"].as_u64());
+        (pids.len() == 2).then_some(())
+    })
+    .await;
+    assert_eq!(tcp_ports(&site).await, [0; 0]);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn with_its_port_named_an_app_may_open_a_metrics_port_first() {
+    let metrics = free_port();
+    let plan = fixture("metrics-first").runs("node server.mjs").env("METRICS_PORT", &metrics.to_string());
+    let site = plan.option("pools.app.port=3000").started().await;
+    assert_eq!(visit(&site, "/", &[]).await.assert_ok().json()["app"], "metrics-first");
+    assert_eq!(tcp_ports(&site).await, [metrics]);
+    site.logged(&format!("app/1: the app listens on port {metrics} by itself")).await;
+}
+
+#[tokio::test]
+async fn an_app_that_cannot_be_preloaded_is_told_a_free_port() {
+    let plan = fixture("plain-http").runs("node server.mjs env").option("pools.app.bind=port");
+    let site = plan.started().await;
+    let answer = visit(&site, "/", &[]).await.assert_ok().json();
+    assert_eq!(tcp_ports(&site).await.as_slice(), [answer["port"].as_u64().unwrap() as u16]);
+    site.stop().await;
+}
+
+async fn next_answers(command: &str) {
+    let site =
+        fixture("next").cwd(next_app().clone()).runs(command).env("NODE_ENV", "production").started().await;
+    let page = visit(&site, "/", &[("host", "shop.example")]).await.assert_ok();
+    assert!(page.text().contains("Hello from Next.js at "), "{}", page.text());
+    assert!(page.text().contains("shop.example</h1>"), "{}", page.text());
+    let route = visit(&site, "/api/who", &[]).await.assert_ok().json();
+    assert_eq!(route, json!({ "app": "next", "ip": "127.0.0.2", "port": 3000 }));
+    assert_eq!(tcp_ports(&site).await, [0; 0]);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn next_answers_through_npx() {
+    next_answers("npx next start -p 3000").await;
+}
+
+#[tokio::test]
+async fn next_answers_through_npm_start() {
+    next_answers("npm start").await;
+}
+
+#[tokio::test]
+async fn next_answers_as_node_modules_has_it() {
+    // The app is built five folders below node_modules.
+    next_answers("../../../../../node_modules/.bin/next start").await;
+}
+
+/// Built by the preload's tests, or else now.
+fn next_app() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let script = repository().join("packages/worker/test/support/next-app.mjs");
+        let output = Command::new("node").arg(script).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().into()
+    })
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,160 @@
+//! Workers on their way to ready, and those that never get there.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::proc;
+use super::site::{Plan, Site, app, eventually, fixture, source};
+
+const ANSWERS: &str = "require('http').createServer((req, res) => res.end('mended')).listen(3000);";
+
+/// The first worker, once it is as described.
+async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    eventually(what, async || site.workers().await.into_iter().next().filter(&is_so)).await
+}
+
+#[tokio::test]
+async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_when_the_app_is_mended() {
+    let plan =
+        source("console.error('no database'); process.exit(3);").option("pools.app.queue.timeout=300ms");
+    let site = plan.start().await;
+    let resting =
+        worker(&site, "backs off", |w| w["state"] == "backing off" && w["crashes"].as_u64() >= Some(3)).await;
+    assert!(resting["restarts_in_ms"].as_u64() <= Some(500), "{resting}");
+    assert_eq!(resting["last_exit"], "exit code 3");
+    assert_eq!(resting["last_error"], "exit code 3 before it was ready: no database");
+    site.logged("exit code 3 before it was ready; restarts in ").await;
+    assert_eq!(site.printed("no database").await["stream"], "stderr");
+
+    let refused = site.get("/").await;
+    refused.assert_refused(503, "queue_timeout");
+    assert_eq!(refused.header("retry-after"), "1");
+
+    std::fs::write(site.file("app.cjs"), ANSWERS).unwrap();
+    site.is_ready().await;
+    assert_eq!(site.get("/").await.assert_ok().text(), "mended");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_that_never_listens_is_killed_in_time_and_its_last_words_are_logged() {
+    let text = "console.log('connecting to the database'); setInterval(() => {}, 1000);";
+    let site = source(text).option("pools.app.start_timeout=1s").start().await;
+    let why = site.logged("app/1").await;
+    let killed = site.logged("killed").await;
+    assert!(killed.contains("listened on a TCP port within 1 s"), "{why}{killed}");
+    assert!(killed.contains("bind = \"port\""), "the hint: {killed}");
+    assert!(killed.contains("connecting to the database"), "the last output: {killed}");
+    site.get("/").await.assert_refused(503, "queue_timeout");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn what_workers_print_is_logged_with_pool_and_worker() {
+    let site =
+        source("console.log('out'); console.error('err'); require('http').createServer().listen(3000);");
+    let site = site.workers(2).started().await;
+    for (text, stream) in [("out", "stdout"), ("err", "stderr")] {
+        let lines = eventually("both have printed it", async || {
+            let lines =
+                site.log().into_iter().filter(|line| line["event"] == "worker" && line["text"] == text);
+            let lines: Vec<Value> = lines.collect();
+            (lines.len() == 2).then_some(lines)
+        })
+        .await;
+        let mut workers: Vec<u64> = lines.iter().map(|line| line["worker"].as_u64().unwrap()).collect();
+        workers.sort_unstable();
+        assert_eq!(workers, [1, 2], "{lines:?}");
+        assert!(lines.iter().all(|line| line["pool"] == "app" && line["stream"] == stream), "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_with_a_health_path_is_ready_when_it_is_healthy() {
+    let text = "const fs = require('fs'); require('http').createServer((req, res) => {
+        const isHealthy = fs.existsSync(process.env.TEST_FOLDER + '/healthy');
+        res.statusCode = req.url === '/healthz' && !isHealthy ? 503 : 200;
+        res.end(String(isHealthy));
+    }).listen(3000, () => console.log('it listens'));";
+    let site = source(text).option("pools.app.health=/healthz").start().await;
+    site.printed("it listens").await;
+    let waiting = site.ask("/");
+    site.settles_at(0, 1).await;
+    assert_eq!(site.workers().await[0]["state"], "booting");
+    site.touch("healthy");
+    assert_eq!(waiting.await.unwrap().assert_ok().text(), "true");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn each_worker_renders_the_warm_up_paths_before_it_gets_requests() {
+    let plan = app("diary.cjs").workers(2).option("pools.app.warmup=[\"/a\", \"/wait?until=warm\"]");
+    let site = plan.start().await;
+    let early: Vec<_> = (0..4).map(|n| site.ask(&format!("/client/{n}"))).collect();
+    eventually("both workers warm up", async || (site.diary().len() == 4).then_some(())).await;
+    assert!(site.workers().await.iter().all(|worker| worker["state"] == "warming"));
+    assert_eq!(site.pool().await["queue_length"], 4);
+    site.touch("warm");
+    for request in early {
+        request.await.unwrap().assert_ok();
+    }
+    for number in [1, 2] {
+        let urls: Vec<Value> =
+            site.diary().into_iter().filter(|e| e["worker"] == number).map(|mut e| e["url"].take()).collect();
+        assert_eq!(urls[..2], [json!("/a"), json!("/wait?until=warm")], "worker {number}");
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn workers_wait_for_their_turn_to_boot() {
+    let text = format!("const end = Date.now() + 500; while (Date.now() < end); {ANSWERS}");
+    let site = source(&text).workers(4).start().await;
+    let mut most = 0;
+    eventually("all are ready", async || {
+        let workers = site.workers().await;
+        let booting = workers.iter().filter(|w| w["state"] == "booting" && w["pid"].is_u64()).count();
+        most = most.max(booting);
+        workers.iter().all(|worker| worker["state"] == "ready").then_some(())
+    })
+    .await;
+    assert_eq!(most, 2);
+}
+
+#[tokio::test]
+async fn with_bind_port_ready_means_that_the_port_answers() {
+    let site =
+        fixture("plain-http").runs("node server.mjs env").option("pools.app.bind=port").started().await;
+    let pid = site.pid_of(1).await;
+    proc::kill(pid);
+    let answer = site.get("/").await.assert_ok().json();
+    assert_ne!(answer["pid"], pid, "its successor answers, on another port or the same");
+    site.stop().await;
+}
+
+/// Exit code and complaint of a start that fails.
+async fn complaint(plan: Plan) -> (Option<i32>, String) {
+    let (code, _, complaint) = plan.ended().await;
+    (code, complaint)
+}
+
+#[tokio::test]
+async fn a_directory_that_does_not_exist_stops_the_start() {
+    let (code, complaint) = complaint(source("").option("pools.app.cwd=nowhere")).await;
+    assert_eq!(code, Some(2), "{complaint}");
+    assert!(complaint.contains("pools.app.cwd") && complaint.contains("nowhere"), "{complaint}");
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_named_and_a_client_does_not_wait_for_ever() {
+    let plan = source("").runs("nodejs-of-tomorrow server.js").option("pools.app.queue.timeout=200ms");
+    let site = plan.start().await;
+    let resting = worker(&site, "backs off", |w| w["state"] == "backing off").await;
+    assert!(resting["last_error"].as_str().unwrap().contains("nodejs-of-tomorrow"), "{resting}");
+    let started = Instant::now();
+    site.get("/").await.assert_refused(503, "queue_timeout");
+    assert!(started.elapsed() < Duration::from_secs(10));
+    site.stop().await;
+}

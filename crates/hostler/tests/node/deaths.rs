@@ -1,0 +1,129 @@
+//! Workers that die under load: nobody who may be served twice notices, and nobody else is.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use http_body_util::Full;
+use tokio::process::Command;
+use tokio::time::{Instant, interval_at};
+
+use super::proc;
+use super::site::{Plan, Site, app, eventually};
+use super::web::request;
+
+fn workers(count: usize) -> Plan {
+    app("diary.cjs").workers(count).option("pools.app.concurrency=1")
+}
+
+/// `ab` while a worker is killed every second; returns its report and how many were killed.
+async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
+    let url = format!("http://{}/wait?ms=2", site.address);
+    let mut ab = Command::new("ab");
+    ab.args(["-q", "-n", "10000", "-c", "20"]).args(options).arg(url).stdin(Stdio::null()).kill_on_drop(true);
+    let running = ab.output();
+    tokio::pin!(running);
+    let second = Duration::from_secs(1);
+    let mut seconds = interval_at(Instant::now() + second, second);
+    let mut killed = 0;
+    loop {
+        tokio::select! {
+            output = &mut running => {
+                let output = output.expect("ab is installed (apache2-utils)");
+                let report = String::from_utf8_lossy(&output.stdout).into_owned();
+                assert!(output.status.success(), "{report}{}", String::from_utf8_lossy(&output.stderr));
+                return (report, killed);
+            }
+            _ = seconds.tick() => {
+                let pids = site.pids().await;
+                if let Some(&pid) = pids.get(killed % pids.len().max(1)) {
+                    proc::kill(pid);
+                    killed += 1;
+                }
+            }
+        }
+    }
+}
+
+fn figure<'a>(report: &'a str, name: &str) -> Option<&'a str> {
+    let line = report.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim_start_matches(':').split_whitespace().next()
+}
+
+async fn nobody_notices(options: &[&str]) {
+    let site = workers(3).started().await;
+    let (report, killed) = bombarded(&site, options).await;
+    assert_eq!(figure(&report, "Complete requests"), Some("10000"), "{report}");
+    assert_eq!(figure(&report, "Failed requests"), Some("0"), "{report}");
+    assert_eq!(figure(&report, "Non-2xx responses"), None, "{report}");
+    assert!(killed >= 3, "only {killed} killed:\n{report}");
+    site.is_ready().await;
+    let restarts: u64 = site.workers().await.iter().map(|worker| worker["restarts"].as_u64().unwrap()).sum();
+    assert_eq!(restarts, killed as u64, "each was replaced, and no other");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_killed_every_second_costs_no_get() {
+    nobody_notices(&[]).await;
+}
+
+#[tokio::test]
+async fn a_worker_killed_every_second_costs_no_get_on_kept_connections() {
+    nobody_notices(&["-k"]).await;
+}
+
+#[tokio::test]
+async fn a_post_whose_worker_is_killed_is_answered_502_and_never_sent_twice() {
+    let site = workers(2).started().await;
+    let post = request("POST", "/wait?until=never").body(Full::from("once")).unwrap();
+    let killer = async {
+        let entry = eventually("the worker has the request", async || site.diary().pop()).await;
+        proc::kill(entry["pid"].as_u64().unwrap() as u32);
+    };
+    let (answer, ()) = tokio::join!(site.send(post), killer);
+    answer.assert_refused(502, "worker_lost");
+
+    site.is_ready().await;
+    site.get("/").await.assert_ok();
+    let posts = site.diary().iter().filter(|entry| entry["method"] == "POST").count();
+    assert_eq!(posts, 1);
+    let line = site.access("/wait?until=never").await;
+    assert_eq!(
+        (&line["status"], &line["refusal"], &line["attempts"]),
+        (&502.into(), &"worker_lost".into(), &1.into())
+    );
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it() {
+    let site = workers(4).started().await;
+    let killer = async {
+        for met in 0..3 {
+            let entry = eventually("the next worker has it", async || site.diary().get(met).cloned()).await;
+            proc::kill(entry["pid"].as_u64().unwrap() as u32);
+        }
+    };
+    let (answer, ()) = tokio::join!(site.get("/wait?until=never"), killer);
+    answer.assert_refused(502, "worker_lost");
+    let diary = site.diary();
+    let met: std::collections::HashSet<_> = diary.iter().map(|entry| entry["pid"].as_u64()).collect();
+    assert_eq!((diary.len(), met.len()), (3, 3), "three sends, each to another process: {diary:?}");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_waits_in_the_queue_while_the_only_worker_is_replaced() {
+    let site = workers(1).started().await;
+    let killer = async {
+        let entry = eventually("the worker has the request", async || site.diary().pop()).await;
+        proc::kill(entry["pid"].as_u64().unwrap() as u32);
+        eventually("its successor has it", async || (site.diary().len() == 2).then_some(())).await;
+        site.touch("released");
+    };
+    let (answer, ()) = tokio::join!(site.get("/wait?until=released"), killer);
+    assert_eq!(answer.assert_ok().json()["pid"], site.pid_of(1).await);
+    let line = site.access("/wait?until=released").await;
+    assert!(line["attempts"].as_u64() <= Some(5), "no tight loop while it boots: {line}");
+    site.stop().await;
+}

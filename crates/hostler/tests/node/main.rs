@@ -1,0 +1,15 @@
+//! Hostler as its users have it: the program, started with real Node apps behind it, seen from outside only.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+mod apps;
+mod booting;
+mod deaths;
+mod limits;
+mod listening;
+mod proc;
+mod site;
+mod slots;
+mod slow;
+mod stopping;
+mod streaming;
+mod web;

@@ -1,0 +1,104 @@
+//! A worker never has more requests than it has slots, whatever its clients do; the workers themselves keep count.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::site::{Site, app, eventually};
+
+const CROWD: usize = 50;
+
+async fn two_workers() -> Site {
+    app("diary.cjs").workers(2).option("pools.app.concurrency=1").started().await
+}
+
+/// How many any worker has had at once.
+fn most_at_once(site: &Site) -> u64 {
+    site.diary().iter().map(|entry| entry["running"].as_u64().unwrap()).max().unwrap()
+}
+
+fn urls(site: &Site) -> Vec<String> {
+    site.diary().iter().map(|entry| entry["url"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The way is `wait` (the event loop turns meanwhile) or `spin` (it does not).
+async fn a_crowd_is_served_one_by_one(way: &str) {
+    let site = two_workers().await;
+    let requests: Vec<_> = (0..CROWD).map(|n| site.ask(&format!("/{way}?ms=20&n={n}"))).collect();
+    let mut served_by = HashSet::new();
+    for request in requests {
+        served_by.insert(request.await.unwrap().assert_ok().json()["worker"].as_u64());
+    }
+    assert_eq!(most_at_once(&site), 1);
+    assert_eq!(site.diary().len(), CROWD, "each request reached a worker once");
+    assert_eq!(served_by.len(), 2, "both workers served");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_crowd_that_waits_in_its_workers_is_served_one_by_one() {
+    a_crowd_is_served_one_by_one("wait").await;
+}
+
+#[tokio::test]
+async fn a_crowd_that_computes_in_its_workers_is_served_one_by_one() {
+    a_crowd_is_served_one_by_one("spin").await;
+}
+
+/// All clients leave at once, two of them being served: those are finished, the others never reach a worker.
+async fn a_crowd_leaves(way: &str) {
+    let site = two_workers().await;
+    let requests: Vec<_> = (0..CROWD).map(|n| site.ask(&format!("/{way}?until=released&n={n}"))).collect();
+    site.settles_at(2, CROWD as u64 - 2).await;
+    for request in requests {
+        request.abort();
+    }
+    site.settles_at(2, 0).await;
+
+    let newcomers: Vec<_> = (0..4).map(|n| site.ask(&format!("/{way}?ms=20&newcomer={n}"))).collect();
+    site.settles_at(2, 4).await;
+    assert_eq!(site.diary().len(), 2, "the slots of clients that left are still taken");
+    site.touch("released");
+    for newcomer in newcomers {
+        newcomer.await.unwrap().assert_ok();
+    }
+
+    assert_eq!(most_at_once(&site), 1);
+    let first = urls(&site).iter().filter(|url| url.contains("until")).count();
+    assert_eq!((first, site.diary().len()), (2, 6), "those that left the queue never reached a worker");
+    site.settles_at(0, 0).await;
+    let pool = site.pool().await;
+    assert_eq!(pool["counters"]["left_queue"], CROWD as u64 - 2, "{pool}");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_crowd_that_leaves_changes_nothing_for_workers_that_wait() {
+    a_crowd_leaves("wait").await;
+}
+
+#[tokio::test]
+async fn a_crowd_that_leaves_changes_nothing_for_workers_that_compute() {
+    a_crowd_leaves("spin").await;
+}
+
+#[tokio::test]
+async fn a_crowd_that_comes_and_goes_all_the_time_never_doubles_up() {
+    let site = two_workers().await;
+    for wave in 0..10 {
+        let requests: Vec<_> =
+            (0..CROWD / 2).map(|n| site.ask(&format!("/wait?ms=5&wave={wave}&n={n}"))).collect();
+        // Some have been served by then, some run, the rest waits.
+        eventually("some of the wave are served", async || {
+            let served = requests.iter().filter(|request| request.is_finished()).count();
+            (served > wave).then_some(())
+        })
+        .await;
+        requests.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+    site.settles_at(0, 0).await;
+    assert_eq!(most_at_once(&site), 1);
+    let workers = site.workers().await;
+    assert!(workers.iter().all(|worker| worker["restarts"] == Value::from(0)), "{workers:?}");
+    site.stop().await;
+}

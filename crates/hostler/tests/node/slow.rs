@@ -1,0 +1,96 @@
+//! Clients that take their time, and the only worker, which does not wait for them.
+
+use serde_json::Value;
+
+use super::site::{Site, app};
+use super::web::Wire;
+
+/// Well over what the app needs on a busy machine, well under what the slow clients take.
+const QUICK_MS: f64 = 1000.0;
+const SECONDS: usize = 4;
+
+async fn one_worker() -> Site {
+    app("diary.cjs").option("pools.app.concurrency=1").started().await
+}
+
+/// Somebody else is served by the only worker, and without waiting.
+async fn serves_others(site: &Site) {
+    site.get("/other").await.assert_ok();
+    let line = site.access("/other").await;
+    assert!(line["total_ms"].as_f64().unwrap() < QUICK_MS, "{line}");
+}
+
+fn assert_short_hold(line: &Value) {
+    let (total, hold) = (line["total_ms"].as_f64().unwrap(), line["slot_hold_ms"].as_f64().unwrap());
+    assert!(total > (SECONDS as f64 - 1.5) * 1000.0, "it was to be slow: {line}");
+    assert!(hold < QUICK_MS, "it held the slot: {line}");
+}
+
+#[tokio::test]
+async fn a_slow_upload_holds_no_slot() {
+    let site = one_worker().await;
+    let size = SECONDS * 1024;
+    let mut client = Wire::connect(site.address).await;
+    client.send(format!("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: {size}\r\n\r\n")).await;
+    let body = vec![b'x'; size];
+    let others = async {
+        serves_others(&site).await;
+        site.settles_at(0, 0).await;
+        assert!(site.diary().iter().all(|entry| entry["url"] != "/slow"), "the body is still on its way");
+    };
+    tokio::join!(client.send_slowly(&body), others);
+
+    let answer = client.until(&format!("\"received\":{size}")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_short_hold(&site.access("/slow").await);
+}
+
+/// Returns the access line of a download that is slow at first.
+async fn downloads_slowly(site: &Site, size: usize, check: impl FnOnce(&str)) -> Value {
+    let target = format!("/slow?size={size}");
+    let mut client = Wire::connect_narrow(site.address).await;
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
+    let others = async {
+        site.settles_at(0, 0).await;
+        serves_others(site).await;
+        check(&target);
+    };
+    let (mut got, ()) = tokio::join!(client.read_slowly(SECONDS), others);
+
+    got.extend(client.rest().await);
+    let body = got.split(|&byte| byte == b'\n').next_back().unwrap();
+    assert!(body.len() == size && body.iter().all(|&byte| byte == b'x'), "{} bytes", body.len());
+    site.access(&target).await
+}
+
+#[tokio::test]
+async fn a_slow_download_holds_no_slot_once_it_is_rendered() {
+    let site = one_worker().await;
+    let line = downloads_slowly(&site, 1000 << 10, |_| ()).await;
+    assert!(line["slot_hold_ms"].as_f64().unwrap() < QUICK_MS, "it held the slot: {line}");
+}
+
+/// What the kernel takes for a client that does not read hides our own buffer; this answer is larger.
+#[tokio::test]
+async fn an_answer_that_fits_into_its_buffer_waits_there_for_its_client() {
+    let plan = app("diary.cjs").option("server.answer_buffer=32 MiB").option("pools.app.concurrency=1");
+    let site = plan.started().await;
+    let is_going_on = |target: &str| {
+        assert!(site.log().iter().all(|line| line["target"] != target), "the download is still going on");
+    };
+    assert_short_hold(&downloads_slowly(&site, 24 << 20, is_going_on).await);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_cut_off_and_its_worker_goes_on() {
+    // More than the answer's buffer and the kernel's together.
+    let plan = app("diary.cjs").option("server.send_timeout=2s").option("server.answer_buffer=64 KiB");
+    let site = plan.option("pools.app.concurrency=1").started().await;
+    let target = format!("/slow?size={}", 32 << 20);
+    let mut client = Wire::connect_narrow(site.address).await;
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+    let line = site.access(&target).await;
+    assert_eq!(line["aborted"], "client stalled", "{line}");
+    site.get("/other").await.assert_ok();
+    site.settles_at(0, 0).await;
+}

@@ -1,0 +1,198 @@
+//! How Hostler and its workers end: gracefully, at once, or by a death of its own; nothing is ever left behind.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::time::Instant;
+
+use super::proc;
+use super::site::{Plan, Site, app, eventually, fixture, source};
+use super::web::Wire;
+
+/// All that belongs to this Hostler: its guard, its workers with all their processes.
+async fn crowd(site: &Site) -> Vec<u32> {
+    let workers = site.pids().await.into_iter().flat_map(proc::group_of);
+    let crowd: Vec<u32> = workers.chain(proc::children_of(site.pid)).collect();
+    assert!(crowd.len() > site.pids().await.len(), "at least the guard besides");
+    crowd
+}
+
+async fn all_gone(crowd: &[u32]) {
+    eventually("nobody is left", async || (!crowd.iter().any(|&pid| proc::is_alive(pid))).then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn a_stop_finishes_what_was_accepted_refuses_what_comes_and_leaves_nothing() {
+    let mut site = app("diary.cjs").workers(2).started().await;
+    let crowd = crowd(&site).await;
+    let mut idle = Wire::connect(site.address).await;
+    let rendering = site.ask("/wait?until=released");
+    let waiting: Vec<_> = (0..3).map(|n| site.ask(&format!("/wait?until=released&n={n}"))).collect();
+    site.settles_at(2, 2).await;
+
+    site.signal(Signal::TERM);
+    site.logged("stopping").await;
+    assert_eq!(idle.rest().await, b"", "an idle connection is closed at once");
+    eventually("no new connections", async || tokio::net::TcpStream::connect(site.address).await.err()).await;
+    assert_eq!(site.status().await["state"], "draining");
+    site.touch("released");
+    rendering.await.unwrap().assert_ok();
+    for request in waiting {
+        request.await.unwrap().assert_ok();
+    }
+    let status = site.ended().await;
+
+    assert_eq!(status.code(), Some(0), "{status}");
+    assert_eq!(
+        crowd.iter().copied().filter(|&pid| proc::is_alive(pid)).collect::<Vec<_>>(),
+        [0; 0],
+        "at its end"
+    );
+    assert_eq!(site.run_directory().len(), 0, "the private directory is removed");
+}
+
+#[tokio::test]
+async fn a_drain_that_takes_too_long_is_cut_off() {
+    let mut site = app("diary.cjs").option("server.drain_timeout=500ms").started().await;
+    let crowd = crowd(&site).await;
+    let mut client = Wire::connect(site.address).await;
+    client.send("GET /wait?until=never HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    site.settles_at(1, 0).await;
+    site.signal(Signal::TERM);
+    assert_eq!(site.ended().await.code(), Some(0));
+    site.logged("did not end in server.drain_timeout").await;
+    all_gone(&crowd).await;
+}
+
+#[tokio::test]
+async fn a_second_signal_stops_at_once() {
+    let plan = app("diary.cjs").option("pools.app.stop_timeout=1m").option("server.drain_timeout=1m");
+    let mut site = plan.started().await;
+    let crowd = crowd(&site).await;
+    let _request = site.ask("/spin?until=never");
+    site.settles_at(1, 0).await;
+    let started = Instant::now();
+    site.signal(Signal::INT);
+    site.logged("stopping").await;
+    site.signal(Signal::INT);
+    assert_eq!(site.ended().await.code(), Some(0));
+    assert!(started.elapsed() < Duration::from_secs(20), "took {:?}", started.elapsed());
+    site.logged("a second signal").await;
+    all_gone(&crowd).await;
+}
+
+async fn stops_as_asked(plan: Plan) {
+    let mut site = plan.started().await;
+    let crowd = crowd(&site).await;
+    site.get("/").await.assert_ok();
+    site.signal(Signal::TERM);
+    assert_eq!(site.ended().await.code(), Some(0));
+    site.printed("stops as asked").await;
+    assert!(site.logged("stopped (pid ").await.ends_with("exit code 0"));
+    all_gone(&crowd).await;
+    assert_eq!(site.run_directory().len(), 0);
+}
+
+#[tokio::test]
+async fn an_app_written_for_pm2_is_ready_when_it_says_so_and_hears_shutdown() {
+    stops_as_asked(fixture("pm2").runs("node server.cjs")).await;
+}
+
+#[tokio::test]
+async fn an_app_written_for_pm2_hears_shutdown_behind_npm_too() {
+    stops_as_asked(fixture("npm-start").runs("npm start")).await;
+}
+
+#[tokio::test]
+async fn an_app_that_ignores_sigterm_is_killed_after_the_stop_timeout() {
+    let mut site =
+        fixture("stubborn").runs("node server.mjs").option("pools.app.stop_timeout=1s").started().await;
+    let crowd = crowd(&site).await;
+    site.signal(Signal::TERM);
+    assert_eq!(site.ended().await.code(), Some(0));
+    site.printed("SIGTERM, but it stays").await;
+    let killed = site.logged("killed").await;
+    assert!(killed.contains("it has not stopped within 1 s"), "{killed}");
+    all_gone(&crowd).await;
+}
+
+#[tokio::test]
+async fn an_app_that_closes_its_server_at_sigterm_is_not_cut_off() {
+    let text = "const server = require('http').createServer((req, res) => res.end()).listen(3000);
+        process.on('SIGTERM', () => server.close(() => { console.log('closed'); process.exit(0); }));";
+    let mut site = source(text).started().await;
+    // Leaves a kept connection between Hostler and worker, which server.close() waits for.
+    site.get("/").await.assert_ok();
+    let started = Instant::now();
+    site.signal(Signal::TERM);
+    assert_eq!(site.ended().await.code(), Some(0));
+    site.printed("closed").await;
+    assert!(
+        started.elapsed() < Duration::from_secs(8),
+        "it waited for an idle connection: {:?}",
+        started.elapsed()
+    );
+}
+
+/// Hostler is killed; whatever belonged to it ends, and its directory goes.
+async fn nothing_outlives_it(site: Site) {
+    let crowd = crowd(&site).await;
+    site.signal(Signal::KILL);
+    let started = Instant::now();
+    all_gone(&crowd).await;
+    assert!(started.elapsed() < Duration::from_secs(10), "took {:?}", started.elapsed());
+    assert_eq!(site.run_directory().len(), 0, "the private directory is removed");
+}
+
+#[tokio::test]
+async fn nothing_outlives_a_hostler_that_is_killed() {
+    nothing_outlives_it(app("diary.cjs").workers(2).started().await).await;
+}
+
+#[tokio::test]
+async fn not_even_a_worker_in_an_infinite_loop_outlives_it() {
+    let site = app("diary.cjs").started().await;
+    let _request = site.ask("/spin?until=never");
+    site.settles_at(1, 0).await;
+    nothing_outlives_it(site).await;
+}
+
+#[tokio::test]
+async fn not_even_an_app_behind_npm_outlives_it() {
+    nothing_outlives_it(fixture("npm-start").runs("npm start").started().await).await;
+}
+
+#[tokio::test]
+async fn not_even_an_app_that_ignores_sigterm_outlives_it() {
+    nothing_outlives_it(fixture("stubborn").runs("node server.mjs").started().await).await;
+}
+
+#[tokio::test]
+async fn a_worker_in_an_infinite_loop_is_replaced_and_the_others_never_notice() {
+    let plan = app("diary.cjs").workers(2).option("pools.app.request_timeout=500ms");
+    let site = plan.option("pools.app.hang_timeout=1500ms").started().await;
+    let hanging = site.ask("/spin?until=never");
+    let entry = eventually("a worker has it", async || site.diary().pop()).await;
+    let (stuck, worker) = (entry["pid"].as_u64().unwrap() as u32, entry["worker"].as_u64().unwrap() as usize);
+    let others = async {
+        let mut served = 0;
+        while proc::is_alive(stuck) {
+            site.get("/").await.assert_ok();
+            served += 1;
+        }
+        served
+    };
+    let (refused, served) = tokio::join!(hanging, others);
+    refused.unwrap().assert_refused(504, "answer_timeout");
+    assert!(served > 1, "the other worker served {served}");
+
+    let killed = site.logged(&format!("app/{worker}")).await;
+    let why = site.logged("killed").await;
+    assert!(why.contains("it has held a request for too long"), "{killed} {why}");
+    site.is_ready().await;
+    assert_ne!(site.pid_of(worker).await, stuck);
+    assert_eq!(site.diary().iter().filter(|entry| entry["url"] == "/spin?until=never").count(), 1);
+    site.settles_at(0, 0).await;
+    site.stop().await;
+}

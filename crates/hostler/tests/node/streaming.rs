@@ -1,0 +1,73 @@
+//! Answers that come in pieces reach the client in pieces, and a client that leaves is no secret where that matters.
+
+use super::site::{Site, app, eventually};
+use super::web::Wire;
+
+async fn streams(concurrency: u32) -> Site {
+    app("streams.cjs").option(&format!("pools.app.concurrency={concurrency}")).started().await
+}
+
+async fn asks(site: &Site, path: &str) -> Wire {
+    let mut client = Wire::connect(site.address).await;
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
+    client
+}
+
+#[tokio::test]
+async fn a_page_that_react_streams_appears_before_it_is_complete() {
+    let site = streams(1).await;
+    let mut client = asks(&site, "/react").await;
+    let early = client.until("</main>").await;
+    assert!(early.contains("early") && early.contains("wait") && !early.contains("is there"), "{early}");
+    site.settles_at(1, 0).await;
+    site.touch("late");
+    let late = client.rest().await;
+    assert!(String::from_utf8_lossy(&late).contains("late is there"));
+    assert!(late.ends_with(b"0\r\n\r\n"), "complete");
+    site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn events_arrive_one_by_one_and_a_client_that_leaves_gives_the_slot_back() {
+    let site = streams(1).await;
+    let mut client = asks(&site, "/events").await;
+    client.until("data: 1\n").await;
+    client.until("data: 3\n").await;
+    site.settles_at(1, 0).await;
+
+    drop(client);
+    site.settles_at(0, 0).await;
+    eventually("the app has noticed", async || {
+        let log = site.get("/log").await.assert_ok().json();
+        (log == serde_json::json!(["events closed"])).then_some(())
+    })
+    .await;
+    assert_eq!(site.workers().await[0]["restarts"], 0);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_between_two_events_gives_the_slot_back() {
+    let site = streams(1).await;
+    let mut client = asks(&site, "/silence").await;
+    client.until("data: the only one").await;
+    drop(client);
+    site.settles_at(0, 0).await;
+    assert_eq!(site.get("/log").await.json(), serde_json::json!(["silence closed"]));
+    assert_eq!(site.access("/silence").await["aborted"], "client");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_to_the_end_holds_its_slot_until_the_app_has_finished() {
+    let site = streams(1).await;
+    let mut client = asks(&site, "/chunks").await;
+    client.until("first ").await;
+    drop(client);
+    let next = site.ask("/log");
+    site.settles_at(1, 1).await;
+    site.touch("late");
+    assert_eq!(next.await.unwrap().assert_ok().json(), serde_json::json!(["chunks closed"]));
+    site.stop().await;
+}
