@@ -86,18 +86,19 @@ pub fn chunked(bytes: &[u8]) {
     assert!(again.trailers.iter().all(|line| trailers.contains(line)), "no trailer is made up");
 }
 
-fn scan_in_pieces(bytes: &[u8], piece: usize) -> Result<Option<usize>, String> {
+/// Where a head ends. Why there is none may differ with the pieces: over the limit and malformed, whichever is seen first.
+fn scan_in_pieces(bytes: &[u8], piece: usize) -> Result<Option<usize>, Refused> {
     let mut scan = HeadScan::default();
     for end in (0..bytes.len()).step_by(piece).map(|start| bytes.len().min(start + piece)) {
-        match scan.advance(&bytes[..end], LIMITS.max_size) {
-            Ok(None) => {}
-            Ok(found) => return Ok(found),
-            // A head over the limit may be found out at another byte, or its end be seen first: what is wrong is the same.
-            Err(error) => return Err(error.to_string()),
+        if let Some(found) = scan.advance(&bytes[..end], LIMITS.max_size).map_err(|_| Refused)? {
+            return Ok(Some(found));
         }
     }
     Ok(None)
 }
+
+#[derive(Debug, PartialEq, Eq)]
+struct Refused;
 
 /// How an answer was read.
 #[derive(Debug, PartialEq)]
@@ -110,6 +111,7 @@ struct Read {
 enum Outcome {
     /// More is needed for a head.
     NoHead,
+    Refused,
     BadHead(HeadError),
     BadFraming(FramingError),
     /// How much of a broken body was seen before depends on the pieces.
@@ -127,10 +129,10 @@ fn read_answer(bytes: &[u8], piece: usize, to_head: bool) -> Read {
     let mut at = 0;
     let mut head = ResponseHead::default();
     let outcome = loop {
-        let end = match scan_in_pieces_raw(&bytes[at..], piece) {
+        let end = match scan_in_pieces(&bytes[at..], piece) {
             Ok(Some(end)) => end,
             Ok(None) => break Outcome::NoHead,
-            Err(error) => break Outcome::BadHead(error),
+            Err(Refused) => break Outcome::Refused,
         };
         if let Err(error) = head.parse(&bytes[at..at + end], &LIMITS) {
             break Outcome::BadHead(error);
@@ -162,16 +164,6 @@ fn read_answer(bytes: &[u8], piece: usize, to_head: bool) -> Read {
         };
     };
     Read { heads, outcome }
-}
-
-fn scan_in_pieces_raw(bytes: &[u8], piece: usize) -> Result<Option<usize>, HeadError> {
-    let mut scan = HeadScan::default();
-    for end in (0..bytes.len()).step_by(piece).map(|start| bytes.len().min(start + piece)) {
-        if let Some(found) = scan.advance(&bytes[..end], LIMITS.max_size)? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
 }
 
 fn read_body(
