@@ -232,6 +232,14 @@ impl Site {
         self.log.values().into_iter().filter(|line| line["event"] == "access").collect()
     }
 
+    /// Waits for so many access lines.
+    pub async fn exchanges(&self, number: usize) -> Vec<Value> {
+        eventually(format!("{number} access lines"), async || {
+            Some(self.access_lines()).filter(|lines| lines.len() >= number)
+        })
+        .await
+    }
+
     /// Waits for the access line of a target, the first if there are several.
     pub async fn access(&self, target: &str) -> Value {
         eventually(format!("an access line for {target}"), async || {

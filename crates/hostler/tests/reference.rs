@@ -44,8 +44,10 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("hostler.toml"), written).unwrap();
             let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
-            let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
-            let config = config::load(&invocation).unwrap_or_else(|errors| panic!("{}: {errors}", page.display()));
+            let invocation =
+                Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+            let config =
+                config::load(&invocation).unwrap_or_else(|errors| panic!("{}: {errors}", page.display()));
             assert_eq!(config.warnings, Vec::<String>::new());
             seen += 1;
         }

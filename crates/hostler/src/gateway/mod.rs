@@ -144,7 +144,9 @@ async fn wait<D: Downstream>(
     ticket: Option<Ticket>,
 ) -> Result<Lease<Endpoint>, Refusal> {
     let asked = Instant::now();
-    exchange.deadline.set_at(until.min(asked + target.queue_timeout));
+    // A request that comes back because its member was lost goes on waiting; it does not begin anew.
+    let patience = target.queue_timeout.saturating_sub(exchange.timings.queue_wait);
+    exchange.deadline.set_at(until.min(asked + patience));
     let deadline = &exchange.deadline;
     let mut acquire = pin!(target.pool.acquire(ticket));
     let outcome = poll_fn(|cx| {

@@ -268,7 +268,8 @@ impl Downstream for Client {
             // What was read ahead comes first, to its last byte, however little of it is data.
             let unread = &self.inbox[self.taken..];
             if !unread.is_empty() {
-                let taken = self.body.take(&unread[..unread.len().min(max)], into).map_err(BodyError::Malformed)?;
+                let taken =
+                    self.body.take(&unread[..unread.len().min(max)], into).map_err(BodyError::Malformed)?;
                 self.take(taken.used);
                 continue;
             }

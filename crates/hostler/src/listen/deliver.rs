@@ -37,6 +37,8 @@ struct Transfer {
     /// None once the member has finished.
     call: Option<Call>,
     chunked: bool,
+    /// It ends when the client leaves.
+    endless: bool,
 }
 
 impl Client {
@@ -53,7 +55,8 @@ impl Client {
         let keeping = Keeping { keep, version: self.version() };
         head::write_answer(&mut self.outbox, call.answer(), framing, keeping);
         exchange.trail.status = call.answer().status;
-        let mut transfer = Transfer { call: Some(call), chunked: framing == Framing::Chunked };
+        let endless = call.is_event_stream();
+        let mut transfer = Transfer { call: Some(call), chunked: framing == Framing::Chunked, endless };
         let outcome = poll_fn(|cx| self.poll_transfer(cx, exchange, &mut transfer)).await;
         self.refusal_to_read.clear();
         match outcome {
@@ -88,6 +91,7 @@ impl Client {
         transfer: &mut Transfer,
     ) -> Poll<Result<(), Broken>> {
         loop {
+            let was_full = self.room() == 0;
             let filled = match self.poll_fill(cx, exchange, transfer) {
                 Poll::Ready(outcome) => outcome.map(|()| true),
                 Poll::Pending => Ok(false),
@@ -109,16 +113,21 @@ impl Client {
                     }
                 }
             }
-            if !filled {
-                // Between two events, which may be minutes apart, only reading shows that the client has gone. Other answers end
-                // without its help, and a client that has only closed its own side may still read them.
-                let is_endless = transfer.call.as_ref().is_some_and(Call::is_endless);
-                if is_endless && self.poll_left(cx).is_ready() {
-                    return Poll::Ready(Err(Broken::Client("client")));
-                }
-                return Poll::Pending;
+            // A full buffer keeps us from asking the member for more, so nobody would wake us when it has some.
+            let has_room_again = was_full && self.room() > 0;
+            if filled || has_room_again {
+                continue;
             }
+            // A client that leaves shows in the next write; a stream of events may not have one for hours.
+            if transfer.endless && self.poll_left(cx).is_ready() {
+                return Poll::Ready(Err(Broken::Client("client")));
+            }
+            return Poll::Pending;
         }
+    }
+
+    fn room(&self) -> usize {
+        self.settings.answer_buffer.saturating_sub(self.unsent())
     }
 
     /// Takes some of the answer from the member, as long as there is room; pending when there is nothing to take.
@@ -132,7 +141,7 @@ impl Client {
         if let Poll::Ready(Err(_)) = call.poll_upload(cx, self) {
             return Poll::Ready(Err(Broken::Client("client")));
         }
-        let room = self.settings.answer_buffer.saturating_sub(self.unsent());
+        let room = self.room();
         if room == 0 {
             return Poll::Pending;
         }

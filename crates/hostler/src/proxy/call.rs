@@ -147,20 +147,20 @@ impl Call {
         self.end();
     }
 
-    /// A stream of events has no end of its own: it lasts for as long as the client listens.
-    pub fn is_endless(&self) -> bool {
-        let kind = self.answer().fields.first(Name::ContentType).unwrap_or_default();
-        kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
-    }
-
-    /// The client has gone: the member goes on alone, and the slot with it. Where there is no end to wait for, the member is
-    /// told at once.
+    /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there
+    /// the member is told at once.
     pub fn abandon(self) {
-        if self.is_endless() {
+        if self.is_event_stream() {
             linger::after_hanging_up(self);
         } else {
             linger::until_finished(self);
         }
+    }
+
+    /// The answer goes on for as long as somebody listens.
+    pub fn is_event_stream(&self) -> bool {
+        let kind = self.answer().fields.first(Name::ContentType).unwrap_or_default();
+        kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
     }
 
     /// The answer is broken: nothing more can be learnt from this connection.

@@ -1,1 +1,202 @@
-//! wip
+//! Answers flow to the client as the member produces them, at the client's speed, without holding a slot for it.
+
+use hostler_testkit::{Ending, Step, client_with_window, eventually, ok, text, upstream};
+
+use crate::in_front_of;
+
+const MIB: usize = 1 << 20;
+
+#[tokio::test]
+async fn an_answer_arrives_chunk_by_chunk() {
+    let steps = [
+        text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        vec![Step::Hold],
+        text("5\r\nfirst\r\n"),
+        vec![Step::Hold],
+        text("6\r\nsecond\r\n"),
+        vec![Step::Hold],
+        text("0\r\n\r\n"),
+    ]
+    .concat();
+    let app = upstream().does(steps).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.begin("/").await;
+    assert!(
+        client.next_head().await.unwrap().text().contains("Transfer-Encoding: chunked"),
+        "the head alone"
+    );
+    app.release(1);
+    assert_eq!(client.read_until("first\r\n").await, "000005\r\nfirst\r\n");
+    app.release(1);
+    assert_eq!(client.read_until("second\r\n").await, "000006\r\nsecond\r\n");
+    site.settles("app", 1, 0).await;
+    app.release(1);
+    assert_eq!(client.read_until("\r\n\r\n").await, "0\r\n\r\n");
+    site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn an_answer_of_known_length_arrives_as_it_comes() {
+    let steps =
+        [text("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), vec![Step::Hold], text("def")].concat();
+    let app = upstream().does(steps).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.begin("/").await;
+    client.read_until("\r\n\r\nabc").await;
+    app.release(1);
+    client.read_until("def").await;
+    app.release(1);
+    client.get("/again").await.assert_ok("abcdef");
+}
+
+const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\r\n";
+
+#[tokio::test]
+async fn server_sent_events_arrive_one_by_one() {
+    let events = (1..=3).flat_map(|n| [vec![Step::Hold], text(format!("data: {n}\n\n"))].concat());
+    let app = upstream().does([text(EVENTS), events.collect()].concat()).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.begin("/events").await;
+    client.read_until("\r\n\r\n").await;
+    for n in 1..=3 {
+        app.release(1);
+        client.read_until(&format!("data: {n}\n\n")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_events_that_its_client_has_left_is_hung_up_on() {
+    let app =
+        upstream().does([text(EVENTS), text("data: 1\n\n"), vec![Step::AwaitFin]].concat()).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.begin("/events").await;
+    client.read_until("data: 1\n\n").await;
+    site.settles("app", 1, 0).await;
+    drop(client);
+    eventually("the member to be told", async || app.requests()[0].fin.then_some(())).await;
+    // The member has finished by closing; until then its slot was taken.
+    site.settles("app", 0, 0).await;
+    assert_eq!(site.access("/events").await["aborted"], "client");
+}
+
+#[tokio::test]
+async fn a_slot_is_free_when_the_member_has_finished_however_slowly_the_client_reads() {
+    let app = upstream().does(ok(vec![b'x'; MIB - 1000])).start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let mut slow = client_with_window(4096, site.address()).await;
+    slow.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    slow.next_head().await;
+    app.has_seen(1).await;
+    site.settles("app", 0, 0).await;
+    site.get("/other").await.assert_status(200);
+    assert_eq!(slow.read_exactly(MIB - 1000).await.len(), MIB - 1000);
+}
+
+#[tokio::test]
+async fn an_answer_larger_than_the_buffer_waits_for_its_client() {
+    let size = 30 * MIB;
+    let app = upstream().does(ok(vec![b'x'; size])).start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let mut slow = client_with_window(4096, site.address()).await;
+    slow.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    slow.next_head().await;
+    slow.read_exactly(MIB).await;
+    site.settles("app", 1, 0).await;
+    let memory = site.status().await["memory"].as_u64().unwrap();
+    assert!(memory < 64 << 20, "bounded: {memory} bytes resident");
+    slow.read_exactly(size - MIB).await;
+    site.settles("app", 0, 0).await;
+    slow.get("/large").await.assert_status(200);
+}
+
+#[tokio::test]
+async fn a_client_that_pauses_gets_the_rest_when_it_reads_on() {
+    // More than all the kernel's buffers hold; and the smallest of ours is full whenever the client pauses.
+    let size = 16 * MIB;
+    let app = upstream().does(ok(vec![b'x'; size])).start().await;
+    let site = in_front_of(&app, "server.answer_buffer = '4 KiB'").await;
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = client_with_window(100_000, site.address()).await;
+        client.send("GET /paused HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        client.next_head().await;
+        clients.push(client);
+    }
+    // While one is served, the others pause.
+    for mut client in clients {
+        for _ in 0..8 {
+            client.read_exactly(size / 8).await;
+        }
+        client.get("/paused").await.assert_status(200);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_request_runs_changes_nothing_for_the_slot() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    let mut waiting = site.begin("/waiting").await;
+    site.settles("app", 1, 1).await;
+    running.reset();
+    // That nothing happens can only be seen while other things do.
+    for _ in 0..20 {
+        let pool = site.pool("app").await;
+        assert_eq!((&pool["in_use"], &pool["queue_length"]), (&1.into(), &1.into()));
+    }
+    app.release(1);
+    app.has_seen(2).await;
+    app.release(1);
+    waiting.answer().await.assert_ok("/waiting");
+    assert_eq!(app.most_running(), 1);
+}
+
+#[tokio::test]
+async fn fifty_clients_that_leave_at_once_never_give_a_member_two_requests() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.timeout = '60s'").await;
+    let mut leaving = Vec::new();
+    for n in 0..50 {
+        leaving.push(site.begin(&format!("/leaving/{n}")).await);
+    }
+    site.settles("app", 1, 49).await;
+    let mut staying = site.begin("/staying").await;
+    site.settles("app", 1, 50).await;
+    drop(leaving);
+    site.settles("app", 1, 1).await;
+    app.release_all();
+    staying.answer().await.assert_ok("/staying");
+    assert_eq!(app.targets(), ["/leaving/0", "/staying"]);
+    assert_eq!(app.most_running(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_is_read_to_its_end_when_the_client_leaves_in_the_middle() {
+    let first = text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+    let steps =
+        [first, vec![Step::Hold], text("6\r\nsecond\r\n"), vec![Step::Hold], text("0\r\n\r\n")].concat();
+    let app = upstream().does(steps).start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let mut client = site.begin("/left").await;
+    client.read_until("first\r\n").await;
+    client.reset();
+    app.release(1);
+    assert_eq!(site.access("/left").await["aborted"], "client");
+    site.settles("app", 1, 0).await;
+    app.release(1);
+    site.settles("app", 0, 0).await;
+    app.release_all();
+    site.get("/next").await.assert_ok("firstsecond");
+    assert_eq!(app.connections(), 1, "the connection is as good as new");
+}
+
+#[tokio::test]
+async fn an_answer_to_a_client_that_asks_to_close_ends_with_a_clean_end() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    client.answer().await.assert_ok("ok");
+    assert_eq!(client.rest().await, (String::new(), Ending::Cut));
+}

@@ -85,8 +85,12 @@ async fn a_spilled_body_has_no_name_in_the_file_system() {
     // It is there, in that folder, and has been deleted already.
     let open = format!("/proc/{}/fd", site.pid());
     let (kind, file) = eventually("an open file", async || {
-        let links = std::fs::read_dir(&open).unwrap().filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-        links.map(|link| link.display().to_string()).find(|link| link.contains("/spill/")).map(|link| ("spilled", link))
+        let links =
+            std::fs::read_dir(&open).unwrap().filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        links
+            .map(|link| link.display().to_string())
+            .find(|link| link.contains("/spill/"))
+            .map(|link| ("spilled", link))
     })
     .await;
     assert!(file.ends_with("(deleted)"), "{kind} to {file}");
@@ -132,7 +136,10 @@ async fn a_streamed_body_reaches_the_member_as_it_comes() {
     client.send("0\r\nX-Sum: 4\r\n\r\n").await;
     client.answer().await.assert_ok("ok");
     let seen = app.requests().remove(1);
-    assert_eq!((seen.field("transfer-encoding").as_deref(), seen.trailers), (Some("chunked"), vec!["X-Sum: 4".to_owned()]));
+    assert_eq!(
+        (seen.field("transfer-encoding").as_deref(), seen.trailers),
+        (Some("chunked"), vec!["X-Sum: 4".to_owned()])
+    );
 }
 
 #[tokio::test]

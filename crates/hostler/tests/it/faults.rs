@@ -1,1 +1,229 @@
-//! wip
+//! Members that refuse, leave or dawdle: invisible to clients where it can be, a clear refusal where not, never a second POST.
+
+use hostler_testkit::{Seen, Step, eventually, no_upstream, ok, text, upstream};
+
+use crate::{in_front_of, site};
+
+const ONE_SLOT: &str = "pools.app.concurrency = 1\npools.app.queue.timeout = '60s'\n";
+
+#[tokio::test]
+async fn a_member_that_refuses_connections_is_passed_over() {
+    let app = upstream().start().await;
+    let plan = site("pools.app.choice = 'round_robin'").with_member("app", &no_upstream().await);
+    let site = plan.with("app", &app).start().await;
+    for _ in 0..20 {
+        site.get("/").await.assert_ok("ok");
+    }
+    site.post("/post", "body").await.assert_ok("ok");
+    assert_eq!(app.requests().len(), 21);
+    let status = site.status().await;
+    assert!(status["routes"][0]["retries"].as_u64().unwrap() >= 1, "{status}");
+    assert!(site.pool("app").await["counters"]["member_failures"].as_u64().unwrap() >= 1);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_a_member_that_comes_back() {
+    let plan = site("pools.app.queue.timeout = '60s'\npools.app.request_timeout = '60s'");
+    let path = plan.folder().join("app.sock");
+    let site = plan.with_member("app", &format!("unix:{}", path.display())).start().await;
+    let mut get = site.begin("/get").await;
+    let mut post = site.connect().await;
+    post.send("POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody").await;
+    eventually("an attempt", async || {
+        (site.pool("app").await["counters"]["member_failures"].as_u64()? > 2).then_some(())
+    })
+    .await;
+    let app = upstream().on_unix(&path).start().await;
+    get.answer().await.assert_ok("ok");
+    post.answer().await.assert_ok("ok");
+    assert_eq!(app.requests().len(), 2, "{:?}", app.targets());
+    assert!(site.access("/get").await["attempts"].as_u64().unwrap() > 1);
+}
+
+#[tokio::test]
+async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
+    let site =
+        site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream().await).start().await;
+    let mut client = site.connect().await;
+    let answer = client.get("/down").await;
+    answer.assert_refused(502, "unreachable").assert_says("cannot be reached").assert_no_field("connection");
+    let line = site.access("/down").await;
+    assert!(line["detail"].as_str().unwrap().contains("refused"), "the operator reads why: {line}");
+    assert!(line["queue_wait_ms"].as_f64().unwrap() < 5000.0, "{line}");
+    let attempts = line["attempts"].as_u64().unwrap();
+    assert!((2..20).contains(&attempts), "in no tight loop: {line}");
+}
+
+#[tokio::test]
+async fn waiting_for_lost_members_is_waiting_and_has_the_same_limit() {
+    // Each failed attempt ends a wait; the next must not begin a new one.
+    let site = site("pools.app.queue.timeout = '3s'").with_member("app", &no_upstream().await).start().await;
+    site.get("/down").await.assert_refused(502, "unreachable");
+    let waited = site.access("/down").await["queue_wait_ms"].as_f64().unwrap();
+    assert!(waited < 4500.0, "waited {waited} ms");
+}
+
+/// Ends the second request of each connection in this way, which is how a kept-alive race looks from outside.
+fn second_on_its_connection(seen: &Seen, end: Step) -> Vec<Step> {
+    if seen.nth == 2 { vec![end] } else { ok(seen.target()) }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_in_the_moment_of_reuse_is_invisible_to_a_get() {
+    for end in [Step::Close, Step::Reset] {
+        let app = upstream().script(move |seen| second_on_its_connection(seen, end.clone())).start().await;
+        let site = in_front_of(&app, ONE_SLOT).await;
+        let mut client = site.connect().await;
+        for n in 0..10 {
+            client.get(&format!("/{n}")).await.assert_ok(&format!("/{n}"));
+        }
+        let lines = site.exchanges(10).await;
+        assert!(lines.iter().all(|line| line["status"] == 200), "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_put_with_a_body_is_sent_again_whole() {
+    let app = upstream().script(|seen| second_on_its_connection(seen, Step::Close)).start().await;
+    let site = in_front_of(&app, ONE_SLOT).await;
+    let mut client = site.connect().await;
+    client.get("/first").await.assert_ok("/first");
+    for (n, size) in [10, 300_000, 5].into_iter().enumerate() {
+        let body = vec![b'a' + n as u8; size];
+        client.send(hostler_testkit::request(&format!("PUT /{n}"), "", &body)).await;
+        client.answer().await.assert_ok(&format!("/{n}"));
+        assert!(app.requests().last().unwrap().body == body);
+    }
+}
+
+#[tokio::test]
+async fn a_post_is_never_sent_twice() {
+    let app = upstream().script(|seen| second_on_its_connection(seen, Step::Close)).start().await;
+    let site = in_front_of(&app, ONE_SLOT).await;
+    let mut client = site.connect().await;
+    client.get("/first").await.assert_ok("/first");
+    let answer = client.post("/post", "body").await;
+    answer
+        .assert_refused(502, "worker_lost")
+        .assert_says("ended before it answered")
+        .assert_no_field("connection");
+    assert_eq!(app.targets(), ["/first", "/post"]);
+    // One with an idempotency key may be.
+    client.get("/third").await.assert_ok("/third");
+    client.send("POST /keyed HTTP/1.1\r\nHost: a\r\nIdempotency-Key: 1\r\nContent-Length: 2\r\n\r\nhi").await;
+    client.answer().await.assert_ok("/keyed");
+    assert_eq!(app.targets(), ["/first", "/post", "/third", "/keyed", "/keyed"]);
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_is_not_used_again() {
+    // The member closes after each answer, without announcing it.
+    let app = upstream().does([ok("ok"), vec![Step::Close]].concat()).start().await;
+    let site = in_front_of(&app, ONE_SLOT).await;
+    for n in 1..=20 {
+        eventually("the connection to end", async || (app.open() == 0).then_some(())).await;
+        site.post("/", "body").await.assert_ok("ok");
+        assert_eq!(app.requests().len(), n);
+    }
+}
+
+#[tokio::test]
+async fn a_get_whose_member_dies_goes_to_another_and_a_post_does_not() {
+    let dying = upstream().does(vec![Step::Close]).start().await;
+    let healthy = upstream().start().await;
+    let plan = site("pools.app.choice = 'round_robin'").with("app", &dying).with("app", &healthy);
+    let site = plan.start().await;
+    for _ in 0..10 {
+        site.get("/").await.assert_ok("ok");
+    }
+    assert!(!dying.requests().is_empty());
+    let mut statuses: Vec<_> = Vec::new();
+    for _ in 0..4 {
+        statuses.push(site.post("/post", "body").await.status);
+    }
+    let count = |targets: Vec<String>| targets.iter().filter(|target| *target == "/post").count();
+    assert_eq!(count(dying.targets()) + count(healthy.targets()), 4, "each was sent once: {statuses:?}");
+    assert!(
+        statuses.iter().all(|status| [200, 502].contains(status)) && statuses.contains(&502),
+        "{statuses:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_ends_every_member_it_meets_is_not_sent_for_ever() {
+    let app = upstream().does(vec![Step::Close]).start().await;
+    let site = in_front_of(&app, "").await;
+    site.get("/deadly").await.assert_refused(502, "worker_lost");
+    assert_eq!(app.requests().len(), 3);
+    assert_eq!(site.access("/deadly").await["attempts"], 3);
+}
+
+#[tokio::test]
+async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, &format!("{ONE_SLOT}pools.app.request_timeout = '300ms'")).await;
+    let mut client = site.connect().await;
+    let answer = client.get("/slow").await;
+    answer
+        .assert_refused(504, "answer_timeout")
+        .assert_says("did not answer in time")
+        .assert_no_field("connection");
+    assert_eq!(app.running(), 1);
+    let pool = site.pool("app").await;
+    assert_eq!(pool["in_use"], 1, "the member has not finished: {pool}");
+
+    let refused = client.get("/next").await;
+    refused.assert_refused(503, "queue_timeout");
+    app.release_all();
+    site.settles("app", 0, 0).await;
+    client.get("/last").await.assert_ok("/last");
+    assert_eq!((app.targets(), app.most_running()), (vec!["/slow".to_owned(), "/last".to_owned()], 1));
+}
+
+#[tokio::test]
+async fn an_answer_that_has_begun_in_time_may_take_longer() {
+    let steps =
+        [text("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nso"), vec![Step::Hold], text("so")].concat();
+    let app = upstream().does(steps).start().await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '300ms'").await;
+    let mut client = site.begin("/long").await;
+    client.read_until("\r\n\r\nso").await;
+    // A request that times out proves that the time has passed.
+    site.begin("/short").await.read_until("\r\n\r\nso").await;
+    let held = upstream().holds_requests().start().await;
+    let other = in_front_of(&held, "pools.app.request_timeout = '600ms'").await;
+    other.get("/").await.assert_refused(504, "answer_timeout");
+    app.release_all();
+    assert_eq!(client.read_until("so").await, "so");
+}
+
+#[tokio::test]
+async fn a_route_can_have_its_own_patience() {
+    let app = upstream().holds_requests().start().await;
+    let config = "
+        pools.app.request_timeout = '60s'
+        [[routes]]
+        match = '*'
+        pool = 'app'
+        [[routes]]
+        match = '/hasty'
+        pool = 'app'
+        request_timeout = '200ms'";
+    let site = in_front_of(&app, config).await;
+    let mut patient = site.begin("/patient").await;
+    site.get("/hasty").await.assert_refused(504, "answer_timeout");
+    app.release_all();
+    patient.answer().await.assert_ok("/patient");
+}
+
+#[tokio::test]
+async fn the_queue_counts_towards_the_time_for_an_answer() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, &format!("{ONE_SLOT}pools.app.request_timeout = '500ms'")).await;
+    let mut first = site.begin("/first").await;
+    site.settles("app", 1, 0).await;
+    let refused = site.get("/second").await;
+    refused.assert_refused(503, "queue_timeout");
+    first.answer().await.assert_refused(504, "answer_timeout");
+    app.release_all();
+}

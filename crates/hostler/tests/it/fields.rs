@@ -1,1 +1,203 @@
-//! wip
+//! Header fields on their way: as they were sent, less what concerns one connection, and with the truth about the client.
+
+use hostler_testkit::{Seen, Site, Upstream, upstream};
+
+use crate::in_front_of;
+
+const TRUSTING: &str = "server.trusted_proxies = ['127.0.0.2', '10.0.0.0/8']";
+
+/// Sends a GET with these field lines from an address: what the member saw.
+async fn seen_from(from: &str, site: &Site, app: &Upstream, fields: &str) -> Seen {
+    let mut client = site.connect_from(from).await;
+    client.send(format!("GET / HTTP/1.1\r\nHost: Site.test:99\r\n{fields}\r\n")).await;
+    client.answer().await.assert_ok("ok");
+    app.requests().pop().unwrap()
+}
+
+#[tokio::test]
+async fn names_keep_their_case_and_lines_their_order() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let lines = [
+        "HoSt: a",
+        "X-Zulu: 1",
+        "accept: */*",
+        "COOKIE: a=b",
+        "x-alpha:  two  words ",
+        "X-Zulu: 2",
+        "X-Empty:",
+    ];
+    site.send(format!("GET /A%20b?C=%2f HTTP/1.1\r\n{}\r\n\r\n", lines.join("\r\n"))).await;
+    let seen = app.only_request();
+    assert_eq!(seen.head.start_line(), "GET /A%20b?C=%2f HTTP/1.1");
+    let expected = [
+        "HoSt: a",
+        "X-Zulu: 1",
+        "accept: */*",
+        "COOKIE: a=b",
+        "x-alpha: two  words",
+        "X-Zulu: 2",
+        "X-Empty: ",
+    ];
+    assert_eq!(seen.head.lines()[..7], expected);
+}
+
+#[tokio::test]
+async fn an_answer_keeps_its_names_order_and_reason() {
+    let lines =
+        "sErVer: app\r\nSet-Cookie: a=1\r\nX-B: 2\r\nset-cookie: c=3\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT";
+    let app = upstream()
+        .answers(format!("HTTP/1.1 299 Quite All Right\r\n{lines}\r\nContent-Length: 0\r\n\r\n"))
+        .start()
+        .await;
+    let site = in_front_of(&app, "").await;
+    let answer = site.get("/").await;
+    assert_eq!(
+        answer.head.text(),
+        format!("HTTP/1.1 299 Quite All Right\r\n{lines}\r\nContent-Length: 0\r\n\r\n")
+    );
+}
+
+#[tokio::test]
+async fn fields_about_one_connection_go_no_further() {
+    let fields = "Connection: keep-alive, X-Private\r\nKeep-Alive: timeout=5\r\nProxy-Connection: x\r\nTE: trailers\r\n\
+        Upgrade: h2c\r\nHTTP2-Settings: x\r\nX-Private: 1\r\nX-Public: 2\r\n";
+    let app =
+        upstream().answers(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nok")).start().await;
+    let site = in_front_of(&app, "").await;
+    let answer = site.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
+    let seen = app.only_request();
+    for name in
+        ["connection", "keep-alive", "proxy-connection", "te", "upgrade", "http2-settings", "x-private"]
+    {
+        assert_eq!(seen.field(name), None, "{name}");
+        answer.assert_no_field(name);
+    }
+    assert_eq!(seen.field("x-public").as_deref(), Some("2"));
+    answer.assert_ok("ok").assert_field("x-public", "2");
+}
+
+#[tokio::test]
+async fn a_client_cannot_erase_what_we_say_by_naming_it_in_connection() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let named =
+        "X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, X-Request-Id, Via, Host, Content-Length";
+    let head =
+        format!("POST / HTTP/1.1\r\nHost: a\r\nConnection: close, {named}\r\nContent-Length: 4\r\n\r\nbody");
+    site.send(head).await.assert_ok("ok");
+    let seen = app.only_request();
+    assert_eq!(seen.body, b"body");
+    for (name, value) in [
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", "a"),
+        ("host", "a"),
+        ("content-length", "4"),
+        ("via", "1.1 hostler"),
+    ] {
+        assert_eq!(seen.field(name).as_deref(), Some(value), "{name}");
+    }
+    assert_eq!(seen.field("x-request-id").map(|id| id.len()), Some(24));
+}
+
+#[tokio::test]
+async fn a_strangers_word_about_himself_is_replaced() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, TRUSTING).await;
+    let hearsay = "X-Forwarded-For: 8.8.8.8\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\nX-Forwarded-Port: 1\r\n\
+        X-Forwarded-Server: evil\r\nX-Forwarded-Prefix: /evil\r\nX-Forwarded-Anything: evil\r\nForwarded: for=8.8.8.8\r\n\
+        X-Real-IP: 8.8.8.8\r\nCF-Connecting-IP: 8.8.8.8\r\nTrue-Client-IP: 8.8.8.8\r\nX-Geo-Country: XX\r\nx-other: kept\r\n";
+    let seen = seen_from("127.0.0.1", &site, &app, hearsay).await;
+    let text = seen.head.text();
+    assert!(!text.contains("8.8.8.8") && !text.contains("evil") && !text.contains("XX"), "{text}");
+    let expected = [
+        "x-other: kept",
+        "X-Forwarded-For: 127.0.0.1",
+        "X-Forwarded-Proto: http",
+        "X-Forwarded-Host: Site.test:99",
+    ];
+    assert_eq!(seen.head.lines()[1..5], expected);
+    assert_eq!(site.access("/").await["client"], "127.0.0.1");
+}
+
+#[tokio::test]
+async fn a_trusted_proxys_word_is_passed_on_with_ours() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, TRUSTING).await;
+    let word = "X-Forwarded-For: 6.6.6.6, 81.2.69.160\r\nX-Forwarded-For: 10.9.9.9\r\nX-Forwarded-Proto: https\r\n\
+        X-Forwarded-Host: shop.test\r\n";
+    let seen = seen_from("127.0.0.2", &site, &app, word).await;
+    for (name, value) in [
+        ("x-forwarded-for", "6.6.6.6, 81.2.69.160, 10.9.9.9, 127.0.0.2"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "shop.test"),
+        ("host", "Site.test:99"),
+    ] {
+        assert_eq!(seen.field(name).as_deref(), Some(value), "{name}");
+    }
+    assert_eq!(
+        site.access("/").await["client"],
+        "81.2.69.160",
+        "the first from the right that is not trusted"
+    );
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_that_says_nothing_is_the_client_itself() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, TRUSTING).await;
+    let seen = seen_from("127.0.0.2", &site, &app, "").await;
+    assert_eq!(seen.field("x-forwarded-for").as_deref(), Some("127.0.0.2"));
+    assert_eq!(seen.field("x-forwarded-proto").as_deref(), Some("http"));
+    assert_eq!(site.access("/").await["client"], "127.0.0.2");
+}
+
+#[tokio::test]
+async fn the_client_may_be_named_in_another_header() {
+    let app = upstream().start().await;
+    let config = format!("{TRUSTING}\nserver.client_ip_header = 'CF-Connecting-IP'");
+    let site = in_front_of(&app, &config).await;
+    seen_from("127.0.0.2", &site, &app, "CF-Connecting-IP: 81.2.69.160\r\nX-Forwarded-For: 6.6.6.6\r\n")
+        .await;
+    assert_eq!(site.access("/").await["client"], "81.2.69.160");
+}
+
+#[tokio::test]
+async fn a_request_has_a_name_in_every_log() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let made = seen_from("127.0.0.1", &site, &app, "").await.field("x-request-id").unwrap();
+    assert!(made.len() == 24 && made.bytes().all(|b| b.is_ascii_hexdigit()), "{made}");
+    let given = seen_from("127.0.0.1", &site, &app, "X-Request-ID: abc-123_X.y\r\n").await;
+    assert_eq!(given.head.all("x-request-id"), ["abc-123_X.y"]);
+    for bad in ["with space", "\"quoted\"", "", &"x".repeat(129), "a\r\nX-Request-Id: b c"] {
+        let seen = seen_from("127.0.0.1", &site, &app, &format!("X-Request-Id: {bad}\r\n")).await;
+        let ids = seen.head.all("x-request-id");
+        assert!(ids.len() == 1 && ids[0] != bad, "{bad:?} became {ids:?}");
+    }
+    let logged: Vec<_> =
+        site.exchanges(2).await.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(logged[..2], [made, "abc-123_X.y".to_owned()]);
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_request() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "[[routes]]\nmatch = '/app'\npool = 'app'").await;
+    let answer = site.send("GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: me\r\n\r\n").await;
+    answer
+        .assert_refused(404, "no_route")
+        .assert_field("x-request-id", "me")
+        .assert_field("cache-control", "no-store");
+}
+
+#[tokio::test]
+async fn a_gateway_says_that_it_was_there_and_an_answer_has_a_date() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let seen = seen_from("127.0.0.1", &site, &app, "Via: 1.0 before\r\n").await;
+    assert_eq!(seen.head.all("via"), ["1.0 before", "1.1 hostler"]);
+    let date = site.get("/").await.field("date").unwrap();
+    assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
+}

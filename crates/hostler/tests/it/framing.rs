@@ -1,1 +1,144 @@
-//! wip
+//! Where an answer ends, and what comes before and after it: HEAD, 204, 304, interim answers, trailers.
+
+use hostler_testkit::{Step, text, upstream};
+
+use crate::in_front_of;
+
+#[tokio::test]
+async fn the_answer_to_head_has_no_body_whatever_its_fields_say() {
+    let app = upstream()
+        .script(|seen| match (seen.method().as_str(), seen.target().as_str()) {
+            ("HEAD", "/length") => text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"),
+            ("HEAD", "/chunked") => text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            ("HEAD", _) => text("HTTP/1.1 200 OK\r\n\r\n"),
+            _ => text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for (path, length) in [("/length", Some("1000")), ("/chunked", None), ("/neither", None)] {
+        client.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let answer = client.answer_to("HEAD").await;
+        assert_eq!(answer.assert_status(200).field("content-length").as_deref(), length, "{path}");
+        client.get("/").await.assert_ok("ok");
+    }
+    assert_eq!(app.connections(), 1, "and the connection to the member is still in step");
+}
+
+#[tokio::test]
+async fn answers_without_content_stay_without() {
+    let app = upstream()
+        .script(|seen| match seen.target().as_str() {
+            "/204" => text("HTTP/1.1 204 No Content\r\nX-A: b\r\n\r\n"),
+            "/204-length" => text("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"),
+            "/304" => text("HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 1000\r\n\r\n"),
+            _ => text("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        client
+            .get("/204")
+            .await
+            .assert_status(204)
+            .assert_field("x-a", "b")
+            .assert_no_field("transfer-encoding");
+        client.get("/204-length").await.assert_status(204).assert_no_field("content-length");
+        client.get("/304").await.assert_status(304).assert_field("content-length", "1000");
+        client.get("/empty").await.assert_ok("").assert_field("content-length", "0");
+    }
+    assert_eq!(app.connections(), 1);
+}
+
+#[tokio::test]
+async fn an_empty_answer_of_unknown_length_is_an_empty_answer() {
+    let app =
+        upstream().answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        assert_eq!(client.get("/").await.assert_ok("").chunks, [0]);
+    }
+}
+
+const HINTS: &str =
+    "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n";
+
+#[tokio::test]
+async fn early_hints_arrive_before_the_answer() {
+    let steps = [
+        text(HINTS),
+        vec![Step::Hold],
+        text("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </b.js>\r\n\r\n"),
+        text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+    ];
+    let app = upstream().does(steps.concat()).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.begin("/").await;
+    let first = client.next_head().await.unwrap();
+    assert_eq!(first.text(), "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n");
+    app.release(1);
+    let answer = client.answer().await;
+    let interim: Vec<_> = answer.assert_ok("ok").interim.iter().map(|head| head.start_line()).collect();
+    assert_eq!(interim, ["HTTP/1.1 102 Processing", "HTTP/1.1 103 Early Hints"]);
+    app.release(1);
+    client.get("/again").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn http_1_0_gets_no_interim_answer() {
+    let app =
+        upstream().answers([HINTS, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"].concat()).start().await;
+    let site = in_front_of(&app, "").await;
+    let answer = site.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").await;
+    assert_eq!(answer.assert_ok("ok").interim, []);
+}
+
+#[tokio::test]
+async fn a_members_100_continue_is_not_for_the_client() {
+    let app = upstream()
+        .answers("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        .start()
+        .await;
+    let site = in_front_of(&app, "").await;
+    let answer = site.post("/", "body").await;
+    assert_eq!(answer.assert_ok("ok").interim, []);
+}
+
+#[tokio::test]
+async fn trailers_of_an_answer_reach_the_client() {
+    let body = "3\r\nabc\r\n0\r\nServer-Timing: db;dur=3\r\nX-Sum: 9\r\nContent-Length: 5\r\nTransfer-Encoding: x\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let app = upstream().answers([head, body].concat()).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        let answer = client.get("/").await;
+        assert_eq!(
+            answer.assert_ok("abc").assert_field("trailer", "X-Sum").trailers,
+            ["Server-Timing: db;dur=3", "X-Sum: 9"]
+        );
+    }
+    let answer = site.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").await;
+    answer.assert_ok("abc");
+}
+
+#[tokio::test]
+async fn a_member_that_speaks_http_1_0_is_understood() {
+    let app = upstream()
+        .script(|seen| match seen.target().as_str() {
+            "/length" => text("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            _ => [text("HTTP/1.0 200 OK\r\n\r\nto the end"), vec![Step::Close]].concat(),
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    client.get("/length").await.assert_ok("ok");
+    client.get("/length").await.assert_ok("ok");
+    client.get("/close").await.assert_ok("to the end").assert_field("transfer-encoding", "chunked");
+    assert_eq!(app.connections(), 3, "HTTP/1.0 connections are not kept");
+}

@@ -1,1 +1,216 @@
-//! wip
+//! A member's broken answer is a 502, or a transfer that breaks off where everybody sees it: never a clean-looking short answer.
+
+use hostler_testkit::{Answer, Ending, Step, text, upstream};
+
+use crate::in_front_of;
+
+/// What a member sends before it closes, and what may become of it.
+enum Outcome {
+    /// Nothing of it reaches the client.
+    Refused,
+    /// The client sees that it is not complete.
+    Broken,
+    /// It is good after all, with this body.
+    Good(&'static str),
+}
+
+use Outcome::{Broken, Good, Refused};
+
+const CASES: &[(&str, Outcome)] = &[
+    // No head.
+    ("", Refused),
+    ("garbage", Refused),
+    ("garbage\r\n\r\n", Refused),
+    ("\u{16}\u{3}\u{1}\u{2}\r\n\r\n", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Le", Refused),
+    // Status lines.
+    ("HTTP/1.1\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 20 OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 2000 OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 099 OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 abc OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.2 200 OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("http/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("ICY 200 OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1  200 OK\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 O\u{0}K\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", Good("ok")),
+    ("HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok", Good("ok")),
+    // Lines.
+    ("HTTP/1.1 200 OK\nContent-Length: 2\n\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nX: a\u{0}\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\n: x\r\nContent-Length: 2\r\n\r\nok", Refused),
+    // Lengths in doubt.
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        Refused,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        Refused,
+    ),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok", Refused),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Refused),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        Refused,
+    ),
+    ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Refused),
+    // Interim answers.
+    ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", Refused),
+    ("HTTP/1.1 100 Continue\r\n\r\n", Refused),
+    ("HTTP/1.1 103 Early Hints\r\n\r\ngarbage\r\n\r\n", Refused),
+    // Bodies: what is broken may have been sent by then.
+    ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", Broken),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", Broken),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Broken),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort", Broken),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n", Broken),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n0\r\n", Broken),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n0\r\nX: y", Broken),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nlonger\r\n0\r\n\r\n", Broken),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", Refused),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\nok\n0\n\n", Refused),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n-1\r\n", Broken),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nbad trailer\r\n\r\n", Broken),
+    // More than it said: what it said counts, and the connection is not used again.
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay", Good("ok")),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nevil!",
+        Good("ok"),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\nevil",
+        Good("ok"),
+    ),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nok\r\n0\r\n\r\n", Good("ok")),
+];
+
+/// A refusal of ours, or a transfer that is visibly broken.
+fn is_refused(answer: &Answer) -> bool {
+    answer.status == 502 && answer.ending == Ending::Whole && answer.field("hostler-refusal").is_some()
+}
+
+#[tokio::test]
+async fn no_broken_answer_looks_whole() {
+    let app = upstream()
+        .script(|seen| match seen.target().strip_prefix("/case/") {
+            Some(number) => [text(CASES[number.parse::<usize>().unwrap()].0), vec![Step::Close]].concat(),
+            None => hostler_testkit::ok("fine"),
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, "").await;
+    for version in ["1.1", "1.0"] {
+        for (number, (bytes, outcome)) in CASES.iter().enumerate() {
+            let mut client = site.connect().await;
+            let line = format!("POST /case/{number} HTTP/{version}\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+            client.send(line).await;
+            let answer = client.maybe_answer("POST").await;
+            let fine = match (outcome, &answer) {
+                (Refused, Some(answer)) => is_refused(answer),
+                // One that breaks off before anything was sent is a refusal as well, and better so; and one of which
+                // nothing had arrived when it was reset shows nothing at all.
+                (Broken, Some(answer)) => answer.ending != Ending::Whole || is_refused(answer),
+                (Broken, None) => true,
+                (Good(body), Some(answer)) => {
+                    answer.ending == Ending::Whole && answer.body == body.as_bytes()
+                }
+                (_, None) => false,
+            };
+            assert!(fine, "HTTP/{version} {bytes:?} became {answer:?}");
+            site.connect().await.get("/fine").await.assert_ok("fine");
+        }
+    }
+    site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_after_it_has_begun_is_aborted() {
+    let cases = [
+        ("Content-Length: 10", "first", "second", Step::Close),
+        ("Content-Length: 12", "first", "second", Step::Reset),
+        ("Transfer-Encoding: chunked", "5\r\nfirst\r\n", "", Step::Close),
+        ("Transfer-Encoding: chunked", "5\r\nfirst\r\n", "", Step::Reset),
+        ("Transfer-Encoding: chunked", "5\r\nfirst\r\n", "x\r\n", Step::Close),
+        ("Transfer-Encoding: chunked", "5\r\nfirst\r\n", "0\r\n", Step::Close),
+    ];
+    for (field, first, second, end) in cases {
+        let head = format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\n{first}");
+        let second = if field == "Content-Length: 10" { "" } else { second };
+        let app =
+            upstream().does([text(head), vec![Step::Hold], text(second), vec![end]].concat()).start().await;
+        let site = in_front_of(&app, "").await;
+        for version in ["1.1", "1.0"] {
+            let mut client = site.connect().await;
+            client.send(format!("GET /{version} HTTP/{version}\r\nHost: a\r\n\r\n")).await;
+            app.has_seen(if version == "1.1" { 1 } else { 2 }).await;
+            let head = client.next_head().await.unwrap().text();
+            client.read_until("first").await;
+            app.release(1);
+            let (rest, ending) = client.rest().await;
+            assert!(!rest.contains("0\r\n\r\n"), "no end was invented: {head}{rest}");
+            // Nothing but the end of the connection says where this one ends.
+            let unframed = !head.contains("Content-Length") && !head.contains("chunked");
+            assert!(!unframed || ending == Ending::Reset, "HTTP/{version}, {field}: {head}{rest} {ending:?}");
+            let line = site.access(&format!("/{version}")).await;
+            assert_eq!((&line["status"], &line["aborted"]), (&200.into(), &"worker".into()), "{line}");
+        }
+        assert_eq!(site.status().await["routes"][0]["aborted"], 2);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_too_large_a_head_is_refused() {
+    let field = format!("X: {}\r\n", "x".repeat(1000));
+    let heads = [field.repeat(70), "X: y\r\n".repeat(101)];
+    let scripts = heads.map(|fields| text(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 0\r\n\r\n")));
+    let app = upstream().in_turn(scripts).start().await;
+    let site = in_front_of(&app, "").await;
+    for _ in 0..2 {
+        site.get("/").await.assert_refused(502, "bad_answer").assert_says("malformed");
+    }
+    site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_refusal_for_a_broken_answer_tells_the_client_little_and_the_log_why() {
+    let app = upstream().answers("HTTP/1.1 200 OK\r\nSecret : x\r\n\r\n").start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    let answer = client.get("/secret").await;
+    answer.assert_refused(502, "bad_answer").assert_no_field("connection");
+    assert!(!answer.text().contains("Secret"), "{answer:?}");
+    let line = site.access("/secret").await;
+    assert!(line["detail"].as_str().unwrap().contains("header line 2 is malformed (Secret )"), "{line}");
+    client.get("/secret").await.assert_refused(502, "bad_answer");
+    assert_eq!(app.connections(), 2, "a connection out of step is not used again");
+}
+
+#[tokio::test]
+async fn an_answer_nobody_asked_for_spoils_its_connection_and_nothing_else() {
+    let unasked = [text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), vec![Step::Hold]].concat();
+    let evil = text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nevil!");
+    let app = upstream().in_turn([[unasked, evil].concat()]).start().await;
+    let site = in_front_of(&app, "").await;
+    site.get("/1").await.assert_ok("ok");
+    app.release(1);
+    hostler_testkit::eventually("the unasked answer to be sent", async || (app.running() == 0).then_some(()))
+        .await;
+    for _ in 0..5 {
+        site.get("/2").await.assert_ok("ok");
+    }
+}

@@ -214,8 +214,7 @@ async fn a_bad_request_on_a_kept_connection_is_not_taken_for_the_one_before() {
         client.answer().await.assert_refused(400, "bad_head").assert_says("400 Bad Request");
         client.assert_closed().await;
     }
-    site.refusal("bad_head").await;
-    let lines = site.access_lines();
+    let lines = site.exchanges(6).await;
     for bad in lines.iter().filter(|line| line["refusal"] == "bad_head") {
         assert_eq!(
             (&bad["method"], &bad["target"], &bad["user_agent"]),
