@@ -7,8 +7,7 @@ use hostler_pool::worker::{Supervisor, WorkerSnapshot};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::exchange::{Counters, CountersView};
-use crate::listen::Connections;
+use crate::exchange::{Connections, Counters, CountersView};
 use crate::proxy::{Endpoint, Meter, Times};
 
 /// Where the Status comes from.

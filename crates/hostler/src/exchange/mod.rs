@@ -1,6 +1,7 @@
 //! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
 
 pub mod body;
+pub mod connections;
 pub mod counters;
 pub mod deadline;
 pub mod id;
@@ -14,6 +15,7 @@ use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
 pub use body::{Body, BodyError, Downstream};
+pub use connections::{Connections, OpenConnection};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use id::RequestId;

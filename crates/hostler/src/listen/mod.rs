@@ -8,14 +8,12 @@ mod socket;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hostler_wire::{Limits, Name};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 
-use crate::exchange::{Exchange, Sweep, Trust};
+use crate::exchange::{Connections, Exchange, OpenConnection, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
 
@@ -56,67 +54,6 @@ pub struct Shard {
     pub connections: Arc<Connections>,
 }
 
-/// How many client connections there are, and whether they are to end.
-#[derive(Default)]
-pub struct Connections {
-    open: AtomicUsize,
-    draining: AtomicBool,
-    changed: Notify,
-    refused: AtomicUsize,
-}
-
-impl Connections {
-    /// How many are open.
-    pub fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// How many were refused for being too many.
-    pub fn refused(&self) -> usize {
-        self.refused.load(Ordering::Relaxed)
-    }
-
-    /// From now on connections end with the request they have.
-    pub fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
-        self.changed.notify_waiters();
-    }
-
-    /// True while we are stopping.
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
-    }
-
-    /// Waits until none is open.
-    pub async fn none_open(&self) {
-        loop {
-            let changed = self.changed.notified();
-            if self.open() == 0 {
-                return;
-            }
-            changed.await;
-        }
-    }
-}
-
-/// Counts a connection for as long as it lives.
-struct Open(Arc<Connections>);
-
-impl Open {
-    fn new(connections: &Arc<Connections>) -> Self {
-        connections.open.fetch_add(1, Ordering::Relaxed);
-        Self(connections.clone())
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        if self.0.open.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.changed.notify_waiters();
-        }
-    }
-}
-
 impl Shard {
     fn is_draining(&self) -> bool {
         self.connections.is_draining()
@@ -125,7 +62,7 @@ impl Shard {
     /// Accepts until we are stopping, and then what has knocked already.
     pub async fn accept(self: Arc<Self>, listener: TcpListener) {
         loop {
-            let stop = self.connections.changed.notified();
+            let stop = self.connections.changed();
             if self.is_draining() {
                 break;
             }
@@ -145,7 +82,7 @@ impl Shard {
     }
 
     fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
-        let open = Open::new(&self.connections);
+        let open = OpenConnection::new(&self.connections);
         let crowded = self.connections.open() > self.settings.max_connections;
         // Answers are written whole; waiting for more to send would only delay them.
         if stream.set_nodelay(true).is_err() {
@@ -216,7 +153,7 @@ impl Shard {
 
     /// A clear word to one connection too many.
     async fn turn_away(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
-        self.connections.refused.fetch_add(1, Ordering::Relaxed);
+        self.connections.count_refused();
         let mut client = Client::new(stream, self);
         let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
         client.distrust();

@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::admin::{self, Sources};
 use crate::config::{AccessLog, Config};
+use crate::exchange::Connections;
 use crate::journal::{Form, Journal, Level, Writer};
-use crate::listen::Connections;
 
 pub use environment::Environment;
 use threads::DataPlane;

@@ -9,10 +9,10 @@ use tokio::sync::watch;
 
 use super::build::{self, Listeners};
 use crate::config::Config;
-use crate::exchange::Sweep;
+use crate::exchange::{Connections, Sweep};
 use crate::gateway::Gateway;
 use crate::journal::Journal;
-use crate::listen::{Connections, Shard};
+use crate::listen::Shard;
 
 /// All data-plane threads.
 pub(super) struct DataPlane {

@@ -1,1 +1,111 @@
-//! wip
+//! The command line from outside: exit codes and complaints. What configurations mean is tested beside their code.
+
+use hostler_testkit::{no_upstream, run, upstream};
+
+use crate::{in_front_of, site};
+
+const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
+
+#[tokio::test]
+async fn check_says_what_a_configuration_means() {
+    let plan = site("[[routes]]\nmatch = 'shop.test/*'\npool = 'app'").with_member("app", "127.0.0.1:3000");
+    let output = plan.run(&["check"]).await;
+    output.assert_exit(0);
+    for part in ["hostler.toml is valid", "pool app", "127.0.0.1:3000", "shop.test  pool app"] {
+        assert!(output.stdout.contains(part), "expected {part:?} in\n{}", output.stdout);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_configuration_is_named_by_file_line_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "[server]\nlisten = ':1'\nheader_timout = '1s'\n",
+            &["hostler.toml:3", "header_timout", "header_timeout"],
+        ),
+        ("[server]\nheader_timeout = 'soon'\n", &["hostler.toml:2", "server.header_timeout", "soon"]),
+        ("[pools.app]\nmembers = []\n", &["hostler.toml:2", "pools.app.members"]),
+        (
+            "[pools.app]\nmembers = ['x:1']\n[[routes]]\nmatch = '*'\npool = 'ap'\n",
+            &["hostler.toml:5", "\"ap\"", "app"],
+        ),
+        ("[server\n", &["hostler.toml:1"]),
+    ];
+    for (text, parts) in cases {
+        std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
+        // A start is as strict as a check.
+        for command in ["check", "start"] {
+            let output = run(HOSTLER, &[command], folder.path()).await;
+            output.assert_exit(2);
+            for part in *parts {
+                output.assert_complains(part);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_file_and_a_wrong_argument_are_usage_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    run(HOSTLER, &["start"], folder.path()).await.assert_exit(2).assert_complains("hostler.toml");
+    run(HOSTLER, &["start", "-c", "other.toml"], folder.path())
+        .await
+        .assert_exit(2)
+        .assert_complains("other.toml");
+    run(HOSTLER, &["strat"], folder.path()).await.assert_exit(2).assert_complains("start");
+    run(HOSTLER, &["run", "--workers", "2"], folder.path()).await.assert_exit(2).assert_complains("COMMAND");
+    run(HOSTLER, &["--help"], folder.path()).await.assert_exit(0);
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    for (key, address) in [("server.listen", site.address()), ("server.admin", site.admin())] {
+        let plan = crate::site(&format!("{key} = '{address}'")).with("app", &app);
+        let output = plan.run(&["start"]).await;
+        output
+            .assert_exit(1)
+            .assert_complains(&format!("cannot listen on {address} ({key})"))
+            .assert_complains("in use");
+    }
+    site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn an_address_of_another_machine_is_refused() {
+    let plan = site("server.listen = '192.0.2.1:80'").with_member("app", &no_upstream().await);
+    plan.run(&["start"])
+        .await
+        .assert_exit(1)
+        .assert_complains("cannot listen on 192.0.2.1:80 (server.listen)");
+}
+
+#[tokio::test]
+async fn it_listens_on_several_addresses() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.listen = ['127.0.0.1:0', '127.0.0.3:0']\nserver.threads = 2").await;
+    assert_eq!(site.addresses().len(), 2);
+    for address in site.addresses() {
+        hostler_testkit::client(*address).await.get("/").await.assert_ok("ok");
+    }
+}
+
+#[tokio::test]
+async fn the_admin_listener_can_be_off() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.admin = 'off'").await;
+    site.get("/").await.assert_ok("ok");
+    let plan = crate::site("server.admin = 'off'").with("app", &app);
+    plan.run(&["status"]).await.assert_exit(2).assert_complains("--admin");
+}
+
+#[tokio::test]
+async fn keys_can_be_set_on_the_command_line() {
+    let plan = site("server.header_timeout = '5s'").with_member("app", "127.0.0.1:3000");
+    let output = plan.run(&["check", "--pools.app.concurrency", "7"]).await;
+    output.assert_exit(0);
+    assert!(output.stdout.contains("7 each"), "{}", output.stdout);
+    plan.run(&["check", "--server.header-timout=1s"]).await.assert_exit(2).assert_complains("header_timeout");
+}

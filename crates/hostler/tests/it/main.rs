@@ -1,5 +1,5 @@
 //! What Hostler promises, one test a promise: the real program on real sockets, in front of scripted members. Needs no Node.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that panics has failed, as it should")]
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 // Clients
 mod bodies;

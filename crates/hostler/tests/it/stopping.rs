@@ -1,1 +1,155 @@
-//! wip
+//! The end: what was accepted is finished, nothing new is begun, and nobody waits for ever.
+
+use hostler_testkit::{Step, client, eventually, ok, text, upstream};
+
+use crate::in_front_of;
+
+const PATIENT: &str =
+    "server.drain_timeout = '60s'\npools.app.concurrency = 1\npools.app.queue.timeout = '60s'\n";
+
+#[tokio::test]
+async fn accepted_requests_are_finished_and_idle_connections_closed() {
+    let app = upstream().holds_requests().start().await;
+    let mut site = in_front_of(&app, PATIENT).await;
+    let mut idle = site.connect().await;
+    let mut used = site.connect().await;
+    used.send("X").await;
+    drop(used);
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    let mut waiting = site.begin("/waiting").await;
+    site.settles("app", 1, 1).await;
+    let mut sending = site.connect().await;
+    sending.send("POST /sending HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo").await;
+    eventually("the sender to be heard", async || {
+        (site.status().await["connections"]["open"] == 4).then_some(())
+    })
+    .await;
+
+    site.terminate();
+    idle.assert_closed().await;
+    eventually("the status to tell", async || (site.status().await["state"] == "draining").then_some(()))
+        .await;
+    app.release_all();
+    running.answer().await.assert_ok("/running").assert_field("connection", "close");
+    waiting.answer().await.assert_ok("/waiting").assert_field("connection", "close");
+    sending.send("dy").await;
+    sending.answer().await.assert_ok("/sending").assert_field("connection", "close");
+    assert_eq!(site.exit().await, 0);
+    site.says("stopped").await;
+    assert_eq!(site.access_lines().len(), 3, "every exchange was written down before the end");
+}
+
+#[tokio::test]
+async fn nobody_new_is_let_in() {
+    let app = upstream().holds_requests().start().await;
+    let mut site = in_front_of(&app, PATIENT).await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    site.terminate();
+    site.says("stopping").await;
+    let address = site.address();
+    eventually("the listener to be closed", async || tokio::net::TcpStream::connect(address).await.err())
+        .await;
+    app.release_all();
+    running.answer().await.assert_ok("/running");
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_head_that_has_begun_is_a_request_that_was_accepted() {
+    let app = upstream().start().await;
+    let mut site = in_front_of(&app, PATIENT).await;
+    let mut client = site.connect().await;
+    client.send("GET /begun HTTP/1.1\r\nHo").await;
+    // The thread that answers this has read the other before.
+    site.get("/").await.assert_ok("ok");
+    site.terminate();
+    site.says("stopping").await;
+    client.send("st: a\r\n\r\n").await;
+    client.answer().await.assert_ok("ok").assert_field("connection", "close");
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_streaming_answer_is_finished_too() {
+    let steps = [
+        text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
+        vec![Step::Hold],
+        text("1\r\nb\r\n0\r\n\r\n"),
+    ];
+    let app = upstream().does(steps.concat()).start().await;
+    let mut site = in_front_of(&app, PATIENT).await;
+    let mut client = site.begin("/").await;
+    client.read_until("a\r\n").await;
+    site.terminate();
+    site.says("stopping").await;
+    app.release(1);
+    assert!(client.read_until("0\r\n\r\n").await.contains("b\r\n"));
+    client.assert_closed().await;
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_second_signal_stops_at_once() {
+    let app = upstream().holds_requests().start().await;
+    let mut site = in_front_of(&app, PATIENT).await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    site.interrupt();
+    site.says("stopping").await;
+    site.interrupt();
+    assert_eq!(site.exit().await, 0);
+    site.says("a second signal").await;
+    assert!(running.maybe_answer("GET").await.is_none());
+}
+
+#[tokio::test]
+async fn nobody_is_waited_for_longer_than_the_drain_timeout() {
+    let app = upstream().holds_requests().start().await;
+    let mut site = in_front_of(&app, "server.drain_timeout = '200ms'").await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
+    site.says("1 connections did not end in server.drain_timeout").await;
+    assert!(running.maybe_answer("GET").await.is_none());
+}
+
+#[tokio::test]
+async fn a_stop_under_load_loses_nothing() {
+    let app = upstream().script(|seen| ok(seen.target())).start().await;
+    let mut site =
+        in_front_of(&app, "server.drain_timeout = '60s'\nserver.threads = 2\npools.app.concurrency = 4")
+            .await;
+    let address = site.address();
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            tokio::spawn(async move {
+                let mut answered = 0;
+                // Until we are no longer let in; a request that was sent whole on an open connection has its answer, unless
+                // the connection was closed while it was on the way, which is what keep-alive allows.
+                while let Ok(stream) = tokio::net::TcpStream::connect(address).await {
+                    drop(stream);
+                    let mut client = client(address).await;
+                    client.send("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+                    match client.maybe_answer("GET").await {
+                        Some(answer) => drop(answer.assert_ok("/x")),
+                        None => return (answered, true),
+                    }
+                    answered += 1;
+                }
+                (answered, false)
+            })
+        })
+        .collect();
+    app.has_seen(200).await;
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
+    let mut answered = 0;
+    for client in clients {
+        let Ok((number, _)) = client.await else { continue };
+        answered += number;
+    }
+    assert_eq!(answered, app.requests().len(), "whatever reached the member was answered");
+}

@@ -1,0 +1,186 @@
+//! A member that does exactly what a test tells it to, and writes down what it was asked. Knows nothing of Hostler.
+
+mod script;
+mod serving;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use crate::eventually::eventually;
+pub use script::{Seen, Step, ok, text};
+use serving::{Listener, Script, Shared, accept};
+
+/// An upstream to be started.
+pub struct UpstreamPlan {
+    script: Arc<Script>,
+    at_head: bool,
+    unix: Option<PathBuf>,
+}
+
+/// An upstream that answers `200 ok` to everything, unless told otherwise.
+pub fn upstream() -> UpstreamPlan {
+    UpstreamPlan { script: Arc::new(|_| ok("ok")), at_head: false, unix: None }
+}
+
+/// The address of a member that refuses connections.
+pub async fn no_upstream() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+impl UpstreamPlan {
+    /// What it does with each request, once that has come whole.
+    pub fn script(mut self, script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
+        self.script = Arc::new(script);
+        self
+    }
+
+    /// The same for every request.
+    pub fn does(self, steps: Vec<Step>) -> Self {
+        self.script(move |_| steps.clone())
+    }
+
+    /// Sends the same bytes for every request.
+    pub fn answers(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.does(text(bytes))
+    }
+
+    /// Does for the first request the first, and so on; 200 for those beyond.
+    pub fn in_turn(self, scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
+        let left = Mutex::new(scripts.into_iter().collect::<VecDeque<_>>());
+        self.script(move |_| left.lock().unwrap().pop_front().unwrap_or_else(|| ok("ok")))
+    }
+
+    /// Holds every request until it is released, then answers 200 with the request's target.
+    pub fn holds_requests(self) -> Self {
+        self.script(|seen| [vec![Step::Hold], ok(seen.target())].concat())
+    }
+
+    /// Begins as soon as the head of a request is there.
+    pub fn at_head(mut self) -> Self {
+        self.at_head = true;
+        self
+    }
+
+    /// Listens on a Unix socket.
+    pub fn on_unix(mut self, path: &Path) -> Self {
+        self.unix = Some(path.to_owned());
+        self
+    }
+
+    /// Starts it.
+    pub async fn start(self) -> Upstream {
+        let (listener, address) = match self.unix {
+            Some(path) => {
+                (Listener::Unix(UnixListener::bind(&path).unwrap()), format!("unix:{}", path.display()))
+            }
+            None => {
+                let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+                let address = listener.local_addr().unwrap().to_string();
+                (Listener::Tcp(listener), address)
+            }
+        };
+        let shared = Arc::new(Shared {
+            script: self.script,
+            at_head: self.at_head,
+            released: Semaphore::new(0),
+            state: Mutex::default(),
+            ended: watch::Sender::new(false),
+        });
+        let accepting = tokio::spawn(accept(listener, shared.clone()));
+        Upstream { address, shared, accepting }
+    }
+}
+
+/// A running upstream; it ends when dropped, with all its connections.
+pub struct Upstream {
+    address: String,
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+impl Upstream {
+    /// Where it listens, as a pool's member.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Lets so many held requests go on.
+    pub fn release(&self, requests: usize) {
+        self.shared.released.add_permits(requests);
+    }
+
+    /// Lets all held requests go on, and all to come.
+    pub fn release_all(&self) {
+        self.shared.released.add_permits(1_000_000);
+    }
+
+    /// All requests that it has seen, in the order in which their heads came.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.shared.state().seen.clone()
+    }
+
+    /// The targets of all requests that it has seen.
+    pub fn targets(&self) -> Vec<String> {
+        self.requests().iter().map(Seen::target).collect()
+    }
+
+    /// The only request that it has seen.
+    ///
+    /// # Panics
+    /// If there were several, or none.
+    #[track_caller]
+    pub fn only_request(&self) -> Seen {
+        let mut requests = self.requests();
+        assert_eq!(requests.len(), 1, "exactly one request: {:?}", self.targets());
+        requests.remove(0)
+    }
+
+    /// Requests that run at this moment.
+    pub fn running(&self) -> usize {
+        self.shared.state().running
+    }
+
+    /// The most requests that ever ran at once.
+    pub fn most_running(&self) -> usize {
+        self.shared.state().most_running
+    }
+
+    /// Connections that it has ever had.
+    pub fn connections(&self) -> usize {
+        self.shared.state().connections
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> usize {
+        self.shared.state().open
+    }
+
+    /// Waits until it has seen so many requests.
+    pub async fn has_seen(&self, requests: usize) {
+        eventually(format!("{requests} requests at {}", self.address), async || {
+            (self.requests().len() >= requests).then_some(())
+        })
+        .await;
+    }
+
+    /// Ends it: its connections are closed, new ones refused.
+    pub async fn stop(self) {
+        self.shared.ended.send_replace(true);
+        self.accepting.abort();
+        eventually("the upstream's connections to end", async || (self.open() == 0).then_some(())).await;
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.shared.ended.send_replace(true);
+    }
+}

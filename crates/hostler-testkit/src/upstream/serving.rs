@@ -1,0 +1,219 @@
+//! An upstream's connections: reads requests, carries out steps. Knows no plans.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Semaphore, watch};
+
+use super::script::{Seen, Step};
+use crate::message::{BodyReader, Framing, Head};
+
+/// What an upstream does with each request.
+pub(super) type Script = dyn Fn(&Seen) -> Vec<Step> + Send + Sync;
+
+/// What an upstream and its connections share.
+pub(super) struct Shared {
+    pub script: Arc<Script>,
+    pub at_head: bool,
+    pub released: Semaphore,
+    pub state: Mutex<State>,
+    pub ended: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub seen: Vec<Seen>,
+    pub connections: usize,
+    pub open: usize,
+    pub running: usize,
+    pub most_running: usize,
+}
+
+impl Shared {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+pub(super) async fn accept(listener: Listener, shared: Arc<Shared>) {
+    while let Ok(stream) = listener.accept().await {
+        let number = {
+            let mut state = shared.state();
+            state.connections += 1;
+            state.open += 1;
+            state.connections
+        };
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            let mut ended = shared.ended.subscribe();
+            let mut connection = Connection { stream, inbox: Vec::new(), shared: shared.clone(), number };
+            tokio::select! {
+                () = connection.serve() => {}
+                _ = ended.wait_for(|ended| *ended) => {}
+            }
+            drop(connection);
+            shared.state().open -= 1;
+        });
+    }
+}
+
+struct Connection {
+    stream: Stream,
+    inbox: Vec<u8>,
+    shared: Arc<Shared>,
+    number: usize,
+}
+
+/// Counts a request for as long as it runs.
+struct Running(Arc<Shared>);
+
+impl Running {
+    fn new(shared: &Arc<Shared>) -> Self {
+        let mut state = shared.state();
+        state.running += 1;
+        state.most_running = state.most_running.max(state.running);
+        Self(shared.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.state().running -= 1;
+    }
+}
+
+impl Connection {
+    /// One request after another.
+    async fn serve(&mut self) {
+        for nth in 1.. {
+            let Some(head) = self.next_head().await else { return };
+            let running = Running::new(&self.shared);
+            let mut body = BodyReader::new(Framing::of(&head).unwrap_or(Framing::Length(0)));
+            let seen = Seen { head, connection: self.number, nth, is_whole: body.ended, ..Seen::default() };
+            let index = {
+                let mut state = self.shared.state();
+                state.seen.push(seen);
+                state.seen.len() - 1
+            };
+            if !self.shared.at_head && !self.read_body(&mut body, index).await {
+                return;
+            }
+            let steps = (self.shared.script)(&self.seen(index));
+            for step in steps {
+                if !self.step(step, &mut body, index).await {
+                    return;
+                }
+            }
+            drop(running);
+            if !body.ended && !self.read_body(&mut body, index).await {
+                return;
+            }
+        }
+    }
+
+    /// False when the connection has come to its end.
+    async fn step(&mut self, step: Step, body: &mut BodyReader, index: usize) -> bool {
+        match step {
+            Step::Send(bytes) => self.stream.write_all(&bytes).await.is_ok(),
+            Step::Hold => {
+                self.shared.released.acquire().await.unwrap().forget();
+                true
+            }
+            Step::ReadBody => self.read_body(body, index).await,
+            Step::AwaitFin => {
+                while self.read().await {}
+                self.shared.state().seen[index].fin = true;
+                true
+            }
+            Step::Close => false,
+            Step::Reset => {
+                if let Stream::Tcp(stream) = &self.stream {
+                    stream.set_zero_linger().unwrap();
+                }
+                false
+            }
+        }
+    }
+
+    async fn next_head(&mut self) -> Option<Head> {
+        loop {
+            if let Some(head) = Head::take(&mut self.inbox) {
+                return Some(head);
+            }
+            if !self.read().await {
+                return None;
+            }
+        }
+    }
+
+    async fn read_body(&mut self, body: &mut BodyReader, index: usize) -> bool {
+        loop {
+            body.feed(&mut self.inbox);
+            {
+                let mut state = self.shared.state();
+                let seen = &mut state.seen[index];
+                let known = seen.body.len();
+                seen.body.extend_from_slice(&body.data[known..]);
+                seen.trailers.clone_from(&body.trailers);
+                seen.is_whole = body.ended;
+            }
+            if body.ended {
+                return true;
+            }
+            if !self.read().await {
+                return false;
+            }
+        }
+    }
+
+    async fn read(&mut self) -> bool {
+        matches!(self.stream.read(&mut self.inbox).await, Ok(1..))
+    }
+
+    fn seen(&self, index: usize) -> Seen {
+        self.shared.state().seen[index].clone()
+    }
+}
+
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Self::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+        }
+    }
+}
+
+impl Stream {
+    async fn read(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+        // Large bodies come in large pieces.
+        into.reserve(64 * 1024);
+        match self {
+            Self::Tcp(stream) => stream.read_buf(into).await,
+            Self::Unix(stream) => stream.read_buf(into).await,
+        }
+    }
+
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(bytes).await,
+            Self::Unix(stream) => stream.write_all(bytes).await,
+        }
+    }
+}

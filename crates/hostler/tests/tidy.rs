@@ -1,0 +1,255 @@
+//! The rules that no compiler keeps: who may know whom, how files begin and how long they are, what tests may not do.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The modules of the program, the highest row first. A module may use the rows below its own: never a neighbour, never a row
+/// above.
+const ROWS: &[&[&str]] = &[
+    &["main"],
+    &["cli"],
+    &["server"],
+    &["listen", "registrar", "admin"],
+    &["gateway"],
+    &["route", "proxy", "native"],
+    &["exchange", "config", "journal"],
+];
+
+/// The libraries: none knows another, nor the program.
+const LIBRARIES: &[&str] =
+    &["hostler_pool", "hostler_wire", "hostler_cache", "hostler_lookup", "hostler_testkit", "hostler"];
+
+/// Lines of a file without its tests.
+const MOST_LINES: usize = 400;
+
+struct Source {
+    /// From the repository's root, with forward slashes.
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// The lines before the first `#[cfg(test)]` that opens a module of tests, numbered from 1.
+    fn without_tests(&self) -> impl Iterator<Item = (usize, &str)> {
+        let tests = self.text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(self.text.len());
+        self.text[..tests].lines().enumerate().map(|(at, line)| (at + 1, line))
+    }
+
+    /// All lines but comments, numbered from 1.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, line));
+        lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+
+    /// A file that holds nothing but tests.
+    fn is_test(&self) -> bool {
+        self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
+    }
+}
+
+#[test]
+fn nobody_knows_a_neighbour_or_a_row_above() {
+    let mut broken = Broken::default();
+    for source in sources("crates/hostler/src") {
+        let Some(own) = module(&source.path) else { continue };
+        let Some(own_row) = row(own) else {
+            broken.at(&source, 1, format_args!("module {own} has no row in tests/tidy.rs"));
+            continue;
+        };
+        for (line, text) in source.code() {
+            for used in used_modules(text) {
+                let allowed = used == own || row(used).is_some_and(|row| row > own_row);
+                if !allowed && row(used).is_some() {
+                    broken.at(&source, line, format_args!("{own} must not know {used}"));
+                }
+            }
+        }
+    }
+    broken.check();
+}
+
+#[test]
+fn the_libraries_know_neither_each_other_nor_the_program() {
+    let mut broken = Broken::default();
+    for library in LIBRARIES.iter().filter(|library| **library != "hostler") {
+        let folder = format!("crates/{}/src", library.replace('_', "-"));
+        for source in sources(&folder) {
+            for (line, text) in source.code() {
+                let known = LIBRARIES.iter().filter(|other| *other != library && names_crate(text, other));
+                known.for_each(|other| {
+                    broken.at(&source, line, format_args!("{library} must not know {other}"))
+                });
+            }
+        }
+    }
+    broken.check();
+}
+
+#[test]
+fn every_file_begins_with_a_sentence_about_itself() {
+    let mut broken = Broken::default();
+    for source in all() {
+        let first = source.text.lines().next().unwrap_or_default();
+        let sentence = first.strip_prefix("//! ").unwrap_or_default();
+        if !sentence.starts_with(|c: char| c.is_uppercase() || c == '`') || sentence.len() < 20 {
+            broken.at(
+                &source,
+                1,
+                format_args!("begin with `//! ` and a sentence: what it is, what it does not know"),
+            );
+        }
+    }
+    broken.check();
+}
+
+#[test]
+fn no_file_is_longer_than_one_can_keep_in_mind() {
+    let mut broken = Broken::default();
+    for source in all() {
+        let lines = source.without_tests().count();
+        if lines > MOST_LINES {
+            broken.at(&source, lines, format_args!("{lines} lines without tests; the limit is {MOST_LINES}"));
+        }
+    }
+    broken.check();
+}
+
+#[test]
+fn tests_wait_for_what_they_need_to_see_and_not_for_a_time_to_pass() {
+    // The two places that poll: both with a deadline.
+    let polls = ["crates/hostler-testkit/src/eventually.rs", "crates/hostler-pool/tests/node/support.rs"];
+    let mut broken = Broken::default();
+    for source in all().into_iter().filter(|source| !polls.contains(&source.path.as_str())) {
+        let tests_begin = match source.is_test() || source.path.starts_with("crates/hostler-testkit/") {
+            true => 0,
+            false => source.without_tests().count(),
+        };
+        let sleeps = |line: &str| line.contains("sleep(") && !line.contains("\"sleep(");
+        for (line, _) in source.code().filter(|(line, text)| *line > tests_begin && sleeps(text)) {
+            broken.at(
+                &source,
+                line,
+                format_args!("a test must not sleep: use a paused clock or `eventually`"),
+            );
+        }
+    }
+    broken.check();
+}
+
+#[test]
+fn nothing_is_unfinished_or_hidden() {
+    let mut broken = Broken::default();
+    // Written so that this file does not find itself.
+    let words = ["todo!", "unimplemented!", "#[ignore", "dbg!"]
+        .map(|word| format!("{word}{}", if word.ends_with('!') { "(" } else { "" }));
+    for source in all().into_iter().filter(|source| !source.path.ends_with("tests/tidy.rs")) {
+        for (line, text) in source.code() {
+            words.iter().filter(|word| text.contains(word.as_str())).for_each(|word| {
+                broken.at(&source, line, format_args!("`{word}` has no place in the repository"));
+            });
+        }
+        for (line, text) in source.without_tests().filter(|_| !source.is_test()) {
+            if text.trim() == "use super::*;" {
+                broken.at(&source, line, format_args!("say what is used; `use super::*` is for tests"));
+            }
+        }
+    }
+    broken.check();
+}
+
+/// What breaks a rule, all of it at once.
+#[derive(Default)]
+struct Broken(String);
+
+impl Broken {
+    fn at(&mut self, source: &Source, line: usize, what: std::fmt::Arguments<'_>) {
+        writeln!(self.0, "{}:{line}: {what}", source.path).unwrap();
+    }
+
+    #[track_caller]
+    fn check(self) {
+        assert!(self.0.is_empty(), "\n{}", self.0);
+    }
+}
+
+/// The top module that a file of the program belongs to; the library's root belongs to none.
+fn module(path: &str) -> Option<&str> {
+    let inside = path.strip_prefix("crates/hostler/src/")?;
+    let first = inside.split('/').next()?;
+    Some(first.strip_suffix(".rs").unwrap_or(first)).filter(|module| *module != "lib")
+}
+
+fn row(module: &str) -> Option<usize> {
+    ROWS.iter().position(|row| row.contains(&module))
+}
+
+/// The modules that a line names as `crate::x` (or `hostler::x`, as the binary does), `use crate::{x, y}` included.
+fn used_modules(line: &str) -> impl Iterator<Item = &str> {
+    let after = |root: &'static str| line.match_indices(root).map(move |(at, _)| &line[at + root.len()..]);
+    after("crate::").chain(after("hostler::")).flat_map(|rest| match rest.strip_prefix('{') {
+        Some(list) => {
+            list.split('}').next().unwrap_or_default().split(',').map(first_word).collect::<Vec<_>>()
+        }
+        None => vec![first_word(rest)],
+    })
+}
+
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    &text[..end]
+}
+
+fn names_crate(line: &str, name: &str) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    line.match_indices(&format!("{name}::")).any(|(at, _)| !is_word(line[..at].chars().next_back()))
+}
+
+/// All Rust sources of the repository.
+fn all() -> Vec<Source> {
+    [sources("crates"), sources("fuzz")].into_iter().flatten().collect()
+}
+
+fn sources(folder: &str) -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut found = Vec::new();
+    collect(&root.join(folder), &mut found);
+    found.sort();
+    let read = |path: PathBuf| Source {
+        text: std::fs::read_to_string(&path).unwrap(),
+        path: path.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/"),
+    };
+    found.into_iter().map(read).collect()
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    // A library that is planned has no folder yet.
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true if path.ends_with("target") => {}
+            true => collect(&path, found),
+            false if path.extension().is_some_and(|extension| extension == "rs") => found.push(path),
+            false => {}
+        }
+    }
+}
+
+#[test]
+fn the_rules_find_what_they_are_for() {
+    assert_eq!(
+        used_modules("use crate::{exchange::Exchange, gateway};").collect::<Vec<_>>(),
+        ["exchange", "gateway"]
+    );
+    assert_eq!(used_modules("    let x = crate::proxy::ask(1);").collect::<Vec<_>>(), ["proxy"]);
+    assert_eq!(module("crates/hostler/src/listen/client.rs"), Some("listen"));
+    assert_eq!(module("crates/hostler/src/main.rs"), Some("main"));
+    assert!(
+        names_crate("use hostler_pool::Pool;", "hostler_pool")
+            && !names_crate("xhostler_pool::a", "hostler_pool")
+    );
+    assert!(!names_crate("use hostler_pool::Pool;", "hostler"));
+    assert!(sources("crates/hostler/src").len() > 20);
+}
