@@ -130,7 +130,7 @@ fn explain(error: io::Error, program: &OsStr, cwd: &Path) -> io::Error {
     let what = match error.kind() {
         io::ErrorKind::NotFound if !cwd.is_dir() => format!("its directory {} does not exist", cwd.display()),
         io::ErrorKind::NotFound => format!("there is no program {program:?}"),
-        _ => format!("cannot start {program:?}: {error}"),
+        _ => format!("{program:?}: {error}"),
     };
     io::Error::new(error.kind(), what)
 }

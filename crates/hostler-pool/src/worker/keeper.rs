@@ -127,8 +127,8 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         if let Some(mut running) = self.running.take() {
             running.last_words().await;
             if matches!(self.life.state(), State::Booting { .. } | State::Warming { .. }) {
-                let last_line = running.tail.last_line().map_or(String::new(), |line| format!(": {line}"));
-                self.status.last_error = Some(format!("{exit} before it was ready{last_line}"));
+                let line = running.tail.telling_line().map_or(String::new(), |line| format!(": {line}"));
+                self.status.last_error = Some(format!("{exit} before it was ready{line}"));
             }
         }
         self.status.last_exit = Some(exit.to_string());

@@ -166,9 +166,11 @@ impl Tail {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    pub fn last_line(&self) -> Option<String> {
+    /// The line that says most: the last that names an error, or else the last one. Node ends with its own version.
+    pub fn telling_line(&self) -> Option<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().rev().find(|line| !line.trim().is_empty()).cloned()
+        let named = lines.iter().rev().find(|line| names_error(line));
+        named.or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty())).cloned()
     }
 
     fn push(&self, line: String) {
@@ -178,6 +180,12 @@ impl Tail {
         }
         lines.push_back(line);
     }
+}
+
+/// As in `TypeError: x is not a function` or `Error [ERR_MODULE_NOT_FOUND]: ...`.
+fn names_error(line: &str) -> bool {
+    let name = line.split([':', ' ']).next().unwrap_or_default();
+    name.len() < line.len() && name.ends_with("Error")
 }
 
 /// Where the records of one worker go.
@@ -210,5 +218,27 @@ impl WorkerLog {
 
     fn record(&self, entry: Entry) {
         (self.sink)(Record { pool: Arc::clone(&self.pool), worker: self.worker, entry });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_dead_worker_printed_the_error_says_most() {
+        let node = "node:internal/modules/cjs/loader:1210\n  throw err;\n\nError: Cannot find module './x'\n    at a.js\n\nNode.js v20.20.2";
+        let cases = [
+            (node, Some("Error: Cannot find module './x'")),
+            ("TypeError [ERR_X]: no\n    at a.js", Some("TypeError [ERR_X]: no")),
+            ("no database\n\n", Some("no database")),
+            ("a\nMyError\n  Error: indented", Some("  Error: indented")),
+            ("\n", None),
+        ];
+        for (printed, telling) in cases {
+            let tail = Tail::default();
+            printed.lines().for_each(|line| tail.push(line.to_owned()));
+            assert_eq!(tail.telling_line().as_deref(), telling, "{printed}");
+        }
     }
 }

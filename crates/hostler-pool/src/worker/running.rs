@@ -145,28 +145,31 @@ impl Running {
         let start = settings.start_timeout.as_secs_f64();
         match (why, &self.address, &self.ways) {
             (Why::StartTimeout, None, Ways::Socket { .. }) => format!(
-                "it has not listened on a TCP port within {start} s; \
+                "it has not listened on a TCP port within its start_timeout ({start} s); \
                  if it is not a Node program, use bind = \"port\""
             ),
             (Why::StartTimeout, None, Ways::Port(port)) => format!(
-                "nothing accepted connections on {} within {start} s; \
+                "nothing accepted connections on {} within its start_timeout ({start} s); \
                  the app must listen on the PORT of its environment",
                 port.address
             ),
             (Why::StartTimeout, Some(_), _) => format!(
-                "its health path {} has not answered 2xx within {start} s; at last it {}",
+                "its health path {} has not answered 2xx within its start_timeout ({start} s); at last it {}",
                 settings.health.as_deref().unwrap_or_default(),
                 self.health.as_deref().unwrap_or("did not answer")
             ),
             (Why::StopTimeout, ..) => {
-                format!("it has not stopped within {} s", settings.stop_timeout.as_secs_f64())
+                format!(
+                    "it has not stopped within its stop_timeout ({} s)",
+                    settings.stop_timeout.as_secs_f64()
+                )
             }
             (Why::Orphaned, ..) => format!(
                 "the app (pid {}) is gone, though what started it (pid {}) still runs",
                 self.pid(),
                 self.process.pid()
             ),
-            (Why::Hung, ..) => "it has held a request for too long".to_owned(),
+            (Why::Hung, ..) => "a request has taken longer than its hang_timeout".to_owned(),
             (Why::Ordered, ..) => "there was no time for more".to_owned(),
         }
     }

@@ -85,7 +85,7 @@ async fn a_worker_that_never_listens_is_killed_with_its_last_output_and_a_hint()
         .start();
     eventually("killed", || crew.worker().last_error.is_some()).await;
     crew.assert_logged(
-        "it has not listened on a TCP port within 1 s; if it is not a Node program, use bind = \"port\"; \
+        "it has not listened on a TCP port within its start_timeout (1 s); if it is not a Node program, use bind = \"port\"; \
          it printed last:\nthinking",
     );
     crew.stop().await;
@@ -102,7 +102,7 @@ async fn a_worker_that_is_never_healthy_is_killed_with_its_last_answer() {
         })
         .start();
     eventually("killed", || crew.worker().last_error.is_some()).await;
-    crew.assert_logged("its health path /healthz has not answered 2xx within 2 s; at last it answered 503");
+    crew.assert_logged("its health path /healthz has not answered 2xx within its start_timeout (2 s); at last it answered 503");
     crew.stop().await;
 }
 
@@ -116,7 +116,7 @@ async fn a_hung_worker_is_killed_with_all_its_group_and_replaced() {
     eventually("killed", || !is_alive(before.pid.unwrap()) && !is_alive(child)).await;
     eventually("replaced", || crew.worker().generation == 2).await;
     crew.is_ready().await;
-    crew.assert_logged("it has held a request for too long");
+    crew.assert_logged("a request has taken longer than its hang_timeout");
     crew.stop().await;
 }
 

@@ -35,7 +35,7 @@ async fn an_app_that_ignores_sigterm_is_killed_after_the_stop_timeout() {
     let crew = crew(&app).with(|settings| settings.stop_timeout = Duration::from_secs(1)).started().await;
     crew.stop().await;
     crew.assert_logged("web 1 Stdout: no");
-    crew.assert_logged("it has not stopped within 1 s");
+    crew.assert_logged("it has not stopped within its stop_timeout (1 s)");
     crew.assert_logged("): signal 9 (SIGKILL)");
 }
 

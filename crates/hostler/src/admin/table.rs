@@ -73,6 +73,12 @@ fn write_workers(out: &mut String, workers: &[Value]) {
         ]);
     }
     write_rows(out, &rows);
+    for worker in workers.iter().filter(|worker| worker["state"] != "ready") {
+        if let Some(error) = worker["last_error"].as_str() {
+            let error: String = error.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let _ = writeln!(out, "  worker {}: {error}", worker["index"]);
+        }
+    }
 }
 
 fn write_members(out: &mut String, members: &[Value]) {

@@ -111,7 +111,12 @@ impl Event<'_> {
                     Level::Warn => "warning: ",
                     Level::Error => "error: ",
                 };
-                let _ = writeln!(out, "{} {mark}{}", clock(), printable(self.text));
+                let mut lines = self.text.lines().map(printable);
+                let _ = writeln!(out, "{} {mark}{}", clock(), lines.next().unwrap_or_default());
+                // Indented, so that no line of a worker's can pass for one of ours.
+                for line in lines {
+                    let _ = writeln!(out, "{:>16}{line}", "| ");
+                }
             }
         }
     }
@@ -180,5 +185,24 @@ fn maybe_milliseconds<S: serde::Serializer>(
     match time {
         Some(time) => milliseconds(time, serializer),
         None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn for_people_no_line_of_a_worker_looks_like_one_of_ours() {
+        let mut out = Vec::new();
+        let text = "app/1: killed; it printed last:\n12:00:00.000 error: forged\n\u{1b}[2Jwiped";
+        Event { level: Level::Error, text }.write(&mut out, Form::Pretty);
+        let out = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = out.lines().collect();
+        assert!(lines[0].ends_with(" error: app/1: killed; it printed last:"), "{out}");
+        assert_eq!(
+            lines[1..],
+            ["              | 12:00:00.000 error: forged", "              | \u{fffd}[2Jwiped"]
+        );
     }
 }

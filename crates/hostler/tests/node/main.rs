@@ -4,6 +4,7 @@
 mod apps;
 mod booting;
 mod deaths;
+mod examples;
 mod limits;
 mod listening;
 mod proc;

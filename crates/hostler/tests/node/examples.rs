@@ -1,0 +1,81 @@
+//! The examples, run by their own configuration: they start, answer, and say no where they should.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Once;
+
+use http_body_util::Full;
+use serde_json::json;
+
+use super::proc;
+use super::site::{Site, configured_by, repository};
+use super::web::request;
+
+/// The page is bundled by its own build script.
+fn examples() -> PathBuf {
+    static BUILT: Once = Once::new();
+    let folder = repository().join("examples");
+    BUILT.call_once(|| {
+        let output =
+            Command::new("node").arg("build.mjs").current_dir(folder.join("ssr-page")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    });
+    folder
+}
+
+async fn start(file: &str) -> Site {
+    configured_by(&examples().join(file)).option("server.access_log=json").started().await
+}
+
+async fn the_page_answers(site: &Site) {
+    let page = site.get("/").await.assert_ok();
+    assert!(page.header("content-type").starts_with("text/html"), "{:?}", page.headers);
+    assert!(page.text().matches("<article").count() >= 40, "a page of forty homes");
+    let missing = site.get("/nowhere").await;
+    assert_eq!((missing.status, missing.header("hostler-refusal")), (404, ""), "the app's own 404");
+}
+
+async fn the_api_answers(site: &Site) {
+    assert_eq!(
+        site.get("/api/listings?from=0").await.assert_ok().header("content-type"),
+        "application/json; charset=utf-8"
+    );
+    let echo = request("POST", "/api/echo").header("content-type", "application/json");
+    let echo = site.send(echo.body(Full::from(r#"{"a":1}"#)).unwrap()).await.assert_ok();
+    assert!(echo.text().contains(r#""a":1"#), "{}", echo.text());
+    assert_eq!(site.get("/api/whoami").await.assert_ok().json()["ip"], json!("127.0.0.1"));
+    assert_eq!(site.get("/api/nowhere").await.status, 404);
+}
+
+#[tokio::test]
+async fn both_examples_answer_behind_one_address() {
+    let site = start("hostler.toml").await;
+    the_page_answers(&site).await;
+    the_api_answers(&site).await;
+    let status = site.status().await;
+    let names: Vec<_> = status["pools"].as_array().unwrap().iter().map(|pool| &pool["name"]).collect();
+    assert_eq!(names, ["api", "page"]);
+
+    // No worker is left to answer this.
+    for worker in
+        status["pools"].as_array().unwrap().iter().flat_map(|pool| pool["workers"].as_array().unwrap())
+    {
+        proc::kill(worker["pid"].as_u64().unwrap() as u32);
+    }
+    assert_eq!(site.get("/ping").await.assert_ok().text(), "PONG\n");
+    let line = site.access("/ping").await;
+    assert_eq!((&line["route"], line.get("pool"), &line["attempts"]), (&json!("/ping"), None, &json!(0)));
+    site.is_ready().await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn each_example_answers_by_its_own_file() {
+    let page = start("ssr-page/hostler.toml").await;
+    the_page_answers(&page).await;
+    page.stop().await;
+    let api = start("express-api/hostler.toml").await;
+    the_api_answers(&api).await;
+    api.get("/elsewhere").await.assert_refused(404, "no_route");
+    api.stop().await;
+}
