@@ -10,6 +10,8 @@ use tokio::sync::futures::Notified;
 /// The client connections of all data-plane threads.
 #[derive(Default)]
 pub struct Connections {
+    /// Sockets that may still let clients in.
+    listening: AtomicUsize,
     open: AtomicUsize,
     draining: AtomicBool,
     changed: Notify,
@@ -43,19 +45,39 @@ impl Connections {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Ready when a drain has begun or the last connection has ended, from the moment of this call on.
+    /// Ready when a drain has begun, or the last connection or listener has ended, from the moment of this call on.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    /// Waits until none is open.
-    pub async fn none_open(&self) {
+    /// Waits until nobody is let in any more, and then until none is open: a listener's last clients are counted as open before
+    /// it ends.
+    pub async fn all_ended(&self) {
         loop {
             let changed = self.changed();
-            if self.open() == 0 {
+            if self.listening.load(Ordering::Acquire) == 0 && self.open() == 0 {
                 return;
             }
             changed.await;
+        }
+    }
+}
+
+/// One socket that lets clients in, counted for as long as this lives.
+pub struct Listening(Arc<Connections>);
+
+impl Listening {
+    /// One more.
+    pub fn new(connections: &Arc<Connections>) -> Self {
+        connections.listening.fetch_add(1, Ordering::Relaxed);
+        Self(connections.clone())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if self.0.listening.fetch_sub(1, Ordering::Release) == 1 {
+            self.0.changed.notify_waiters();
         }
     }
 }

@@ -15,7 +15,7 @@ use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
 pub use body::{Body, BodyError, Downstream};
-pub use connections::{Connections, OpenConnection};
+pub use connections::{Connections, Listening, OpenConnection};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use id::RequestId;

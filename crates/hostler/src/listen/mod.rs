@@ -13,7 +13,7 @@ use std::time::Duration;
 use hostler_wire::{Limits, Name};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::exchange::{Connections, Exchange, OpenConnection, Sweep, Trust};
+use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
 
@@ -61,6 +61,7 @@ impl Shard {
 
     /// Accepts until we are stopping, and then what has knocked already.
     pub async fn accept(self: Arc<Self>, listener: TcpListener) {
+        let _listening = Listening::new(&self.connections);
         loop {
             let stop = self.connections.changed();
             if self.is_draining() {

@@ -80,7 +80,7 @@ async fn serve(config: &Config, environment: &Environment, journal: &Journal) ->
     data_plane.wake_all();
     let patience = config.server.drain_timeout;
     tokio::select! {
-        drained = timeout(patience, connections.none_open()) => if drained.is_err() {
+        drained = timeout(patience, connections.all_ended()) => if drained.is_err() {
             let text = format!("{} connections did not end in server.drain_timeout; closing them", connections.open());
             journal.event(Level::Warn, &text);
         },

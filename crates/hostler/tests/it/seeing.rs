@@ -24,6 +24,7 @@ async fn the_status_shows_pools_members_routes_and_the_program_itself() {
     site.settles("app", 1, 1).await;
     site.get("/ping").await.assert_ok("PONG");
     site.send("X\r\n\r\n").await.assert_refused(400, "bad_head");
+    site.exchanges(2).await;
 
     let status = site.status().await;
     assert_eq!((&status["state"], &status["pid"]), (&"running".into(), &site.pid().into()));
