@@ -12,18 +12,20 @@ const BACKLOG: i32 = 4096;
 ///
 /// With `SO_REUSEPORT` alone a second Hostler on the same port would start without a word and take half of the requests. So
 /// the address is first bound without it: that fails if anybody else has it.
-pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    let probe = socket(address, false)?;
-    let address = probe.local_addr()?.as_socket().unwrap_or(address);
-    drop(probe);
-    (0..count)
-        .map(|_| {
-            let socket = socket(address, true)?;
-            socket.listen(BACKLOG)?;
-            socket.set_nonblocking(true)?;
-            Ok(socket.into())
-        })
-        .collect()
+pub fn bind(mut address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+    if address.port() != 0 {
+        drop(socket(address, false)?);
+    }
+    let mut listeners = Vec::with_capacity(count);
+    for _ in 0..count {
+        let socket = socket(address, true)?;
+        // A free port that was found and let go could be anybody's by now: the first socket finds it and keeps it.
+        address = socket.local_addr()?.as_socket().unwrap_or(address);
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        listeners.push(socket.into());
+    }
+    Ok(listeners)
 }
 
 fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
