@@ -68,9 +68,22 @@ fn is_hearsay(known: Name, name: &[u8]) -> bool {
         | Name::XRealIp
         | Name::CfConnectingIp
         | Name::TrueClientIp => true,
-        Name::Other => starts_with(name, b"x-forwarded-") || starts_with(name, b"x-geo-"),
+        Name::Other => {
+            starts_with(name, b"x-forwarded-") || starts_with(name, b"x-geo-") || is_in_disguise(name)
+        }
         _ => false,
     }
+}
+
+/// `X_Real_IP` is another name than `X-Real-IP` to us and to Node, but the same to whatever is made after CGI (WSGI, Rack, PHP),
+/// where it would take the place of ours.
+fn is_in_disguise(name: &[u8]) -> bool {
+    if memchr::memchr(b'_', name).is_none() {
+        return false;
+    }
+    let dashed: Vec<u8> = name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte }).collect();
+    let known = Name::of(&dashed);
+    is_ours(known) || is_hearsay(known, &dashed)
 }
 
 fn starts_with(name: &[u8], prefix: &[u8]) -> bool {

@@ -113,6 +113,16 @@ async fn a_strangers_word_about_himself_is_replaced() {
 }
 
 #[tokio::test]
+async fn a_strangers_word_is_not_believed_in_disguise_either() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, TRUSTING).await;
+    let hearsay = "X_Forwarded_For: 8.8.8.8\r\nx-real_ip: 8.8.8.8\r\nX_Forwarded_Anything: evil\r\nContent_Length: 8\r\n\
+        X_REQUEST_ID: evil\r\nmy_own: kept\r\n";
+    let seen = seen_from("127.0.0.1", &site, &app, hearsay).await;
+    assert_eq!(seen.head.lines()[1..3], ["my_own: kept", "X-Forwarded-For: 127.0.0.1"]);
+}
+
+#[tokio::test]
 async fn a_trusted_proxys_word_is_passed_on_with_ours() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
