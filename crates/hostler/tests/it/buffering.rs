@@ -1,6 +1,6 @@
 //! Request bodies are read whole before they take a slot, in memory or in a file that has no name, unless a route streams them.
 
-use hostler_testkit::{chunked, eventually, request, upstream};
+use hostler_testkit::{Step, chunked, eventually, request, text, upstream};
 
 use crate::{in_front_of, site};
 
@@ -179,7 +179,7 @@ async fn a_streamed_body_that_breaks_off_never_looks_whole_to_the_member() {
 
 #[tokio::test]
 async fn a_member_may_answer_before_it_has_the_whole_body() {
-    let early = hostler_testkit::text("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    let early = text("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     let app = upstream().at_head().does(early).start().await;
     let site = in_front_of(&app, "[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'").await;
     let mut client = site.connect().await;
@@ -187,4 +187,24 @@ async fn a_member_may_answer_before_it_has_the_whole_body() {
     client.answer().await.assert_status(403).assert_says("no");
     client.assert_closed().await;
     site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn a_streamed_body_and_its_answer_may_overlap() {
+    let steps = [
+        text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegun\r\n"),
+        vec![Step::ReadBody],
+        text("5\r\nended\r\n0\r\n\r\n"),
+    ];
+    let app = upstream().at_head().does(steps.concat()).start().await;
+    let site = in_front_of(&app, "[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'").await;
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nsome").await;
+        client.read_until("begun\r\n").await;
+        client.send(vec![b'x'; 100_000 - 4]).await;
+        assert!(client.read_until("0\r\n\r\n").await.contains("ended"));
+    }
+    assert!(app.requests().iter().all(|seen| seen.is_whole && seen.body.len() == 100_000));
+    assert_eq!(app.connections(), 1);
 }

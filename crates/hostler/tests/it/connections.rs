@@ -163,3 +163,38 @@ async fn a_client_that_has_finished_sending_still_gets_its_answer() {
     client.answer().await.assert_ok("ok");
     assert_eq!(client.rest().await, (String::new(), Ending::Cut));
 }
+
+#[tokio::test]
+async fn a_refusal_keeps_a_connection_that_is_in_step() {
+    let app = upstream().script(|seen| ok(seen.target())).start().await;
+    let site = in_front_of(&app, "[[routes]]\nmatch = '/app/*'\npool = 'app'").await;
+    let mut client = site.connect().await;
+    let with = "HTTP/1.1\r\nHost: a\r\n\r\n";
+    client.send(format!("HEAD /none {with}GET /none {with}GET /app/1 {with}")).await;
+    let head = client.answer_to("HEAD").await;
+    head.assert_refused(404, "no_route").assert_no_field("connection");
+    let get = client.answer().await;
+    get.assert_refused(404, "no_route")
+        .assert_field("content-length", &head.field("content-length").unwrap());
+    client.answer().await.assert_ok("/app/1");
+    // Not so when a body follows that nobody reads.
+    client.post("/none", "body").await.assert_refused(404, "no_route").assert_field("connection", "close");
+    client.assert_closed().await;
+}
+
+#[tokio::test]
+async fn a_refusal_of_one_pipelined_request_leaves_the_others_alone() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.timeout = '100ms'").await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    let mut client = site.connect().await;
+    client.send(hostler_testkit::request("POST /refused", "", &vec![b'x'; 50_000])).await;
+    client.send("GET /later HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.answer().await.assert_refused(503, "queue_timeout").assert_no_field("connection");
+    app.release_all();
+    running.answer().await.assert_ok("/running");
+    let later = client.answer().await;
+    assert!(later.status == 503 || later.body == b"/later", "{later:?}");
+    assert!(!app.targets().contains(&"/refused".to_owned()));
+}
