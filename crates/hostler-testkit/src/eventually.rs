@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -10,19 +11,23 @@ use tokio::time::{Instant, sleep, timeout};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// How often is looked.
 const PAUSE: Duration = Duration::from_millis(5);
+/// A machine that stands still for a minute (a snapshot, a suspended guest) has lost a second of our patience, no more.
+const MOST_AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Looks again and again until `look` finds something.
 ///
 /// # Panics
 /// If there is nothing to be seen in [`PATIENCE`].
 pub async fn eventually<T>(what: impl Debug, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let mut left = PATIENCE;
     loop {
+        let began = Instant::now();
         if let Some(seen) = look().await {
             return seen;
         }
-        assert!(Instant::now() < deadline, "waited in vain for {what:?}");
         sleep(PAUSE).await;
+        left = left.saturating_sub(began.elapsed().min(MOST_AT_ONCE));
+        assert!(!left.is_zero(), "waited in vain for {what:?}");
     }
 }
 
@@ -31,13 +36,11 @@ pub async fn eventually<T>(what: impl Debug, mut look: impl AsyncFnMut() -> Opti
 /// # Panics
 /// If it does not.
 pub async fn within<T>(what: impl Debug, future: impl Future<Output = T>) -> T {
-    match timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("waited in vain for {what:?}"),
+    let mut future = pin!(future);
+    for _ in 0..PATIENCE.as_secs() / MOST_AT_ONCE.as_secs() {
+        if let Ok(value) = timeout(MOST_AT_ONCE, &mut future).await {
+            return value;
+        }
     }
-}
-
-/// A future that never ends: for a part that a test wants to stand still.
-pub async fn never_ends() {
-    std::future::pending().await
+    panic!("waited in vain for {what:?}")
 }

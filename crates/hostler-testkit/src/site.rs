@@ -31,15 +31,24 @@ pub struct SitePlan {
     folder: TempDir,
 }
 
-/// A site with this configuration, on free ports. Unless it says otherwise it has one data-plane thread (so that what is
-/// kept for each thread can be counted) and does not wait long for its clients when it is stopped.
+/// A site with this configuration, on free ports. What it does not say is such that nothing gets in a test's way: one data-plane
+/// thread, so that what is kept for each thread can be counted; endless patience but at the end, so that only that runs out
+/// which the test is about.
 ///
 /// # Panics
 /// If the text is not TOML.
 pub fn site(binary: &str, config: &str) -> SitePlan {
     let mut config: Table = toml::from_str(config).unwrap();
     let server = table(&mut config, "server");
-    for (key, value) in [("listen", "127.0.0.1:0"), ("admin", "127.0.0.1:0"), ("drain_timeout", "1s")] {
+    for (key, value) in [
+        ("listen", "127.0.0.1:0"),
+        ("admin", "127.0.0.1:0"),
+        ("drain_timeout", "1s"),
+        ("header_timeout", "1h"),
+        ("body_timeout", "1h"),
+        ("send_timeout", "1h"),
+        ("idle_timeout", "1h"),
+    ] {
         server.entry(key).or_insert_with(|| value.into());
     }
     server.entry("threads").or_insert(Toml::Integer(1));
@@ -60,6 +69,8 @@ impl SitePlan {
     /// Makes whatever listens there a member of a pool.
     pub fn with_member(mut self, pool: &str, address: &str) -> Self {
         let pool = table(table(&mut self.config, "pools"), pool);
+        pool.entry("request_timeout").or_insert_with(|| "1h".into());
+        table(pool, "queue").entry("timeout").or_insert_with(|| "1h".into());
         let members = pool.entry("members").or_insert_with(|| Toml::Array(Vec::new()));
         members.as_array_mut().unwrap().push(address.into());
         self
@@ -227,6 +238,11 @@ impl Site {
         self.log.lines()
     }
 
+    /// The lines of its standard error: what a panic says goes there.
+    pub fn complaints(&self) -> Vec<String> {
+        self.errors.lines()
+    }
+
     /// The access lines so far.
     pub fn access_lines(&self) -> Vec<Value> {
         self.log.values().into_iter().filter(|line| line["event"] == "access").collect()
@@ -304,14 +320,15 @@ impl Drop for Site {
             }
             let _ = self.child.wait();
         }
-        if std::thread::panicking() {
+        self.errors.ends_within(FAREWELL);
+        let complaints = self.errors.lines().join("\n");
+        // Whatever the clients saw of it: one connection's panic is nobody else's.
+        let has_panicked = complaints.contains("panicked at");
+        if std::thread::panicking() || has_panicked {
             let lines = self.log.lines();
             let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-            eprintln!(
-                "--- the end of Hostler's log\n{}\n{}",
-                last.join("\n"),
-                self.errors.lines().join("\n")
-            );
+            eprintln!("--- the end of Hostler's log\n{}\n{complaints}", last.join("\n"));
         }
+        assert!(std::thread::panicking() || !has_panicked, "Hostler has panicked");
     }
 }

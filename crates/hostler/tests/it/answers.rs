@@ -155,7 +155,7 @@ async fn a_client_that_leaves_while_its_request_runs_changes_nothing_for_the_slo
 #[tokio::test]
 async fn fifty_clients_that_leave_at_once_never_give_a_member_two_requests() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.timeout = '60s'").await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
     let mut leaving = Vec::new();
     for n in 0..50 {
         leaving.push(site.begin(&format!("/leaving/{n}")).await);

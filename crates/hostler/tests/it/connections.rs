@@ -121,7 +121,7 @@ async fn an_answer_of_unknown_length_is_chunked_for_http_1_1() {
 #[tokio::test]
 async fn an_idle_connection_is_closed_without_a_word() {
     let app = upstream().start().await;
-    let site = in_front_of(&app, "server.idle_timeout = '200ms'").await;
+    let site = in_front_of(&app, "server.idle_timeout = '700ms'").await;
     let mut fresh = site.connect().await;
     fresh.assert_closed().await;
     let mut used = site.connect().await;

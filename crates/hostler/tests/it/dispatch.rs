@@ -6,7 +6,7 @@ use hostler_testkit::{Upstream, eventually, ok, upstream};
 
 use crate::{in_front_of, site};
 
-const ONE_SLOT: &str = "pools.app.concurrency = 1\npools.app.queue.timeout = '60s'\n";
+const ONE_SLOT: &str = "pools.app.concurrency = 1\n";
 
 #[tokio::test]
 async fn fifty_requests_for_one_slot_are_served_in_order_of_arrival_and_one_at_a_time() {

@@ -4,7 +4,7 @@ use hostler_testkit::{Seen, Step, eventually, no_upstream, ok, text, upstream};
 
 use crate::{in_front_of, site};
 
-const ONE_SLOT: &str = "pools.app.concurrency = 1\npools.app.queue.timeout = '60s'\n";
+const ONE_SLOT: &str = "pools.app.concurrency = 1\n";
 
 #[tokio::test]
 async fn a_member_that_refuses_connections_is_passed_over() {
@@ -23,7 +23,7 @@ async fn a_member_that_refuses_connections_is_passed_over() {
 
 #[tokio::test]
 async fn a_request_waits_for_a_member_that_comes_back() {
-    let plan = site("pools.app.queue.timeout = '60s'\npools.app.request_timeout = '60s'");
+    let plan = site("");
     let path = plan.folder().join("app.sock");
     let site = plan.with_member("app", &format!("unix:{}", path.display())).start().await;
     let mut get = site.begin("/get").await;
@@ -159,7 +159,7 @@ async fn a_request_that_ends_every_member_it_meets_is_not_sent_for_ever() {
 #[tokio::test]
 async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, &format!("{ONE_SLOT}pools.app.request_timeout = '300ms'")).await;
+    let site = in_front_of(&app, &format!("{ONE_SLOT}pools.app.request_timeout = '700ms'")).await;
     let mut client = site.connect().await;
     let answer = client.get("/slow").await;
     answer
@@ -180,19 +180,21 @@ async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
 
 #[tokio::test]
 async fn an_answer_that_has_begun_in_time_may_take_longer() {
-    let steps =
-        [text("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nso"), vec![Step::Hold], text("so")].concat();
-    let app = upstream().does(steps).start().await;
-    let site = in_front_of(&app, "pools.app.request_timeout = '300ms'").await;
+    let app = upstream()
+        .script(|seen| match seen.target().as_str() {
+            "/long" => [text("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nso"), vec![Step::Hold], text("on")]
+                .concat(),
+            _ => vec![Step::AwaitFin],
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '500ms'").await;
     let mut client = site.begin("/long").await;
     client.read_until("\r\n\r\nso").await;
-    // A request that times out proves that the time has passed.
-    site.begin("/short").await.read_until("\r\n\r\nso").await;
-    let held = upstream().holds_requests().start().await;
-    let other = in_front_of(&held, "pools.app.request_timeout = '600ms'").await;
-    other.get("/").await.assert_refused(504, "answer_timeout");
-    app.release_all();
-    assert_eq!(client.read_until("so").await, "so");
+    // One that began later has run out of time.
+    site.get("/silent").await.assert_refused(504, "answer_timeout");
+    app.release(1);
+    client.read_until("on").await;
 }
 
 #[tokio::test]

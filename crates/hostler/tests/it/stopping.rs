@@ -4,8 +4,7 @@ use hostler_testkit::{Step, eventually, ok, text, try_client, upstream};
 
 use crate::in_front_of;
 
-const PATIENT: &str =
-    "server.drain_timeout = '60s'\npools.app.concurrency = 1\npools.app.queue.timeout = '60s'\n";
+const PATIENT: &str = "server.drain_timeout = '60s'\npools.app.concurrency = 1\n";
 
 #[tokio::test]
 async fn accepted_requests_are_finished_and_idle_connections_closed() {

@@ -1,5 +1,7 @@
 //! Every request that two readers could read in two ways is refused, and whatever follows it is never read as a request.
 
+use std::path::Path;
+
 use hostler_testkit::{Site, Upstream, upstream};
 use serde_json::Value;
 
@@ -221,4 +223,26 @@ async fn a_bad_request_on_a_kept_connection_is_not_taken_for_the_one_before() {
             (&"".into(), &"".into(), &Value::Null)
         );
     }
+}
+
+#[tokio::test]
+async fn nothing_that_the_fuzzers_keep_harms_a_running_server() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    for (folder, before) in [
+        ("request_head", ""),
+        ("chunked", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ] {
+        for entry in std::fs::read_dir(corpus.join(folder)).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+            let mut client = site.connect().await;
+            client.send([before.as_bytes(), &bytes].concat()).await;
+            client.finish_sending().await;
+            client.rest().await;
+        }
+    }
+    site.get("/").await.assert_ok("ok");
+    assert!(site.access_lines().iter().all(|line| line["status"] != 500));
+    assert!(site.complaints().is_empty(), "{:?}", site.complaints());
 }
