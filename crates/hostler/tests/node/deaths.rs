@@ -3,13 +3,12 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use http_body_util::Full;
+use hostler_testkit::eventually;
 use tokio::process::Command;
 use tokio::time::{Instant, interval_at};
 
 use super::proc;
-use super::site::{Plan, Site, app, eventually};
-use super::web::request;
+use super::site::{Plan, Site, app};
 
 fn workers(count: usize) -> Plan {
     app("diary.cjs").workers(count).option("pools.app.concurrency=1")
@@ -17,7 +16,7 @@ fn workers(count: usize) -> Plan {
 
 /// `ab` while a worker is killed every second; returns its report and how many were killed.
 async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
-    let url = format!("http://{}/wait?ms=2", site.address);
+    let url = format!("http://{}/wait?ms=2", site.address());
     let mut ab = Command::new("ab");
     ab.args(["-q", "-n", "10000", "-c", "20"]).args(options).arg(url).stdin(Stdio::null()).kill_on_drop(true);
     let running = ab.output();
@@ -75,16 +74,15 @@ async fn a_worker_killed_every_second_costs_no_get_on_kept_connections() {
 #[tokio::test]
 async fn a_post_whose_worker_is_killed_is_answered_502_and_never_sent_twice() {
     let site = workers(2).started().await;
-    let post = request("POST", "/wait?until=never").body(Full::from("once")).unwrap();
     let killer = async {
         let entry = eventually("the worker has the request", async || site.diary().pop()).await;
         proc::kill(entry["pid"].as_u64().unwrap() as u32);
     };
-    let (answer, ()) = tokio::join!(site.send(post), killer);
+    let (answer, ()) = tokio::join!(site.post("/wait?until=never", "once"), killer);
     answer.assert_refused(502, "worker_lost");
 
     site.is_ready().await;
-    site.get("/").await.assert_ok();
+    site.get("/").await.assert_status(200);
     let posts = site.diary().iter().filter(|entry| entry["method"] == "POST").count();
     assert_eq!(posts, 1);
     let line = site.access("/wait?until=never").await;
@@ -122,7 +120,7 @@ async fn a_request_waits_in_the_queue_while_the_only_worker_is_replaced() {
         site.touch("released");
     };
     let (answer, ()) = tokio::join!(site.get("/wait?until=released"), killer);
-    assert_eq!(answer.assert_ok().json()["pid"], site.pid_of(1).await);
+    assert_eq!(answer.assert_status(200).json()["pid"], site.pid_of(1).await);
     let line = site.access("/wait?until=released").await;
     assert!(line["attempts"].as_u64() <= Some(5), "no tight loop while it boots: {line}");
     site.stop().await;
