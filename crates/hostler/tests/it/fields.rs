@@ -30,16 +30,7 @@ async fn names_keep_their_case_and_lines_their_order() {
     site.send(format!("GET /A%20b?C=%2f HTTP/1.1\r\n{}\r\n\r\n", lines.join("\r\n"))).await;
     let seen = app.only_request();
     assert_eq!(seen.head.start_line(), "GET /A%20b?C=%2f HTTP/1.1");
-    let expected = [
-        "HoSt: a",
-        "X-Zulu: 1",
-        "accept: */*",
-        "COOKIE: a=b",
-        "x-alpha: two  words",
-        "X-Zulu: 2",
-        "X-Empty: ",
-    ];
-    assert_eq!(seen.head.lines()[..7], expected);
+    assert_eq!(seen.head.lines()[..7], lines);
 }
 
 #[tokio::test]
