@@ -6,6 +6,9 @@ use hostler_wire::{
     HeadScan, Limits, Name, RequestHead, ResponseHead, request_body, response_body, write_end,
 };
 
+/// Names and values.
+type Lines = Vec<(Vec<u8>, Vec<u8>)>;
+
 const LIMITS: Limits = Limits { max_size: 4096, max_fields: 32 };
 
 /// A request's head: found, parsed, framed, and copied to a member that must read the same.
@@ -99,7 +102,7 @@ fn scan_in_pieces(bytes: &[u8], piece: usize) -> Result<Option<usize>, String> {
 /// How an answer was read.
 #[derive(Debug, PartialEq)]
 struct Read {
-    heads: Vec<(u16, Vec<(Vec<u8>, Vec<u8>)>)>,
+    heads: Vec<(u16, Lines)>,
     outcome: Outcome,
 }
 
@@ -115,7 +118,7 @@ enum Outcome {
         body: Vec<u8>,
         used: usize,
         ended: bool,
-        trailers: Vec<(Vec<u8>, Vec<u8>)>,
+        trailers: Lines,
     },
 }
 
@@ -193,7 +196,7 @@ struct Decoded {
     body: Vec<u8>,
     used: usize,
     ended: bool,
-    trailers: Vec<(Vec<u8>, Vec<u8>)>,
+    trailers: Lines,
 }
 
 fn decode(bytes: &[u8], piece: usize) -> Result<Decoded, ChunkedError> {
@@ -229,7 +232,7 @@ fn check_fields(fields: &Fields) {
     }
 }
 
-fn lines(fields: &Fields) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn lines(fields: &Fields) -> Lines {
     fields.iter().map(|(_, name, value)| (name.to_vec(), value.to_vec())).collect()
 }
 
