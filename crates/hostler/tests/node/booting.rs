@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_testkit::eventually;
+use hostler_testkit::{eventually, run};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -31,6 +31,13 @@ async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_whe
 
     let refused = site.get("/").await;
     refused.assert_refused(503, "queue_timeout").assert_field("retry-after", "1");
+
+    let admin = site.admin().to_string();
+    let table = run(env!("CARGO_BIN_EXE_hostler"), &["status", "--admin", &admin], site.folder()).await;
+    for part in ["backing off, ", "worker 1: exit code 3 before it was ready: no database", "queue_timeout 1"]
+    {
+        assert!(table.stdout.contains(part), "no {part:?}:\n{}", table.stdout);
+    }
 
     std::fs::write(site.file("app.cjs"), ANSWERS).unwrap();
     site.is_ready().await;

@@ -2,7 +2,7 @@
 
 use hostler_testkit::Answer;
 
-use super::site::{Site, source};
+use super::site::{Site, app, source};
 
 const COOKIE_LENGTH: &str =
     "require('http').createServer((req, res) => res.end(`${req.headers.cookie.length}`)).listen(3000);";
@@ -21,6 +21,17 @@ async fn a_head_as_large_as_allowed_reaches_the_worker() {
         }
         with_cookie(&site, 64 << 10).await.assert_refused(431, "header_too_large");
     }
+}
+
+#[tokio::test]
+async fn a_body_as_large_as_allowed_reaches_the_worker_whole() {
+    let site = app("diary.cjs").started().await;
+    for size in [1, 200 << 10, 10 << 20] {
+        let answer = site.post("/", vec![b'x'; size]).await;
+        assert_eq!(answer.assert_status(200).json()["received"], size);
+    }
+    site.post("/", vec![b'x'; (10 << 20) + 1]).await.assert_refused(413, "body_too_large");
+    assert_eq!(site.diary().len(), 3);
 }
 
 #[tokio::test]
