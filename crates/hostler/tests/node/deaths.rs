@@ -1,11 +1,13 @@
 //! Workers that die under load: nobody who may be served twice notices, and nobody else is.
 
+use std::collections::HashSet;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hostler_testkit::eventually;
+use hostler_testkit::{Answer, client, eventually};
 use tokio::process::Command;
-use tokio::time::{Instant, interval_at};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, interval, interval_at};
 
 use super::proc;
 use super::site::{Plan, Site, app};
@@ -94,6 +96,55 @@ async fn a_post_whose_worker_is_killed_is_answered_502_and_never_sent_twice() {
 }
 
 #[tokio::test]
+async fn of_many_posts_under_fire_none_reaches_two_workers() {
+    let site = workers(3).option("pools.app.queue.timeout=30s").started().await;
+    let posts = async {
+        let mut answered = 0;
+        for wave in 0..20 {
+            let posts: Vec<_> =
+                (0..20).map(|n| post_in_background(&site, format!("/wait?ms=5&post={wave}-{n}"))).collect();
+            for post in posts {
+                let answer = post.await.unwrap();
+                assert!(
+                    answer.status == 200 || answer.field("hostler-refusal").as_deref() == Some("worker_lost"),
+                    "{answer:?}"
+                );
+                answered += usize::from(answer.status == 200);
+            }
+        }
+        answered
+    };
+    let answered = tokio::select! {
+        answered = posts => answered,
+        () = kills(&site) => unreachable!("it never ends"),
+    };
+    let urls: Vec<String> =
+        site.diary().iter().map(|entry| entry["url"].as_str().unwrap().to_owned()).collect();
+    let different: HashSet<&String> = urls.iter().collect();
+    assert_eq!(urls.len(), different.len(), "none was sent twice");
+    assert!(urls.len() >= answered && answered > 100, "{answered} of 400 answered, {} arrived", urls.len());
+    site.is_ready().await;
+    site.stop().await;
+}
+
+fn post_in_background(site: &Site, path: String) -> JoinHandle<Answer> {
+    let address = site.address();
+    tokio::spawn(async move { client(address).await.post(&path, "once").await })
+}
+
+/// A worker four times a second, whatever it is doing.
+async fn kills(site: &Site) {
+    let mut quarters = interval(Duration::from_millis(250));
+    for turn in 0.. {
+        quarters.tick().await;
+        let pids = site.pids().await;
+        if let Some(&pid) = pids.get(turn % pids.len().max(1)) {
+            proc::kill(pid);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it() {
     let site = workers(4).started().await;
     let killer = async {
@@ -105,7 +156,7 @@ async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it
     let (answer, ()) = tokio::join!(site.get("/wait?until=never"), killer);
     answer.assert_refused(502, "worker_lost");
     let diary = site.diary();
-    let met: std::collections::HashSet<_> = diary.iter().map(|entry| entry["pid"].as_u64()).collect();
+    let met: HashSet<_> = diary.iter().map(|entry| entry["pid"].as_u64()).collect();
     assert_eq!((diary.len(), met.len()), (3, 3), "three sends, each to another process: {diary:?}");
     site.stop().await;
 }
