@@ -83,6 +83,19 @@ async fn a_crowd_that_leaves_changes_nothing_for_workers_that_compute() {
 }
 
 #[tokio::test]
+async fn a_client_that_got_504_leaves_its_slot_taken_until_the_worker_has_finished() {
+    let site = app("diary.cjs").option("pools.app.request_timeout=2s").started().await;
+    site.get("/wait?until=released").await.assert_refused(504, "answer_timeout");
+    let next = site.ask("/");
+    site.settles_at(1, 1).await;
+    assert_eq!(site.diary().len(), 1, "the worker is still busy");
+    site.touch("released");
+    next.await.unwrap().assert_status(200);
+    assert_eq!(most_at_once(&site), 1);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_crowd_that_comes_and_goes_all_the_time_never_doubles_up() {
     let site = two_workers().await;
     for wave in 0..10 {

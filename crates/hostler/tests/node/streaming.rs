@@ -71,3 +71,17 @@ async fn an_answer_that_nobody_reads_to_the_end_holds_its_slot_until_the_app_has
     assert_eq!(next.await.unwrap().assert_status(200).json(), serde_json::json!(["chunks closed"]));
     site.stop().await;
 }
+
+#[tokio::test]
+async fn a_client_that_hangs_up_in_the_middle_leaves_the_slot_taken_until_the_app_has_finished() {
+    let site = streams(1).await;
+    let mut client = asks(&site, "/flood").await;
+    client.read_until("x\r\n").await;
+    client.reset();
+    assert_eq!(site.access("/flood").await["aborted"], "client");
+    let next = site.ask("/log");
+    site.settles_at(1, 1).await;
+    site.touch("late");
+    assert_eq!(next.await.unwrap().assert_status(200).json(), serde_json::json!(["flood finished"]));
+    site.stop().await;
+}
