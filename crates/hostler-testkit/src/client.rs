@@ -23,6 +23,11 @@ pub async fn client(address: SocketAddr) -> Client {
     client_from(Ipv4Addr::LOCALHOST.into(), address).await
 }
 
+/// Connects, or finds that nobody listens any more.
+pub async fn try_client(address: SocketAddr) -> Option<Client> {
+    TcpStream::connect(address).await.ok().map(Client::over)
+}
+
 /// Connects from one of the machine's addresses: all of 127.0.0.0/8 are this machine.
 pub async fn client_from(from: IpAddr, address: SocketAddr) -> Client {
     let socket = TcpSocket::new_v4().unwrap();

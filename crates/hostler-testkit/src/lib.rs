@@ -22,7 +22,7 @@ mod site;
 mod upstream;
 
 pub use answer::{Answer, Ending};
-pub use client::{Client, client, client_from, client_with_window};
+pub use client::{Client, client, client_from, client_with_window, try_client};
 pub use eventually::{PATIENCE, eventually, never_ends, within};
 pub use message::{Head, chunked, request};
 pub use process::{Output, run};
