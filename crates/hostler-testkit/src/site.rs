@@ -1,5 +1,6 @@
 //! A running Hostler: the real binary with a configuration of its own, on free ports. Knows it only from outside.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ pub struct SitePlan {
     binary: PathBuf,
     config: Table,
     folder: TempDir,
+    arguments: Vec<String>,
+    cwd: PathBuf,
+    env: Vec<(String, OsString)>,
 }
 
 /// A site with this configuration, on free ports. What it does not say is such that nothing gets in a test's way: one data-plane
@@ -52,7 +56,9 @@ pub fn site(binary: &str, config: &str) -> SitePlan {
         server.entry(key).or_insert_with(|| value.into());
     }
     server.entry("threads").or_insert(Toml::Integer(1));
-    SitePlan { binary: binary.into(), config, folder: tempfile::tempdir().unwrap() }
+    let folder = tempfile::tempdir().unwrap();
+    let cwd = folder.path().to_owned();
+    SitePlan { binary: binary.into(), config, folder, arguments: vec!["start".into()], cwd, env: Vec::new() }
 }
 
 fn table<'a>(parent: &'a mut Table, key: &str) -> &'a mut Table {
@@ -76,6 +82,17 @@ impl SitePlan {
         self
     }
 
+    /// Sets a variable of its environment.
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Starts it elsewhere and with other arguments than `start`: a command line that says everything by itself.
+    pub fn invoked(self, cwd: &Path, arguments: Vec<String>) -> Self {
+        Self { cwd: cwd.to_owned(), arguments, ..self }
+    }
+
     /// The folder of the configuration file, for other files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -93,8 +110,9 @@ impl SitePlan {
     pub async fn start(self) -> Site {
         self.write();
         let mut child = Command::new(&self.binary)
-            .arg("start")
-            .current_dir(self.folder.path())
+            .args(&self.arguments)
+            .current_dir(&self.cwd)
+            .envs(self.env)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 /// How long a member gets nothing that has ended a request without an answer. If it has died, whoever looks after it knows
-/// by then, while its socket may still take connections; if it lives, this is no more than a slow answer. It does not grow:
+/// by then, while its socket may still take connections; if it lives, this is no more than a slow answer, and it ends at once
+/// if the member answers another request meanwhile. It does not grow:
 /// requests that a member hangs up on must not be a way to bench it for long.
 pub(super) const SUSPENSE: Duration = Duration::from_millis(50);
 

@@ -42,7 +42,7 @@ impl<E> Lease<E> {
 
     /// The member answered: whatever failed before is forgotten. Costs no lock while nothing had failed.
     pub fn reached(&self) {
-        if self.grant.member.is_doubted() {
+        if self.grant.member.is_under_watch() {
             self.shared.reached(self.grant.member.id);
         }
     }

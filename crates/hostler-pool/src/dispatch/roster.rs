@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use serde::Serialize;
 use tokio::time::Instant;
@@ -26,11 +26,18 @@ pub(super) struct Member<E> {
     /// Failures in a row. Written under the pool's lock only; read without it, so that the answer of a healthy
     /// member costs no lock.
     failures: AtomicU32,
+    /// It hung up on a request and has not answered any since; written and read as `failures` are.
+    suspected: AtomicBool,
 }
 
 impl<E> Member<E> {
     pub fn is_doubted(&self) -> bool {
         self.failures.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether an answer would be news.
+    pub fn is_under_watch(&self) -> bool {
+        self.is_doubted() || self.suspected.load(Ordering::Relaxed)
     }
 }
 
@@ -91,7 +98,8 @@ impl<E> Roster<E> {
     pub fn add(&mut self, endpoint: E, slots: usize) -> Arc<Member<E>> {
         let id = MemberId(self.next_id);
         self.next_id += 1;
-        let member = Arc::new(Member { id, endpoint, failures: AtomicU32::new(0) });
+        let member =
+            Arc::new(Member { id, endpoint, failures: AtomicU32::new(0), suspected: AtomicBool::new(false) });
         self.seats.push(Seat {
             member: Arc::clone(&member),
             slots,
@@ -150,9 +158,10 @@ impl<E> Roster<E> {
         Some(until)
     }
 
-    /// The member gets nothing until then, which is no failure.
+    /// The member gets nothing until then, unless it answers another request before. That is no failure.
     pub fn suspend(&mut self, id: MemberId, until: Instant) {
         if let Some(seat) = self.seat_mut(id) {
+            seat.member.suspected.store(true, Ordering::Relaxed);
             seat.benched_until = seat.benched_until.max(Some(until));
         }
     }
@@ -167,6 +176,7 @@ impl<E> Roster<E> {
     pub fn reached(&mut self, id: MemberId) {
         if let Some(seat) = self.seat_mut(id) {
             seat.member.failures.store(0, Ordering::Relaxed);
+            seat.member.suspected.store(false, Ordering::Relaxed);
             seat.benched_until = None;
             seat.on_trial = false;
         }

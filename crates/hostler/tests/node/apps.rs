@@ -1,25 +1,27 @@
 //! Unmodified apps of all kinds, started as people start them: each answers, knows its visitor, and opens no TCP port.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use http_body_util::Full;
+use hostler_testkit::{Answer, eventually};
 use serde_json::{Value, json};
 
 use super::proc;
-use super::site::{Plan, Site, eventually, fixture, repository};
-use super::web::{Answer, fetch, request};
+use super::site::{Plan, Site, fixture, repository};
 
 /// Another address of this machine than the workers' own, so that nobody can guess it.
-const VISITOR: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const VISITOR: &str = "127.0.0.2";
+/// What only a trusted proxy may say.
+const CLAIM: &str = "X-Forwarded-For: 8.8.8.8\r\nX-Forwarded-Proto: https\r\n";
 
-async fn visit(site: &Site, path: &str, fields: &[(&str, &str)]) -> Answer {
-    let request =
-        fields.iter().fold(request("GET", path), |request, (name, value)| request.header(*name, *value));
-    fetch(site.address, VISITOR, request.body(Full::default()).unwrap()).await.unwrap()
+/// A request with more field lines.
+async fn visit(site: &Site, path: &str, fields: &str) -> Answer {
+    let mut client = site.connect_from(VISITOR).await;
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n")).await;
+    client.answer().await
 }
 
 /// Where any process of any worker listens, Hostler's own not counted.
@@ -31,8 +33,7 @@ async fn tcp_ports(site: &Site) -> Vec<u16> {
 /// What the app answers to a visitor who claims to be somebody else; none of its processes listens on TCP meanwhile.
 async fn answer_of(plan: Plan) -> Value {
     let site = plan.option("pools.app.concurrency=1").started().await;
-    let claim = [("x-forwarded-for", "8.8.8.8"), ("x-forwarded-proto", "https")];
-    let answer = visit(&site, "/", &claim).await.assert_ok().json();
+    let answer = visit(&site, "/", CLAIM).await.assert_status(200).json();
     assert_eq!(tcp_ports(&site).await, [0; 0], "a worker listens on TCP");
     site.stop().await;
     answer
@@ -71,8 +72,7 @@ async fn koa_hono_and_plain_http_answer() {
 async fn a_trusted_proxy_in_front_is_believed() {
     let plan = fixture("express-cjs").runs("node server.cjs").option("server.trusted_proxies=127.0.0.2");
     let site = plan.started().await;
-    let claim = [("x-forwarded-for", "8.8.8.8"), ("x-forwarded-proto", "https")];
-    let answer = visit(&site, "/", &claim).await.assert_ok().json();
+    let answer = visit(&site, "/", CLAIM).await.assert_status(200).json();
     assert_eq!((&answer["ip"], &answer["proto"]), (&json!("8.8.8.8"), &json!("https")));
 }
 
@@ -82,11 +82,11 @@ async fn npm_start_answers_through_the_grandchild() {
     let npm_started = site.pid_of(1).await;
     assert_ne!(
         proc::parent_of(npm_started),
-        Some(site.pid),
+        Some(site.pid()),
         "the worker's pid is that of the app, not of npm"
     );
     assert_eq!(
-        visit(&site, "/", &[]).await.assert_ok().json(),
+        visit(&site, "/", "").await.assert_status(200).json(),
         json!({ "app": "pm2", "ip": "127.0.0.1", "port": 3000 })
     );
     assert_eq!(tcp_ports(&site).await, [0; 0]);
@@ -98,7 +98,7 @@ async fn a_cluster_answers_from_all_its_processes() {
     let site = fixture("cluster").runs("node server.cjs").started().await;
     let mut pids = HashSet::new();
     eventually("both processes of the cluster answer", async || {
-        let answer = site.get("/").await.assert_ok().json();
+        let answer = site.get("/").await.assert_status(200).json();
         assert_eq!((&answer["ip"], &answer["port"]), (&json!("127.0.0.1"), &json!(3000)));
         pids.insert(answer["pid"].as_u64());
         (pids.len() == 2).then_some(())
@@ -113,7 +113,7 @@ async fn with_its_port_named_an_app_may_open_a_metrics_port_first() {
     let metrics = free_port();
     let plan = fixture("metrics-first").runs("node server.mjs").env("METRICS_PORT", &metrics.to_string());
     let site = plan.option("pools.app.port=3000").started().await;
-    assert_eq!(visit(&site, "/", &[]).await.assert_ok().json()["app"], "metrics-first");
+    assert_eq!(visit(&site, "/", "").await.assert_status(200).json()["app"], "metrics-first");
     assert_eq!(tcp_ports(&site).await, [metrics]);
     site.logged(&format!("app/1: the app listens on port {metrics} by itself")).await;
 }
@@ -122,7 +122,7 @@ async fn with_its_port_named_an_app_may_open_a_metrics_port_first() {
 async fn an_app_that_cannot_be_preloaded_is_told_a_free_port() {
     let plan = fixture("plain-http").runs("node server.mjs env").option("pools.app.bind=port");
     let site = plan.started().await;
-    let answer = visit(&site, "/", &[]).await.assert_ok().json();
+    let answer = visit(&site, "/", "").await.assert_status(200).json();
     assert_eq!(tcp_ports(&site).await.as_slice(), [answer["port"].as_u64().unwrap() as u16]);
     site.stop().await;
 }
@@ -130,10 +130,9 @@ async fn an_app_that_cannot_be_preloaded_is_told_a_free_port() {
 async fn next_answers(command: &str) {
     let site =
         fixture("next").cwd(next_app().clone()).runs(command).env("NODE_ENV", "production").started().await;
-    let page = visit(&site, "/", &[("host", "shop.example")]).await.assert_ok();
-    assert!(page.text().contains("Hello from Next.js at "), "{}", page.text());
-    assert!(page.text().contains("shop.example</h1>"), "{}", page.text());
-    let route = visit(&site, "/api/who", &[]).await.assert_ok().json();
+    let page = visit(&site, "/", "").await;
+    page.assert_status(200).assert_says("Hello from Next.js at ").assert_says("shop.example</h1>");
+    let route = visit(&site, "/api/who", "").await.assert_status(200).json();
     assert_eq!(route, json!({ "app": "next", "ip": "127.0.0.2", "port": 3000 }));
     assert_eq!(tcp_ports(&site).await, [0; 0]);
     site.stop().await;

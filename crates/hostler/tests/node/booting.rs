@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use hostler_testkit::{eventually, run};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::proc;
-use super::site::{Plan, Site, app, eventually, fixture, source};
+use super::site::{Site, app, fixture, source};
 
 const ANSWERS: &str = "require('http').createServer((req, res) => res.end('mended')).listen(3000);";
 
@@ -29,12 +30,18 @@ async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_whe
     assert_eq!(site.printed("no database").await["stream"], "stderr");
 
     let refused = site.get("/").await;
-    refused.assert_refused(503, "queue_timeout");
-    assert_eq!(refused.header("retry-after"), "1");
+    refused.assert_refused(503, "queue_timeout").assert_field("retry-after", "1");
+
+    let admin = site.admin().to_string();
+    let table = run(env!("CARGO_BIN_EXE_hostler"), &["status", "--admin", &admin], site.folder()).await;
+    for part in ["backing off, ", "worker 1: exit code 3 before it was ready: no database", "queue_timeout 1"]
+    {
+        assert!(table.stdout.contains(part), "no {part:?}:\n{}", table.stdout);
+    }
 
     std::fs::write(site.file("app.cjs"), ANSWERS).unwrap();
     site.is_ready().await;
-    assert_eq!(site.get("/").await.assert_ok().text(), "mended");
+    assert_eq!(site.get("/").await.assert_status(200).text(), "mended");
     site.stop().await;
 }
 
@@ -84,7 +91,7 @@ async fn a_worker_with_a_health_path_is_ready_when_it_is_healthy() {
     site.settles_at(0, 1).await;
     assert_eq!(site.workers().await[0]["state"], "booting");
     site.touch("healthy");
-    assert_eq!(waiting.await.unwrap().assert_ok().text(), "true");
+    assert_eq!(waiting.await.unwrap().assert_status(200).text(), "true");
     site.stop().await;
 }
 
@@ -95,10 +102,10 @@ async fn each_worker_renders_the_warm_up_paths_before_it_gets_requests() {
     let early: Vec<_> = (0..4).map(|n| site.ask(&format!("/client/{n}"))).collect();
     eventually("both workers warm up", async || (site.diary().len() == 4).then_some(())).await;
     assert!(site.workers().await.iter().all(|worker| worker["state"] == "warming"));
-    assert_eq!(site.pool().await["queue_length"], 4);
+    assert_eq!(site.pool("app").await["queue_length"], 4);
     site.touch("warm");
     for request in early {
-        request.await.unwrap().assert_ok();
+        request.await.unwrap().assert_status(200);
     }
     for number in [1, 2] {
         let urls: Vec<Value> =
@@ -129,22 +136,15 @@ async fn with_bind_port_ready_means_that_the_port_answers() {
         fixture("plain-http").runs("node server.mjs env").option("pools.app.bind=port").started().await;
     let pid = site.pid_of(1).await;
     proc::kill(pid);
-    let answer = site.get("/").await.assert_ok().json();
+    let answer = site.get("/").await.assert_status(200).json();
     assert_ne!(answer["pid"], pid, "its successor answers, on another port or the same");
     site.stop().await;
 }
 
-/// Exit code and complaint of a start that fails.
-async fn complaint(plan: Plan) -> (Option<i32>, String) {
-    let (code, _, complaint) = plan.ended().await;
-    (code, complaint)
-}
-
 #[tokio::test]
 async fn a_directory_that_does_not_exist_stops_the_start() {
-    let (code, complaint) = complaint(source("").option("pools.app.cwd=nowhere")).await;
-    assert_eq!(code, Some(2), "{complaint}");
-    assert!(complaint.contains("pools.app.cwd") && complaint.contains("nowhere"), "{complaint}");
+    let output = source("").option("pools.app.cwd=nowhere").ended().await;
+    output.assert_exit(2).assert_complains("pools.app.cwd").assert_complains("nowhere is not a folder");
 }
 
 #[tokio::test]

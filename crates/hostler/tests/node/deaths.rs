@@ -1,23 +1,31 @@
 //! Workers that die under load: nobody who may be served twice notices, and nobody else is.
 
+use std::collections::HashSet;
 use std::process::Stdio;
 use std::time::Duration;
 
-use http_body_util::Full;
+use hostler_testkit::{Answer, client, eventually};
 use tokio::process::Command;
-use tokio::time::{Instant, interval_at};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, interval, interval_at};
 
 use super::proc;
-use super::site::{Plan, Site, app, eventually};
-use super::web::request;
+use super::site::{Plan, Site, app};
 
 fn workers(count: usize) -> Plan {
     app("diary.cjs").workers(count).option("pools.app.concurrency=1")
 }
 
+/// One that dies before it is ready is another matter: it rests for longer and longer.
+async fn ready_pids(site: &Site) -> Vec<u32> {
+    let workers = site.workers().await.into_iter().filter(|worker| worker["state"] == "ready");
+    workers.filter_map(|worker| Some(worker["pid"].as_u64()? as u32)).collect()
+}
+
 /// `ab` while a worker is killed every second; returns its report and how many were killed.
 async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
-    let url = format!("http://{}/wait?ms=2", site.address);
+    // All answers of one length: for ab any other is a failure.
+    let url = format!("http://{}/wait?ms=2&size=100", site.address());
     let mut ab = Command::new("ab");
     ab.args(["-q", "-n", "10000", "-c", "20"]).args(options).arg(url).stdin(Stdio::null()).kill_on_drop(true);
     let running = ab.output();
@@ -34,7 +42,7 @@ async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
                 return (report, killed);
             }
             _ = seconds.tick() => {
-                let pids = site.pids().await;
+                let pids = ready_pids(site).await;
                 if let Some(&pid) = pids.get(killed % pids.len().max(1)) {
                     proc::kill(pid);
                     killed += 1;
@@ -75,16 +83,15 @@ async fn a_worker_killed_every_second_costs_no_get_on_kept_connections() {
 #[tokio::test]
 async fn a_post_whose_worker_is_killed_is_answered_502_and_never_sent_twice() {
     let site = workers(2).started().await;
-    let post = request("POST", "/wait?until=never").body(Full::from("once")).unwrap();
     let killer = async {
         let entry = eventually("the worker has the request", async || site.diary().pop()).await;
         proc::kill(entry["pid"].as_u64().unwrap() as u32);
     };
-    let (answer, ()) = tokio::join!(site.send(post), killer);
+    let (answer, ()) = tokio::join!(site.post("/wait?until=never", "once"), killer);
     answer.assert_refused(502, "worker_lost");
 
     site.is_ready().await;
-    site.get("/").await.assert_ok();
+    site.get("/").await.assert_status(200);
     let posts = site.diary().iter().filter(|entry| entry["method"] == "POST").count();
     assert_eq!(posts, 1);
     let line = site.access("/wait?until=never").await;
@@ -93,6 +100,56 @@ async fn a_post_whose_worker_is_killed_is_answered_502_and_never_sent_twice() {
         (&502.into(), &"worker_lost".into(), &1.into())
     );
     site.stop().await;
+}
+
+#[tokio::test]
+async fn of_many_posts_under_fire_none_reaches_two_workers() {
+    let site = workers(3).option("pools.app.queue.timeout=30s").started().await;
+    let posts = async {
+        let mut answered = 0;
+        for wave in 0..20 {
+            let posts: Vec<_> =
+                (0..20).map(|n| post_in_background(&site, format!("/wait?ms=5&post={wave}-{n}"))).collect();
+            for post in posts {
+                let answer = post.await.unwrap();
+                assert!(
+                    answer.status == 200 || answer.field("hostler-refusal").as_deref() == Some("worker_lost"),
+                    "{answer:?}"
+                );
+                answered += usize::from(answer.status == 200);
+            }
+        }
+        answered
+    };
+    let answered = tokio::select! {
+        answered = posts => answered,
+        () = kills(&site) => unreachable!("it never ends"),
+    };
+    let urls: Vec<String> =
+        site.diary().iter().map(|entry| entry["url"].as_str().unwrap().to_owned()).collect();
+    let different: HashSet<&String> = urls.iter().collect();
+    assert_eq!(urls.len(), different.len(), "none was sent twice");
+    assert!(urls.len() >= answered && answered > 100, "{answered} of 400 answered, {} arrived", urls.len());
+    site.is_ready().await;
+    site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+fn post_in_background(site: &Site, path: String) -> JoinHandle<Answer> {
+    let address = site.address();
+    tokio::spawn(async move { client(address).await.post(&path, "once").await })
+}
+
+/// A worker four times a second, whatever it is doing.
+async fn kills(site: &Site) {
+    let mut quarters = interval(Duration::from_millis(250));
+    for turn in 0.. {
+        quarters.tick().await;
+        let pids = ready_pids(site).await;
+        if let Some(&pid) = pids.get(turn % pids.len().max(1)) {
+            proc::kill(pid);
+        }
+    }
 }
 
 #[tokio::test]
@@ -107,7 +164,7 @@ async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it
     let (answer, ()) = tokio::join!(site.get("/wait?until=never"), killer);
     answer.assert_refused(502, "worker_lost");
     let diary = site.diary();
-    let met: std::collections::HashSet<_> = diary.iter().map(|entry| entry["pid"].as_u64()).collect();
+    let met: HashSet<_> = diary.iter().map(|entry| entry["pid"].as_u64()).collect();
     assert_eq!((diary.len(), met.len()), (3, 3), "three sends, each to another process: {diary:?}");
     site.stop().await;
 }
@@ -122,7 +179,7 @@ async fn a_request_waits_in_the_queue_while_the_only_worker_is_replaced() {
         site.touch("released");
     };
     let (answer, ()) = tokio::join!(site.get("/wait?until=released"), killer);
-    assert_eq!(answer.assert_ok().json()["pid"], site.pid_of(1).await);
+    assert_eq!(answer.assert_status(200).json()["pid"], site.pid_of(1).await);
     let line = site.access("/wait?until=released").await;
     assert!(line["attempts"].as_u64() <= Some(5), "no tight loop while it boots: {line}");
     site.stop().await;

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Once;
 
-use http_body_util::Full;
+use hostler_testkit::request;
 use serde_json::json;
 
 use super::proc;
 use super::site::{Site, configured_by, repository};
-use super::web::request;
 
 /// The page is bundled by its own build script.
 fn examples() -> PathBuf {
@@ -28,23 +27,19 @@ async fn start(file: &str) -> Site {
 }
 
 async fn the_page_answers(site: &Site) {
-    let page = site.get("/").await.assert_ok();
-    assert!(page.header("content-type").starts_with("text/html"), "{:?}", page.headers);
+    let page = site.get("/").await;
+    page.assert_status(200).assert_field("content-type", "text/html; charset=utf-8");
     assert!(page.text().matches("<article").count() >= 40, "a page of forty homes");
-    let missing = site.get("/nowhere").await;
-    assert_eq!((missing.status, missing.header("hostler-refusal")), (404, ""), "the app's own 404");
+    site.get("/nowhere").await.assert_status(404).assert_no_field("hostler-refusal");
 }
 
 async fn the_api_answers(site: &Site) {
-    assert_eq!(
-        site.get("/api/listings?from=0").await.assert_ok().header("content-type"),
-        "application/json; charset=utf-8"
-    );
-    let echo = request("POST", "/api/echo").header("content-type", "application/json");
-    let echo = site.send(echo.body(Full::from(r#"{"a":1}"#)).unwrap()).await.assert_ok();
-    assert!(echo.text().contains(r#""a":1"#), "{}", echo.text());
-    assert_eq!(site.get("/api/whoami").await.assert_ok().json()["ip"], json!("127.0.0.1"));
-    assert_eq!(site.get("/api/nowhere").await.status, 404);
+    let listings = site.get("/api/listings?from=0").await;
+    listings.assert_status(200).assert_field("content-type", "application/json; charset=utf-8");
+    let echo = request("POST /api/echo", "Content-Type: application/json\r\n", br#"{"a":1}"#);
+    site.send(echo).await.assert_status(200).assert_says(r#""a":1"#);
+    assert_eq!(site.get("/api/whoami").await.assert_status(200).json()["ip"], json!("127.0.0.1"));
+    site.get("/api/nowhere").await.assert_status(404).assert_no_field("hostler-refusal");
 }
 
 #[tokio::test]
@@ -62,7 +57,7 @@ async fn both_examples_answer_behind_one_address() {
     {
         proc::kill(worker["pid"].as_u64().unwrap() as u32);
     }
-    assert_eq!(site.get("/ping").await.assert_ok().text(), "PONG\n");
+    site.get("/ping").await.assert_ok("PONG\n");
     let line = site.access("/ping").await;
     assert_eq!((&line["route"], line.get("pool"), &line["attempts"]), (&json!("/ping"), None, &json!(0)));
     site.is_ready().await;

@@ -1,16 +1,14 @@
 //! What Hostler promises to let through, Node lets through as well.
 
-use http_body_util::Full;
+use hostler_testkit::Answer;
 
-use super::site::{Site, source};
-use super::web::{Answer, request};
+use super::site::{Site, app, source};
 
 const COOKIE_LENGTH: &str =
     "require('http').createServer((req, res) => res.end(`${req.headers.cookie.length}`)).listen(3000);";
 
 async fn with_cookie(site: &Site, length: usize) -> Answer {
-    let request = request("GET", "/").header("cookie", "c".repeat(length)).body(Full::default()).unwrap();
-    site.send(request).await
+    site.send(format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {}\r\n\r\n", "c".repeat(length))).await
 }
 
 #[tokio::test]
@@ -19,22 +17,32 @@ async fn a_head_as_large_as_allowed_reaches_the_worker() {
         let app = COOKIE_LENGTH.replace("3000", "process.env.PORT ?? 3000");
         let site = source(&app).option(&format!("pools.app.bind={bind}")).started().await;
         for length in [30 << 10, (64 << 10) - 256] {
-            let answer = with_cookie(&site, length).await.assert_ok();
-            assert_eq!(answer.text(), length.to_string());
+            with_cookie(&site, length).await.assert_ok(&length.to_string());
         }
         with_cookie(&site, 64 << 10).await.assert_refused(431, "header_too_large");
     }
 }
 
 #[tokio::test]
+async fn a_body_as_large_as_allowed_reaches_the_worker_whole() {
+    let site = app("diary.cjs").started().await;
+    for size in [1, 200 << 10, 10 << 20] {
+        let answer = site.post("/", vec![b'x'; size]).await;
+        assert_eq!(answer.assert_status(200).json()["received"], size);
+    }
+    site.post("/", vec![b'x'; (10 << 20) + 1]).await.assert_refused(413, "body_too_large");
+    assert_eq!(site.diary().len(), 3);
+}
+
+#[tokio::test]
 async fn another_limit_of_hostler_is_also_that_of_its_workers() {
     let site = source(COOKIE_LENGTH).option("server.max_header_size=256 KiB").started().await;
-    with_cookie(&site, 200 << 10).await.assert_ok();
+    with_cookie(&site, 200 << 10).await.assert_status(200);
 }
 
 #[tokio::test]
 async fn a_limit_that_the_operator_has_set_for_node_stays() {
     let site = source(COOKIE_LENGTH).env("NODE_OPTIONS", "--max-http-header-size=20000").started().await;
-    let answer = with_cookie(&site, 30 << 10).await;
-    assert_eq!((answer.status, answer.header("hostler-refusal")), (431, ""), "the worker's own answer");
+    // The worker's own answer.
+    with_cookie(&site, 30 << 10).await.assert_status(431).assert_no_field("hostler-refusal");
 }

@@ -1,10 +1,10 @@
 //! Which process is the app and where it listens, when that is not as plain as usual; and when it is gone.
 
-use rustix::process::Signal;
+use hostler_testkit::eventually;
 use serde_json::json;
 
 use super::proc;
-use super::site::{Plan, Site, eventually, fixture, repository, source};
+use super::site::{Plan, Site, fixture, repository, source};
 
 /// The app of this fixture, as the child of another Node process.
 fn behind_another(name: &str) -> Plan {
@@ -18,7 +18,7 @@ fn behind_another(name: &str) -> Plan {
 async fn is_left_in_peace(site: Site) {
     let pid = site.pid_of(1).await;
     for _ in 0..3 {
-        assert_eq!(site.get("/").await.assert_ok().json()["connected"], false);
+        assert_eq!(site.get("/").await.assert_status(200).json()["connected"], false);
     }
     assert_eq!((site.pid_of(1).await, &site.workers().await[0]["restarts"]), (pid, &json!(0)));
     site.stop().await;
@@ -34,7 +34,7 @@ async fn an_app_that_probes_its_port_first_answers_where_it_listens_at_last() {
     );
     let site = site.started().await;
     for _ in 0..5 {
-        assert_eq!(site.get("/").await.assert_ok().text(), "app");
+        site.get("/").await.assert_ok("app");
     }
     assert_eq!(site.workers().await[0]["restarts"], 0);
     site.stop().await;
@@ -44,7 +44,7 @@ async fn an_app_that_probes_its_port_first_answers_where_it_listens_at_last() {
 async fn an_app_that_closes_its_server_and_opens_it_again_goes_on() {
     let site = fixture("reopen").runs("node server.mjs").started().await;
     for path in ["/", "/reopen", "/", "/reopen", "/"] {
-        site.get(path).await.assert_ok();
+        site.get(path).await.assert_status(200);
     }
     assert_eq!(site.workers().await[0]["restarts"], 0);
     site.stop().await;
@@ -75,8 +75,8 @@ async fn the_channel_is_open_until_the_worker_has_ended() {
         });",
     );
     let mut site = site.started().await;
-    site.signal(Signal::TERM);
-    assert_eq!(site.ended().await.code(), Some(0));
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
     site.printed("shutdown true").await;
     assert!(site.log().iter().all(|line| line["text"] != "disconnected"));
 }
@@ -111,7 +111,7 @@ async fn a_helper_that_listens_first_is_not_the_app() {
     })
     .await;
     assert_eq!(answer, format!("app{}", site.pid_of(1).await));
-    site.get("/").await.assert_ok();
+    site.get("/").await.assert_status(200);
     assert_eq!(site.workers().await[0]["restarts"], 0, "the helper's end is not the app's");
     site.stop().await;
 }
@@ -128,7 +128,7 @@ async fn an_app_that_dies_behind_a_process_that_lives_is_replaced() {
     let crowd = proc::group_of(app);
     assert_eq!(site.get("/").await.text(), app.to_string());
     proc::kill(app);
-    let successor = site.get("/").await.assert_ok().text();
+    let successor = site.get("/").await.assert_status(200).text();
     assert_ne!(successor, app.to_string());
     eventually("its parent is gone as well", async || {
         (!crowd.iter().any(|&pid| proc::is_alive(pid))).then_some(())
@@ -146,7 +146,7 @@ async fn a_worker_that_was_replaced_leaves_no_files() {
     let before = files();
     for _ in 0..3 {
         proc::kill(site.pid_of(1).await);
-        site.get("/").await.assert_ok();
+        site.get("/").await.assert_status(200);
     }
     eventually("the files of the dead are gone", async || (files() == before).then_some(())).await;
     site.stop().await;

@@ -13,4 +13,3 @@ mod slots;
 mod slow;
 mod stopping;
 mod streaming;
-mod web;

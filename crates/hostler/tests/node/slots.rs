@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use hostler_testkit::eventually;
 
-use super::site::{Site, app, eventually};
+use super::site::{Site, app};
 
 const CROWD: usize = 50;
 
@@ -27,7 +27,7 @@ async fn a_crowd_is_served_one_by_one(way: &str) {
     let requests: Vec<_> = (0..CROWD).map(|n| site.ask(&format!("/{way}?ms=20&n={n}"))).collect();
     let mut served_by = HashSet::new();
     for request in requests {
-        served_by.insert(request.await.unwrap().assert_ok().json()["worker"].as_u64());
+        served_by.insert(request.await.unwrap().assert_status(200).json()["worker"].as_u64());
     }
     assert_eq!(most_at_once(&site), 1);
     assert_eq!(site.diary().len(), CROWD, "each request reached a worker once");
@@ -49,7 +49,7 @@ async fn a_crowd_that_computes_in_its_workers_is_served_one_by_one() {
 async fn a_crowd_leaves(way: &str) {
     let site = two_workers().await;
     let requests: Vec<_> = (0..CROWD).map(|n| site.ask(&format!("/{way}?until=released&n={n}"))).collect();
-    site.settles_at(2, CROWD as u64 - 2).await;
+    site.settles_at(2, CROWD - 2).await;
     for request in requests {
         request.abort();
     }
@@ -60,15 +60,15 @@ async fn a_crowd_leaves(way: &str) {
     assert_eq!(site.diary().len(), 2, "the slots of clients that left are still taken");
     site.touch("released");
     for newcomer in newcomers {
-        newcomer.await.unwrap().assert_ok();
+        newcomer.await.unwrap().assert_status(200);
     }
 
     assert_eq!(most_at_once(&site), 1);
     let first = urls(&site).iter().filter(|url| url.contains("until")).count();
     assert_eq!((first, site.diary().len()), (2, 6), "those that left the queue never reached a worker");
     site.settles_at(0, 0).await;
-    let pool = site.pool().await;
-    assert_eq!(pool["counters"]["left_queue"], CROWD as u64 - 2, "{pool}");
+    let pool = site.pool("app").await;
+    assert_eq!(pool["counters"]["left_queue"], CROWD - 2, "{pool}");
     site.stop().await;
 }
 
@@ -80,6 +80,19 @@ async fn a_crowd_that_leaves_changes_nothing_for_workers_that_wait() {
 #[tokio::test]
 async fn a_crowd_that_leaves_changes_nothing_for_workers_that_compute() {
     a_crowd_leaves("spin").await;
+}
+
+#[tokio::test]
+async fn a_client_that_got_504_leaves_its_slot_taken_until_the_worker_has_finished() {
+    let site = app("diary.cjs").option("pools.app.request_timeout=2s").started().await;
+    site.get("/wait?until=released").await.assert_refused(504, "answer_timeout");
+    let next = site.ask("/");
+    site.settles_at(1, 1).await;
+    assert_eq!(site.diary().len(), 1, "the worker is still busy");
+    site.touch("released");
+    next.await.unwrap().assert_status(200);
+    assert_eq!(most_at_once(&site), 1);
+    site.stop().await;
 }
 
 #[tokio::test]
@@ -99,6 +112,6 @@ async fn a_crowd_that_comes_and_goes_all_the_time_never_doubles_up() {
     site.settles_at(0, 0).await;
     assert_eq!(most_at_once(&site), 1);
     let workers = site.workers().await;
-    assert!(workers.iter().all(|worker| worker["restarts"] == Value::from(0)), "{workers:?}");
+    assert!(workers.iter().all(|worker| worker["restarts"] == 0), "{workers:?}");
     site.stop().await;
 }

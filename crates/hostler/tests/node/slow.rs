@@ -1,13 +1,36 @@
 //! Clients that take their time, and the only worker, which does not wait for them.
 
+use std::time::Duration;
+
+use hostler_testkit::{Client, client_with_window};
 use serde_json::Value;
+use tokio::time::interval;
 
 use super::site::{Site, app};
-use super::web::Wire;
 
 /// Well over what the app needs on a busy machine, well under what the slow clients take.
 const QUICK_MS: f64 = 1000.0;
 const SECONDS: usize = 4;
+
+/// 1 KiB a second.
+async fn send_slowly(client: &mut Client, bytes: &[u8]) {
+    let mut seconds = interval(Duration::from_secs(1));
+    for piece in bytes.chunks(1024) {
+        seconds.tick().await;
+        client.send(piece).await;
+    }
+}
+
+/// 1 KiB a second, so many times.
+async fn read_slowly(client: &mut Client, times: usize) -> String {
+    let mut seconds = interval(Duration::from_secs(1));
+    let mut read = Vec::new();
+    for _ in 0..times {
+        seconds.tick().await;
+        read.extend(client.read_exactly(1024).await);
+    }
+    String::from_utf8(read).unwrap()
+}
 
 async fn one_worker() -> Site {
     app("diary.cjs").option("pools.app.concurrency=1").started().await
@@ -15,7 +38,7 @@ async fn one_worker() -> Site {
 
 /// Somebody else is served by the only worker, and without waiting.
 async fn serves_others(site: &Site) {
-    site.get("/other").await.assert_ok();
+    site.get("/other").await.assert_status(200);
     let line = site.access("/other").await;
     assert!(line["total_ms"].as_f64().unwrap() < QUICK_MS, "{line}");
 }
@@ -30,7 +53,7 @@ fn assert_short_hold(line: &Value) {
 async fn a_slow_upload_holds_no_slot() {
     let site = one_worker().await;
     let size = SECONDS * 1024;
-    let mut client = Wire::connect(site.address).await;
+    let mut client = site.connect().await;
     client.send(format!("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: {size}\r\n\r\n")).await;
     let body = vec![b'x'; size];
     let others = async {
@@ -38,9 +61,9 @@ async fn a_slow_upload_holds_no_slot() {
         site.settles_at(0, 0).await;
         assert!(site.diary().iter().all(|entry| entry["url"] != "/slow"), "the body is still on its way");
     };
-    tokio::join!(client.send_slowly(&body), others);
+    tokio::join!(send_slowly(&mut client, &body), others);
 
-    let answer = client.until(&format!("\"received\":{size}")).await;
+    let answer = client.read_until(&format!("\"received\":{size}")).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_short_hold(&site.access("/slow").await);
 }
@@ -48,18 +71,18 @@ async fn a_slow_upload_holds_no_slot() {
 /// Returns the access line of a download that is slow at first.
 async fn downloads_slowly(site: &Site, size: usize, check: impl FnOnce(&str)) -> Value {
     let target = format!("/slow?size={size}");
-    let mut client = Wire::connect_narrow(site.address).await;
+    let mut client = client_with_window(4096, site.address()).await;
     client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
     let others = async {
         site.settles_at(0, 0).await;
         serves_others(site).await;
         check(&target);
     };
-    let (mut got, ()) = tokio::join!(client.read_slowly(SECONDS), others);
+    let (mut got, ()) = tokio::join!(read_slowly(&mut client, SECONDS), others);
 
-    got.extend(client.rest().await);
-    let body = got.split(|&byte| byte == b'\n').next_back().unwrap();
-    assert!(body.len() == size && body.iter().all(|&byte| byte == b'x'), "{} bytes", body.len());
+    got.push_str(&client.rest().await.0);
+    let body = got.split('\n').next_back().unwrap();
+    assert!(body.len() == size && body.bytes().all(|byte| byte == b'x'), "{} bytes", body.len());
     site.access(&target).await
 }
 
@@ -87,10 +110,10 @@ async fn a_client_that_reads_nothing_is_cut_off_and_its_worker_goes_on() {
     let plan = app("diary.cjs").option("server.send_timeout=2s").option("server.answer_buffer=64 KiB");
     let site = plan.option("pools.app.concurrency=1").started().await;
     let target = format!("/slow?size={}", 32 << 20);
-    let mut client = Wire::connect_narrow(site.address).await;
+    let mut client = client_with_window(4096, site.address()).await;
     client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
     let line = site.access(&target).await;
     assert_eq!(line["aborted"], "client stalled", "{line}");
-    site.get("/other").await.assert_ok();
+    site.get("/other").await.assert_status(200);
     site.settles_at(0, 0).await;
 }

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use hostler_testkit::eventually;
 use rustix::process::Signal;
 use tokio::time::Instant;
 
 use super::proc;
-use super::site::{Plan, Site, app, eventually, fixture, source};
-use super::web::Wire;
+use super::site::{Plan, Site, app, fixture, source};
 
 /// All that belongs to this Hostler: its guard, its workers with all their processes.
 async fn crowd(site: &Site) -> Vec<u32> {
     let workers = site.pids().await.into_iter().flat_map(proc::group_of);
-    let crowd: Vec<u32> = workers.chain(proc::children_of(site.pid)).collect();
+    let crowd: Vec<u32> = workers.chain(proc::children_of(site.pid())).collect();
     assert!(crowd.len() > site.pids().await.len(), "at least the guard besides");
     crowd
 }
@@ -26,24 +26,23 @@ async fn all_gone(crowd: &[u32]) {
 async fn a_stop_finishes_what_was_accepted_refuses_what_comes_and_leaves_nothing() {
     let mut site = app("diary.cjs").workers(2).started().await;
     let crowd = crowd(&site).await;
-    let mut idle = Wire::connect(site.address).await;
+    let mut idle = site.connect().await;
     let rendering = site.ask("/wait?until=released");
     let waiting: Vec<_> = (0..3).map(|n| site.ask(&format!("/wait?until=released&n={n}"))).collect();
     site.settles_at(2, 2).await;
 
-    site.signal(Signal::TERM);
+    site.terminate();
     site.logged("stopping").await;
-    assert_eq!(idle.rest().await, b"", "an idle connection is closed at once");
-    eventually("no new connections", async || tokio::net::TcpStream::connect(site.address).await.err()).await;
+    idle.assert_closed().await;
+    eventually("no new connections", async || tokio::net::TcpStream::connect(site.address()).await.err())
+        .await;
     assert_eq!(site.status().await["state"], "draining");
     site.touch("released");
-    rendering.await.unwrap().assert_ok();
+    rendering.await.unwrap().assert_status(200);
     for request in waiting {
-        request.await.unwrap().assert_ok();
+        request.await.unwrap().assert_status(200);
     }
-    let status = site.ended().await;
-
-    assert_eq!(status.code(), Some(0), "{status}");
+    assert_eq!(site.exit().await, 0);
     assert_eq!(
         crowd.iter().copied().filter(|&pid| proc::is_alive(pid)).collect::<Vec<_>>(),
         [0; 0],
@@ -56,11 +55,11 @@ async fn a_stop_finishes_what_was_accepted_refuses_what_comes_and_leaves_nothing
 async fn a_drain_that_takes_too_long_is_cut_off() {
     let mut site = app("diary.cjs").option("server.drain_timeout=500ms").started().await;
     let crowd = crowd(&site).await;
-    let mut client = Wire::connect(site.address).await;
+    let mut client = site.connect().await;
     client.send("GET /wait?until=never HTTP/1.1\r\nHost: a\r\n\r\n").await;
     site.settles_at(1, 0).await;
-    site.signal(Signal::TERM);
-    assert_eq!(site.ended().await.code(), Some(0));
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
     site.logged("did not end in server.drain_timeout").await;
     all_gone(&crowd).await;
 }
@@ -73,10 +72,10 @@ async fn a_second_signal_stops_at_once() {
     let _request = site.ask("/spin?until=never");
     site.settles_at(1, 0).await;
     let started = Instant::now();
-    site.signal(Signal::INT);
+    site.interrupt();
     site.logged("stopping").await;
-    site.signal(Signal::INT);
-    assert_eq!(site.ended().await.code(), Some(0));
+    site.interrupt();
+    assert_eq!(site.exit().await, 0);
     assert!(started.elapsed() < Duration::from_secs(20), "took {:?}", started.elapsed());
     site.logged("a second signal").await;
     all_gone(&crowd).await;
@@ -85,9 +84,9 @@ async fn a_second_signal_stops_at_once() {
 async fn stops_as_asked(plan: Plan) {
     let mut site = plan.started().await;
     let crowd = crowd(&site).await;
-    site.get("/").await.assert_ok();
-    site.signal(Signal::TERM);
-    assert_eq!(site.ended().await.code(), Some(0));
+    site.get("/").await.assert_status(200);
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
     site.printed("stops as asked").await;
     assert!(site.logged("stopped (pid ").await.ends_with("exit code 0"));
     all_gone(&crowd).await;
@@ -109,8 +108,8 @@ async fn an_app_that_ignores_sigterm_is_killed_after_the_stop_timeout() {
     let mut site =
         fixture("stubborn").runs("node server.mjs").option("pools.app.stop_timeout=1s").started().await;
     let crowd = crowd(&site).await;
-    site.signal(Signal::TERM);
-    assert_eq!(site.ended().await.code(), Some(0));
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
     site.printed("SIGTERM, but it stays").await;
     let killed = site.logged("killed").await;
     assert!(killed.contains("it has not stopped within its stop_timeout (1 s)"), "{killed}");
@@ -123,10 +122,10 @@ async fn an_app_that_closes_its_server_at_sigterm_is_not_cut_off() {
         process.on('SIGTERM', () => server.close(() => { console.log('closed'); process.exit(0); }));";
     let mut site = source(text).started().await;
     // Leaves a kept connection between Hostler and worker, which server.close() waits for.
-    site.get("/").await.assert_ok();
+    site.get("/").await.assert_status(200);
     let started = Instant::now();
-    site.signal(Signal::TERM);
-    assert_eq!(site.ended().await.code(), Some(0));
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
     site.printed("closed").await;
     assert!(
         started.elapsed() < Duration::from_secs(8),
@@ -138,7 +137,7 @@ async fn an_app_that_closes_its_server_at_sigterm_is_not_cut_off() {
 /// Hostler is killed; whatever belonged to it ends, and its directory goes.
 async fn nothing_outlives_it(site: Site) {
     let crowd = crowd(&site).await;
-    site.signal(Signal::KILL);
+    proc::signal(site.pid(), Signal::KILL);
     let started = Instant::now();
     all_gone(&crowd).await;
     assert!(started.elapsed() < Duration::from_secs(10), "took {:?}", started.elapsed());
@@ -178,7 +177,7 @@ async fn a_worker_in_an_infinite_loop_is_replaced_and_the_others_never_notice() 
     let others = async {
         let mut served = 0;
         while proc::is_alive(stuck) {
-            site.get("/").await.assert_ok();
+            site.get("/").await.assert_status(200);
             served += 1;
         }
         served

@@ -1,14 +1,15 @@
 //! Answers that come in pieces reach the client in pieces, and a client that leaves is no secret where that matters.
 
-use super::site::{Site, app, eventually};
-use super::web::Wire;
+use hostler_testkit::{Client, eventually};
+
+use super::site::{Site, app};
 
 async fn streams(concurrency: u32) -> Site {
     app("streams.cjs").option(&format!("pools.app.concurrency={concurrency}")).started().await
 }
 
-async fn asks(site: &Site, path: &str) -> Wire {
-    let mut client = Wire::connect(site.address).await;
+async fn asks(site: &Site, path: &str) -> Client {
+    let mut client = site.connect().await;
     client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
     client
 }
@@ -17,13 +18,12 @@ async fn asks(site: &Site, path: &str) -> Wire {
 async fn a_page_that_react_streams_appears_before_it_is_complete() {
     let site = streams(1).await;
     let mut client = asks(&site, "/react").await;
-    let early = client.until("</main>").await;
+    let early = client.read_until("</main>").await;
     assert!(early.contains("early") && early.contains("wait") && !early.contains("is there"), "{early}");
     site.settles_at(1, 0).await;
     site.touch("late");
-    let late = client.rest().await;
-    assert!(String::from_utf8_lossy(&late).contains("late is there"));
-    assert!(late.ends_with(b"0\r\n\r\n"), "complete");
+    let (late, _) = client.rest().await;
+    assert!(late.contains("late is there") && late.ends_with("0\r\n\r\n"), "complete: {late}");
     site.settles_at(0, 0).await;
     site.stop().await;
 }
@@ -32,14 +32,14 @@ async fn a_page_that_react_streams_appears_before_it_is_complete() {
 async fn events_arrive_one_by_one_and_a_client_that_leaves_gives_the_slot_back() {
     let site = streams(1).await;
     let mut client = asks(&site, "/events").await;
-    client.until("data: 1\n").await;
-    client.until("data: 3\n").await;
+    client.read_until("data: 1\n").await;
+    client.read_until("data: 3\n").await;
     site.settles_at(1, 0).await;
 
     drop(client);
     site.settles_at(0, 0).await;
     eventually("the app has noticed", async || {
-        let log = site.get("/log").await.assert_ok().json();
+        let log = site.get("/log").await.assert_status(200).json();
         (log == serde_json::json!(["events closed"])).then_some(())
     })
     .await;
@@ -51,7 +51,7 @@ async fn events_arrive_one_by_one_and_a_client_that_leaves_gives_the_slot_back()
 async fn a_client_that_leaves_between_two_events_gives_the_slot_back() {
     let site = streams(1).await;
     let mut client = asks(&site, "/silence").await;
-    client.until("data: the only one").await;
+    client.read_until("data: the only one").await;
     drop(client);
     site.settles_at(0, 0).await;
     assert_eq!(site.get("/log").await.json(), serde_json::json!(["silence closed"]));
@@ -63,11 +63,25 @@ async fn a_client_that_leaves_between_two_events_gives_the_slot_back() {
 async fn an_answer_that_nobody_reads_to_the_end_holds_its_slot_until_the_app_has_finished() {
     let site = streams(1).await;
     let mut client = asks(&site, "/chunks").await;
-    client.until("first ").await;
+    client.read_until("first ").await;
     drop(client);
     let next = site.ask("/log");
     site.settles_at(1, 1).await;
     site.touch("late");
-    assert_eq!(next.await.unwrap().assert_ok().json(), serde_json::json!(["chunks closed"]));
+    assert_eq!(next.await.unwrap().assert_status(200).json(), serde_json::json!(["chunks closed"]));
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_in_the_middle_leaves_the_slot_taken_until_the_app_has_finished() {
+    let site = streams(1).await;
+    let mut client = asks(&site, "/flood").await;
+    client.read_until("x\r\n").await;
+    client.reset();
+    assert_eq!(site.access("/flood").await["aborted"], "client");
+    let next = site.ask("/log");
+    site.settles_at(1, 1).await;
+    site.touch("late");
+    assert_eq!(next.await.unwrap().assert_status(200).json(), serde_json::json!(["flood finished"]));
     site.stop().await;
 }

@@ -168,7 +168,18 @@ async fn hanging_up_again_and_again_benches_a_member_no_longer_than_once() {
         pass(Duration::from_millis(51)).await;
         assert!(request.woken());
         request.assert_served();
-        other.reached();
+        drop(other);
     }
     assert_eq!(pool.snapshot().counters.member_failures, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_answers_others_is_not_suspected_any_longer() {
+    let pool = pool(9);
+    let _member = pool.join("a", 2);
+    let (one, other) = (lease(&pool), lease(&pool));
+    one.suspect();
+    let mut request = waiting(&pool);
+    other.reached();
+    request.assert_served();
 }

@@ -60,7 +60,8 @@ pub struct Server {
     /// How long a stop (SIGTERM, SIGINT) waits for accepted requests to finish. Over it, or at a second
     /// signal: what is left is cut off.
     pub drain_timeout: Period,
-    /// Bytes of the request line and all header fields together. Over it: 431 (RFC 6585, section 5).
+    /// Bytes of the request line and all header fields together. Over it: 431 (RFC 6585, section 5). Workers are told to
+    /// take as much, unless `NODE_OPTIONS` has a `--max-http-header-size`: Node by itself stops at 16 KiB.
     pub max_header_size: Size<8192, 1_048_576>,
     /// Header fields in one request. Over it: 431 (RFC 6585, section 5).
     pub max_header_fields: Count<1, 1000>,

@@ -1,4 +1,4 @@
-// Answers that come in pieces: /react (a page whose second half waits for a file), /events, /silence, /chunks; GET /log tells what closed.
+// Answers in pieces: a page that waits for a file, events, silence, chunks, a flood; GET /log tells what closed.
 const fs = require('node:fs');
 const http = require('node:http');
 const path = require('node:path');
@@ -48,6 +48,13 @@ const answers = {
     res.write('first ');
     await appearanceOf('late');
     res.end('last');
+  },
+  async '/flood'(req, res) {
+    res.on('finish', () => log.push('flood finished'));
+    const flow = setInterval(() => res.write('x'.repeat(65_536)), 10);
+    await appearanceOf('late');
+    clearInterval(flow);
+    res.end();
   },
   '/log': (req, res) => res.end(JSON.stringify(log)),
 };
