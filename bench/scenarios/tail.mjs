@@ -30,7 +30,7 @@ export const tail = {
   name: 'tail',
   peers: Object.keys(PEERS),
   titles: { hostler: 'Hostler', cluster: "Node's cluster", chain: chain.title },
-  settings: { rounds: 5, seconds: 20, warmup: 5, capacitySeconds: 15 },
+  settings: { rounds: 5, seconds: 12, warmup: 5, capacitySeconds: 15 },
   quick: { rounds: 1, seconds: 3, warmup: 2, capacitySeconds: 3 },
 
   async prepare(peers) {
