@@ -56,11 +56,7 @@ impl Endpoint {
 
     /// The idle connection of this thread that was used last, if any is fit.
     pub fn checkout(&self, thread: usize, idempotent: bool) -> Option<Box<MemberConnection>> {
-        let most = match (&self.on_hang, idempotent) {
-            (Some(_), _) => None,
-            (None, true) => Some(Self::MOST_IDLE),
-            (None, false) => Some(Self::SAFE_IDLE),
-        };
+        let most = if idempotent { self.most_idle() } else { self.most_idle().map(|_| Self::SAFE_IDLE) };
         let now = Instant::now();
         let mut idle = self.idle(thread);
         while let Some(Parked(connection)) = idle.pop() {
@@ -69,6 +65,18 @@ impl Endpoint {
             }
         }
         None
+    }
+
+    /// Lets go of what is of no more use: a member that has closed its side would otherwise leave us half a connection until
+    /// somebody wants it.
+    pub fn prune(&self, thread: usize) {
+        let (now, most) = (Instant::now(), self.most_idle());
+        self.idle(thread).retain(|Parked(connection)| connection.is_fresh(now, most));
+    }
+
+    /// Our own workers wait for ever.
+    fn most_idle(&self) -> Option<Duration> {
+        if self.is_ours() { None } else { Some(Self::MOST_IDLE) }
     }
 
     /// Keeps a connection for the next call from this thread.
@@ -94,5 +102,33 @@ impl fmt::Debug for Endpoint {
             .field("address", &self.address)
             .field("label", &self.label)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::UnixListener;
+
+    #[tokio::test]
+    async fn a_connection_that_its_member_has_closed_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = Address::Unix(folder.path().join("a.sock"));
+        let listener = UnixListener::bind(folder.path().join("a.sock")).unwrap();
+        let endpoint = Endpoint::new(address.clone(), "a".into(), Arc::new(Meter::new(1)), 1, None);
+        for _ in 0..2 {
+            endpoint.checkin(0, Box::new(MemberConnection::connect(&address).await.unwrap()));
+        }
+        let (closed, kept) = (listener.accept().await.unwrap(), listener.accept().await.unwrap());
+        endpoint.prune(0);
+        assert_eq!(endpoint.idle(0).len(), 2);
+        drop(closed);
+        while endpoint.idle(0).len() == 2 {
+            // The runtime hears of the close when it next looks.
+            tokio::task::yield_now().await;
+            endpoint.prune(0);
+        }
+        assert_eq!(endpoint.idle(0).len(), 1);
+        drop(kept);
     }
 }

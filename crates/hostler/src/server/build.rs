@@ -115,6 +115,11 @@ pub(super) struct BuiltPool {
 }
 
 impl BuiltPool {
+    /// The queue and its members.
+    pub fn pool(&self) -> Pool<Endpoint> {
+        self.pool.clone()
+    }
+
     pub fn source(&self) -> PoolSource {
         PoolSource {
             name: self.name.clone(),

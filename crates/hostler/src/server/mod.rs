@@ -60,7 +60,7 @@ async fn serve(config: &Config, environment: &Environment, journal: &Journal) ->
     let pools = build::pools(config, environment, journal)?;
     let (gateway, routes) = build::gateway(config, &pools);
     let connections = Arc::new(Connections::default());
-    let data_plane = DataPlane::start(config, listeners, gateway.clone(), journal, &connections)?;
+    let data_plane = DataPlane::start(config, listeners, &pools, gateway.clone(), journal, &connections)?;
     let sources = Arc::new(Sources {
         started: Instant::now(),
         connections: connections.clone(),

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hostler_pool::dispatch::Pool;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::build::{self, Listeners};
+use super::build::{self, BuiltPool, Listeners};
 use crate::config::Config;
 use crate::exchange::{Connections, Sweep};
 use crate::gateway::Gateway;
 use crate::journal::Journal;
 use crate::listen::Shard;
+use crate::proxy::Endpoint;
 
 /// All data-plane threads.
 pub(super) struct DataPlane {
@@ -25,6 +27,7 @@ impl DataPlane {
     pub fn start(
         config: &Config,
         listeners: Listeners,
+        pools: &[BuiltPool],
         gateway: Arc<Gateway>,
         journal: &Journal,
         connections: &Arc<Connections>,
@@ -43,9 +46,10 @@ impl DataPlane {
                 connections: connections.clone(),
             };
             let ending = ending.clone();
+            let pools = pools.iter().map(BuiltPool::pool).collect();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
-                runtime.block_on(run(Arc::new(shard), sockets, ending));
+                runtime.block_on(run(Arc::new(shard), sockets, pools, ending));
                 runtime.shutdown_timeout(Duration::from_millis(100));
             };
             plane.threads.push(std::thread::Builder::new().name(format!("data-{index}")).spawn(run)?);
@@ -68,8 +72,17 @@ impl DataPlane {
     }
 }
 
-async fn run(shard: Arc<Shard>, sockets: Vec<std::net::TcpListener>, mut ending: watch::Receiver<bool>) {
+/// How often idle connections to members are looked at.
+const PRUNING: Duration = Duration::from_secs(5);
+
+async fn run(
+    shard: Arc<Shard>,
+    sockets: Vec<std::net::TcpListener>,
+    pools: Vec<Pool<Endpoint>>,
+    mut ending: watch::Receiver<bool>,
+) {
     tokio::spawn(shard.sweep.clone().run());
+    tokio::spawn(prune(pools, shard.index));
     for socket in sockets {
         match TcpListener::from_std(socket) {
             Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener))),
@@ -80,4 +93,14 @@ async fn run(shard: Arc<Shard>, sockets: Vec<std::net::TcpListener>, mut ending:
     }
     // An error means that whoever could end us is gone.
     let _ = ending.wait_for(|ending| *ending).await;
+}
+
+async fn prune(pools: Vec<Pool<Endpoint>>, thread: usize) {
+    let mut ticks = tokio::time::interval(PRUNING);
+    loop {
+        ticks.tick().await;
+        for pool in &pools {
+            pool.snapshot_with(|endpoint| endpoint.prune(thread));
+        }
+    }
 }
