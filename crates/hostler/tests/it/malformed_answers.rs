@@ -214,3 +214,16 @@ async fn an_answer_nobody_asked_for_spoils_its_connection_and_nothing_else() {
         site.get("/2").await.assert_ok("ok");
     }
 }
+
+#[tokio::test]
+async fn an_answer_nobody_asked_for_is_not_taken_for_the_next_ones() {
+    let both =
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nevil!";
+    let app = upstream().in_turn([text(both)]).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..3 {
+        client.get("/").await.assert_ok("ok");
+    }
+    assert_eq!(app.connections(), 2);
+}
