@@ -86,7 +86,8 @@ pub struct Server {
     /// the start: trusting too few breaks an app, trusting too many opens it.
     pub trusted_proxies: Vec<Proxy>,
     /// The one header in which a trusted proxy names the client; it is read from the right, past trusted
-    /// proxies, to the first address that is not trusted. The others are removed.
+    /// proxies, to the first address that is not trusted. The other fields of its kind are passed on from
+    /// a trusted proxy and removed from anybody else; they name nobody.
     pub client_ip_header: ClientIpHeader,
 }
 
