@@ -106,8 +106,8 @@ impl Status {
     }
 }
 
-/// The second figure of statm is the resident set, in pages.
-fn resident_bytes(pid: u32) -> Option<u64> {
+/// A process's resident memory in bytes, while it lives: the second figure of its statm, which counts pages.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)

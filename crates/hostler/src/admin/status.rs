@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hostler_pool::dispatch::{Pool, PoolSnapshot};
-use hostler_pool::worker::{Supervisor, WorkerSnapshot};
+use hostler_pool::worker::{Supervisor, WorkerSnapshot, resident_bytes};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -93,7 +93,7 @@ impl Sources {
             pid: std::process::id(),
             state: if self.connections.is_draining() { "draining" } else { "running" },
             uptime_ms: self.started.elapsed().as_millis() as u64,
-            memory: resident_memory(),
+            memory: resident_bytes(std::process::id()),
             connections: ConnectionStatus {
                 open: self.connections.open(),
                 refused: self.connections.refused(),
@@ -126,11 +126,4 @@ impl PoolSource {
 
 fn route_status((pattern, target, counters): &(Arc<str>, String, Arc<Counters>)) -> RouteStatus {
     RouteStatus { pattern: pattern.clone(), target: target.clone(), counters: counters.view() }
-}
-
-/// The resident set in bytes; the second figure of statm counts pages.
-fn resident_memory() -> Option<u64> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
 }

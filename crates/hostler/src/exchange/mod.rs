@@ -7,7 +7,7 @@ pub mod deadline;
 pub mod id;
 pub mod trust;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -154,11 +154,6 @@ impl Exchange {
     /// HEAD: the answer has no body, whatever its fields say.
     pub fn is_head_request(&self) -> bool {
         self.head.method() == b"HEAD"
-    }
-
-    /// The client's address.
-    pub fn client_ip(&self) -> IpAddr {
-        self.client.ip
     }
 
     /// May the request be sent twice? (RFC 9110 section 9.2.2; a proxy MUST NOT repeat any other by itself.)

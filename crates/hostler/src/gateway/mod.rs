@@ -111,9 +111,8 @@ impl Gateway {
         loop {
             let lease = match wait(target, exchange, client, until, ticket).await {
                 Ok(lease) => lease,
-                Err(Refusal::QueueTimeout) if last.is_some() => {
-                    return Err(last.unwrap_or(Refusal::QueueTimeout));
-                }
+                // What kept it from a member says more than that it has waited.
+                Err(Refusal::QueueTimeout) => return Err(last.unwrap_or(Refusal::QueueTimeout)),
                 Err(refusal) => return Err(refusal),
             };
             target.meter.record_queue_wait(thread, exchange.timings.queue_wait);

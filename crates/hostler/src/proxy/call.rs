@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hostler_pool::dispatch::Lease;
 use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, ResponseHead};
@@ -59,9 +60,10 @@ impl Call {
         match poll_fn(|cx| self.poll_head(cx, exchange, client)).await {
             Ok(()) => {
                 self.headed = true;
-                exchange.timings.worker_time = Some(self.began.elapsed());
+                let worker_time = self.began.elapsed();
+                exchange.timings.worker_time = Some(worker_time);
                 self.lease.reached();
-                self.lease.meter.record_worker_time(self.thread, self.began.elapsed());
+                self.lease.meter.record_worker_time(self.thread, worker_time);
                 Ok(self)
             }
             Err(failure @ Failure::TimedOut) => {
@@ -143,8 +145,7 @@ impl Call {
 
     /// The member has finished: the slot is free from here on, whether or not the client has all.
     pub fn finish(self, exchange: &mut Exchange) {
-        exchange.timings.slot_hold = Some(self.lease.since().elapsed());
-        self.end();
+        exchange.timings.slot_hold = Some(self.end());
     }
 
     /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there
@@ -165,16 +166,23 @@ impl Call {
 
     /// The answer is broken: nothing more can be learnt from this connection.
     pub fn give_up(self) {
-        self.lease.meter.record_slot_hold(self.thread, self.lease.since().elapsed());
+        self.record_slot_hold();
     }
 
     /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the
-    /// slot finds the connection.
-    pub(super) fn end(self) {
+    /// slot finds the connection. Says how long the slot was held.
+    pub(super) fn end(self) -> Duration {
+        let slot_hold = self.record_slot_hold();
         let Self { lease, mut connection, upload, thread, .. } = self;
-        lease.meter.record_slot_hold(thread, lease.since().elapsed());
         if upload.is_done() && connection.is_reusable() {
             lease.checkin(thread, connection);
         }
+        slot_hold
+    }
+
+    fn record_slot_hold(&self) -> Duration {
+        let slot_hold = self.lease.since().elapsed();
+        self.lease.meter.record_slot_hold(self.thread, slot_hold);
+        slot_hold
     }
 }

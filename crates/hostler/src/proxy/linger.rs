@@ -18,7 +18,8 @@ pub(super) fn until_finished(mut call: Call) {
     tokio::spawn(async move {
         let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
         if timeout(patience, drain(&mut call)).await.is_ok() {
-            return call.end();
+            call.end();
+            return;
         }
         // An answer that has begun and does not end may be a stream without end: ask before judging.
         if call.headed && timeout(FAREWELL, hang_up(&mut call)).await.is_ok() {
