@@ -240,6 +240,11 @@ impl MemberConnection {
             && self.stream.is_quiet()
     }
 
+    /// Asks the kernel whether the member has closed by now; see [`Stream::is_quiet_now`].
+    pub fn is_quiet_now(&self) -> bool {
+        self.stream.is_quiet_now()
+    }
+
     /// Tells the member that nothing more will come and nobody reads on (FIN); Node then ends the answer at its next turn
     /// of the event loop and closes.
     pub fn poll_hang_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -60,7 +60,9 @@ impl Endpoint {
         let now = Instant::now();
         let mut idle = self.idle(thread);
         while let Some(Parked(connection)) = idle.pop() {
-            if connection.is_fresh(now, most) {
+            // What must not be sent twice must not be sent to a member that has closed, not even if that is news.
+            let sure = idempotent || self.is_ours() || connection.is_quiet_now();
+            if sure && connection.is_fresh(now, most) {
                 return Some(connection);
             }
         }
