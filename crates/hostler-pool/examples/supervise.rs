@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Pool, PoolSettings};
+use hostler_pool::dispatch::{Claim, Pool, PoolSettings};
 use hostler_pool::worker::{
-    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Supervisor, WorkerSettings, Yard,
-    YardSettings,
+    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Supervisor, WorkerSettings,
+    Yard, YardSettings,
 };
 
 /// No health path and no warm-up are configured, so nothing is ever asked.
@@ -45,16 +45,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         bind: Bind::Socket,
         port: None,
         count: 1,
-        slots: 1,
+        slots: Slots::Fixed(1),
         start_timeout: Duration::from_secs(30),
         stop_timeout: Duration::from_secs(10),
         health: None,
         warmup: vec![],
+        hang_timeout: Duration::from_secs(60),
+        recycling: Recycling::default(),
+        collect_when_idle: false,
     };
     let pool = Pool::new("example", PoolSettings::default());
     let workers = Supervisor::start(settings, pool.clone(), |address, _| address, Arc::new(NoProbe), yard);
     if workers.ready().await {
-        println!("address {}", *pool.acquire(None).await?);
+        println!("address {}", *pool.acquire(Claim::default()).await?);
     }
     tokio::signal::ctrl_c().await?;
     workers.stop().await;

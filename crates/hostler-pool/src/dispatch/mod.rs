@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! membership   join(endpoint, slots) -> Membership     dropped: the member has left
-//! request      acquire(ticket) -> Acquire -> Lease     dropped: out of the queue / slot returned
+//! request      acquire(claim) -> Acquire -> Lease     dropped: out of the queue / slot returned
 //! ```
 //!
 //! One mutex per pool guards everything (`pool::State`). Two rules keep it safe from several runtimes at once:
@@ -12,6 +12,7 @@
 mod acquire;
 mod bench;
 mod choice;
+mod claim;
 mod lease;
 mod membership;
 mod pool;
@@ -24,6 +25,7 @@ mod tests;
 pub use acquire::{Acquire, AcquireError};
 pub use bench::BenchSettings;
 pub use choice::{Choice, UnknownChoice};
+pub use claim::{Claim, Policy, Priority, UnknownPolicy};
 pub use lease::Lease;
 pub use membership::Membership;
 pub use pool::{Pool, PoolSettings};

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::acquire::{Acquire, AcquireError};
 use super::bench::{BenchSettings, SUSPENSE};
 use super::choice::Choice;
+use super::claim::{Claim, Policy};
 use super::membership::Membership;
 use super::queue::{Place, Queue, Ticket};
 use super::roster::{Grant, Member, MemberId, Roster};
@@ -21,13 +22,20 @@ pub struct PoolSettings {
     pub choice: Choice,
     /// How many may wait; a returning ticket does not count.
     pub queue_limit: usize,
+    /// In which order they are served, and whom it refuses.
+    pub policy: Policy,
     /// How long a member that could not be reached gets nothing.
     pub bench: BenchSettings,
 }
 
 impl Default for PoolSettings {
     fn default() -> Self {
-        Self { choice: Choice::default(), queue_limit: 100, bench: BenchSettings::default() }
+        Self {
+            choice: Choice::default(),
+            queue_limit: 100,
+            policy: Policy::default(),
+            bench: BenchSettings::default(),
+        }
     }
 }
 
@@ -75,9 +83,9 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// A slot at a member, in order of arrival. To give up (a deadline, a client that left), drop the future:
     /// it holds no timer of its own. A request that tries again shows its ticket and keeps its place.
-    pub fn acquire(&self, ticket: Option<Ticket>) -> Acquire<E> {
+    pub fn acquire(&self, claim: Claim) -> Acquire<E> {
         let serial = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
-        let ticket = ticket.unwrap_or_else(|| Ticket { number: serial, arrived: Instant::now() });
+        let ticket = claim.ticket.unwrap_or_else(|| Ticket { number: serial, arrived: Instant::now() });
         Acquire::new(Arc::clone(&self.shared), Place { ticket, serial })
     }
 

@@ -312,7 +312,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         let facts = WorkerFacts { index: self.status.index, generation: self.status.generation, pid };
         let endpoint = (self.crew.endpoint)(address, facts);
         let is_new = self.membership.is_none();
-        self.membership = Some(self.crew.pool.join(endpoint, self.crew.settings.slots));
+        self.membership = Some(self.crew.pool.join(endpoint, self.crew.settings.slots.at_first()));
         if is_new {
             self.log.event(WorkerEvent::Ready { pid, took: running.started.elapsed() });
         }

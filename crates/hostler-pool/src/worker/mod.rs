@@ -26,7 +26,7 @@ mod yard;
 
 pub use guard::GuardCommand;
 pub use log::{Entry, Level, LogSink, Next, Record, Stream, WorkerEvent};
-pub use settings::{Address, Bind, Probe, Probing, WorkerFacts, WorkerSettings};
+pub use settings::{Address, Bind, Probe, Probing, Recycling, Slots, WorkerFacts, WorkerSettings};
 pub use snapshot::{WorkerSnapshot, WorkerState, resident_bytes};
 pub use supervisor::Supervisor;
 pub use yard::{Yard, YardError, YardSettings};

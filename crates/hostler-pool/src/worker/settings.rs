@@ -25,7 +25,7 @@ pub struct WorkerSettings {
     /// How many workers.
     pub count: usize,
     /// Requests at once for each.
-    pub slots: usize,
+    pub slots: Slots,
     /// How long one may take until it is ready.
     pub start_timeout: Duration,
     /// How long one may take to stop.
@@ -34,6 +34,12 @@ pub struct WorkerSettings {
     pub health: Option<String>,
     /// Paths that each worker renders before it counts as ready.
     pub warmup: Vec<String>,
+    /// How long one may hold a request, or be silent while it holds any, before it is taken for hung.
+    pub hang_timeout: Duration,
+    /// When one is replaced although nothing is wrong with it.
+    pub recycling: Recycling,
+    /// Whether garbage is collected while one is idle.
+    pub collect_when_idle: bool,
 }
 
 impl WorkerSettings {
@@ -45,6 +51,36 @@ impl WorkerSettings {
             warms_up: !self.warmup.is_empty(),
         }
     }
+}
+
+/// Requests at once for one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// As many as somebody has said.
+    Fixed(usize),
+    /// As many as keep its event loop busy without queueing inside Node.
+    Auto,
+}
+
+impl Slots {
+    /// For a worker of which nothing is known yet.
+    pub(super) fn at_first(self) -> usize {
+        match self {
+            Self::Fixed(slots) => slots,
+            Self::Auto => 1,
+        }
+    }
+}
+
+/// When a worker is replaced although nothing is wrong with it; nothing set: never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recycling {
+    /// After so many requests.
+    pub max_requests: Option<u64>,
+    /// After so long.
+    pub max_age: Option<Duration>,
+    /// Beyond so many bytes of resident memory.
+    pub max_memory: Option<u64>,
 }
 
 /// How an app gets its address.

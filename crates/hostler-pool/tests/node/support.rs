@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Pool, PoolSettings};
+use hostler_pool::dispatch::{Claim, Pool, PoolSettings};
 use hostler_pool::worker::{
-    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Supervisor, WorkerSettings, WorkerSnapshot,
-    WorkerState, Yard, YardSettings,
+    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Supervisor, WorkerSettings,
+    WorkerSnapshot, WorkerState, Yard, YardSettings,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -47,11 +47,14 @@ pub fn crew(app: &str) -> Plan {
         bind: Bind::Socket,
         port: None,
         count: 1,
-        slots: 1,
+        slots: Slots::Fixed(1),
         start_timeout: PATIENCE,
         stop_timeout: PATIENCE,
         health: None,
         warmup: vec![],
+        hang_timeout: Duration::from_secs(60),
+        recycling: Recycling::default(),
+        collect_when_idle: false,
     };
     Plan { settings, directory }
 }
@@ -118,7 +121,10 @@ impl Crew {
 
     /// What the next worker in turn answers, over its own socket.
     pub async fn get(&self, path: &str) -> String {
-        let lease = timeout(PATIENCE, self.pool.acquire(None)).await.expect("a free slot in time").unwrap();
+        let lease = timeout(PATIENCE, self.pool.acquire(Claim::default()))
+            .await
+            .expect("a free slot in time")
+            .unwrap();
         let (status, body) = get(&lease, path).await.unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(status, 200, "{path}: {body}");
         body

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use arc_swap::ArcSwap;
-use hostler_pool::dispatch::{Lease, Ticket};
+use hostler_pool::dispatch::{Claim, Lease, Ticket};
 use hostler_wire::BodyLength;
 use tokio::time::Instant;
 
@@ -147,7 +147,7 @@ async fn wait<D: Downstream>(
     let patience = target.queue_timeout.saturating_sub(exchange.timings.queue_wait);
     exchange.deadline.set_at(until.min(asked + patience));
     let deadline = &exchange.deadline;
-    let mut acquire = pin!(target.pool.acquire(ticket));
+    let mut acquire = pin!(target.pool.acquire(Claim { ticket, ..Claim::default() }));
     let outcome = poll_fn(|cx| {
         if let Poll::Ready(acquired) = acquire.as_mut().poll(cx) {
             return Poll::Ready(acquired.map_err(Refusal::from));

@@ -225,11 +225,14 @@ fn worker_settings(
         },
         port: workers.port,
         count: workers.count,
-        slots: pool.concurrency,
+        slots: worker::Slots::Fixed(pool.concurrency),
         start_timeout: workers.start_timeout,
         stop_timeout: workers.stop_timeout,
         health: workers.health.clone(),
         warmup: workers.warmup.clone(),
+        hang_timeout: workers.hang_timeout,
+        recycling: worker::Recycling::default(),
+        collect_when_idle: false,
     }
 }
 

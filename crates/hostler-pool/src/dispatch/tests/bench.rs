@@ -44,7 +44,7 @@ async fn the_others_serve_while_one_is_benched() {
 async fn bench_of_next_failure(pool: &Pool<&'static str>) -> Duration {
     let start = Instant::now();
     lease(pool).fail();
-    let lease = tokio::time::timeout(60 * SECOND, pool.acquire(None)).await;
+    let lease = tokio::time::timeout(60 * SECOND, pool.acquire(Claim::default())).await;
     drop(lease.expect("a bench ends by itself"));
     start.elapsed()
 }
@@ -117,7 +117,7 @@ async fn a_request_that_fails_and_returns_is_served_before_those_who_came_later(
     let mut later = waiting(&pool);
     let ticket = dead.ticket();
     dead.fail();
-    let mut again = of(pool.acquire(Some(ticket)));
+    let mut again = of(pool.acquire(Claim::again(ticket)));
     again.assert_waits();
     drop(alive);
     assert_eq!(*again.lease(), "alive");
@@ -153,7 +153,7 @@ async fn a_member_that_hung_up_gets_nothing_for_a_moment_and_the_others_go_on() 
     assert_eq!(*dying, "dying");
     let ticket = dying.ticket();
     dying.suspect();
-    let mut again = of(pool.acquire(Some(ticket)));
+    let mut again = of(pool.acquire(Claim::again(ticket)));
     assert_eq!(*again.lease(), "alive");
 }
 

@@ -91,7 +91,7 @@ fn a_returning_ticket_keeps_its_place_and_does_not_count_against_the_limit() {
     let blocking = late.lease();
 
     let mut later = waiting(&pool);
-    let mut again = of(pool.acquire(Some(ticket)));
+    let mut again = of(pool.acquire(Claim::again(ticket)));
     again.assert_waits();
     assert_eq!(pool.snapshot().queue_length, 2);
     request(&pool).assert_refused(AcquireError::QueueFull { limit: 1 });
@@ -108,7 +108,8 @@ fn a_ticket_shown_twice_gives_two_places() {
     let _member = pool.join("a", 1);
     let running = lease(&pool);
     let ticket = running.ticket();
-    let (mut one, mut other) = (of(pool.acquire(Some(ticket))), of(pool.acquire(Some(ticket))));
+    let (mut one, mut other) =
+        (of(pool.acquire(Claim::again(ticket))), of(pool.acquire(Claim::again(ticket))));
     one.assert_waits();
     other.assert_waits();
     drop(running);
@@ -207,7 +208,7 @@ async fn the_oldest_wait_counts_from_the_first_arrival_also_after_a_retry() {
     tokio::time::advance(std::time::Duration::from_secs(2)).await;
     drop(running);
     drop(member);
-    let mut again = of(pool.acquire(Some(ticket)));
+    let mut again = of(pool.acquire(Claim::again(ticket)));
     again.assert_waits();
     let json = serde_json::to_value(pool.snapshot()).unwrap();
     assert_eq!(json["oldest_wait_ms"], 2000);

@@ -44,7 +44,7 @@ impl Wake for Task {
 #[test]
 fn a_waker_may_own_the_future_it_wakes() {
     let pool = pool(9);
-    let waker = || Waker::from(Arc::new(Task(Mutex::new(Some(pool.acquire(None))))));
+    let waker = || Waker::from(Arc::new(Task(Mutex::new(Some(pool.acquire(Claim::default()))))));
     let mut request = request(&pool);
     let acquire = request.acquire.as_mut().unwrap();
     for waker in [waker(), waker()] {

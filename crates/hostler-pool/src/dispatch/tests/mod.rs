@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::{Acquire, AcquireError, Choice, Lease, Pool, PoolSettings};
+use super::{Acquire, AcquireError, Choice, Claim, Lease, Pool, PoolSettings};
 
 pub(super) fn pool(queue_limit: usize) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { queue_limit, ..PoolSettings::default() })
@@ -76,7 +76,7 @@ impl<E: Send + Sync + 'static> Request<E> {
 }
 
 pub(super) fn request<E: Send + Sync + 'static>(pool: &Pool<E>) -> Request<E> {
-    of(pool.acquire(None))
+    of(pool.acquire(Claim::default()))
 }
 
 pub(super) fn of<E>(acquire: Acquire<E>) -> Request<E> {

@@ -51,7 +51,7 @@ fn take<T>(list: &mut Vec<T>, index: usize) -> Option<T> {
 
 impl World {
     fn arrive(&mut self, ticket: Option<Ticket>) {
-        let acquire = self.pool.acquire(ticket);
+        let acquire = self.pool.acquire(Claim { ticket, ..Claim::default() });
         let entry = (acquire.ticket(), of(acquire));
         self.waiting.push(entry);
         self.poll(self.waiting.len() - 1);

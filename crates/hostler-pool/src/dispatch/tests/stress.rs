@@ -18,7 +18,7 @@ struct Stall {
 async fn visit(pool: &Pool<Stall>) {
     let mut ticket = None;
     loop {
-        let acquire = pool.acquire(ticket);
+        let acquire = pool.acquire(Claim { ticket, ..Claim::default() });
         ticket = Some(acquire.ticket());
         let impatient = fastrand::u8(..) < 40;
         let lease = tokio::select! {

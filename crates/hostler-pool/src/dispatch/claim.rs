@@ -1,0 +1,84 @@
+//! What a request says of itself when it asks for a slot, and how a pool treats those who wait; knows neither queue nor members.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::queue::Ticket;
+
+/// A request's claim to a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Its arrival, if it tries again.
+    pub ticket: Option<Ticket>,
+    /// Its class.
+    pub priority: Priority,
+    /// A slot is of no use to it from then on.
+    pub deadline: Option<Instant>,
+}
+
+impl Claim {
+    /// The claim of a request that tries again, at its old place.
+    pub fn again(ticket: Ticket) -> Self {
+        Self { ticket: Some(ticket), ..Self::default() }
+    }
+}
+
+/// A request's class; the higher one is served first, the lowest is never starved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// Before the others.
+    High,
+    /// As most are.
+    #[default]
+    Normal,
+    /// After the others.
+    Low,
+}
+
+/// In which order a pool serves those who wait, and whom it refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// In order of arrival while the queue drains; under standing overload newest first, and those that cannot make it
+    /// are refused early.
+    #[default]
+    Adaptive,
+    /// In order of arrival, always.
+    Fifo,
+}
+
+/// The text names no [`Policy`].
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such queue policy {0:?}: use \"adaptive\" or \"fifo\"")]
+pub struct UnknownPolicy(pub String);
+
+impl Policy {
+    /// The word for it in configuration and status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Adaptive => "adaptive",
+            Self::Fifo => "fifo",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        [Self::Adaptive, Self::Fifo]
+            .into_iter()
+            .find(|policy| policy.as_str() == text)
+            .ok_or_else(|| UnknownPolicy(text.to_owned()))
+    }
+}
