@@ -24,10 +24,13 @@ use serde::Deserialize;
 use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place};
-pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader};
+pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
-pub use resolved::{Config, Endpoint, Pool, Queue, Respond, Route, Server, Source, Target, Workers};
+pub use resolved::{
+    Concurrency, Config, Endpoint, Fallback, Poison, Pool, Queue, Respond, Route, Server, Source, Target,
+    Workers,
+};
 pub use source::{Given, Setting};
 pub use value::{Period, ShowSize};
 
