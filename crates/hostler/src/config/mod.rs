@@ -3,6 +3,7 @@
 //! [`load`] is the way from one to the other: read the file, lay variables and flags over it, compare with
 //! the schema, parse, resolve. Everything that is wrong is told at once, with its place.
 
+mod difference;
 mod document;
 mod error;
 pub mod file;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place};
