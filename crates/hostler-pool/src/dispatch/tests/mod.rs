@@ -5,6 +5,7 @@ mod choice;
 mod fairness;
 mod locking;
 mod model;
+mod pause;
 mod stress;
 
 use std::pin::Pin;
