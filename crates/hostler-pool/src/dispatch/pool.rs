@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::acquire::{Acquire, AcquireError};
@@ -80,8 +81,9 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// Adds a member with so many slots; it stays for as long as the returned membership is kept.
     pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
-        let member = self.shared.change(|state| state.roster.add(endpoint, slots));
-        Membership::new(Arc::clone(&self.shared), member)
+        let (held, gone) = oneshot::channel();
+        let member = self.shared.change(|state| state.roster.add(endpoint, slots, held));
+        Membership::new(Arc::clone(&self.shared), member, gone)
     }
 
     /// A slot at a member, in order of arrival. To give up (a deadline, a client that left), drop the future:

@@ -3,6 +3,7 @@
 mod bench;
 mod choice;
 mod fairness;
+mod leaving;
 mod locking;
 mod model;
 mod pause;
