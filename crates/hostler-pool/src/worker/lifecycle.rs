@@ -4,6 +4,8 @@
 //! ```text
 //! Queued -> Booting -> Warming -> Ready -> Retiring -> Stopping -> Stopped
 //!   ^          |          |         |          |           |
+//!   |          |          |         +----------+--> Diagnosing (a hung one)
+//!   |          |          |         |          |           |
 //!   |          +----------+---------+----------+-----------+--> Killed (the exit is awaited)
 //!   +---- BackingOff <--- exit                                     |
 //!              ^---------------------------------------------------+
@@ -23,6 +25,8 @@ pub(super) use words::{Action, Event, Standing, Why};
 
 /// How long the exit of a killed process is awaited; one stuck in the kernel must not hold up the rest.
 const BURIAL: Duration = Duration::from_secs(5);
+/// How long a hung worker lives to say where it hangs; whoever asks has given up before.
+const DIAGNOSIS: Duration = Duration::from_millis(700);
 /// A boot that takes longer lets others boot beside it: it may never end.
 const TURN: Duration = Duration::from_secs(10);
 /// How long a successor must stay in the pool before its predecessor goes: many apps listen first and find out
@@ -49,6 +53,7 @@ pub(super) enum State {
     Warming { until: Instant },
     Ready,
     Retiring { until: Instant },
+    Diagnosing { until: Instant },
     Stopping { term_at: Option<Instant>, kill_at: Instant },
     Killed { bury_at: Instant, for_good: bool },
     BackingOff { until: Instant },
@@ -105,7 +110,10 @@ impl Lifecycle {
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Booting { until, turn_ends } => Some(turn_ends.map_or(until, |ends| ends.min(until))),
-            State::Warming { until } | State::Retiring { until } | State::BackingOff { until } => Some(until),
+            State::Warming { until }
+            | State::Retiring { until }
+            | State::Diagnosing { until }
+            | State::BackingOff { until } => Some(until),
             State::Stopping { term_at, kill_at } => Some(term_at.unwrap_or(kill_at)),
             State::Killed { bury_at, .. } => Some(bury_at),
             State::Ready if self.standing == Standing::Successor => {
@@ -131,16 +139,23 @@ impl Lifecycle {
                 vec![]
             }
             Event::Turn if self.state == State::Queued => self.boot(now),
-            Event::Hung if self.is_at_work() => self.kill(Why::Hung, now),
+            Event::Hung if self.is_at_work() => self.diagnose(now),
+            Event::Diagnosed if self.is_diagnosed() => self.kill(Why::Hung, now),
             Event::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
-            Event::Turn | Event::Finished | Event::Hung | Event::Orphaned => vec![],
+            Event::Turn | Event::Finished | Event::Hung | Event::Diagnosed | Event::Orphaned => vec![],
             Event::SpawnFailed | Event::Listening | Event::Healthy | Event::Warmed => self.boots(event, now),
         };
         (self, actions)
     }
 
     fn is_alive(&self) -> bool {
-        matches!(self.state, State::Booting { .. } | State::Warming { .. }) || self.is_at_work()
+        matches!(self.state, State::Booting { .. } | State::Warming { .. })
+            || self.is_at_work()
+            || self.is_diagnosed()
+    }
+
+    fn is_diagnosed(&self) -> bool {
+        matches!(self.state, State::Diagnosing { .. })
     }
 
     fn is_at_work(&self) -> bool {
@@ -207,6 +222,7 @@ impl Lifecycle {
                 vec![Action::Kill(Why::StopTimeout)]
             }
             State::Killed { .. } => self.exited(false, now),
+            State::Diagnosing { .. } => self.kill(Why::Hung, now),
             // A request that ends later than this would have been taken for hung, or is a stream without end.
             State::Retiring { .. } => self.stop(now),
             State::Ready if self.standing == Standing::Successor => {
@@ -219,7 +235,9 @@ impl Lifecycle {
 
     fn exited(&mut self, killed: bool, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { .. } | State::Warming { .. } | State::Ready => self.crashed(killed, now),
+            State::Booting { .. } | State::Warming { .. } | State::Ready | State::Diagnosing { .. } => {
+                self.crashed(killed, now)
+            }
             State::Killed { for_good: false, .. } => self.crashed(false, now),
             State::Killed { for_good: true, .. } | State::Retiring { .. } | State::Stopping { .. } => {
                 self.state = State::Stopped;
@@ -240,7 +258,12 @@ impl Lifecycle {
         self.crashes = self.crashes.saturating_add(1);
 
         let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
-        if self.standing == Standing::Successor && (was_in_pool || self.crashes > SECOND_CHANCES) {
+        let is_the_last = match self.standing {
+            Standing::Regular => false,
+            Standing::Successor => was_in_pool || self.crashes > SECOND_CHANCES,
+            Standing::Retired => true,
+        };
+        if is_the_last {
             self.state = State::Stopped;
         } else if rest.is_zero() {
             self.state = State::Queued;
@@ -249,6 +272,13 @@ impl Lifecycle {
             self.state = State::BackingOff { until: now + rest };
         }
         actions
+    }
+
+    /// It gets nothing new; its last service is to say where it hangs.
+    fn diagnose(&mut self, now: Instant) -> Vec<Action> {
+        let was_in_pool = self.state == State::Ready;
+        self.state = State::Diagnosing { until: now + DIAGNOSIS };
+        if was_in_pool { vec![Action::Leave, Action::Diagnose] } else { vec![Action::Diagnose] }
     }
 
     fn kill(&mut self, why: Why, now: Instant) -> Vec<Action> {
@@ -265,6 +295,7 @@ impl Lifecycle {
             | State::Warming { .. }
             | State::Ready
             | State::Retiring { .. }
+            | State::Diagnosing { .. }
             | State::Stopping { .. } => self.kill(Why::Ordered, now),
             State::Queued | State::BackingOff { .. } | State::Killed { .. } | State::Stopped => {
                 self.stop(now)
@@ -280,7 +311,8 @@ impl Lifecycle {
                 self.state = State::Retiring { until: now + self.rules.hang_timeout };
                 vec![Action::Withdraw]
             }
-            State::Retiring { .. } => vec![],
+            // One that is asked where it hangs will be killed anyway.
+            State::Retiring { .. } | State::Diagnosing { .. } => vec![],
             _ => self.stop(now),
         }
     }
@@ -295,6 +327,10 @@ impl Lifecycle {
             State::Killed { bury_at, .. } => {
                 self.state = State::Killed { bury_at, for_good: true };
                 vec![]
+            }
+            State::Diagnosing { .. } => {
+                self.standing = Standing::Retired;
+                self.kill(Why::Hung, now)
             }
             State::Stopping { .. } => vec![],
             State::Booting { .. } | State::Warming { .. } | State::Ready | State::Retiring { .. } => {

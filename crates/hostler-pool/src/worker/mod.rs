@@ -16,6 +16,7 @@ mod crew;
 mod foreman;
 pub mod guard;
 mod health;
+mod inspector;
 mod keeper;
 mod lifecycle;
 mod lines;

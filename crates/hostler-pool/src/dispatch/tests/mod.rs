@@ -6,6 +6,7 @@ mod fairness;
 mod leaving;
 mod locking;
 mod model;
+mod pause;
 mod stress;
 
 use std::pin::Pin;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::{Keeper, Leaving};
 use crate::dispatch::Membership;
 use crate::worker::birth::Birth;
 use crate::worker::health;
+use crate::worker::inspector::Diagnosis;
 use crate::worker::lifecycle::{Action, Event, Why};
 use crate::worker::log::WorkerEvent;
 use crate::worker::message::ToWorker;
@@ -30,6 +32,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             Action::TakeOver => self.report(Heard::TookOver),
             Action::Leave => self.membership = None,
             Action::Withdraw => self.withdraw(),
+            Action::Diagnose => return self.diagnose(),
             Action::SayShutdown => {
                 if !self.running.as_ref().is_some_and(|running| running.say(ToWorker::Shutdown)) {
                     return self.perform(Action::Terminate);
@@ -120,9 +123,18 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         self.leaving = self.membership.take().map(leave);
     }
 
+    fn diagnose(&mut self) -> Option<Event> {
+        let is_asked = self.running.as_mut().is_some_and(Running::diagnose);
+        (!is_asked).then_some(Event::Diagnosed)
+    }
+
     fn kill(&mut self, why: Why) {
         let Some(running) = &self.running else { return };
         if why != Why::Ordered {
+            if why == Why::Hung {
+                self.status.hung_at = Some(Instant::now());
+                self.status.stack = running.diagnosis.as_ref().and_then(Diagnosis::frames).map(<[_]>::to_vec);
+            }
             let complaint = running.complaint(why, &self.settings.borrow());
             let (pid, tail) = (running.pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });

@@ -76,6 +76,10 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             }
             News::Healthy => Some(Event::Healthy),
             News::Warmed => Some(Event::Warmed),
+            News::Diagnosed(diagnosis) => {
+                running.diagnosis = Some(diagnosis);
+                Some(Event::Diagnosed)
+            }
             News::Turn(_) => None,
         }
     }

@@ -30,6 +30,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             State::Booting { .. } | State::Warming { .. } if pid.is_some() => {
                 format!("{how} before it was ready")
             }
+            State::Diagnosing { .. } => format!("{how} while it hung"),
             _ => how,
         };
         let crashes = self.life.crashes();
@@ -44,7 +45,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             State::Warming { .. } => WorkerState::Warming,
             State::Ready => WorkerState::Ready,
             State::Retiring { .. } => WorkerState::Retiring,
-            State::Stopping { .. } | State::Killed { .. } => WorkerState::Stopping,
+            State::Diagnosing { .. } | State::Stopping { .. } | State::Killed { .. } => WorkerState::Stopping,
             State::BackingOff { .. } => WorkerState::BackingOff,
             State::Stopped => WorkerState::Stopped,
         };

@@ -42,6 +42,10 @@ fn ready() -> Life {
     booting().on(Event::Listening)
 }
 
+fn hung() -> Life {
+    ready().on(Event::Hung)
+}
+
 impl Life {
     fn on(mut self, event: Event) -> Self {
         let (life, todo) = self.life.take().unwrap().step(event, self.now);
@@ -241,8 +245,10 @@ fn one_that_retires_waits_no_longer_than_a_hang_for_its_last_request() {
 
 #[test]
 fn one_that_hangs_dies_or_loses_its_app_while_it_retires_does_not_come_back() {
-    let hung = ready().on(Event::Retire).on(Event::Hung).does(&[Action::Kill(Why::Hung)]);
-    hung.gets_killed().does(&[]).is(State::Stopped);
+    let hung = || ready().on(Event::Retire).on(Event::Hung).does(&[Action::Diagnose]);
+    let killed = hung().on(Event::Diagnosed).does(&[Action::Kill(Why::Hung)]);
+    killed.gets_killed().does(&[]).is(State::Stopped);
+    hung().dies().does(&[]).is(State::Stopped);
     ready().on(Event::Retire).dies().does(&[]).is(State::Stopped);
     let orphan = ready().on(Event::Retire).on(Event::Orphaned).does(&[Action::Kill(Why::Orphaned)]);
     orphan.dies().does(&[]).is(State::Stopped);
@@ -258,7 +264,14 @@ fn a_stop_does_not_wait_for_one_that_retires() {
 fn one_that_does_not_serve_retires_by_stopping() {
     booting().on(Event::Retire).does(&[Action::Terminate]).dies().is(State::Stopped);
     booting().dies().on(Event::Retire).does(&[]).is(State::Stopped);
-    ready().on(Event::Hung).on(Event::Retire).does(&[]).gets_killed().does(&[]).is(State::Stopped);
+    hung()
+        .on(Event::Retire)
+        .does(&[])
+        .at_deadline()
+        .does(&[Action::Kill(Why::Hung)])
+        .gets_killed()
+        .does(&[])
+        .is(State::Stopped);
 }
 
 #[test]
@@ -287,8 +300,8 @@ fn a_successor_that_dies_as_soon_as_it_is_ready_has_none() {
 fn a_successor_that_is_not_ready_in_time_or_hangs_has_none_either() {
     let life = successor().at_deadline().at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
     life.gets_killed().does(&[]).is(State::Stopped);
-    let life = successor().on(Event::Listening).on(Event::Hung);
-    life.does(&[Action::Leave, Action::Kill(Why::Hung)]).gets_killed().does(&[]).is(State::Stopped);
+    let life = successor().on(Event::Listening).on(Event::Hung).does(&[Action::Leave, Action::Diagnose]);
+    life.on(Event::Diagnosed).gets_killed().does(&[]).is(State::Stopped);
 }
 
 #[test]
@@ -317,9 +330,29 @@ fn one_without_a_process_stops_at_once() {
 
 #[test]
 fn a_hung_one_is_killed_and_replaced() {
-    let life = ready().after(60 * SECOND).on(Event::Hung).does(&[Action::Leave, Action::Kill(Why::Hung)]);
+    let life = ready().after(60 * SECOND).on(Event::Hung).does(&[Action::Leave, Action::Diagnose]);
+    let life = life.on(Event::Diagnosed).does(&[Action::Kill(Why::Hung)]);
     life.gets_killed().does(&[Action::AskTurn]);
     booting().on(Event::Hung).does(&[]);
+}
+
+#[test]
+fn a_hung_one_that_does_not_say_where_is_killed_all_the_same_and_in_time() {
+    let life = hung();
+    let before = life.now;
+    let life = life.at_deadline().does(&[Action::Kill(Why::Hung)]);
+    assert!(life.now - before < SECOND);
+    life.on(Event::Diagnosed).does(&[]).gets_killed().does(&[Action::AskTurn]);
+}
+
+#[test]
+fn a_hung_one_is_asked_once_and_outlives_no_stop() {
+    hung().on(Event::Hung).does(&[]).on(Event::Listening).does(&[]);
+    hung().on(Event::Stop).does(&[Action::Kill(Why::Hung)]).gets_killed().is(State::Stopped);
+    hung().on(Event::Kill).does(&[Action::Kill(Why::Ordered)]).gets_killed().is(State::Stopped);
+    hung().on(Event::Orphaned).does(&[Action::Kill(Why::Orphaned)]).gets_killed().does(&[Action::AskTurn]);
+    hung().dies().does(&[Action::AskTurn]);
+    ready().on(Event::Diagnosed).does(&[]);
 }
 
 #[test]
@@ -345,13 +378,13 @@ fn a_kill_takes_effect_in_every_state() {
         .does(&[Action::Kill(Why::Ordered)])
         .gets_killed()
         .is(State::Stopped);
-    ready().on(Event::Hung).on(Event::Kill).does(&[]).gets_killed().is(State::Stopped);
+    hung().on(Event::Diagnosed).on(Event::Kill).does(&[]).gets_killed().is(State::Stopped);
     born(rules()).on(Event::Kill).does(&[]).is(State::Stopped);
 }
 
 #[test]
 fn a_process_that_cannot_even_be_killed_does_not_hold_up_its_replacement_or_the_stop() {
-    ready().on(Event::Hung).at_deadline().does(&[Action::AskTurn]);
+    hung().on(Event::Diagnosed).at_deadline().does(&[Action::AskTurn]);
     ready().on(Event::Kill).at_deadline().does(&[]).is(State::Stopped);
 }
 

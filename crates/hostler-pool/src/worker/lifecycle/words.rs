@@ -19,6 +19,8 @@ pub(in crate::worker) enum Event {
     Orphaned,
     /// A request has lasted longer than any may.
     Hung,
+    /// All is known of where it hangs that will ever be.
+    Diagnosed,
     /// The process is gone; whether by a SIGKILL, which no program sends itself.
     Exited { killed: bool },
     /// It is to stop and not to come back.
@@ -54,6 +56,8 @@ pub(in crate::worker) enum Action {
     Leave,
     /// Take it out of the pool and tell when its last request has ended.
     Withdraw,
+    /// Ask where it hangs.
+    Diagnose,
     /// Say `"shutdown"`.
     SayShutdown,
     /// SIGTERM to the group.
