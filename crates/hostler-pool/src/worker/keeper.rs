@@ -125,6 +125,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     async fn lay_out(&mut self, exit: Exit) -> Event {
         self.membership = None;
         if let Some(mut running) = self.running.take() {
+            running.teller.end();
             running.last_words().await;
             if matches!(self.life.state(), State::Booting { .. } | State::Warming { .. }) {
                 let line = running.tail.telling_line().map_or(String::new(), |line| format!(": {line}"));
@@ -241,11 +242,13 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             Action::Join => self.join(),
             Action::Leave => self.membership = None,
             Action::SayShutdown => {
+                self.dismiss();
                 if !self.running.as_ref().is_some_and(|running| running.say(ToWorker::Shutdown)) {
                     return self.perform(Action::Terminate);
                 }
             }
             Action::Terminate => {
+                self.dismiss();
                 if let Some(running) = &self.running {
                     running.process.terminate();
                 }
@@ -253,6 +256,13 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             Action::Kill(why) => self.kill(why),
         }
         None
+    }
+
+    /// What ends with it from now on ends at our word.
+    fn dismiss(&self) {
+        if let Some(running) = &self.running {
+            running.teller.dismiss();
+        }
     }
 
     fn ask_turn(&mut self) {
@@ -309,7 +319,12 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         let Some(running) = &self.running else { return };
         let Some(address) = running.address.clone() else { return };
         let pid = running.pid();
-        let facts = WorkerFacts { index: self.status.index, generation: self.status.generation, pid };
+        let facts = WorkerFacts {
+            index: self.status.index,
+            generation: self.status.generation,
+            pid,
+            fate: running.teller.fate(pid),
+        };
         let endpoint = (self.crew.endpoint)(address, facts);
         let is_new = self.membership.is_none();
         self.membership = Some(self.crew.pool.join(endpoint, self.crew.settings.slots.at_first()));
@@ -325,6 +340,8 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             let (pid, tail) = (running.pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: why.clone(), tail });
             self.status.last_error = Some(why);
+        } else {
+            running.teller.dismiss();
         }
         running.process.kill();
     }

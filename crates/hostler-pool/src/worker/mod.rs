@@ -9,6 +9,7 @@
 
 mod birth;
 mod channel;
+mod fate;
 pub mod guard;
 mod health;
 mod keeper;
@@ -24,6 +25,7 @@ mod snapshot;
 mod supervisor;
 mod yard;
 
+pub use fate::Fate;
 pub use guard::GuardCommand;
 pub use log::{Entry, Level, LogSink, Next, Record, Stream, WorkerEvent};
 pub use settings::{Address, Bind, Probe, Probing, Recycling, Slots, WorkerFacts, WorkerSettings};
