@@ -12,6 +12,7 @@ mod channel;
 mod fate;
 pub mod guard;
 mod health;
+mod inspector;
 mod keeper;
 mod lifecycle;
 mod lines;
