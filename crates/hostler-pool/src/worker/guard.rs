@@ -5,19 +5,25 @@
 //! channel nor the preload is enough. The guard reads lines from its standard input: `dir PATH`, `+PGID`, `-PGID`.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufRead, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::process::{ExitCode, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until};
 
 /// Only directories so named are ever removed by the guard.
 pub(super) const DIRECTORY_PREFIX: &str = "hostler-";
+/// The least time between two who fill the post.
+const REST: Duration = Duration::from_secs(1);
 
 /// How the guard is started: a program that calls [`run`].
 #[derive(Clone, Debug)]
@@ -30,105 +36,136 @@ pub struct GuardCommand {
 
 /// Hostler's end.
 #[derive(Clone)]
-pub(super) struct Guard(Arc<Mutex<Post>>);
+pub(super) struct Guard(Arc<Post>);
 
 struct Post {
     command: GuardCommand,
     directory: PathBuf,
+    told: Mutex<Told>,
+    /// The guard does not take what it is told.
+    deaf: Arc<Notify>,
+    /// Ends with the post.
+    _held: oneshot::Sender<Infallible>,
+}
+
+/// What the guard has been told, and the way to tell it more.
+struct Told {
     groups: BTreeSet<i32>,
-    process: Child,
+    pipe: Option<File>,
 }
 
 impl Guard {
+    /// Starts the guard and whoever replaces it should it die; needs a runtime.
     pub fn start(command: GuardCommand, directory: &Path) -> io::Result<Self> {
-        let mut process = spawn(&command)?;
-        announce(&mut process, directory, &BTreeSet::new())?;
-        let directory = directory.to_owned();
-        Ok(Self(Arc::new(Mutex::new(Post { command, directory, groups: BTreeSet::new(), process }))))
+        let mut told = Told { groups: BTreeSet::new(), pipe: None };
+        let child = told.hire(&command, directory)?;
+        let (held, given_up) = oneshot::channel();
+        let deaf = Arc::new(Notify::new());
+        let post =
+            Post { command, directory: directory.into(), told: told.into(), deaf: deaf.clone(), _held: held };
+        let post = Arc::new(post);
+        tokio::spawn(relieve(Arc::downgrade(&post), child, deaf, given_up));
+        Ok(Self(post))
     }
 
     /// Has the group ended should Hostler die while the returned value lives.
     pub fn watch(&self, group: Pid) -> Watched {
-        let mut post = self.lock();
-        post.groups.insert(group.as_raw_pid());
-        post.tell(format_args!("+{}\n", group.as_raw_pid()));
+        let group = group.as_raw_pid();
+        self.0.tell(&format!("+{group}\n"), |groups| groups.insert(group));
         Watched { guard: self.clone(), group }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Post> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A group that the guard knows of; forgotten when dropped.
 pub(super) struct Watched {
     guard: Guard,
-    group: Pid,
+    group: i32,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        let mut post = self.guard.lock();
-        post.groups.remove(&self.group.as_raw_pid());
-        post.tell(format_args!("-{}\n", self.group.as_raw_pid()));
+        self.guard.0.tell(&format!("-{}\n", self.group), |groups| groups.remove(&self.group));
     }
 }
 
 impl Post {
-    /// Should the guard have died, another one takes its place and is told everything. If even that fails, the
-    /// workers still have the closed channel; the next call tries again.
-    fn tell(&mut self, line: std::fmt::Arguments<'_>) {
-        let told =
-            self.process.stdin.as_mut().is_some_and(|stdin| write_whole(stdin, &line.to_string()).is_ok());
-        if told {
-            return;
-        }
-        if let Ok(mut process) = spawn(&self.command)
-            && announce(&mut process, &self.directory, &self.groups).is_ok()
-        {
-            let mut dead = std::mem::replace(&mut self.process, process);
-            let _ = dead.kill().and_then(|()| dead.wait());
+    /// What a guard that dies does not hear, its successor is told.
+    fn tell(&self, line: &str, change: impl FnOnce(&mut BTreeSet<i32>) -> bool) {
+        let mut told = self.told();
+        change(&mut told.groups);
+        if told.tell(line).is_err() {
+            self.deaf.notify_one();
         }
     }
-}
 
-impl Drop for Post {
-    fn drop(&mut self) {
-        // All groups have been forgotten, and the directory is removed by its owner: it has nothing left to do.
-        let _ = self.process.kill().and_then(|()| self.process.wait());
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn spawn(command: &GuardCommand) -> io::Result<Child> {
-    let mut process = Command::new(&command.program)
-        .args(&command.args)
-        .arg0("hostler-guard")
-        .process_group(0) // a Ctrl-C is not for it
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()?;
-    if let Some(stdin) = &process.stdin
-        && let Err(error) = rustix::io::ioctl_fionbio(stdin, true)
-    {
-        let _ = process.kill().and_then(|()| process.wait());
-        return Err(error.into());
+impl Told {
+    /// Another guard, in the place of one that is gone.
+    fn hire(&mut self, command: &GuardCommand, directory: &Path) -> io::Result<Child> {
+        let (mut child, pipe) = spawn(command)?;
+        self.pipe = Some(pipe);
+        self.tell_all(directory).inspect_err(|_| drop(child.start_kill()))?;
+        Ok(child)
     }
-    Ok(process)
+
+    fn tell_all(&self, directory: &Path) -> io::Result<()> {
+        self.tell(&format!("dir {}\n", directory.display()))?;
+        self.groups.iter().try_for_each(|group| self.tell(&format!("+{group}\n")))
+    }
+
+    /// Lines shorter than a pipe's atomic write go whole or not at all; the pipe never blocks Hostler.
+    fn tell(&self, line: &str) -> io::Result<()> {
+        let mut pipe = self.pipe.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        match pipe.write(line.as_bytes())? {
+            written if written == line.len() => Ok(()),
+            _ => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
 }
 
-fn announce(process: &mut Child, directory: &Path, groups: &BTreeSet<i32>) -> io::Result<()> {
-    let stdin = process.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-    write_whole(stdin, &format!("dir {}\n", directory.display()))?;
-    groups.iter().try_for_each(|group| write_whole(stdin, &format!("+{group}\n")))
+/// Replaces each guard that dies until the post is given up. While there is none, the workers still have the closed channel.
+async fn relieve(
+    post: Weak<Post>,
+    mut child: Child,
+    deaf: Arc<Notify>,
+    mut given_up: oneshot::Receiver<Infallible>,
+) {
+    let mut hired = Instant::now();
+    loop {
+        tokio::select! {
+            _ = &mut given_up => break,
+            _ = child.wait() => {}
+            // Not by closing its pipe: that would tell it that Hostler has died.
+            () = deaf.notified() => {
+                let _ = child.start_kill();
+                continue;
+            }
+        }
+        // One that dies at once must not be replaced at once.
+        sleep_until(hired + REST).await;
+        hired = Instant::now();
+        let Some(post) = post.upgrade() else { return };
+        // Should that fail, the dead one is found dead again.
+        let successor = post.told().hire(&post.command, &post.directory);
+        child = successor.unwrap_or(child);
+    }
+    // Its pipe is closed and it has no groups left: it goes by itself.
+    let _ = child.wait().await;
 }
 
-/// Lines shorter than a pipe's atomic write go whole or not at all; the pipe never blocks Hostler.
-fn write_whole(stdin: &mut impl Write, line: &str) -> io::Result<()> {
-    match stdin.write(line.as_bytes())? {
-        written if written == line.len() => Ok(()),
-        _ => Err(io::ErrorKind::WriteZero.into()),
-    }
+fn spawn(command: &GuardCommand) -> io::Result<(Child, File)> {
+    let mut process = Command::new(&command.program);
+    process.args(&command.args).arg0("hostler-guard").current_dir("/");
+    process.process_group(0); // a Ctrl-C is not for it
+    process.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = process.spawn()?;
+    let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.into_owned_fd()?;
+    rustix::io::ioctl_fionbio(&stdin, true)?;
+    Ok((child, stdin.into()))
 }
 
 /// The guard's own end: the whole life of that process.

@@ -72,11 +72,11 @@ fn wrong_values_are_told_by_flag() {
     check(
         "hostler run --workers 0 --concurrency many --bind sockt --port 3000 --log jsn --listen nowhere -- x",
         expect![[r#"
-        --bind: pools.app.bind: "sockt" is not one of "socket", "port"; did you mean "socket"?
-        --concurrency: pools.app.concurrency: invalid type: string "many", expected a whole number from 1 to 1024
-        --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": it names no port
-        --log: server.access_log: "jsn" is not one of "json", "pretty", "off"; did you mean "json"?
-        --workers: pools.app.workers: 0 is out of range; from 1 to 1024"#]],
+            --bind: pools.app.bind: "sockt" is not one of "socket", "port"; did you mean "socket"?
+            --concurrency: pools.app.concurrency: "many" is neither a whole number from 1 to 1024 nor "auto"
+            --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": it names no port
+            --log: server.access_log: "jsn" is not one of "json", "pretty", "off"; did you mean "json"?
+            --workers: pools.app.workers: 0 is out of range; from 1 to 1024"#]],
     );
     check(
         "hostler run --server.haeder-timeout 5s --set server.threads=x -- x",
