@@ -7,6 +7,7 @@ mod deaths;
 mod examples;
 mod limits;
 mod listening;
+mod poison;
 mod proc;
 mod site;
 mod slots;
