@@ -52,7 +52,7 @@ pub(super) struct Plan {
     leaving: Option<KeeperId>,
     /// How many restarts have been ordered.
     release: u64,
-    /// How many of them everybody has been told that they are through.
+    /// How many of them have been told to be through, or to have failed.
     told: u64,
     restarting: bool,
     stopping: bool,
@@ -180,6 +180,7 @@ impl Plan {
 
     fn fail(&mut self, error: RestartError) -> Vec<Action> {
         self.restarting = false;
+        self.told = self.release;
         vec![Action::Fail(error)]
     }
 

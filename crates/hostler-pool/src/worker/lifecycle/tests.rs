@@ -1,5 +1,6 @@
 //! Lives of workers, with no process and no clock.
 
+mod model;
 mod succession;
 
 use super::*;
