@@ -172,6 +172,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
                 self.log.warn(text);
                 None
             }
+            FromWorker::Report(_) | FromWorker::Collected { .. } => None,
         }
     }
 

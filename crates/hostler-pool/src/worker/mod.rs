@@ -9,6 +9,7 @@
 
 mod birth;
 mod channel;
+mod concurrency;
 pub mod guard;
 mod health;
 mod inspector;
