@@ -1,4 +1,4 @@
-//! How many requests at once keep an event loop busy without queueing inside Node; knows no worker and no clock.
+//! How many requests at once keep an event loop busy without queueing inside Node; knows neither workers nor the pool.
 //!
 //! A lease that keeps the loop busy for a share b of its time leaves room for 1 / b of them. With u, the share of time that
 //! the loop is at work, and c, how many leases it has on average, b = u / c. Two things bend that figure, and the rules
@@ -6,6 +6,11 @@
 //! whatever we allow; and a loop with little to do is kept busy by other things than requests.
 
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use super::pulse::BEAT;
 
 /// The bounds of what is tried.
 const MOST: usize = 64;
@@ -24,6 +29,60 @@ const AGREE: i32 = 4;
 /// What they agree on is done by such a step.
 const STEP: f64 = 1.25;
 
+/// The slots of a pool's workers, from what all of them report.
+#[derive(Debug, Default)]
+pub(super) struct Concurrency(Mutex<Gathering>);
+
+/// The reports of a round that is not over yet.
+#[derive(Debug, Default)]
+struct Gathering {
+    controller: Controller,
+    began: Option<Instant>,
+    reports: Vec<Round>,
+    /// Why there are no reports, if there never will be.
+    blind: Option<&'static str>,
+}
+
+impl Concurrency {
+    /// For each worker.
+    pub fn slots(&self) -> usize {
+        self.lock().controller.slots
+    }
+
+    /// Why there are so many.
+    pub fn reason(&self) -> String {
+        let gathering = self.lock();
+        match gathering.blind {
+            Some(why) => format!("{why}: {}", in_words(gathering.controller.slots)),
+            None => gathering.controller.to_string(),
+        }
+    }
+
+    /// There will be no reports.
+    pub fn is_blind(&self, why: &'static str) {
+        self.lock().blind = Some(why);
+    }
+
+    /// A worker has reported. When all had the time to, the round is over.
+    pub fn report(&self, round: Round, now: Instant) {
+        let mut gathering = self.lock();
+        gathering.reports.push(round);
+        gathering.blind = None;
+        let began = *gathering.began.get_or_insert(now);
+        if now.saturating_duration_since(began) >= BEAT
+            && let Some(round) = Round::mean(&gathering.reports)
+        {
+            gathering.controller.observe(round);
+            gathering.reports.clear();
+            gathering.began = Some(now);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Gathering> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What all workers of a pool have done in one round, on average of those that had requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Round {
@@ -37,29 +96,26 @@ pub(super) struct Round {
 
 /// Slots per worker of one pool.
 #[derive(Clone, Debug)]
-pub(super) struct Controller {
+struct Controller {
     slots: usize,
     /// Rounds in a row that wanted more; below zero, fewer.
     trend: i32,
     last: Option<Round>,
 }
 
-impl Controller {
-    pub fn new() -> Self {
+impl Default for Controller {
+    fn default() -> Self {
         Self { slots: 1, trend: 0, last: None }
     }
+}
 
-    pub fn slots(&self) -> usize {
-        self.slots
-    }
-
+impl Controller {
     /// What a round means for the next one.
-    pub fn observe(&mut self, round: Round) {
+    fn observe(&mut self, round: Round) {
         self.last = Some(round);
         let (now, wanted) = (self.slots as f64, round.wanted());
         let is_too_few = round.short && round.utilisation < ROOM && wanted > now;
-        let is_too_many =
-            round.utilisation > FULL || (round.leases >= TELLING && wanted < now * MARGIN);
+        let is_too_many = round.utilisation > FULL || (round.leases >= TELLING && wanted < now * MARGIN);
         self.trend = match (is_too_few, is_too_many) {
             (true, _) => self.trend.max(0) + 1,
             (_, true) => self.trend.min(0) - 1,
@@ -82,6 +138,15 @@ impl Controller {
 }
 
 impl Round {
+    fn mean(rounds: &[Self]) -> Option<Self> {
+        let share = |figure: fn(&Self) -> f64| rounds.iter().map(figure).sum::<f64>() / rounds.len() as f64;
+        (!rounds.is_empty()).then(|| Self {
+            utilisation: share(|round| round.utilisation),
+            leases: share(|round| round.leases),
+            short: rounds.iter().any(|round| round.short),
+        })
+    }
+
     /// 1 / b.
     fn wanted(self) -> f64 {
         (self.leases / self.utilisation.max(f64::EPSILON)).min(MOST as f64)
@@ -91,10 +156,7 @@ impl Round {
 /// Why there are so many.
 impl fmt::Display for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let slots = match self.slots {
-            1 => "1 slot".to_owned(),
-            more => format!("{more} slots"),
-        };
+        let slots = in_words(self.slots);
         match self.last {
             None => write!(f, "no reports yet: {slots}"),
             Some(Round { utilisation, leases, .. }) => {
@@ -102,6 +164,10 @@ impl fmt::Display for Controller {
             }
         }
     }
+}
+
+fn in_words(slots: usize) -> String {
+    if slots == 1 { "1 slot".to_owned() } else { format!("{slots} slots") }
 }
 
 #[cfg(test)]

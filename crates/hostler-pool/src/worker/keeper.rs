@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::birth::Birth;
 use super::channel::Speaker;
+use super::concurrency::Concurrency;
 use super::health;
 use super::inspector::Diagnosis;
 use super::lifecycle::{Action, Event, Lifecycle, State, Why};
@@ -17,8 +18,9 @@ use super::log::{Next, WorkerEvent, WorkerLog};
 use super::message::{FromWorker, ToWorker};
 use super::news::{Mailbox, News, Wire};
 use super::process::Exit;
+use super::pulse::Pulse;
 use super::running::Running;
-use super::settings::{Address, Probe, WorkerFacts, WorkerSettings};
+use super::settings::{Address, Probe, Slots, WorkerFacts, WorkerSettings};
 use super::snapshot::{Status, WorkerState};
 use super::yard::Yard;
 use crate::dispatch::{MemberId, Membership, Pool};
@@ -39,6 +41,7 @@ pub(super) struct Crew<E> {
     pub probe: Arc<dyn Probe>,
     pub yard: Yard,
     pub board: watch::Sender<Vec<Status>>,
+    pub concurrency: Arc<Concurrency>,
 }
 
 pub(super) struct Keeper<E> {
@@ -156,6 +159,10 @@ impl<E: Send + Sync + 'static> Keeper<E> {
                 running.diagnosis = Some(diagnosis);
                 Some(Event::Diagnosed)
             }
+            News::Silent => {
+                running.silent = true;
+                Some(Event::Hung)
+            }
             News::Turn(_) => None,
         }
     }
@@ -163,7 +170,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<Event> {
         match message {
             FromWorker::Ready => self.moved(Running::accepts),
-            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid)),
+            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid, speaker)),
             FromWorker::Hears => {
                 self.running.as_mut()?.hears(speaker);
                 Some(Event::Hears)
@@ -172,7 +179,11 @@ impl<E: Send + Sync + 'static> Keeper<E> {
                 self.log.warn(text);
                 None
             }
-            FromWorker::Report(_) | FromWorker::Collected { .. } => None,
+            FromWorker::Report(time) => {
+                self.running.as_ref()?.reported(time);
+                None
+            }
+            FromWorker::Collected { .. } => None,
         }
     }
 
@@ -283,6 +294,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             Ok(running) => {
                 self.log.event(WorkerEvent::Started { pid: running.pid() });
                 self.running = Some(running);
+                self.status.vitals = Arc::default();
                 None
             }
             Err(error) => {
@@ -320,10 +332,31 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         let facts = WorkerFacts { index: self.status.index, generation: self.status.generation, pid };
         let endpoint = (self.crew.endpoint)(address, facts);
         let is_new = self.membership.is_none();
-        self.membership = Some(self.crew.pool.join(endpoint, self.crew.settings.slots.at_first()));
+        let slots = match self.crew.settings.slots {
+            Slots::Fixed(slots) => slots,
+            Slots::Auto => self.crew.concurrency.slots(),
+        };
+        self.membership = Some(self.crew.pool.join(endpoint, slots));
         if is_new {
             self.log.event(WorkerEvent::Ready { pid, took: running.started.elapsed() });
         }
+        self.attend();
+    }
+
+    fn attend(&mut self) {
+        let Some(membership) = &self.membership else { return };
+        let concurrency = &self.crew.concurrency;
+        let is_auto = self.crew.settings.slots == Slots::Auto;
+        let pulse = Pulse {
+            gauge: membership.gauge(),
+            vitals: Arc::clone(&self.status.vitals),
+            concurrency: is_auto.then(|| Arc::clone(concurrency)),
+            hang_timeout: self.crew.settings.hang_timeout,
+        };
+        if !self.running.as_mut().is_some_and(|running| running.attend(pulse)) {
+            concurrency.is_blind("with bind = \"port\" its event loop cannot be asked");
+        }
+        self.status.concurrency = is_auto.then(|| Arc::clone(concurrency));
     }
 
     fn diagnose(&mut self) -> Option<Event> {

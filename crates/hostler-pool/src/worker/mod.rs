@@ -20,10 +20,12 @@ mod log;
 mod message;
 mod news;
 mod process;
+mod pulse;
 mod running;
 mod settings;
 mod snapshot;
 mod supervisor;
+mod vitals;
 mod yard;
 
 pub use guard::GuardCommand;

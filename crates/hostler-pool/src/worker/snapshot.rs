@@ -1,10 +1,13 @@
 //! A worker's figures of one moment, as plain data.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
+use super::concurrency::Concurrency;
+use super::vitals::Vitals;
 use crate::dispatch::MemberId;
 
 /// What a worker is doing.
@@ -56,6 +59,10 @@ pub struct WorkerSnapshot {
     /// Since it hung the last time.
     #[serde(rename = "hung_ago_ms", serialize_with = "milliseconds")]
     pub hung_ago: Option<Duration>,
+    /// The share of time that its event loop is at work; asked for only while it has requests.
+    pub utilisation: Option<f64>,
+    /// Why it may have so many requests at once, if Hostler chooses that.
+    pub slots_reason: Option<String>,
     /// Resident memory in bytes.
     pub memory: Option<u64>,
     /// Which member of the pool it is.
@@ -76,6 +83,8 @@ pub(super) struct Status {
     pub last_error: Option<String>,
     pub stack: Option<Vec<String>>,
     pub hung_at: Option<Instant>,
+    pub vitals: Arc<Vitals>,
+    pub concurrency: Option<Arc<Concurrency>>,
     pub member: Option<MemberId>,
 }
 
@@ -93,6 +102,8 @@ impl Status {
             last_error: None,
             stack: None,
             hung_at: None,
+            vitals: Arc::default(),
+            concurrency: None,
             member: None,
         }
     }
@@ -111,6 +122,8 @@ impl Status {
             last_error: self.last_error.clone(),
             stack: self.stack.clone(),
             hung_ago: self.hung_at.map(|at| now.saturating_duration_since(at)),
+            utilisation: self.vitals.utilisation(),
+            slots_reason: self.concurrency.as_ref().map(|concurrency| concurrency.reason()),
             memory: self.pid.and_then(resident_bytes),
             member: self.member,
         }

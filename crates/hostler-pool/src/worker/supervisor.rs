@@ -29,7 +29,15 @@ impl Supervisor {
     ) -> Self {
         let count = settings.count;
         let (board, watched) = watch::channel((1..=count).map(Status::new).collect());
-        let crew = Arc::new(Crew { settings, pool, endpoint: Box::new(endpoint), probe, yard, board });
+        let crew = Arc::new(Crew {
+            settings,
+            pool,
+            endpoint: Box::new(endpoint),
+            probe,
+            yard,
+            board,
+            concurrency: Arc::default(),
+        });
         let orders = (1..=count).map(|index| {
             let (sender, orders) = mpsc::unbounded_channel();
             tokio::spawn(Keeper::new(Arc::clone(&crew), index, orders).run());

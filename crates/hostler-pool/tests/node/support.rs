@@ -125,7 +125,7 @@ impl Crew {
             .await
             .expect("a free slot in time")
             .unwrap();
-        let (status, body) = get(&lease, path).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let (status, body) = fetch(&lease, path).await.unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
@@ -137,7 +137,7 @@ impl Crew {
             .expect("a free slot in time")
             .unwrap();
         let member = lease.member();
-        tokio::spawn(async move { get(&lease, path).await });
+        tokio::spawn(async move { fetch(&lease, path).await });
         member
     }
 
@@ -206,13 +206,13 @@ impl Probe for Get {
     fn get(&self, address: &Address, path: &str, limit: Duration) -> Probing {
         let (address, path) = (address.clone(), path.to_owned());
         Box::pin(async move {
-            let answer = timeout(limit, get(&address, &path)).await;
+            let answer = timeout(limit, fetch(&address, &path)).await;
             answer.map_err(|_| "no answer".to_owned())?.map(|(status, _)| status)
         })
     }
 }
 
-async fn get(address: &Address, path: &str) -> Result<(u16, String), String> {
+pub async fn fetch(address: &Address, path: &str) -> Result<(u16, String), String> {
     let answer = match address {
         Address::Unix(socket) => exchange(UnixStream::connect(socket).await, path).await,
         Address::Tcp(address) => exchange(TcpStream::connect(address).await, path).await,

@@ -31,7 +31,7 @@ fn app(request: impl Fn(&mut fastrand::Rng) -> Request + 'static) -> App {
         request: Box::new(request),
         arrivals: None,
         chance: fastrand::Rng::with_seed(3),
-        controller: Controller::new(),
+        controller: Controller::default(),
         waiting: 0,
         thread: VecDeque::new(),
         elsewhere: Vec::new(),
@@ -58,7 +58,7 @@ impl App {
                 None => self.waiting = 1,
                 Some(arrivals) => self.waiting += usize::from(self.chance.f64() < arrivals),
             }
-            while self.waiting > 0 && self.in_use() < self.controller.slots() {
+            while self.waiting > 0 && self.in_use() < self.controller.slots {
                 self.waiting -= usize::from(self.arrivals.is_some());
                 self.thread.push_back((self.request)(&mut self.chance));
             }
@@ -73,7 +73,7 @@ impl App {
             leases: leases as f64 / steps,
             short,
         });
-        self.controller.slots()
+        self.controller.slots
     }
 
     fn step(&mut self) {
@@ -168,7 +168,7 @@ fn an_idle_app_keeps_what_it_had() {
 
 #[test]
 fn the_reason_is_told_in_words() {
-    let mut controller = Controller::new();
+    let mut controller = Controller::default();
     assert_eq!(controller.to_string(), "no reports yet: 1 slot");
     controller.slots = 11;
     controller.observe(Round { utilisation: 0.35, leases: 4.0, short: false });
