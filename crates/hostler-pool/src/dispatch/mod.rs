@@ -16,6 +16,7 @@ mod claim;
 mod gauge;
 mod lease;
 mod membership;
+mod pause;
 mod pool;
 mod queue;
 mod roster;

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::channel::Speaker;
 use super::concurrency::{Concurrency, Round};
 use super::message::{LoopTime, ToWorker};
 use super::news::{News, Wire};
+use super::settings::{Slots, WorkerSettings};
 use super::vitals::Vitals;
 use crate::dispatch::{Gauge, Load};
 
@@ -25,9 +26,9 @@ const LONG: Duration = BEAT.saturating_mul(4);
 pub(super) struct Pulse<E> {
     pub gauge: Gauge<E>,
     pub vitals: Arc<Vitals>,
-    /// Unless the slots are fixed.
-    pub concurrency: Option<Arc<Concurrency>>,
-    pub hang_timeout: Duration,
+    pub concurrency: Arc<Concurrency>,
+    /// The newest.
+    pub settings: watch::Receiver<Arc<WorkerSettings>>,
 }
 
 impl<E: Send + Sync + 'static> Pulse<E> {
@@ -48,7 +49,7 @@ impl<E: Send + Sync + 'static> Pulse<E> {
                     let now = Instant::now();
                     let Some(load) = self.gauge.load() else { return };
                     self.set_slots(load);
-                    if silence.grows(now - beat, load.in_use > 0 && preload.is_open()) >= self.hang_timeout {
+                    if silence.grows(now - beat, load.in_use > 0 && preload.is_open()) >= self.settings.borrow().hang_timeout {
                         return wire.send(News::Silent).await;
                     }
                     if load.in_use > 0 || load.granted != granted {
@@ -63,22 +64,21 @@ impl<E: Send + Sync + 'static> Pulse<E> {
     }
 
     fn set_slots(&self, load: Load) {
-        if let Some(slots) = self.concurrency.as_ref().map(|concurrency| concurrency.slots())
-            && slots != load.slots
-        {
+        let slots = self.concurrency.slots();
+        if self.settings.borrow().slots == Slots::Auto && slots != load.slots {
             self.gauge.set_slots(slots);
         }
     }
 
     fn take_report(&self, time: Option<LoopTime>, last: Option<Report>) -> Option<Report> {
-        if let (None, Some(concurrency)) = (time, &self.concurrency) {
-            concurrency.is_blind("the app is a cluster of its own, whose event loops cannot be asked");
+        if time.is_none() {
+            self.concurrency.is_blind("the app is a cluster of its own, whose event loops cannot be asked");
         }
         let report = Report { at: Instant::now(), time: time?, load: self.gauge.load()? };
         if let Some(round) = last.and_then(|last| report.since(&last)) {
             self.vitals.works(round.utilisation);
-            if let Some(concurrency) = &self.concurrency {
-                concurrency.report(round, report.at);
+            if self.settings.borrow().slots == Slots::Auto {
+                self.concurrency.report(round, report.at);
             }
         }
         Some(report)

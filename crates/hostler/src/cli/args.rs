@@ -83,8 +83,8 @@ pub struct Run {
     /// How many workers [default: one a core]
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Requests that one worker is given at once [default: 1]
-    #[arg(long, value_name = "N")]
+    /// Requests that one worker is given at once; `auto` goes by how busy it is [default: 1]
+    #[arg(long, value_name = "N|auto")]
     concurrency: Option<String>,
     /// How a worker gets its address: `socket` for any app, `port` if it reads PORT [default: socket]
     #[arg(long, value_name = "socket|port")]

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use super::Check;
 use crate::config::{
-    self, Config, Endpoint, Period, Pool, Route, ShowSize, Source, Surroundings, Target, Workers,
+    self, Concurrency, Config, Endpoint, Period, Policy, Pool, Priority, Route, ShowSize, Source,
+    Surroundings, Target, Workers,
 };
 
 /// Prints the meaning and exits with 0, or prints what is wrong and exits with 2.
@@ -63,17 +64,31 @@ fn of_pool(pool: &Pool) -> String {
         Source::Workers(workers) => of_workers(workers),
         Source::Members(members) => format!("  members  {}", join::<Endpoint>(members)),
     };
-    let times = format!("answer within {}", Period(pool.request_timeout));
-    format!(
-        "{who}\n  slots    {concurrency} each; {} may wait, up to {}; {times}",
-        queue.limit,
-        Period(queue.timeout)
-    )
+    let slots = match concurrency {
+        Concurrency::Fixed(slots) => format!("{slots} each"),
+        Concurrency::Auto => "as many as keep a worker busy (auto)".into(),
+    };
+    let order = match queue.policy {
+        Policy::Adaptive => "",
+        Policy::Fifo => ", always in order of arrival",
+    };
+    let (wait, times) = (Period(queue.timeout), format!("answer within {}", Period(pool.request_timeout)));
+    format!("{who}\n  slots    {slots}; {} may wait, up to {wait}{order}; {times}", queue.limit)
 }
 
 fn of_workers(workers: &Workers) -> String {
     let command = shell_words::join(&workers.command);
-    format!("  workers  {} x `{command}` in {}", workers.count, workers.cwd.display())
+    let replaced = [
+        workers.max_requests.map(|count| format!("after {count} requests")),
+        workers.max_age.map(|age| format!("after {}", Period(age))),
+        workers.max_memory.map(|size| format!("beyond {}", ShowSize(size))),
+    ];
+    let replaced: Vec<_> = replaced.into_iter().flatten().collect();
+    let replaced = match replaced.is_empty() {
+        true => String::new(),
+        false => format!("\n  replaced {}", replaced.join(", ")),
+    };
+    format!("  workers  {} x `{command}` in {}{replaced}", workers.count, workers.cwd.display())
 }
 
 fn leads_to(route: &Route) -> String {
@@ -83,7 +98,14 @@ fn leads_to(route: &Route) -> String {
         }
         Target::Pool { name, request_timeout } => {
             let (timeout, size) = (Period(*request_timeout), ShowSize(route.max_body_size));
-            format!("pool {name} (answer within {timeout}, body up to {size})")
+            let priority = match route.priority {
+                Priority::High => ", before others",
+                Priority::Normal => "",
+                Priority::Low => ", after others",
+            };
+            let fallback = route.fallback.as_ref();
+            let fallback = fallback.map_or(String::new(), |file| format!(", else {}", file.path.display()));
+            format!("pool {name} (answer within {timeout}, body up to {size}{priority}{fallback})")
         }
     }
 }

@@ -59,6 +59,36 @@ fn run_needs_no_file() {
 }
 
 #[test]
+fn what_is_not_as_usual_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let shell = folder.path().join("shell.html");
+    std::fs::write(&shell, "<p>").unwrap();
+    let route = format!(
+        "routes=[{{ match = '*', pool = 'app', priority = 'low', fallback = '{}' }}]",
+        shell.display()
+    );
+    let line = format!(
+        "hostler run --concurrency auto --workers 1 --set \"{route}\" --pools.app.queue.policy fifo \
+         --pools.app.max_requests 5000 --pools.app.max_age 1h --pools.app.max_memory '1 GiB' -- x"
+    );
+    let text = summary(&config(&line)).replace(&folder.path().display().to_string(), "FOLDER");
+    expect![[r#"
+
+        listen   127.0.0.1:8080, threads 3
+        admin    127.0.0.1:8081
+        trusts   nobody's forwarding headers
+
+        pool app
+          workers  1 x `x` in /
+          replaced after 5000 requests, after 1h, beyond 1 GiB
+          slots    as many as keep a worker busy (auto); 100 may wait, up to 5s, always in order of arrival; answer within 30s
+
+        routes
+          *  pool app (answer within 30s, body up to 10 MiB, after others, else FOLDER/shell.html)
+    "#]].assert_eq(&text);
+}
+
+#[test]
 fn run_takes_any_key_as_a_flag() {
     let config =
         config("hostler run --pools.app.queue.limit 3 --server.idle-timeout=2m --set server.threads=9 -- x");
@@ -72,11 +102,11 @@ fn wrong_values_are_told_by_flag() {
     check(
         "hostler run --workers 0 --concurrency many --bind sockt --port 3000 --log jsn --listen nowhere -- x",
         expect![[r#"
-        --bind: pools.app.bind: "sockt" is not one of "socket", "port"; did you mean "socket"?
-        --concurrency: pools.app.concurrency: invalid type: string "many", expected a whole number from 1 to 1024
-        --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": it names no port
-        --log: server.access_log: "jsn" is not one of "json", "pretty", "off"; did you mean "json"?
-        --workers: pools.app.workers: 0 is out of range; from 1 to 1024"#]],
+            --bind: pools.app.bind: "sockt" is not one of "socket", "port"; did you mean "socket"?
+            --concurrency: pools.app.concurrency: "many" is neither a whole number from 1 to 1024 nor "auto"
+            --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": it names no port
+            --log: server.access_log: "jsn" is not one of "json", "pretty", "off"; did you mean "json"?
+            --workers: pools.app.workers: 0 is out of range; from 1 to 1024"#]],
     );
     check(
         "hostler run --server.haeder-timeout 5s --set server.threads=x -- x",

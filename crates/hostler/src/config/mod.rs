@@ -3,6 +3,7 @@
 //! [`load`] is the way from one to the other: read the file, lay variables and flags over it, compare with
 //! the schema, parse, resolve. Everything that is wrong is told at once, with its place.
 
+mod difference;
 mod document;
 mod error;
 pub mod file;
@@ -21,13 +22,17 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place};
-pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader};
+pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
-pub use resolved::{Config, Endpoint, Pool, Queue, Respond, Route, Server, Source, Target, Workers};
+pub use resolved::{
+    Concurrency, Config, Endpoint, Fallback, Poison, Pool, Queue, Respond, Route, Server, Source, Target,
+    Workers,
+};
 pub use source::{Given, Setting};
 pub use value::{Period, ShowSize};
 

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 
-use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader};
+use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority};
 use super::pattern::MatchPattern;
 
 /// The whole configuration of one running Hostler.
@@ -50,6 +51,8 @@ pub struct Server {
     pub idle_timeout: Duration,
     /// How long a stop waits for accepted requests.
     pub drain_timeout: Duration,
+    /// How long a new program may take until its workers are ready.
+    pub upgrade_timeout: Duration,
     /// Bytes of a request's head; at least 8 KiB, which is also the least that hyper takes.
     pub max_header_size: u64,
     /// Fields in a request's head.
@@ -78,8 +81,8 @@ pub struct Pool {
     pub name: String,
     /// Who fills the pool.
     pub source: Source,
-    /// Slots of each worker or member, at least 1.
-    pub concurrency: usize,
+    /// Slots of each worker or member.
+    pub concurrency: Concurrency,
     /// Which free member gets the next request.
     pub choice: Choice,
     /// Where requests wait for a slot.
@@ -88,6 +91,36 @@ pub struct Pool {
     pub request_timeout: Duration,
     /// How long connecting to a member may take.
     pub connect_timeout: Duration,
+    /// What becomes of a request that takes worker after worker down with it.
+    pub poison: Poison,
+}
+
+/// Slots of each worker or member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concurrency {
+    /// So many, at least 1.
+    Fixed(usize),
+    /// As many as keep its event loop busy; only for workers with [`Bind::Socket`].
+    Auto,
+}
+
+impl Concurrency {
+    /// Of one of which nothing is known yet.
+    pub const fn at_first(self) -> usize {
+        match self {
+            Self::Fixed(slots) => slots,
+            Self::Auto => 1,
+        }
+    }
+}
+
+/// When a request is taken for one that kills workers, and what becomes of those like it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Poison {
+    /// Deaths of workers in the middle of one request; 0: never.
+    pub kills: usize,
+    /// How long its method and URL are refused.
+    pub keep_off: Duration,
 }
 
 /// Where requests wait for a slot.
@@ -97,10 +130,13 @@ pub struct Queue {
     pub limit: usize,
     /// How long one may wait.
     pub timeout: Duration,
+    /// Who is served first, and who is refused.
+    pub policy: Policy,
 }
 
 /// Who fills a pool.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one a pool, and pools are few")]
 pub enum Source {
     /// Node processes that Hostler starts and watches.
     Workers(Workers),
@@ -134,6 +170,14 @@ pub struct Workers {
     /// The longest time a worker may take for one request before it is taken for hung; never below a client's
     /// patience.
     pub hang_timeout: Duration,
+    /// Requests of one worker's life.
+    pub max_requests: Option<u64>,
+    /// How old one may get.
+    pub max_age: Option<Duration>,
+    /// Bytes of resident memory that one may take.
+    pub max_memory: Option<u64>,
+    /// Whether they collect garbage while they have nothing to do; [`Gc::Off`] with [`Bind::Port`].
+    pub gc: Gc,
 }
 
 /// Where a member listens. Displays as it is written in the configuration.
@@ -171,6 +215,33 @@ pub struct Route {
     pub buffer: Buffer,
     /// Bytes of request body: the route's own limit, else the server's.
     pub max_body_size: u64,
+    /// Which requests get a slot first.
+    pub priority: Priority,
+    /// The answer where the pool has none; never beside [`Target::Respond`].
+    pub fallback: Option<Arc<Fallback>>,
+}
+
+/// A file that is the answer where a pool has none, as it was when the configuration was loaded.
+#[derive(Clone, PartialEq)]
+pub struct Fallback {
+    /// Absolute if the file's folder is.
+    pub path: PathBuf,
+    /// What it is, by its extension.
+    pub content_type: String,
+    /// Never empty.
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, content_type, body } = self;
+        let body = format_args!("{} bytes", body.len());
+        f.debug_struct("Fallback")
+            .field("path", path)
+            .field("content_type", content_type)
+            .field("body", &body)
+            .finish()
+    }
 }
 
 /// What a route leads to.

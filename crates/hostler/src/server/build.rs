@@ -16,7 +16,7 @@ use super::StartError;
 use super::environment::{self, Environment};
 use super::probe::{HttpProbe, wire_address};
 use crate::admin::PoolSource;
-use crate::config::{self, Bind, Buffer, Choice, ClientIpHeader, Config, Source};
+use crate::config::{self, Bind, Buffer, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Source};
 use crate::exchange::{Counters, Trust};
 use crate::gateway::{Fixed, Gateway, PoolTarget, Route, SpoolSettings, Target};
 use crate::journal::{Journal, Level};
@@ -152,6 +152,7 @@ fn pool(
         PoolSettings {
             choice: choice(settings.choice),
             queue_limit: settings.queue.limit,
+            policy: policy(settings.queue.policy),
             ..Default::default()
         },
     );
@@ -175,7 +176,7 @@ fn pool(
                     };
                     let label = member.to_string().into();
                     let endpoint = Endpoint::new(address, label, built.meter.clone(), threads, None);
-                    pool.join(endpoint, settings.concurrency)
+                    pool.join(endpoint, settings.concurrency.at_first())
                 })
                 .collect();
         }
@@ -225,14 +226,21 @@ fn worker_settings(
         },
         port: workers.port,
         count: workers.count,
-        slots: worker::Slots::Fixed(pool.concurrency),
+        slots: match pool.concurrency {
+            Concurrency::Fixed(slots) => worker::Slots::Fixed(slots),
+            Concurrency::Auto => worker::Slots::Auto,
+        },
         start_timeout: workers.start_timeout,
         stop_timeout: workers.stop_timeout,
         health: workers.health.clone(),
         warmup: workers.warmup.clone(),
         hang_timeout: workers.hang_timeout,
-        recycling: worker::Recycling::default(),
-        collect_when_idle: false,
+        recycling: worker::Recycling {
+            max_requests: workers.max_requests,
+            max_age: workers.max_age,
+            max_memory: workers.max_memory,
+        },
+        collect_when_idle: workers.gc == Gc::Idle,
     }
 }
 
@@ -241,6 +249,13 @@ fn choice(choice: Choice) -> dispatch::Choice {
         Choice::Warm => dispatch::Choice::Warm,
         Choice::RoundRobin => dispatch::Choice::RoundRobin,
         Choice::LeastBusy => dispatch::Choice::LeastBusy,
+    }
+}
+
+fn policy(policy: Policy) -> dispatch::Policy {
+    match policy {
+        Policy::Adaptive => dispatch::Policy::Adaptive,
+        Policy::Fifo => dispatch::Policy::Fifo,
     }
 }
 

@@ -137,15 +137,17 @@ fn an_app_that_waits_has_as_many_as_it_may_within_seconds() {
 
 #[test]
 fn an_app_that_does_both_settles_and_keeps_its_thread_busy() {
-    let mut app = mixed();
-    app.rounds(20);
-    let settled = app.rounds(200);
-    let (least, most) = (*settled.iter().min().unwrap(), *settled.iter().max().unwrap());
-    assert!(most - least <= most / 3, "between {least} and {most}");
-    let changes = settled.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    assert!(changes <= 10, "{changes} changes: {settled:?}");
-    let best = mixed().with_slots(64).throughput(1);
-    assert!(app.throughput(20) as f64 > 0.85 * 20.0 * best as f64, "{} of {best}", app.throughput(20));
+    let best = mixed().with_slots(64).throughput(20);
+    for seed in 0..3 {
+        let mut app = mixed();
+        app.chance = fastrand::Rng::with_seed(seed);
+        app.rounds(20);
+        let settled = app.rounds(100);
+        let changes = settled.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert!(changes <= 5, "{changes} changes: {settled:?}");
+        let reached = app.throughput(20);
+        assert!(reached as f64 > 0.85 * best as f64, "{reached} of {best}");
+    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
-pub use pool::{Bind, Choice, Pool, Queue};
-pub use route::{Buffer, Respond, Route};
+pub use pool::{Bind, Choice, Gc, Poison, Policy, Pool, Queue};
+pub use route::{Buffer, Priority, Respond, Route};
 
 /// Hostler's configuration file, `hostler.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,6 +60,9 @@ pub struct Server {
     /// How long a stop (SIGTERM, SIGINT) waits for accepted requests to finish. Over it, or at a second
     /// signal: what is left is cut off.
     pub drain_timeout: Period,
+    /// How long a new program that takes over (`hostler upgrade`, SIGUSR2) may need until its workers are ready.
+    /// Over it: it is ended, and the running one goes on as before.
+    pub upgrade_timeout: Period,
     /// Bytes of the request line and all header fields together. Over it: 431 (RFC 6585, section 5). Workers are told to
     /// take as much, unless `NODE_OPTIONS` has a `--max-http-header-size`: Node by itself stops at 16 KiB.
     pub max_header_size: Size<8192, 1_048_576>,
@@ -103,6 +106,7 @@ impl Default for Server {
             send_timeout: Period::seconds(30),
             idle_timeout: Period::seconds(75),
             drain_timeout: Period::seconds(30),
+            upgrade_timeout: Period::seconds(60),
             max_header_size: Size(64 << 10),
             max_header_fields: Count(100),
             max_body_size: Size(10 << 20),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::value::{Command, Count, MemberAddress, Period, Plain, RequestPath};
+use crate::config::value::{Command, Count, MemberAddress, Period, Plain, RequestPath, Size, Slots};
 
 /// A `[pools.NAME]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,10 +25,11 @@ pub struct Pool {
     #[schemars(with = "Count<1, 1024>", extend("x-default" = "one a core"))]
     pub workers: Option<Count<1, 1024>>,
     /// Requests that one worker or member is given at once: its slots. 1 is right for work that keeps the CPU
-    /// busy, such as rendering; more for work that waits, such as an API in front of a database. Over it:
-    /// requests wait in the queue.
-    #[schemars(with = "Count<1, 1024>", extend("x-default" = "1 for workers, 64 for members"))]
-    pub concurrency: Option<Count<1, 1024>>,
+    /// busy, such as rendering; more for work that waits, such as an API in front of a database. `"auto"` finds
+    /// the number, from 1 to 64, by how busy a worker's event loop is; for workers with `bind = "socket"` only.
+    /// Over it: requests wait in the queue.
+    #[schemars(with = "Slots", extend("x-default" = "1 for workers, 64 for members"))]
+    pub concurrency: Option<Slots>,
     /// Which of the free workers or members gets the next request.
     pub choice: Choice,
     /// How a worker gets the address it listens on.
@@ -64,11 +65,32 @@ pub struct Pool {
     /// replaced. Not below `request_timeout`, the routes' own included.
     #[schemars(with = "Period", extend("x-default" = "2 x the longest request_timeout"))]
     pub hang_timeout: Option<Period>,
+    /// Requests after which a worker is replaced, looked at each second. Each worker's own number is drawn from 80 to 100 %
+    /// of it, so that they do not all end together. Over it: another one is started and takes its place once
+    /// it is ready; the old one finishes what it has and ends. Never two of a pool at a time.
+    #[schemars(with = "Count<1, 1_000_000_000>", extend("x-default" = "no limit"))]
+    pub max_requests: Option<Count<1, 1_000_000_000>>,
+    /// The age at which a worker is replaced; drawn, looked at and replaced as with `max_requests`.
+    #[schemars(with = "Period", extend("x-default" = "no limit"))]
+    pub max_age: Option<Period>,
+    /// Resident memory that a worker may take, as the system counts it: Node alone takes about 45 MiB. Over it: it is
+    /// replaced as with `max_requests`. A limit for those that leak, not for the machine: for a moment old and
+    /// new live side by side.
+    #[schemars(with = "Size<MEMORY_LEAST, MEMORY_MOST>", extend("x-default" = "no limit"))]
+    pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>>,
+    /// Whether workers are asked to collect garbage while they have nothing to do.
+    pub gc: Gc,
     /// The time that connecting to a worker or member may take. Over it: another one is tried.
     pub connect_timeout: Period,
-    /// Where requests wait, in order of arrival, when every slot is taken.
+    /// Where requests wait when every slot is taken.
     pub queue: Queue,
+    /// What becomes of a request that takes worker after worker down with it.
+    pub poison: Poison,
 }
+
+/// No Node gets by with less.
+const MEMORY_LEAST: u64 = 32 << 20;
+const MEMORY_MOST: u64 = 1 << 40;
 
 impl Default for Pool {
     fn default() -> Self {
@@ -88,8 +110,13 @@ impl Default for Pool {
             stop_timeout: Period::seconds(10),
             request_timeout: Period::seconds(30),
             hang_timeout: None,
+            max_requests: None,
+            max_age: None,
+            max_memory: None,
+            gc: Gc::Off,
             connect_timeout: Period::seconds(5),
             queue: Queue::default(),
+            poison: Poison::default(),
         }
     }
 }
@@ -103,12 +130,53 @@ pub struct Queue {
     pub limit: Count<0, 1_000_000>,
     /// How long a request may wait for a slot. Over it: 503 with Retry-After.
     pub timeout: Period,
+    /// In which order requests are served, and who is refused when more come than can be served.
+    pub policy: Policy,
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { limit: Count(100), timeout: Period::seconds(5) }
+        Self { limit: Count(100), timeout: Period::seconds(5), policy: Policy::Adaptive }
     }
+}
+
+/// In which order requests are served, and who is refused when more come than can be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// In order of arrival as long as the queue drains now and then. When it does not (standing overload): newest first,
+    /// and a request that could not be served in time is refused early, with 503 and Retry-After.
+    Adaptive,
+    /// In order of arrival, always; refused is who finds the queue full or waits too long.
+    Fifo,
+}
+
+/// A `[pools.NAME.poison]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct Poison {
+    /// Workers that may die in the middle of one request. At so many: it is answered 502 and not tried again, and its
+    /// method and URL are kept off the pool for `keep_off`. 0: nothing is kept off.
+    pub kills: Count<0, 1000>,
+    /// How long the method and URL of such a request are refused, with 502, before they are given to a worker again.
+    pub keep_off: Period,
+}
+
+impl Default for Poison {
+    fn default() -> Self {
+        Self { kills: Count(2), keep_off: Period::seconds(60) }
+    }
+}
+
+/// Whether workers are asked to collect garbage while they have nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Gc {
+    /// Node collects when it finds that it has to, in the middle of a request or not.
+    Off,
+    /// A worker without a request is asked to collect when nobody waits in the queue, so that pauses fall between
+    /// requests; with `bind = "socket"` only.
+    Idle,
 }
 
 /// Which of the free workers or members gets the next request.

@@ -35,6 +35,27 @@ pub struct Route {
     /// The time a client waits for its answer to begin, in place of the pool's `request_timeout`.
     #[schemars(with = "Period", extend("x-default" = "the pool's"))]
     pub request_timeout: Option<Period>,
+    /// Which requests get a slot first when there are not enough.
+    pub priority: Priority,
+    /// A file that is the answer where the pool has none in time, such as the page from which an app renders in the
+    /// browser: 200, with `Hostler-Fallback: REASON`, in place of a 502, 503 or 504. Its content type is that of
+    /// its extension. It is read when the configuration is loaded (`hostler reload` reads it anew), and may have up to
+    /// 1 MiB; relative to the file's folder.
+    #[schemars(with = "String", extend("x-default" = "none"))]
+    pub fallback: Option<String>,
+}
+
+/// Which requests get a slot first when there are not enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// Before the others.
+    High,
+    /// As most are.
+    #[default]
+    Normal,
+    /// After the others; it still gets its share, however many of the others come.
+    Low,
 }
 
 /// Whether a request's body is read whole before the request takes a slot.

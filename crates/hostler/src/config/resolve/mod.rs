@@ -1,6 +1,7 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod fallback;
 mod pool;
 mod route;
 mod server;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
-use crate::config::file::{self, Bind};
-use crate::config::resolved::{Endpoint, Pool, Queue, Route, Source, Target, Workers};
-use crate::config::value::{Command, MemberAddress, Period};
+use crate::config::file::{self, Bind, Gc};
+use crate::config::resolved::{Concurrency, Endpoint, Poison, Pool, Queue, Route, Source, Target, Workers};
+use crate::config::value::{Command, MemberAddress, Period, Slots};
 
 /// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on
 /// it.
@@ -17,6 +17,9 @@ const MEMBER_CONCURRENCY: usize = 64;
 
 /// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
 const LONGEST_SOCKET_PATH: usize = 107;
+
+/// Why a key does not go together with `bind = "port"`.
+const NEEDS_PRELOAD: &str = "needs the preload inside the worker, and with bind = \"port\" there is none";
 
 impl Resolver<'_> {
     /// The meaning of `[pools.NAME]`.
@@ -47,11 +50,35 @@ impl Resolver<'_> {
         Pool {
             name: name.into(),
             source,
-            concurrency: written.concurrency.map_or(concurrency, |count| count.get()),
+            concurrency: self.concurrency(&path.key("concurrency"), written, concurrency),
             choice: written.choice,
-            queue: Queue { limit: written.queue.limit.get(), timeout: written.queue.timeout.0 },
+            queue: Queue {
+                limit: written.queue.limit.get(),
+                timeout: written.queue.timeout.0,
+                policy: written.queue.policy,
+            },
             request_timeout: written.request_timeout.0,
             connect_timeout: written.connect_timeout.0,
+            poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
+        }
+    }
+
+    /// `"auto"` goes by what the preload reports.
+    fn concurrency(&mut self, path: &KeyPath, written: &file::Pool, unless_said: usize) -> Concurrency {
+        match written.concurrency {
+            None => Concurrency::Fixed(unless_said),
+            Some(Slots::Fixed(slots)) => Concurrency::Fixed(slots.into()),
+            Some(Slots::Auto) => {
+                if written.members.is_some() {
+                    self.refuse(
+                        path,
+                        "\"auto\" needs workers: nobody tells how busy a member is; write a number",
+                    );
+                } else if written.bind == Bind::Port {
+                    self.refuse(path, format!("\"auto\" {NEEDS_PRELOAD}; write a number"));
+                }
+                Concurrency::Auto
+            }
         }
     }
 
@@ -86,6 +113,9 @@ impl Resolver<'_> {
                 "has no meaning with bind = \"port\": there each worker is told a port in PORT",
             );
         }
+        if let (Bind::Port, Gc::Idle) = (written.bind, written.gc) {
+            self.refuse(&path.key("gc"), format!("\"idle\" {NEEDS_PRELOAD}"));
+        }
         Workers {
             command: command.0.clone(),
             count: written.workers.map_or(self.surroundings.cores, |count| count.get()),
@@ -98,6 +128,10 @@ impl Resolver<'_> {
             start_timeout: written.start_timeout.0,
             stop_timeout: written.stop_timeout.0,
             hang_timeout: self.hang_timeout(path, name, written, routes),
+            max_requests: written.max_requests.map(|count| count.0),
+            max_age: written.max_age.map(|age| age.0),
+            max_memory: written.max_memory.map(|size| size.0),
+            gc: written.gc,
         }
     }
 
@@ -185,7 +219,7 @@ impl Resolver<'_> {
 }
 
 /// The keys of [`Workers`].
-const WORKERS_ONLY: [&str; 10] = [
+const WORKERS_ONLY: [&str; 14] = [
     "workers",
     "bind",
     "port",
@@ -196,4 +230,8 @@ const WORKERS_ONLY: [&str; 10] = [
     "start_timeout",
     "stop_timeout",
     "hang_timeout",
+    "max_requests",
+    "max_age",
+    "max_memory",
+    "gc",
 ];

@@ -2,6 +2,7 @@
 //! no requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderName, HeaderValue};
@@ -10,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
-use crate::config::file::{self, Buffer, File};
+use crate::config::file::{self, Buffer, File, Priority};
 use crate::config::pattern::MatchPattern;
 use crate::config::resolved::{Respond, Route, Target};
 use crate::config::value::TextOr;
@@ -37,8 +38,16 @@ impl Resolver<'_> {
             }
             seen.insert(pattern.clone(), path.clone());
             if let Some(target) = self.target(&path, written, file) {
-                let max_body_size = written.max_body_size.unwrap_or(file.server.max_body_size).0;
-                routes.push(Route { pattern, target, buffer: written.buffer, max_body_size });
+                let fallback = written.fallback.as_deref().filter(|_| written.respond.is_none());
+                let fallback = fallback.and_then(|file| self.fallback(&path.key("fallback"), file));
+                routes.push(Route {
+                    pattern,
+                    target,
+                    buffer: written.buffer,
+                    max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
+                    priority: written.priority,
+                    fallback: fallback.map(Arc::new),
+                });
             }
         }
         routes
@@ -49,8 +58,14 @@ impl Resolver<'_> {
         match (pools.next(), pools.next()) {
             (Some((name, pool)), None) => {
                 let target = Target::Pool { name: name.clone(), request_timeout: pool.request_timeout.0 };
-                let (pattern, buffer) = (MatchPattern::ALL, Buffer::Full);
-                return vec![Route { pattern, target, buffer, max_body_size: file.server.max_body_size.0 }];
+                return vec![Route {
+                    pattern: MatchPattern::ALL,
+                    target,
+                    buffer: Buffer::Full,
+                    max_body_size: file.server.max_body_size.0,
+                    priority: Priority::Normal,
+                    fallback: None,
+                }];
             }
             (Some(_), Some(_)) => {
                 let names: Vec<_> = file.pools.keys().map(String::as_str).collect();
@@ -90,7 +105,7 @@ impl Resolver<'_> {
             }
             (Some(name), None) => self.pool_target(path, name, written, file),
             (None, Some(respond)) => {
-                for key in ["buffer", "max_body_size", "request_timeout"] {
+                for key in ["buffer", "max_body_size", "request_timeout", "priority", "fallback"] {
                     if self.document.is_written(&path.key(key)) {
                         self.refuse(&path.key(key), "has no meaning beside respond");
                     }

@@ -16,7 +16,9 @@ fn a_typo_is_told_with_the_nearest_key() {
     );
     check(
         "[pools.web]\ncommand = \"node a.js\"\n[pools.web.queue]\n  lenght = 2\n",
-        expect![[r#"hostler.toml:4:3: unknown key "pools.web.queue.lenght"; known here: limit, timeout"#]],
+        expect![[
+            r#"hostler.toml:4:3: unknown key "pools.web.queue.lenght"; known here: limit, timeout, policy"#
+        ]],
     );
     check(
         "[sever]\nlisten = \":80\"\n[pools.web]\ncommand = \"node a.js\"\n",
@@ -33,7 +35,7 @@ fn a_key_that_is_near_to_nothing_is_told_with_all_that_are_known() {
     check(
         "[pools.web]\ncommand = \"node a.js\"\nqueue = { frobnicate = 1 }\n",
         expect![[
-            r#"hostler.toml:3:11: unknown key "pools.web.queue.frobnicate"; known here: limit, timeout"#
+            r#"hostler.toml:3:11: unknown key "pools.web.queue.frobnicate"; known here: limit, timeout, policy"#
         ]],
     );
 }
@@ -89,6 +91,29 @@ fn a_bad_size_is_told_with_how_to_write_one() {
 }
 
 #[test]
+fn slots_that_are_none_are_told_with_what_would_be() {
+    check(
+        "[pools.a]\ncommand = \"x\"\nconcurrency = \"many\"\n[pools.b]\ncommand = \"x\"\nconcurrency = 0\n[pools.c]\ncommand = \"x\"\nconcurrency = true\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n",
+        expect![[r#"
+            hostler.toml:3:15: pools.a.concurrency: "many" is neither a whole number from 1 to 1024 nor "auto"
+            hostler.toml:6:15: pools.b.concurrency: 0 is out of range; from 1 to 1024, or "auto"
+            hostler.toml:9:15: pools.c.concurrency: invalid type: boolean `true`, expected a whole number from 1 to 1024, or "auto""#]],
+    );
+}
+
+#[test]
+fn a_limit_that_no_worker_could_keep_is_refused() {
+    check(
+        "[pools.a]\ncommand = \"x\"\nmax_requests = 0\nmax_age = \"soon\"\nmax_memory = \"16 MiB\"\ngc = \"full\"\n",
+        expect![[r#"
+            hostler.toml:3:16: pools.a.max_requests: 0 is out of range; from 1 to 1000000000
+            hostler.toml:4:11: pools.a.max_age: "soon" is not a duration such as "30s", "250ms" or "1m 30s" (expected number at 0)
+            hostler.toml:5:14: pools.a.max_memory: 16 MiB is out of range; from 32 MiB to 1 TiB
+            hostler.toml:6:6: pools.a.gc: "full" is not one of "off", "idle""#]],
+    );
+}
+
+#[test]
 fn a_bad_network_stops_the_start() {
     check(
         "pools.web.command = \"node a.js\"\n[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"10.0.0.0/33\", \"localhost\", \"10.1.2.3/8\"]\n",
@@ -120,6 +145,14 @@ fn every_syntax_error_is_told_with_its_line() {
 
 #[test]
 fn a_word_that_is_no_choice_is_told_with_those_that_are() {
+    check(
+        "[[routes]]\nmatch=\"*\"\npool=\"web\"\npriority=\"hi\"\n[pools.web.queue]\npolicy=\"lifo\"\n[pools.web.poison]\nkill=1",
+        expect![[r#"
+            hostler.toml:4:10: routes[0].priority: "hi" is not one of "high", "normal", "low"
+            hostler.toml:5:8: pools.web: a pool needs a command (workers to start) or members
+            hostler.toml:6:8: pools.web.queue.policy: "lifo" is not one of "adaptive", "fifo"; did you mean "fifo"?
+            hostler.toml:8:1: unknown key "pools.web.poison.kill", did you mean "kills"?"#]],
+    );
     check(
         "[server]\naccess_log = \"jsn\"\nclient_ip_header = \"Client\"\n[pools.web]\ncommand = \"x\"\nchoice = \"warmest\"\n",
         expect![[r#"

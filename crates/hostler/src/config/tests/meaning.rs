@@ -8,7 +8,10 @@ use expect_test::{expect, expect_file};
 use super::site;
 use crate::config::file::File;
 use crate::config::reference::EXAMPLE;
-use crate::config::{Config, Endpoint, HostPattern, MatchPattern, PathPattern, Source, Target, Workers};
+use crate::config::{
+    Concurrency, Config, Endpoint, Fallback, Gc, HostPattern, MatchPattern, PathPattern, Poison, Policy,
+    Priority, Source, Target, Workers,
+};
 
 fn workers(config: &Config) -> &Workers {
     match &config.pools[0].source {
@@ -127,7 +130,7 @@ fn members_are_endpoints_with_more_slots() {
         members.iter().map(|member| super::hide(&member.to_string(), &site.folder())).collect();
     assert_eq!(shown, ["10.0.0.5:3000", "[::1]:3000", "app:80", "unix:FOLDER/run/app.sock"]);
     assert_eq!(members[1], Endpoint::Tcp { host: "::1".into(), port: 3000 });
-    assert_eq!(config.pools[0].concurrency, 64);
+    assert_eq!(config.pools[0].concurrency, Concurrency::Fixed(64));
 }
 
 #[test]
@@ -140,6 +143,70 @@ fn a_route_overrides_the_limits_of_server_and_pool() {
     assert_eq!((&config.routes[0].target, config.routes[0].max_body_size), (&target(7), 1 << 20));
     assert_eq!((&config.routes[1].target, config.routes[1].max_body_size), (&target(40), 2 << 20));
     assert_eq!(workers(&config).hang_timeout, Duration::from_secs(80), "twice the longest");
+}
+
+#[test]
+fn slots_are_a_number_or_auto() {
+    let concurrency = |site: super::Site| site.flag("pools.web.command", "x").config().pools[0].concurrency;
+    assert_eq!(concurrency(site("")), Concurrency::Fixed(1));
+    assert_eq!(concurrency(site("pools.web.concurrency = 4")), Concurrency::Fixed(4));
+    assert_eq!(concurrency(site("pools.web.concurrency = \"auto\"")), Concurrency::Auto);
+    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "1024")), Concurrency::Fixed(1024));
+    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "auto")), Concurrency::Auto);
+    assert_eq!(
+        concurrency(site("pools.web.workers = 1").variable("HOSTLER_POOLS_WEB_CONCURRENCY", "8")),
+        Concurrency::Fixed(8)
+    );
+}
+
+#[test]
+fn a_pool_says_how_it_meets_overload_poison_and_age() {
+    let config = site(
+        "server.upgrade_timeout = \"5m\"\n[pools.web]\ncommand = \"x\"\nmax_requests = 10_000\nmax_age = \"12h\"\nmax_memory = \"512 MiB\"\ngc = \"idle\"\nqueue.policy = \"fifo\"\npoison = { kills = 0, keep_off = \"5m\" }\n",
+    )
+    .config();
+    assert_eq!(config.server.upgrade_timeout, Duration::from_secs(300));
+    let pool = &config.pools[0];
+    assert_eq!(pool.queue.policy, Policy::Fifo);
+    assert_eq!(pool.poison, Poison { kills: 0, keep_off: Duration::from_secs(300) });
+    let Workers { max_requests, max_age, max_memory, gc, .. } = *workers(&config);
+    assert_eq!((max_requests, max_age), (Some(10_000), Some(Duration::from_secs(12 * 3600))));
+    assert_eq!((max_memory, gc), (Some(512 << 20), Gc::Idle));
+}
+
+#[test]
+fn a_fallback_is_read_when_the_file_is_loaded() {
+    let site = site(
+        "pools.web.command = \"x\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\npriority = \"low\"\nfallback = \"pages/shell.html\"\n",
+    );
+    let path = site.folder().join("pages/shell.html");
+    std::fs::create_dir(site.folder().join("pages")).unwrap();
+    std::fs::write(&path, "<p>one").unwrap();
+    let first = site.config();
+    std::fs::write(&path, "<p>two").unwrap();
+    let second = site.config();
+    assert_ne!(first, second, "a reload sees that the file has changed");
+    let route = &first.routes[0];
+    assert_eq!(route.priority, Priority::Low);
+    let content_type = "text/html; charset=utf-8".into();
+    assert_eq!(route.fallback.as_deref(), Some(&Fallback { path, content_type, body: b"<p>one".into() }));
+}
+
+#[test]
+fn a_fallback_is_what_its_extension_says() {
+    for (name, contents, content_type) in [
+        ("a.html", &b"<p>\xc3\xa9"[..], "text/html; charset=utf-8"),
+        ("a.htm", b"<p>\xe9", "text/html"),
+        ("a.TXT", b"x", "text/plain; charset=utf-8"),
+        ("a.json", b"{}", "application/json"),
+        ("a.svg", b"<svg/>", "image/svg+xml"),
+    ] {
+        let site = site(&format!(
+            "pools.web.command = \"x\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\nfallback = \"{name}\"\n"
+        ));
+        std::fs::write(site.folder().join(name), contents).unwrap();
+        assert_eq!(site.config().routes[0].fallback.as_ref().unwrap().content_type, content_type, "{name}");
+    }
 }
 
 #[test]

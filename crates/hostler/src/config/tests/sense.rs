@@ -27,12 +27,16 @@ fn a_pool_has_either_a_command_or_members() {
 #[test]
 fn keys_about_workers_are_refused_beside_members() {
     check(
-        "[pools.web]\nmembers = [\"a:1\", \"a:1\"]\nworkers = 2\nenv = { A = 1 }\nhang_timeout = \"1m\"\nconnect_timeout = \"1s\"\n",
+        "[pools.web]\nmembers = [\"a:1\", \"a:1\"]\nworkers = 2\nenv = { A = 1 }\nhang_timeout = \"1m\"\nmax_requests = 5\nmax_age = \"1h\"\nmax_memory = \"1 GiB\"\ngc = \"idle\"\nconnect_timeout = \"1s\"\n",
         expect![[r#"
             hostler.toml:2:19: pools.web.members[1]: a:1 is there twice; raise concurrency instead
             hostler.toml:3:1: pools.web.workers: has no meaning for members: somebody else runs them
             hostler.toml:4:1: pools.web.env: has no meaning for members: somebody else runs them
-            hostler.toml:5:1: pools.web.hang_timeout: has no meaning for members: somebody else runs them"#]],
+            hostler.toml:5:1: pools.web.hang_timeout: has no meaning for members: somebody else runs them
+            hostler.toml:6:1: pools.web.max_requests: has no meaning for members: somebody else runs them
+            hostler.toml:7:1: pools.web.max_age: has no meaning for members: somebody else runs them
+            hostler.toml:8:1: pools.web.max_memory: has no meaning for members: somebody else runs them
+            hostler.toml:9:1: pools.web.gc: has no meaning for members: somebody else runs them"#]],
     );
 }
 
@@ -100,6 +104,52 @@ fn a_worker_may_not_be_killed_while_a_client_still_waits_for_it() {
     check(
         "[pools.a]\ncommand = \"x\"\nhang_timeout = \"1m\"\n[[routes]]\nmatch = \"/export\"\npool = \"a\"\nrequest_timeout = \"5m\"\n",
         expect!["hostler.toml:3:16: pools.a.hang_timeout: is below the longest request_timeout, 5m"],
+    );
+}
+
+#[test]
+fn auto_needs_workers_that_tell_how_busy_they_are() {
+    check(
+        "[pools.a]\nmembers = [\"a:1\"]\nconcurrency = \"auto\"\n",
+        expect![[
+            r#"hostler.toml:3:15: pools.a.concurrency: "auto" needs workers: nobody tells how busy a member is; write a number"#
+        ]],
+    );
+    check(
+        "[pools.a]\ncommand = \"x\"\nbind = \"port\"\nconcurrency = \"auto\"\ngc = \"idle\"\n",
+        expect![[r#"
+            hostler.toml:4:15: pools.a.concurrency: "auto" needs the preload inside the worker, and with bind = "port" there is none; write a number
+            hostler.toml:5:6: pools.a.gc: "idle" needs the preload inside the worker, and with bind = "port" there is none"#]],
+    );
+}
+
+#[test]
+fn a_fallback_must_be_a_file_that_can_be_sent() {
+    let files = ["missing.html", "folder.html", "large.html", "empty.html", "page", "/dev/zero"];
+    let routes = files.iter().enumerate().map(|(index, file)| {
+        format!("[[routes]]\nmatch = \"/{index}\"\npool = \"a\"\nfallback = \"{file}\"\n")
+    });
+    let site = site(&format!("[pools.a]\ncommand = \"x\"\n{}", routes.collect::<String>()));
+    std::fs::create_dir(site.folder().join("folder.html")).unwrap();
+    std::fs::write(site.folder().join("large.html"), vec![b'x'; (1 << 20) + 1]).unwrap();
+    std::fs::write(site.folder().join("empty.html"), "").unwrap();
+    std::fs::write(site.folder().join("page"), "<p>").unwrap();
+    site.says(expect![[r#"
+        hostler.toml:6:12: routes[0].fallback: FOLDER/missing.html cannot be read: No such file or directory (os error 2)
+        hostler.toml:10:12: routes[1].fallback: FOLDER/folder.html is a folder; a fallback is a file
+        hostler.toml:14:12: routes[2].fallback: FOLDER/large.html is larger than 1 MiB
+        hostler.toml:18:12: routes[3].fallback: FOLDER/empty.html is empty
+        hostler.toml:22:12: routes[4].fallback: FOLDER/page has no extension that tells what it is, such as .html
+        hostler.toml:26:12: routes[5].fallback: /dev/zero is not a regular file"#]]);
+}
+
+#[test]
+fn what_only_a_pool_can_do_is_refused_beside_respond() {
+    check(
+        "[[routes]]\nmatch = \"*\"\nrespond = \"\"\npriority = \"high\"\nfallback = \"missing.html\"\n",
+        expect![[r#"
+            hostler.toml:4:12: routes[0].priority: has no meaning beside respond
+            hostler.toml:5:12: routes[0].fallback: has no meaning beside respond"#]],
     );
 }
 

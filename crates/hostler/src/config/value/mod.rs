@@ -3,10 +3,12 @@
 
 mod address;
 mod amount;
+mod slots;
 mod text;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Period, ShowSize, Size};
+pub use slots::Slots;
 pub use text::{Command, OneOrMany, Plain, RequestPath, TextOr};
 
 /// What one string in TOML stands for.

@@ -1,0 +1,97 @@
+//! What a changed configuration changes: pools by name, routes as a whole, keys of `[server]` one by one. Knows not what
+//! can be applied while Hostler runs.
+
+use super::resolved::{Config, Pool, Server};
+
+/// From one configuration to the next.
+#[derive(Debug, PartialEq)]
+pub struct Difference<'a> {
+    /// The keys of `[server]` whose meaning has changed.
+    pub server: Vec<&'static str>,
+    /// The pools that are not as they were, in order of their names.
+    pub pools: Vec<PoolChange<'a>>,
+    /// Whether any route has changed, its fallback's contents included.
+    pub routes: bool,
+}
+
+/// One pool that is not as it was.
+#[derive(Debug, PartialEq)]
+pub enum PoolChange<'a> {
+    /// There was none of this name.
+    Added(&'a Pool),
+    /// There is none of this name any more.
+    Removed(&'a Pool),
+    /// As it was, and as it is to be.
+    Changed(&'a Pool, &'a Pool),
+}
+
+impl Config {
+    /// What `newer` says otherwise.
+    pub fn difference<'a>(&'a self, newer: &'a Self) -> Difference<'a> {
+        let kept_or_removed = self.pools.iter().filter_map(|old| match newer.pool(&old.name) {
+            None => Some(PoolChange::Removed(old)),
+            Some(new) if new == old => None,
+            Some(new) => Some(PoolChange::Changed(old, new)),
+        });
+        let added = newer.pools.iter().filter(|new| self.pool(&new.name).is_none()).map(PoolChange::Added);
+        let mut pools: Vec<_> = kept_or_removed.chain(added).collect();
+        pools.sort_by(|one, other| one.name().cmp(other.name()));
+        Difference {
+            server: changed_keys(&self.server, &newer.server),
+            pools,
+            routes: self.routes != newer.routes,
+        }
+    }
+
+    /// The pool of this name.
+    pub fn pool(&self, name: &str) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.name == name)
+    }
+}
+
+impl Difference<'_> {
+    /// Both mean the same.
+    pub fn is_empty(&self) -> bool {
+        self.server.is_empty() && self.pools.is_empty() && !self.routes
+    }
+}
+
+impl PoolChange<'_> {
+    /// The pool's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Added(pool) | Self::Removed(pool) | Self::Changed(pool, _) => &pool.name,
+        }
+    }
+}
+
+fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
+    macro_rules! changed {
+        ($($key:ident),+ $(,)?) => {{
+            // Without `..`: a new field that is not compared does not compile.
+            let Server { $($key: _),+ } = old;
+            [$((stringify!($key), old.$key != new.$key)),+]
+        }};
+    }
+    let keys = changed![
+        listen,
+        admin,
+        threads,
+        header_timeout,
+        body_timeout,
+        send_timeout,
+        idle_timeout,
+        drain_timeout,
+        upgrade_timeout,
+        max_header_size,
+        max_header_fields,
+        body_memory,
+        temp_dir,
+        answer_buffer,
+        max_connections,
+        access_log,
+        trusted_proxies,
+        client_ip_header,
+    ];
+    keys.into_iter().filter_map(|(key, changed)| changed.then_some(key)).collect()
+}
