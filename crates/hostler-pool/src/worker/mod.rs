@@ -14,6 +14,7 @@ mod birth;
 mod channel;
 mod concurrency;
 mod crew;
+mod fate;
 mod foreman;
 pub mod guard;
 mod health;
@@ -35,6 +36,7 @@ mod supervisor;
 mod vitals;
 mod yard;
 
+pub use fate::Fate;
 pub use guard::GuardCommand;
 pub use log::{Entry, Level, LogSink, Next, Record, Stream, WorkerEvent};
 pub use rollout::RestartError;
