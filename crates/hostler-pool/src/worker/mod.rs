@@ -12,6 +12,7 @@
 
 mod birth;
 mod channel;
+mod collecting;
 mod concurrency;
 mod crew;
 mod fate;

@@ -138,8 +138,7 @@ mod tests {
 
     #[test]
     fn silence_grows_only_while_an_answer_is_due_and_hostler_listens() {
-        let mut silence = Silence::default();
-        silence.asked = true;
+        let mut silence = Silence { asked: true, ..Silence::default() };
         assert_eq!(silence.grows(BEAT, true), Duration::ZERO, "it has never answered");
         silence.ends();
         assert_eq!(silence.grows(BEAT, true), Duration::ZERO, "it has not been asked");

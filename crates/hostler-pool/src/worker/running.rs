@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::birth::{Birth, Ways};
 use super::channel::{Speaker, speak_over_control, speak_over_ipc};
+use super::collecting::Collecting;
 use super::fate::Teller;
 use super::health;
 use super::inspector::{self, Diagnosis, Notices};
@@ -50,6 +51,7 @@ pub(super) struct Running {
     /// The way to the preload in the process that listens.
     preload: Option<Speaker>,
     reports: Option<mpsc::Sender<Option<LoopTime>>>,
+    collected: Option<mpsc::Sender<Duration>>,
     /// The way to the app, if it hears.
     app: Option<Speaker>,
     ways: Ways,
@@ -92,6 +94,7 @@ impl Running {
             wire,
             preload: None,
             reports: None,
+            collected: None,
             app: None,
             ways: born.ways,
         })
@@ -132,13 +135,16 @@ impl Running {
         self.app.as_ref().is_some_and(|app| app.tell(message))
     }
 
-    /// Begins to ask how it is doing inside.
+    /// Begins to ask how it is doing inside, and to let it collect its garbage.
     /// False if nobody is in there to be asked.
-    pub fn attend<E: Send + Sync + 'static>(&mut self, pulse: Pulse<E>) -> bool {
+    pub fn attend<E: Send + Sync + 'static>(&mut self, pulse: Pulse<E>, collecting: Collecting<E>) -> bool {
         let Some(preload) = self.preload.clone() else { return false };
         let (sender, reports) = mpsc::channel(4);
         self.reports = Some(sender);
-        self.errands.spawn(pulse.attend(preload, reports, self.wire.clone()));
+        self.errands.spawn(pulse.attend(preload.clone(), reports, self.wire.clone()));
+        let (sender, collected) = mpsc::channel(1);
+        self.collected = Some(sender);
+        self.errands.spawn(collecting.attend(preload, collected));
         true
     }
 
@@ -147,6 +153,13 @@ impl Running {
         if let Some(reports) = &self.reports {
             // A pulse that has not read the last four knows enough.
             let _ = reports.try_send(time);
+        }
+    }
+
+    /// It has collected garbage.
+    pub fn collected(&self, took: Duration) {
+        if let Some(collected) = &self.collected {
+            let _ = collected.try_send(took);
         }
     }
 

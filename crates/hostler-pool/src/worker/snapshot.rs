@@ -69,6 +69,11 @@ pub struct WorkerSnapshot {
     pub utilisation: Option<f64>,
     /// Why it may have so many requests at once, if Hostler chooses that.
     pub slots_reason: Option<String>,
+    /// Times that it has collected garbage between requests.
+    pub collections: u64,
+    /// How long that took in all.
+    #[serde(rename = "collecting_ms", serialize_with = "milliseconds")]
+    pub collecting: Option<Duration>,
     /// Resident memory in bytes.
     pub memory: Option<u64>,
     /// Which member of the pool it is.
@@ -174,6 +179,7 @@ impl Status {
     }
 
     pub fn snapshot(&self, now: Instant) -> WorkerSnapshot {
+        let (collections, collecting) = self.vitals.collections();
         WorkerSnapshot {
             index: self.index,
             generation: self.generation,
@@ -190,6 +196,8 @@ impl Status {
             hung_ago: self.hung_at.map(|at| now.saturating_duration_since(at)),
             utilisation: self.vitals.utilisation(),
             slots_reason: self.concurrency.as_ref().map(|concurrency| concurrency.reason()),
+            collections,
+            collecting: (collections > 0).then_some(collecting),
             memory: self.pid.and_then(resident_bytes),
             member: self.member,
         }

@@ -1,5 +1,7 @@
 //! What a keeper hears, from those who order and from its worker, and what that means to the lifecycle.
 
+use std::time::Duration;
+
 use super::Keeper;
 use crate::worker::channel::Speaker;
 use crate::worker::crew::Order;
@@ -106,7 +108,10 @@ impl<E: Send + Sync + 'static> Keeper<E> {
                 self.running.as_ref()?.reported(time);
                 None
             }
-            FromWorker::Collected { .. } => None,
+            FromWorker::Collected { micros, .. } => {
+                self.running.as_ref()?.collected(Duration::from_micros(micros));
+                None
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Keeper;
+use crate::worker::collecting::Collecting;
 use crate::worker::pulse::Pulse;
 use crate::worker::settings::Slots;
 
@@ -25,7 +26,12 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             concurrency: Arc::clone(&self.crew.concurrency),
             settings: self.settings.clone(),
         };
-        if !self.running.as_mut().is_some_and(|running| running.attend(pulse)) {
+        let collecting = Collecting {
+            gauge: membership.gauge(),
+            vitals: Arc::clone(&self.status.vitals),
+            settings: self.settings.clone(),
+        };
+        if !self.running.as_mut().is_some_and(|running| running.attend(pulse, collecting)) {
             self.crew.concurrency.is_blind("with bind = \"port\" its event loop cannot be asked");
         }
         self.tell_whose_choice();
