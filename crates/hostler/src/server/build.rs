@@ -16,12 +16,14 @@ use super::StartError;
 use super::environment::{self, Environment};
 use super::probe::{HttpProbe, wire_address};
 use crate::admin::PoolSource;
-use crate::config::{self, Bind, Buffer, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Source};
+use crate::config::{
+    self, Bind, Buffer, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source,
+};
 use crate::exchange::{Counters, Trust};
-use crate::gateway::{Fixed, Gateway, PoolTarget, Route, SpoolSettings, Target};
+use crate::gateway::{Fixed, Gateway, Poison, PoisonSettings, PoolTarget, Route, SpoolSettings, Target};
 use crate::journal::{Journal, Level};
 use crate::listen;
-use crate::proxy::{CallSettings, Endpoint, Meter, OnHang};
+use crate::proxy::{CallSettings, Endpoint, Meter, OnHang, Ours};
 
 /// What goes into every worker: packages/worker/preload.cjs.
 const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
@@ -108,6 +110,7 @@ pub(super) struct BuiltPool {
     name: Arc<str>,
     pool: Pool<Endpoint>,
     meter: Arc<Meter>,
+    poison: Arc<Poison>,
     settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that somebody else runs stay for as long as this does.
@@ -137,13 +140,18 @@ pub(super) fn pools(
 ) -> Result<Vec<BuiltPool>, StartError> {
     let has_workers = config.pools.iter().any(|pool| matches!(pool.source, Source::Workers(_)));
     let yard = if has_workers { Some(yard(config, environment, journal)?) } else { None };
-    Ok(config.pools.iter().map(|settings| pool(config, settings, environment, yard.as_ref())).collect())
+    Ok(config
+        .pools
+        .iter()
+        .map(|settings| pool(config, settings, environment, journal, yard.as_ref()))
+        .collect())
 }
 
 fn pool(
     config: &Config,
     settings: &config::Pool,
     environment: &Environment,
+    journal: &Journal,
     yard: Option<&Yard>,
 ) -> BuiltPool {
     let name: Arc<str> = settings.name.as_str().into();
@@ -158,6 +166,7 @@ fn pool(
     );
     let threads = config.server.threads;
     let mut built = BuiltPool {
+        poison: Arc::new(Poison::new(name.clone(), poison(settings), journal.clone())),
         name,
         pool: pool.clone(),
         meter: Arc::new(Meter::new(threads)),
@@ -204,7 +213,8 @@ fn supervise(settings: WorkerSettings, built: &BuiltPool, threads: usize, yard: 
         });
         let endpoint = move |address: worker::Address, facts: worker::WorkerFacts| {
             let label = facts.index.to_string().into();
-            Endpoint::new(wire_address(&address), label, meter.clone(), threads, Some(on_hang.clone()))
+            let ours = Ours { on_hang: on_hang.clone(), fate: facts.fate };
+            Endpoint::new(wire_address(&address), label, meter.clone(), threads, Some(ours))
         };
         Supervisor::start(settings, built.pool.clone(), endpoint, Arc::new(HttpProbe), yard)
     })
@@ -241,6 +251,22 @@ fn worker_settings(
             max_memory: workers.max_memory,
         },
         collect_when_idle: workers.gc == Gc::Idle,
+    }
+}
+
+fn poison(pool: &config::Pool) -> PoisonSettings {
+    PoisonSettings {
+        kills: pool.poison.kills,
+        keep_off: pool.poison.keep_off,
+        crowded: pool.concurrency != Concurrency::Fixed(1),
+    }
+}
+
+fn priority(priority: Priority) -> dispatch::Priority {
+    match priority {
+        Priority::High => dispatch::Priority::High,
+        Priority::Normal => dispatch::Priority::Normal,
+        Priority::Low => dispatch::Priority::Low,
     }
 }
 
@@ -328,6 +354,8 @@ fn route(config: &Config, written: &config::Route, pools: &[BuiltPool]) -> Route
         },
         max_body: written.max_body_size,
         streams_body: written.buffer == Buffer::None,
+        priority: priority(written.priority),
+        fallback: written.fallback.clone(),
         counters: Arc::default(),
     }
 }
@@ -349,6 +377,7 @@ fn pool_target(config: &Config, pool: &BuiltPool, request_timeout: Duration) -> 
             limits: limits(&config.server),
         },
         meter: pool.meter.clone(),
+        poison: pool.poison.clone(),
     }
 }
 
