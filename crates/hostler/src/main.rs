@@ -8,8 +8,8 @@ use hostler_pool::worker::guard;
 
 fn main() -> ExitCode {
     match Args::of_process().command {
-        Command::Run(args) => cli::start(&args.invocation(Surroundings::of_process())),
-        Command::Start(args) => cli::start(&args.invocation(Surroundings::of_process())),
+        Command::Run(args) => cli::start(args.invocation(Surroundings::of_process())),
+        Command::Start(args) => cli::start(args.invocation(Surroundings::of_process())),
         Command::Check(args) => cli::check(&args),
         Command::Status(args) => cli::status(&args),
         Command::Guard { .. } => guard::run(),
