@@ -105,6 +105,7 @@ function claimListen(server, asked) {
 
   claim = { port: asked.port, shown: shownAddress(asked), path, siblings: 0, isHeld: null };
   if (!channel.send) speakOverControl(env.HOSTLER_CONTROL_PATH);
+  freeInspectorPort();
   if (!isClusterPrimary()) cleanEnvironment();
   return hold(server, asked, listenFd === null ? { path } : { fd: listenFd });
 }
@@ -119,6 +120,20 @@ function appPort() {
     if (Number.isInteger(port) && port > 0) return [name, port];
   }
   return [null, null];
+}
+
+/**
+ * SIGUSR1 opens Node's inspector, through which Hostler asks a hung worker where it hangs: then on any free port, not on 9229 for
+ * the first of several workers. Not by NODE_OPTIONS, which children inherit and in which a later --inspect would lose its own port.
+ */
+function freeInspectorPort() {
+  const options = `${process.execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`;
+  if (/--(?:inspect|debug[-_]port)/.test(options)) return; // the operator's choice
+  try {
+    process.debugPort = 0;
+  } catch {
+    // Then its stack cannot be told if somebody has taken the port.
+  }
 }
 
 function takeClaimFile(path) {

@@ -17,6 +17,13 @@ pub enum AcquireError {
         /// The pool's queue limit.
         limit: usize,
     },
+    /// The pool gets more than it can do, and this one would not have been served in time: refused on arrival, or after a
+    /// short wait.
+    #[error("the pool is overloaded")]
+    Overloaded,
+    /// The claim's deadline has passed.
+    #[error("no slot became free before the deadline")]
+    Expired,
     /// The pool was closed.
     #[error("the pool is closed")]
     Closed,

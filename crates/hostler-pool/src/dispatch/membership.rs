@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::pool::Shared;
 use super::roster::{Member, MemberId};
 
@@ -10,11 +12,17 @@ use super::roster::{Member, MemberId};
 pub struct Membership<E> {
     shared: Arc<Shared<E>>,
     member: Arc<Member<E>>,
+    /// Closes when nobody holds the member any more.
+    gone: Option<oneshot::Receiver<()>>,
 }
 
 impl<E> Membership<E> {
-    pub(super) fn new(shared: Arc<Shared<E>>, member: Arc<Member<E>>) -> Self {
-        Self { shared, member }
+    pub(super) fn new(
+        shared: Arc<Shared<E>>,
+        member: Arc<Member<E>>,
+        gone: oneshot::Receiver<()>,
+    ) -> Self {
+        Self { shared, member, gone: Some(gone) }
     }
 
     /// The member's number.
@@ -30,6 +38,19 @@ impl<E> Membership<E> {
     /// Another number of slots, from now on; leases beyond it end by themselves.
     pub fn set_slots(&self, slots: usize) {
         self.shared.set_slots(self.member.id, slots);
+    }
+
+    /// No new leases from this moment on; the returned future resolves when the last one has ended. Dropping it
+    /// changes nothing.
+    pub fn leave(mut self) -> impl Future<Output = ()> + Send + use<E> {
+        let gone = self.gone.take();
+        drop(self);
+        async move {
+            if let Some(gone) = gone {
+                // Never sent: the sender goes with the member, and the last lease is what holds the member longest.
+                let _ = gone.await;
+            }
+        }
     }
 }
 

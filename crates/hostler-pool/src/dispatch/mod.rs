@@ -15,6 +15,7 @@ mod choice;
 mod claim;
 mod lease;
 mod membership;
+mod pause;
 mod pool;
 mod queue;
 mod roster;

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::acquire::{Acquire, AcquireError};
@@ -11,6 +13,7 @@ use super::bench::{BenchSettings, SUSPENSE};
 use super::choice::Choice;
 use super::claim::{Claim, Policy};
 use super::membership::Membership;
+use super::pause::Pause;
 use super::queue::{Place, Queue, Ticket};
 use super::roster::{Grant, Member, MemberId, Roster};
 use super::snapshot::{PoolCounters, PoolSnapshot};
@@ -59,6 +62,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
             roster: Roster::new(),
             last_chosen: None,
             counters: PoolCounters::default(),
+            pause: Pause::default(),
             closed: false,
         };
         Self {
@@ -77,8 +81,9 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// Adds a member with so many slots; it stays for as long as the returned membership is kept.
     pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
-        let member = self.shared.change(|state| state.roster.add(endpoint, slots));
-        Membership::new(Arc::clone(&self.shared), member)
+        let (held, gone) = oneshot::channel();
+        let member = self.shared.change(|state| state.roster.add(endpoint, slots, held));
+        Membership::new(Arc::clone(&self.shared), member, gone)
     }
 
     /// A slot at a member, in order of arrival. To give up (a deadline, a client that left), drop the future:
@@ -99,7 +104,10 @@ impl<E: Send + Sync + 'static> Pool<E> {
         let now = Instant::now();
         let figures = {
             let state = self.shared.lock();
-            PoolSnapshot::take(&state.queue, &state.roster, &state.settings, state.counters, now)
+            PoolSnapshot {
+                paused: state.pause.is_on(),
+                ..PoolSnapshot::take(&state.queue, &state.roster, &state.settings, state.counters, now)
+            }
         };
         figures.map(|member: Arc<Member<E>>| view(&member.endpoint))
     }
@@ -112,6 +120,29 @@ impl<E: Send + Sync + 'static> Pool<E> {
             state.queue.drain()
         };
         waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// No slot is given from now on: those who come wait, as many as the queue takes. Leases that run, and slots that are on
+    /// their way already, end by themselves; `in_use` says when the last one has.
+    pub fn pause(&self) {
+        let now = Instant::now();
+        self.shared.lock().pause.begin(now);
+    }
+
+    /// The end of a pause: free slots go to those who wait.
+    pub fn resume(&self) {
+        self.shared.change(|state| state.pause.end(Instant::now()));
+    }
+
+    /// Whether it is paused.
+    pub fn is_paused(&self) -> bool {
+        self.shared.lock().pause.is_on()
+    }
+
+    /// All pauses so far, added up, a running one included: what a request that waits may be given back.
+    pub fn paused_time(&self) -> Duration {
+        let now = Instant::now();
+        self.shared.lock().pause.total(now)
     }
 
     /// Settings for what comes from now on; those who wait already stay.
@@ -132,6 +163,7 @@ struct State<E> {
     roster: Roster<E>,
     last_chosen: Option<MemberId>,
     counters: PoolCounters,
+    pause: Pause,
     closed: bool,
 }
 
@@ -288,6 +320,9 @@ impl<E> State<E> {
     }
 
     fn grant(&mut self, now: Instant) -> Option<Grant<E>> {
+        if self.pause.is_on() {
+            return None;
+        }
         let index = self.settings.choice.choose(&self.roster, self.last_chosen, now)?;
         let grant = self.roster.grant(index, now);
         self.last_chosen = Some(grant.member.id);

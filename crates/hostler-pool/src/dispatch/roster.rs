@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use serde::Serialize;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::bench::BenchSettings;
@@ -28,6 +29,8 @@ pub(super) struct Member<E> {
     failures: AtomicU32,
     /// It hung up on a request and has not answered any since; written and read as `failures` are.
     suspected: AtomicBool,
+    /// Dropped with the member, never under the pool's lock: tells that its last lease has ended.
+    _held: oneshot::Sender<()>,
 }
 
 impl<E> Member<E> {
@@ -95,11 +98,11 @@ impl<E> Roster<E> {
         self.seats.get_mut(index)
     }
 
-    pub fn add(&mut self, endpoint: E, slots: usize) -> Arc<Member<E>> {
+    pub fn add(&mut self, endpoint: E, slots: usize, held: oneshot::Sender<()>) -> Arc<Member<E>> {
         let id = MemberId(self.next_id);
         self.next_id += 1;
-        let member =
-            Arc::new(Member { id, endpoint, failures: AtomicU32::new(0), suspected: AtomicBool::new(false) });
+        let (failures, suspected) = (AtomicU32::new(0), AtomicBool::new(false));
+        let member = Arc::new(Member { id, endpoint, failures, suspected, _held: held });
         self.seats.push(Seat {
             member: Arc::clone(&member),
             slots,

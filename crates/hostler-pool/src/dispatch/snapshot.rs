@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use super::choice::Choice;
+use super::claim::Policy;
 use super::pool::PoolSettings;
 use super::queue::Queue;
 use super::roster::{Member, MemberId, Roster};
@@ -16,6 +17,15 @@ use super::roster::{Member, MemberId, Roster};
 pub struct PoolSnapshot<T = ()> {
     /// How members are chosen.
     pub choice: Choice,
+    /// In which order those who wait are served, and whom the pool refuses.
+    pub policy: Policy,
+    /// It gives no slots until it is resumed.
+    pub paused: bool,
+    /// It gets more than it can do: newest first, and who cannot make it is refused.
+    pub overloaded: bool,
+    /// How long a slot is held, as measured while others wait for it; none before anybody had to. In JSON microseconds.
+    #[serde(rename = "service_time_us", serialize_with = "microseconds")]
+    pub service_time: Option<Duration>,
     /// How many wait.
     pub queue_length: usize,
     /// How many may wait.
@@ -42,7 +52,13 @@ pub struct PoolCounters {
     pub queued: u64,
     /// Times a request was refused because the queue was full.
     pub refused_full: u64,
-    /// Times a request left the queue unserved.
+    /// Times a request was refused on arrival because it would not have been served in time.
+    pub refused_overload: u64,
+    /// Times a request that waited was refused under overload.
+    pub shed: u64,
+    /// Times a deadline passed before there was a slot, as far as the pool was the first to notice.
+    pub expired: u64,
+    /// Times a request left the queue unserved, by its own will.
     pub left_queue: u64,
     /// Times a member could not be reached.
     pub member_failures: u64,
@@ -87,6 +103,10 @@ impl<E> PoolSnapshot<Arc<Member<E>>> {
         });
         Self {
             choice: settings.choice,
+            policy: settings.policy,
+            paused: false,
+            overloaded: false,
+            service_time: None,
             queue_length: queue.len(),
             queue_limit: settings.queue_limit,
             oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),
@@ -112,6 +132,10 @@ impl<T> PoolSnapshot<T> {
         PoolSnapshot {
             members: members.collect(),
             choice: self.choice,
+            policy: self.policy,
+            paused: self.paused,
+            overloaded: self.overloaded,
+            service_time: self.service_time,
             queue_length: self.queue_length,
             queue_limit: self.queue_limit,
             oldest_wait: self.oldest_wait,
@@ -124,4 +148,8 @@ impl<T> PoolSnapshot<T> {
 
 fn milliseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     time.map(|time| time.as_millis() as u64).serialize(serializer)
+}
+
+fn microseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_micros() as u64).serialize(serializer)
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::birth::Birth;
 use super::channel::Speaker;
 use super::health;
+use super::inspector::Diagnosis;
 use super::lifecycle::{Action, Event, Lifecycle, State, Why};
 use super::log::{Next, WorkerEvent, WorkerLog};
 use super::message::{FromWorker, ToWorker};
@@ -151,6 +152,10 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             }
             News::Healthy => Some(Event::Healthy),
             News::Warmed => Some(Event::Warmed),
+            News::Diagnosed(diagnosis) => {
+                running.diagnosis = Some(diagnosis);
+                Some(Event::Diagnosed)
+            }
             News::Turn(_) => None,
         }
     }
@@ -226,6 +231,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             State::Booting { .. } | State::Warming { .. } if pid.is_some() => {
                 format!("{how} before it was ready")
             }
+            State::Diagnosing { .. } => format!("{how} while it hung"),
             _ => how,
         };
         let crashes = self.life.crashes();
@@ -240,6 +246,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             Action::WarmUp => self.warm_up(),
             Action::Join => self.join(),
             Action::Leave => self.membership = None,
+            Action::Diagnose => return self.diagnose(),
             Action::SayShutdown => {
                 if !self.running.as_ref().is_some_and(|running| running.say(ToWorker::Shutdown)) {
                     return self.perform(Action::Terminate);
@@ -318,9 +325,18 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         }
     }
 
+    fn diagnose(&mut self) -> Option<Event> {
+        let is_asked = self.running.as_mut().is_some_and(Running::diagnose);
+        (!is_asked).then_some(Event::Diagnosed)
+    }
+
     fn kill(&mut self, why: Why) {
         let Some(running) = &self.running else { return };
         if why != Why::Ordered {
+            if why == Why::Hung {
+                self.status.hung_at = Some(Instant::now());
+                self.status.stack = running.diagnosis.as_ref().and_then(Diagnosis::frames).map(<[_]>::to_vec);
+            }
             let why = running.complaint(why, &self.crew.settings);
             let (pid, tail) = (running.pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: why.clone(), tail });
@@ -335,7 +351,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             State::Queued | State::Booting { .. } => WorkerState::Booting,
             State::Warming { .. } => WorkerState::Warming,
             State::Ready => WorkerState::Ready,
-            State::Stopping { .. } | State::Killed { .. } => WorkerState::Stopping,
+            State::Diagnosing { .. } | State::Stopping { .. } | State::Killed { .. } => WorkerState::Stopping,
             State::BackingOff { .. } => WorkerState::BackingOff,
             State::Stopped => WorkerState::Stopped,
         };

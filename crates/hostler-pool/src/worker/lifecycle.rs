@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Queued -> Booting -> Warming -> Ready -> Stopping -> Stopped
-//!   ^          |          |         |         |
+//!   ^          |          |         |  |      |
+//!   |          |          |         |  +------+--> Diagnosing (a hung one; only from Ready)
 //!   |          +----------+---------+---------+--> Killed (the exit is awaited)
 //!   +---- BackingOff <--- exit                          |
 //!              ^----------------------------------------+
@@ -26,6 +27,8 @@ const RESTS: [Duration; 9] = {
 };
 /// How long the exit of a killed process is awaited; one stuck in the kernel must not hold up the rest.
 const BURIAL: Duration = Duration::from_secs(5);
+/// How long a hung worker lives to say where it hangs; whoever asks has given up before.
+const DIAGNOSIS: Duration = Duration::from_millis(700);
 
 /// What of a worker's settings decides about its life.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +58,8 @@ pub(super) enum Event {
     Orphaned,
     /// A request has lasted longer than any may.
     Hung,
+    /// All is known of where it hangs that will ever be.
+    Diagnosed,
     /// The process is gone; whether by a SIGKILL, which no program sends itself.
     Exited { killed: bool },
     /// It is to stop and not to come back.
@@ -80,6 +85,8 @@ pub(super) enum Action {
     Join,
     /// Take it out of the pool.
     Leave,
+    /// Ask where it hangs.
+    Diagnose,
     /// Say `"shutdown"`.
     SayShutdown,
     /// SIGTERM to the group.
@@ -110,6 +117,7 @@ pub(super) enum State {
     Booting { until: Instant },
     Warming { until: Instant },
     Ready,
+    Diagnosing { until: Instant },
     Stopping { term_at: Option<Instant>, kill_at: Instant },
     Killed { bury_at: Instant, for_good: bool },
     BackingOff { until: Instant },
@@ -154,7 +162,10 @@ impl Lifecycle {
     /// When [`Event::Tick`] is due, unless something else happens before.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Booting { until } | State::Warming { until } | State::BackingOff { until } => Some(until),
+            State::Booting { until }
+            | State::Warming { until }
+            | State::Diagnosing { until }
+            | State::BackingOff { until } => Some(until),
             State::Stopping { term_at, kill_at } => Some(term_at.unwrap_or(kill_at)),
             State::Killed { bury_at, .. } => Some(bury_at),
             State::Queued | State::Ready | State::Stopped => None,
@@ -175,9 +186,13 @@ impl Lifecycle {
                 vec![]
             }
             Event::Turn if self.state == State::Queued => self.boot(now),
-            Event::Hung if self.state == State::Ready => self.kill(Why::Hung, now),
+            Event::Hung if self.state == State::Ready => {
+                self.state = State::Diagnosing { until: now + DIAGNOSIS };
+                vec![Action::Leave, Action::Diagnose]
+            }
+            Event::Diagnosed if self.is_diagnosed() => self.kill(Why::Hung, now),
             Event::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
-            Event::Turn | Event::Hung | Event::Orphaned => vec![],
+            Event::Turn | Event::Hung | Event::Diagnosed | Event::Orphaned => vec![],
             Event::SpawnFailed | Event::Listening | Event::Healthy | Event::Warmed => self.boots(event, now),
         };
         (self, actions)
@@ -185,6 +200,11 @@ impl Lifecycle {
 
     fn is_alive(&self) -> bool {
         matches!(self.state, State::Booting { .. } | State::Warming { .. } | State::Ready)
+            || self.is_diagnosed()
+    }
+
+    fn is_diagnosed(&self) -> bool {
+        matches!(self.state, State::Diagnosing { .. })
     }
 
     fn boot(&mut self, now: Instant) -> Vec<Action> {
@@ -227,6 +247,7 @@ impl Lifecycle {
     fn tick(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
             State::Booting { .. } => self.kill(Why::StartTimeout, now),
+            State::Diagnosing { .. } => self.kill(Why::Hung, now),
             // Cold pages are no reason to do without a worker that answered its health path.
             State::Warming { .. } => self.ready(now),
             State::BackingOff { .. } => {
@@ -248,7 +269,9 @@ impl Lifecycle {
 
     fn exited(&mut self, killed: bool, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { .. } | State::Warming { .. } | State::Ready => self.crashed(killed, now),
+            State::Booting { .. } | State::Warming { .. } | State::Ready | State::Diagnosing { .. } => {
+                self.crashed(killed, now)
+            }
             State::Killed { for_good: false, .. } => self.crashed(false, now),
             State::Killed { for_good: true, .. } | State::Stopping { .. } => {
                 self.state = State::Stopped;
@@ -291,9 +314,11 @@ impl Lifecycle {
 
     fn kill_for_good(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { .. } | State::Warming { .. } | State::Ready | State::Stopping { .. } => {
-                self.kill(Why::Ordered, now)
-            }
+            State::Booting { .. }
+            | State::Warming { .. }
+            | State::Ready
+            | State::Diagnosing { .. }
+            | State::Stopping { .. } => self.kill(Why::Ordered, now),
             State::Queued | State::BackingOff { .. } | State::Killed { .. } | State::Stopped => {
                 self.stop(now)
             }
@@ -310,6 +335,11 @@ impl Lifecycle {
             State::Killed { bury_at, .. } => {
                 self.state = State::Killed { bury_at, for_good: true };
                 vec![]
+            }
+            State::Diagnosing { .. } => {
+                let actions = self.kill(Why::Hung, now);
+                self.state = State::Killed { bury_at: now + BURIAL, for_good: true };
+                actions
             }
             State::Stopping { .. } => vec![],
             State::Booting { .. } | State::Warming { .. } | State::Ready => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncRead;
 
+use super::inspector::Notices;
 use super::lines::{Lines, Overlong};
 
 const LINE_LIMIT: usize = 16 * 1024;
@@ -206,11 +207,12 @@ impl WorkerLog {
     }
 
     /// Reads what a worker prints until the pipe ends.
-    pub async fn read(self, stream: Stream, pipe: impl AsyncRead + Unpin, tail: Tail) {
+    pub async fn read(self, stream: Stream, pipe: impl AsyncRead + Unpin, tail: Tail, notices: Notices) {
         let mut lines = Lines::new(pipe, LINE_LIMIT, Overlong::Split);
         while let Some(line) = lines.next().await {
             let line = String::from_utf8(line)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+            let Some(line) = notices.keep_ours(line) else { continue };
             tail.push(line.clone());
             self.record(Entry::Output { stream, line });
         }

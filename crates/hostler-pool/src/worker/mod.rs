@@ -11,6 +11,7 @@ mod birth;
 mod channel;
 pub mod guard;
 mod health;
+mod inspector;
 mod keeper;
 mod lifecycle;
 mod lines;

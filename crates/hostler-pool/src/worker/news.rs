@@ -3,6 +3,7 @@
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::channel::Speaker;
+use super::inspector::Diagnosis;
 use super::message::FromWorker;
 
 /// So many reports may lie unread; then those who report wait, so a chatty worker costs no memory.
@@ -25,6 +26,8 @@ pub(super) enum News {
     Unhealthy(String),
     /// Its warm-up paths have been asked for.
     Warmed,
+    /// It has been asked where it is stuck.
+    Diagnosed(Diagnosis),
 }
 
 /// The way to the keeper for the tasks of one generation; what comes from an earlier one is passed over.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, test_kill_process,
+    Pid, PidfdFlags, Signal, WaitOptions, getpgid, kill_process_group, pidfd_open, test_kill_process,
     test_kill_process_group, waitpgid,
 };
 use tokio::io::unix::AsyncFd;
@@ -45,6 +45,11 @@ impl Process {
     /// The process that we started; not always the one that listens.
     pub fn pid(&self) -> u32 {
         self.group.as_raw_pid().cast_unsigned()
+    }
+
+    /// Whether this is one of its processes.
+    pub fn includes(&self, pid: u32) -> bool {
+        Pid::from_raw(pid.cast_signed()).is_some_and(|pid| getpgid(Some(pid)) == Ok(self.group))
     }
 
     pub fn terminate(&self) {

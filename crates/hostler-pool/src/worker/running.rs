@@ -9,10 +9,11 @@ use tokio::time::{Instant, timeout};
 use super::birth::{Birth, Ways};
 use super::channel::{Speaker, speak_over_control, speak_over_ipc};
 use super::health;
+use super::inspector::{self, Diagnosis, Notices};
 use super::lifecycle::Why;
 use super::log::{Stream, Tail, WorkerLog};
 use super::message::{ToWorker, Via};
-use super::news::Wire;
+use super::news::{News, Wire};
 use super::process::{Exit, Process, tell_end};
 use super::settings::{Address, WorkerSettings};
 
@@ -28,6 +29,8 @@ pub(super) struct Running {
     pub health: Option<String>,
     /// The last lines it printed.
     pub tail: Tail,
+    /// Where it was stuck, once it has been asked.
+    pub diagnosis: Option<Diagnosis>,
     /// Tasks that end with the process.
     pub errands: JoinSet<()>,
     output: JoinSet<()>,
@@ -35,6 +38,7 @@ pub(super) struct Running {
     listener: Option<u32>,
     /// The process that listens is gone.
     claim_lost: bool,
+    notices: Notices,
     wire: Wire,
     /// The way to the app, if it hears.
     app: Option<Speaker>,
@@ -44,13 +48,13 @@ pub(super) struct Running {
 impl Running {
     pub fn start(birth: &Birth<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
         let mut born = birth.spawn()?;
-        let tail = Tail::default();
+        let (tail, notices) = (Tail::default(), Notices::default());
         let (mut output, mut errands) = (JoinSet::new(), JoinSet::new());
         if let Some(pipe) = born.stdout {
-            output.spawn(log.clone().read(Stream::Stdout, pipe, tail.clone()));
+            output.spawn(log.clone().read(Stream::Stdout, pipe, tail.clone(), notices.clone()));
         }
         if let Some(pipe) = born.stderr {
-            output.spawn(log.clone().read(Stream::Stderr, pipe, tail.clone()));
+            output.spawn(log.clone().read(Stream::Stderr, pipe, tail.clone(), notices.clone()));
         }
         errands.spawn(speak_over_ipc(born.channel, wire.clone()));
         match &mut born.ways {
@@ -67,10 +71,12 @@ impl Running {
             address: None,
             health: None,
             tail,
+            diagnosis: None,
             errands,
             output,
             listener: None,
             claim_lost: false,
+            notices,
             wire,
             app: None,
             ways: born.ways,
@@ -109,6 +115,18 @@ impl Running {
     /// Whether the message is on its way.
     pub fn say(&self, message: ToWorker) -> bool {
         self.app.as_ref().is_some_and(|app| app.tell(message))
+    }
+
+    /// Begins to ask where it is stuck. False if nobody can be asked: only the preload says which process is Node.
+    pub fn diagnose(&mut self) -> bool {
+        let listener = self.listener.filter(|pid| self.process.includes(*pid));
+        if let Some(pid) = listener {
+            let (notices, wire) = (self.notices.clone(), self.wire.clone());
+            self.errands.spawn(async move {
+                wire.send(News::Diagnosed(inspector::diagnose(pid, notices).await)).await;
+            });
+        }
+        listener.is_some()
     }
 
     /// A process has ended. Returns whether it was the one that listens.
@@ -169,7 +187,11 @@ impl Running {
                 self.pid(),
                 self.process.pid()
             ),
-            (Why::Hung, ..) => "a request has taken longer than its hang_timeout".to_owned(),
+            (Why::Hung, ..) => format!(
+                "hung: a request has taken longer than its hang_timeout ({} s); it is {}",
+                settings.hang_timeout.as_secs_f64(),
+                self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
+            ),
             (Why::Ordered, ..) => "there was no time for more".to_owned(),
         }
     }

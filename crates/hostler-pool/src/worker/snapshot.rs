@@ -51,6 +51,11 @@ pub struct WorkerSnapshot {
     pub last_exit: Option<String>,
     /// What was wrong with it the last time.
     pub last_error: Option<String>,
+    /// Where it was when it hung the last time, the innermost call first; none if that could not be told.
+    pub stack: Option<Vec<String>>,
+    /// Since it hung the last time.
+    #[serde(rename = "hung_ago_ms", serialize_with = "milliseconds")]
+    pub hung_ago: Option<Duration>,
     /// Resident memory in bytes.
     pub memory: Option<u64>,
     /// Which member of the pool it is.
@@ -69,6 +74,8 @@ pub(super) struct Status {
     pub restarts_at: Option<Instant>,
     pub last_exit: Option<String>,
     pub last_error: Option<String>,
+    pub stack: Option<Vec<String>>,
+    pub hung_at: Option<Instant>,
     pub member: Option<MemberId>,
 }
 
@@ -84,6 +91,8 @@ impl Status {
             restarts_at: None,
             last_exit: None,
             last_error: None,
+            stack: None,
+            hung_at: None,
             member: None,
         }
     }
@@ -100,6 +109,8 @@ impl Status {
             restarts_in: self.restarts_at.map(|at| at.saturating_duration_since(now)),
             last_exit: self.last_exit.clone(),
             last_error: self.last_error.clone(),
+            stack: self.stack.clone(),
+            hung_ago: self.hung_at.map(|at| now.saturating_duration_since(at)),
             memory: self.pid.and_then(resident_bytes),
             member: self.member,
         }

@@ -1,4 +1,4 @@
-//! Deaths, crash loops and hangs.
+//! Deaths and crash loops.
 
 use std::time::Duration;
 
@@ -103,20 +103,6 @@ async fn a_worker_that_is_never_healthy_is_killed_with_its_last_answer() {
         .start();
     eventually("killed", || crew.worker().last_error.is_some()).await;
     crew.assert_logged("its health path /healthz has not answered 2xx within its start_timeout (2 s); at last it answered 503");
-    crew.stop().await;
-}
-
-#[tokio::test]
-async fn a_hung_worker_is_killed_with_all_its_group_and_replaced() {
-    let app = format!("require('child_process').spawn('sleep', ['600']); {PLAIN}");
-    let crew = crew(&app).started().await;
-    let before = crew.worker();
-    let child = children_of(before.pid.unwrap())[0];
-    crew.workers.hung(before.member.unwrap());
-    eventually("killed", || !is_alive(before.pid.unwrap()) && !is_alive(child)).await;
-    eventually("replaced", || crew.worker().generation == 2).await;
-    crew.is_ready().await;
-    crew.assert_logged("a request has taken longer than its hang_timeout");
     crew.stop().await;
 }
 

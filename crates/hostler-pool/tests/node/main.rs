@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod guard;
+mod hang;
 mod lifecycle;
 mod listening;
 mod stopping;

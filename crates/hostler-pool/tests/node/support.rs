@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Claim, Pool, PoolSettings};
+use hostler_pool::dispatch::{Claim, MemberId, Pool, PoolSettings};
 use hostler_pool::worker::{
     Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Supervisor, WorkerSettings,
     WorkerSnapshot, WorkerState, Yard, YardSettings,
@@ -128,6 +128,17 @@ impl Crew {
         let (status, body) = get(&lease, path).await.unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(status, 200, "{path}: {body}");
         body
+    }
+
+    /// Asks for a path without waiting for the answer; the slot comes back when the worker has hung up.
+    pub async fn ask(&self, path: &'static str) -> MemberId {
+        let lease = timeout(PATIENCE, self.pool.acquire(Claim::default()))
+            .await
+            .expect("a free slot in time")
+            .unwrap();
+        let member = lease.member();
+        tokio::spawn(async move { get(&lease, path).await });
+        member
     }
 
     pub fn worker(&self) -> WorkerSnapshot {

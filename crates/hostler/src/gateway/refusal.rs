@@ -36,6 +36,8 @@ pub enum Refusal {
         /// The pool's queue limit.
         limit: usize,
     },
+    /// The pool gets more than it can do, and this one would not have been served in time.
+    Overloaded,
     /// No slot became free in time.
     QueueTimeout,
     /// The pool takes no more: Hostler is stopping.
@@ -93,6 +95,7 @@ impl Refusal {
             Self::TooManyConnections => Facts { closes: true, ..later("too_many_connections") },
             Self::NoRoute => facts(404, "no_route"),
             Self::QueueFull { .. } => later("queue_full"),
+            Self::Overloaded => later("overloaded"),
             Self::QueueTimeout => later("queue_timeout"),
             Self::Stopping => Facts { closes: true, ..later("stopping") },
             Self::ClientLeft => closing(499, "client_left"),
@@ -129,6 +132,7 @@ impl fmt::Display for Refusal {
             Self::TooManyConnections => f.write_str("too many connections (server.max_connections)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
+            Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::QueueTimeout => f.write_str("no worker became free in time"),
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
@@ -184,6 +188,8 @@ impl From<AcquireError> for Refusal {
     fn from(error: AcquireError) -> Self {
         match error {
             AcquireError::QueueFull { limit } => Self::QueueFull { limit },
+            AcquireError::Overloaded => Self::Overloaded,
+            AcquireError::Expired => Self::QueueTimeout,
             AcquireError::Closed => Self::Stopping,
         }
     }

@@ -18,6 +18,7 @@ mod framing;
 mod malformed_answers;
 // The program
 mod command;
+mod descriptors;
 mod seeing;
 mod stopping;
 

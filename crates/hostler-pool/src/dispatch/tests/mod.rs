@@ -3,8 +3,10 @@
 mod bench;
 mod choice;
 mod fairness;
+mod leaving;
 mod locking;
 mod model;
+mod pause;
 mod stress;
 
 use std::pin::Pin;

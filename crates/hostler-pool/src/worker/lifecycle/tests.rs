@@ -28,6 +28,10 @@ fn ready() -> Life {
     booting().on(Event::Listening)
 }
 
+fn hung() -> Life {
+    ready().on(Event::Hung)
+}
+
 impl Life {
     fn on(mut self, event: Event) -> Self {
         let (life, todo) = self.life.take().unwrap().step(event, self.now);
@@ -210,9 +214,29 @@ fn one_without_a_process_stops_at_once() {
 
 #[test]
 fn a_hung_one_is_killed_and_replaced() {
-    let life = ready().after(60 * SECOND).on(Event::Hung).does(&[Action::Leave, Action::Kill(Why::Hung)]);
+    let life = ready().after(60 * SECOND).on(Event::Hung).does(&[Action::Leave, Action::Diagnose]);
+    let life = life.on(Event::Diagnosed).does(&[Action::Kill(Why::Hung)]);
     life.gets_killed().does(&[Action::AskTurn]);
     booting().on(Event::Hung).does(&[]);
+}
+
+#[test]
+fn a_hung_one_that_does_not_say_where_is_killed_all_the_same_and_in_time() {
+    let life = hung();
+    let before = life.now;
+    let life = life.at_deadline().does(&[Action::Kill(Why::Hung)]);
+    assert!(life.now - before < SECOND);
+    life.on(Event::Diagnosed).does(&[]).gets_killed().does(&[Action::AskTurn]);
+}
+
+#[test]
+fn a_hung_one_is_asked_once_and_outlives_no_stop() {
+    hung().on(Event::Hung).does(&[]).on(Event::Listening).does(&[]);
+    hung().on(Event::Stop).does(&[Action::Kill(Why::Hung)]).gets_killed().is(State::Stopped);
+    hung().on(Event::Kill).does(&[Action::Kill(Why::Ordered)]).gets_killed().is(State::Stopped);
+    hung().on(Event::Orphaned).does(&[Action::Kill(Why::Orphaned)]).gets_killed().does(&[Action::AskTurn]);
+    hung().dies().does(&[Action::AskTurn]);
+    ready().on(Event::Diagnosed).does(&[]);
 }
 
 #[test]
@@ -238,13 +262,13 @@ fn a_kill_takes_effect_in_every_state() {
         .does(&[Action::Kill(Why::Ordered)])
         .gets_killed()
         .is(State::Stopped);
-    ready().on(Event::Hung).on(Event::Kill).does(&[]).gets_killed().is(State::Stopped);
+    hung().on(Event::Diagnosed).on(Event::Kill).does(&[]).gets_killed().is(State::Stopped);
     born(rules()).on(Event::Kill).does(&[]).is(State::Stopped);
 }
 
 #[test]
 fn a_process_that_cannot_even_be_killed_does_not_hold_up_its_replacement_or_the_stop() {
-    ready().on(Event::Hung).at_deadline().does(&[Action::AskTurn]);
+    hung().on(Event::Diagnosed).at_deadline().does(&[Action::AskTurn]);
     ready().on(Event::Kill).at_deadline().does(&[]).is(State::Stopped);
 }
 

@@ -1,0 +1,91 @@
+//! A paused pool: nothing is given, nothing is lost.
+
+use std::time::Duration;
+
+use tokio::time::advance;
+
+use super::*;
+
+#[test]
+fn while_paused_nobody_gets_a_slot_and_afterwards_all_do_in_order() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    pool.pause();
+    assert!(pool.is_paused() && pool.snapshot().paused);
+    let (mut first, mut second) = (waiting(&pool), waiting(&pool));
+    let _another = pool.join("b", 0);
+    first.assert_waits();
+
+    pool.resume();
+    assert!(!pool.is_paused());
+    assert!(first.woken() && !second.woken());
+    second.assert_waits();
+    first.assert_served();
+    second.assert_served();
+}
+
+#[test]
+fn a_lease_that_ends_during_a_pause_leaves_its_slot_free_for_later() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let running = lease(&pool);
+    pool.pause();
+    let mut request = waiting(&pool);
+    drop(running);
+    request.assert_waits();
+    assert_eq!(pool.snapshot().in_use, 0);
+    pool.resume();
+    request.assert_served();
+}
+
+#[test]
+fn a_slot_that_was_on_its_way_before_the_pause_is_taken() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let running = lease(&pool);
+    let mut request = waiting(&pool);
+    drop(running);
+    pool.pause();
+    assert_eq!(pool.snapshot().in_use, 1);
+    request.assert_served();
+}
+
+#[test]
+fn a_paused_pool_takes_no_more_than_its_queue_holds() {
+    let pool = pool(1);
+    let _member = pool.join("a", 1);
+    pool.pause();
+    let _waits = waiting(&pool);
+    request(&pool).assert_refused(AcquireError::QueueFull { limit: 1 });
+}
+
+#[test]
+fn who_leaves_during_a_pause_is_out_of_the_queue() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    pool.pause();
+    let (first, mut second) = (waiting(&pool), waiting(&pool));
+    drop(first);
+    assert_eq!(pool.snapshot().queue_length, 1);
+    pool.resume();
+    second.assert_served();
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_add_up_and_one_that_runs_counts() {
+    let pool = pool(9);
+    assert_eq!(pool.paused_time(), Duration::ZERO);
+    for _ in 0..2 {
+        pool.pause();
+        advance(Duration::from_secs(3)).await;
+        pool.pause();
+        advance(Duration::from_secs(1)).await;
+        pool.resume();
+        pool.resume();
+        advance(Duration::from_secs(60)).await;
+    }
+    assert_eq!(pool.paused_time(), Duration::from_secs(8));
+    pool.pause();
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(pool.paused_time(), Duration::from_secs(9));
+}

@@ -1,0 +1,332 @@
+//! Asks a Node process through its inspector where it is stuck; knows nothing of requests and pools.
+//!
+//! ```text
+//! SIGUSR1 -> Node opens its inspector, also inside an endless loop, and prints where -> WebSocket: pause -> call frames
+//! ```
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+/// For all of it. Node needs some 70 ms, most of it to name every script that it has loaded.
+pub(super) const LIMIT: Duration = Duration::from_millis(600);
+/// An inspector that is open already, because the operator wanted it so, says nothing new at the signal.
+const OPENING: Duration = Duration::from_millis(150);
+/// A process that runs JavaScript stops at once when it is told to; what stops later was woken by something else.
+const HALT: Duration = Duration::from_millis(200);
+const FRAMES: usize = 8;
+/// Variables come with the frames, and they may be large.
+const MESSAGE_LIMIT: usize = 8 * 1024 * 1024;
+/// In a line as long as this the number of the line says nothing: the file is a bundle.
+const LONG_LINE: u32 = 400;
+
+/// What could be found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Diagnosis {
+    /// It runs JavaScript: the innermost call first, each as "function (file:line)".
+    Running(Vec<String>),
+    /// Its event loop turns, or would if there were anything to do.
+    Waiting,
+    /// Node did not get to the signal, or not in time: it is blocked in native code or a system call.
+    Blocked,
+    /// Nobody could be asked.
+    Unasked,
+}
+
+impl Diagnosis {
+    pub fn frames(&self) -> Option<&[String]> {
+        if let Self::Running(frames) = self { Some(frames) } else { None }
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Running(frames) => write!(f, "in {}", frames.join(", ")),
+            Self::Waiting => f.write_str("waiting, not running JavaScript"),
+            Self::Blocked => f.write_str("blocked outside JavaScript, its inspector does not answer"),
+            Self::Unasked => f.write_str("where is not known"),
+        }
+    }
+}
+
+/// What Node prints about its inspector, caught among the app's output.
+#[derive(Clone, Default)]
+pub(super) struct Notices(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Whom it names was told by nobody but the process itself; so only loopback is ever asked.
+    address: watch::Sender<Option<String>>,
+    /// From our signal on, what Node prints about it is none of the app's output.
+    are_ours: AtomicBool,
+}
+
+impl Notices {
+    /// Looks at a line that the worker printed. Returns what of it is the app's.
+    pub fn keep_ours(&self, mut line: String) -> Option<String> {
+        // The app may have left a line unfinished before.
+        if let Some(at) = line.find("Debugger listening on ws://") {
+            let address = line[at..].trim_start_matches("Debugger listening on ").trim_end().to_owned();
+            self.0.address.send_replace(Some(address));
+            if self.are_ours() {
+                line.truncate(at);
+                return (!line.is_empty()).then_some(line);
+            }
+        }
+        let is_notice = line == "Debugger attached."
+            || line.starts_with("For help, see: https://nodejs.org/")
+            // Between our leaving and the SIGKILL there may be time for this.
+            || line.starts_with("Debugger ending on ws://");
+        (!(is_notice && self.are_ours())).then_some(line)
+    }
+
+    fn are_ours(&self) -> bool {
+        self.0.are_ours.load(Ordering::Relaxed)
+    }
+
+    /// Where the inspector listens: what is printed from now on, or else what has been printed before.
+    async fn address(&self, opening: impl FnOnce()) -> Option<String> {
+        let mut watched = self.0.address.subscribe();
+        let before = watched.borrow_and_update().clone();
+        self.0.are_ours.store(true, Ordering::Relaxed);
+        opening();
+        let limit = Instant::now() + if before.is_some() { OPENING } else { LIMIT };
+        match timeout_at(limit, watched.changed()).await {
+            Ok(Ok(())) => watched.borrow().clone(),
+            _ => before,
+        }
+    }
+}
+
+/// Where a process is stuck that certainly is Node: others die of the signal. It takes no longer than [`LIMIT`].
+pub(super) async fn diagnose(pid: u32, notices: Notices) -> Diagnosis {
+    let Some(pid) = Pid::from_raw(pid.cast_signed()) else { return Diagnosis::Unasked };
+    let limit = Instant::now() + LIMIT;
+    let halting = async {
+        // One that is gone already will not answer either.
+        let signal = || _ = kill_process(pid, Signal::USR1);
+        let address = notices.address(signal).await?;
+        Session::open(&address).await?.halt().await
+    };
+    timeout_at(limit, halting).await.ok().flatten().unwrap_or(Diagnosis::Blocked)
+}
+
+struct Session {
+    socket: WebSocketStream<TcpStream>,
+    /// The addresses of the scripts by their number.
+    scripts: HashMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    id: Option<u32>,
+    method: Option<String>,
+    #[serde(default)]
+    params: Params,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Params {
+    script_id: String,
+    url: String,
+    call_frames: Vec<CallFrame>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallFrame {
+    function_name: String,
+    location: Location,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Location {
+    script_id: String,
+    line_number: u32,
+    #[serde(default)]
+    column_number: u32,
+}
+
+const ENABLE: &str = r#"{"id":1,"method":"Debugger.enable"}"#;
+const PAUSE: &str = r#"{"id":2,"method":"Debugger.pause"}"#;
+const PAUSE_ID: u32 = 2;
+
+impl Session {
+    /// None for what is not an inspector on loopback.
+    async fn open(address: &str) -> Option<Self> {
+        let authority = address.strip_prefix("ws://")?.split('/').next()?;
+        let authority: SocketAddr = authority.parse().ok().filter(|at: &SocketAddr| at.ip().is_loopback())?;
+        let stream = TcpStream::connect(authority).await.ok()?;
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MESSAGE_LIMIT))
+            .max_frame_size(Some(MESSAGE_LIMIT));
+        let (socket, _) = client_async_with_config(address, stream, Some(config)).await.ok()?;
+        Some(Self { socket, scripts: HashMap::new() })
+    }
+
+    /// Stops the process where it is. It stays there: it is to be killed.
+    async fn halt(mut self) -> Option<Diagnosis> {
+        self.socket.send(Message::text(ENABLE)).await.ok()?;
+        self.socket.send(Message::text(PAUSE)).await.ok()?;
+        let mut limit = Instant::now() + LIMIT;
+        loop {
+            let said = match timeout_at(limit, self.hear()).await {
+                Ok(said) => said?,
+                Err(_) => return Some(Diagnosis::Waiting),
+            };
+            match said.method.as_deref() {
+                Some("Debugger.scriptParsed") => {
+                    drop(self.scripts.insert(said.params.script_id, said.params.url))
+                }
+                Some("Debugger.paused") => return Some(judge(&said.params.call_frames, &self.scripts)),
+                _ if said.id == Some(PAUSE_ID) => limit = Instant::now() + HALT,
+                _ => {}
+            }
+        }
+    }
+
+    async fn hear(&mut self) -> Option<Said> {
+        loop {
+            if let Message::Text(text) = self.socket.next().await?.ok()? {
+                // A message of another shape is none that we wait for.
+                if let Ok(said) = serde_json::from_str(&text) {
+                    return Some(said);
+                }
+            }
+        }
+    }
+}
+
+/// Frames of Node's own come last: they are the same in every app. If there are no others, a timer or a socket of
+/// Node's has woken a process that waited.
+fn judge(frames: &[CallFrame], scripts: &HashMap<String, String>) -> Diagnosis {
+    let file = |frame: &CallFrame| scripts.get(&frame.location.script_id).map_or("", String::as_str);
+    let (nodes, apps): (Vec<&CallFrame>, Vec<&CallFrame>) =
+        frames.iter().partition(|frame| file(frame).starts_with("node:"));
+    if apps.is_empty() {
+        return Diagnosis::Waiting;
+    }
+    let all = apps.into_iter().chain(nodes).take(FRAMES);
+    Diagnosis::Running(all.map(|frame| frame.describe(file(frame))).collect())
+}
+
+impl CallFrame {
+    fn describe(&self, url: &str) -> String {
+        let name = if self.function_name.is_empty() { "(anonymous)" } else { &self.function_name };
+        let file = match url.strip_prefix("file://") {
+            Some(path) => path.replace("%20", " "),
+            None if url.is_empty() => "(eval)".to_owned(),
+            None => url.to_owned(),
+        };
+        let Location { line_number, column_number, .. } = self.location;
+        let line = line_number + 1;
+        match column_number {
+            LONG_LINE.. => format!("{name} ({file}:{line}:{})", column_number + 1),
+            _ => format!("{name} ({file}:{line})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LISTENING: &str = "Debugger listening on ws://127.0.0.1:38969/a8815c9f";
+    const HELP: &str = "For help, see: https://nodejs.org/en/docs/inspector";
+
+    #[test]
+    fn what_node_prints_of_an_inspector_that_we_opened_is_none_of_the_apps_output() {
+        let notices = Notices::default();
+        notices.0.are_ours.store(true, Ordering::Relaxed);
+        let cases = [
+            (LISTENING, None),
+            (HELP, None),
+            ("Debugger attached.", None),
+            ("Debugger ending on ws://127.0.0.1:38969/a8815c9f", None),
+            ("50 %... Debugger listening on ws://127.0.0.1:1/a", Some("50 %... ")),
+            ("the app's own", Some("the app's own")),
+            ("", Some("")),
+        ];
+        for (line, kept) in cases {
+            assert_eq!(notices.keep_ours(line.to_owned()).as_deref(), kept, "{line}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_operators_own_inspector_is_found_and_what_it_prints_is_passed_on() {
+        let notices = Notices::default();
+        for line in [LISTENING, HELP, "Debugger attached."] {
+            assert_eq!(notices.keep_ours(line.to_owned()).as_deref(), Some(line));
+        }
+        assert_eq!(notices.address(|| ()).await.as_deref(), Some("ws://127.0.0.1:38969/a8815c9f"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_inspector_that_opens_now_counts_more_than_one_that_was_open_before() {
+        let notices = Notices::default();
+        notices.keep_ours(LISTENING.to_owned());
+        let opens = || _ = notices.keep_ours("Debugger listening on ws://127.0.0.1:2/b".to_owned());
+        assert_eq!(notices.address(opens).await.as_deref(), Some("ws://127.0.0.1:2/b"));
+    }
+
+    #[tokio::test]
+    async fn nobody_but_loopback_is_asked() {
+        for address in [
+            "ws://10.0.0.1:80/a",
+            "ws://0.0.0.0:9229/a",
+            "ws://example.com:80/",
+            "http://127.0.0.1:1/",
+            "ws://",
+        ] {
+            assert!(Session::open(address).await.is_none(), "{address}");
+        }
+    }
+
+    fn scripts<const N: usize>(scripts: [(&str, &str); N]) -> HashMap<String, String> {
+        scripts.map(|(id, url)| (id.to_owned(), url.to_owned())).into()
+    }
+
+    #[test]
+    fn frames_of_the_app_come_before_nodes_own_and_there_are_not_too_many() {
+        let scripts = scripts([("1", "file:///a%20b/app.js"), ("2", "node:events"), ("3", "")]);
+        let mut frames = vec![frame("readSync", "2", 4, 1), frame("spin", "1", 11, 3), frame("", "3", 0, 0)];
+        frames.extend((0..9).map(|line| frame("packed", "1", line, LONG_LINE)));
+        let Diagnosis::Running(told) = judge(&frames, &scripts) else { panic!("it runs") };
+        assert_eq!(
+            told[..3],
+            ["spin (/a b/app.js:12)", "(anonymous) ((eval):1)", "packed (/a b/app.js:1:401)"]
+        );
+        assert_eq!(told.len(), FRAMES);
+
+        let told = judge(&[frame("emit", "2", 1, 1), frame("f", "1", 1, 1)], &scripts).to_string();
+        assert_eq!(told, "in f (/a b/app.js:2), emit (node:events:2)");
+    }
+
+    #[test]
+    fn frames_of_nothing_but_node_are_a_wait() {
+        let scripts = scripts([("2", "node:internal/timers")]);
+        assert_eq!(judge(&[frame("listOnTimeout", "2", 1, 1)], &scripts), Diagnosis::Waiting);
+        assert_eq!(judge(&[], &scripts), Diagnosis::Waiting);
+    }
+
+    fn frame(function: &str, script: &str, line: u32, column: u32) -> CallFrame {
+        let location = Location { script_id: script.into(), line_number: line, column_number: column };
+        CallFrame { function_name: function.into(), location }
+    }
+}

@@ -1,0 +1,155 @@
+//! `docs/guide/failures.md` tells nothing that no test shows: each of its sentences names one, and each of those exists.
+//!
+//! A sentence names tests by footnotes, `Nobody notices.[^name_of_the_test]`; where they are found is written behind
+//! the text by this test: `UPDATE=1 cargo test -p hostler --test guide`.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const PAGE: &str = "docs/guide/failures.md";
+const GENERATED: &str = "<!-- Generated; refresh with: UPDATE=1 cargo test -p hostler --test guide -->\n";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The page: what people write, and what is generated behind it.
+fn page() -> (String, String) {
+    let text = std::fs::read_to_string(root().join(PAGE)).unwrap();
+    match text.split_once(GENERATED) {
+        Some((written, generated)) => (written.to_owned(), generated.to_owned()),
+        None => (text, String::new()),
+    }
+}
+
+#[test]
+fn every_sentence_of_the_page_names_a_test() {
+    let (written, _) = page();
+    let mute: Vec<_> = paragraphs(&written).flat_map(|paragraph| mute_sentences(&paragraph)).collect();
+    assert!(mute.is_empty(), "{PAGE}: these name no test:\n{}", mute.join("\n"));
+    assert!(paragraphs(&written).count() > 10, "the page was not found, or is read wrongly");
+}
+
+#[test]
+fn every_test_that_the_page_names_exists() {
+    let (written, generated) = page();
+    let tests = tests();
+    let mut fresh = "\n".to_owned();
+    let mut missing = Vec::new();
+    for name in names(&written) {
+        match tests.get(name) {
+            Some(files) => {
+                let links: Vec<_> = files.iter().map(|file| format!("[{file}](../../{file})")).collect();
+                writeln!(fresh, "[^{name}]: `{name}` in {}", links.join(" and ")).unwrap();
+            }
+            None => missing.push(name),
+        }
+    }
+    assert!(missing.is_empty(), "{PAGE}: there are no tests of these names:\n{}", missing.join("\n"));
+    if std::env::vars_os().any(|(name, _)| name == "UPDATE") {
+        std::fs::write(root().join(PAGE), format!("{written}{GENERATED}{fresh}")).unwrap();
+    } else {
+        let help = "refresh it with: UPDATE=1 cargo test -p hostler --test guide";
+        assert!(generated == fresh, "the list of tests in {PAGE} is stale; {help}");
+    }
+}
+
+/// Paragraphs of prose, each in one line; no headings.
+fn paragraphs(text: &str) -> impl Iterator<Item = String> {
+    let prose = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty() && !part.starts_with('#'));
+    prose.map(|part| part.lines().map(str::trim).collect::<Vec<_>>().join(" "))
+}
+
+/// Sentences without a footnote at their end, and an end that ends no sentence.
+fn mute_sentences(paragraph: &str) -> Vec<String> {
+    let mut mute = Vec::new();
+    let mut start = 0;
+    for (at, _) in paragraph.match_indices(['.', '!', '?']) {
+        let rest = &paragraph[at + 1..];
+        if rest.is_empty() || rest.starts_with(' ') {
+            mute.push(paragraph[start..=at].trim().to_owned());
+        }
+        if rest.is_empty() || rest.starts_with(' ') || rest.starts_with("[^") {
+            start = paragraph.len() - behind_footnotes(rest).len();
+        }
+    }
+    mute.extend(Some(paragraph[start..].trim().to_owned()).filter(|rest| !rest.is_empty()));
+    mute
+}
+
+fn behind_footnotes(text: &str) -> &str {
+    match text.strip_prefix("[^").and_then(|rest| rest.split_once(']')) {
+        Some((_, rest)) => behind_footnotes(rest),
+        None => text,
+    }
+}
+
+/// What footnotes name, each once, in the order of the page.
+fn names(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for (at, opening) in text.match_indices("[^") {
+        let name = text[at + opening.len()..].split(']').next().unwrap_or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// All tests of the repository, and the files that have one of this name.
+fn tests() -> BTreeMap<String, Vec<String>> {
+    let root = root();
+    let mut files = Vec::new();
+    collect(&root.join("crates"), &mut files);
+    files.sort();
+    let mut tests: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let path = file.strip_prefix(&root).unwrap().to_str().unwrap();
+        for name in tests_in(&text) {
+            tests.entry(name).or_default().push(path.to_owned());
+        }
+    }
+    tests
+}
+
+/// Functions with an attribute that makes them a test.
+fn tests_in(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        let function = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "));
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let (true, Some(rest)) = (is_test, function) {
+            found.extend(rest.split('(').next().map(str::to_owned));
+            is_test = false;
+        }
+    }
+    found
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn a_page_is_read_as_people_read_it() {
+    let text = "# Title.\n\nOne `a.b` two.[^x] Three\nfour.[^y][^z]\n\nMute. Told.[^x] Open";
+    let paragraphs: Vec<_> = paragraphs(text).collect();
+    assert_eq!(paragraphs, ["One `a.b` two.[^x] Three four.[^y][^z]", "Mute. Told.[^x] Open"]);
+    assert_eq!(mute_sentences(&paragraphs[0]), [""; 0]);
+    assert_eq!(mute_sentences(&paragraphs[1]), ["Mute.", "Open"]);
+    assert_eq!(names(text), ["x", "y", "z"]);
+    let source = "#[test]\nfn one() {\nfn helper() {\n#[tokio::test(start_paused = true)]\n#[expect(x)]\nasync fn two() {";
+    assert_eq!(tests_in(source), ["one", "two"]);
+}

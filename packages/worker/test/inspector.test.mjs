@@ -1,0 +1,31 @@
+// Where the inspector of a worker opens when SIGUSR1 asks for it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { freePort } from './support/free-port.mjs';
+import { behindNode, startWorker } from './support/hostler.mjs';
+
+const LISTENING = /Debugger listening on ws:\/\/127\.0\.0\.1:(\d+)\//;
+
+for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the app as a grandchild', behindNode('server.mjs')]]) {
+  test(`SIGUSR1 opens the inspector of ${position} on a free port of loopback`, async (t) => {
+    const worker = await startWorker(t, 'plain-http', command);
+    const { pid } = await worker.said('listening');
+    process.kill(pid, 'SIGUSR1');
+    const [, port] = await worker.printed(LISTENING);
+    assert.notEqual(port, '9229');
+    assert.deepEqual(worker.tcpPorts(), [Number(port)]);
+  });
+}
+
+test('an inspector port that the operator has chosen stays', async (t) => {
+  const port = await freePort();
+  for (const option of [`--inspect-port=${port}`, `--inspect=${port}`, `--debug_port=${port}`]) {
+    const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs'], { nodeOptions: option });
+    const { pid } = await worker.said('listening');
+    process.kill(pid, 'SIGUSR1');
+    const [, opened] = await worker.printed(LISTENING);
+    assert.equal(Number(opened), port, option);
+    await worker.end();
+  }
+});
