@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::lifecycle::Rules;
 
 /// The workers of one pool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerSettings {
     /// Program and arguments; no shell reads them.
     pub command: Vec<OsString>,
@@ -42,11 +42,34 @@ pub struct WorkerSettings {
     pub collect_when_idle: bool,
 }
 
+/// What becomes of settings that are changed while the workers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// They are the same.
+    None,
+    /// All are in force.
+    Applied,
+    /// Some are in force for those workers only that boot from now on.
+    NeedsRestart,
+}
+
 impl WorkerSettings {
+    /// What it takes to get from these settings to `new` ones.
+    pub(super) fn change_to(&self, new: &Self) -> Change {
+        let boots_alike = (&self.command, &self.cwd, &self.env, self.bind, self.port)
+            == (&new.command, &new.cwd, &new.env, new.bind, new.port);
+        match boots_alike {
+            false => Change::NeedsRestart,
+            true if self == new => Change::None,
+            true => Change::Applied,
+        }
+    }
+
     pub(super) fn rules(&self) -> Rules {
         Rules {
             start_timeout: self.start_timeout,
             stop_timeout: self.stop_timeout,
+            hang_timeout: self.hang_timeout,
             checks_health: self.health.is_some(),
             warms_up: !self.warmup.is_empty(),
         }
