@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// Clients come and go.
-const OPEN: u8 = 0;
 /// Nobody is let in, and each connection ends with its next request.
 const LEAVING: u8 = 1;
 /// Nobody is let in, and connections without a request end.
@@ -20,6 +18,7 @@ pub struct Connections {
     /// Sockets that may still let clients in.
     listening: AtomicUsize,
     open: AtomicUsize,
+    /// 0 while clients come and go.
     stage: AtomicU8,
     changed: Notify,
     refused: AtomicUsize,

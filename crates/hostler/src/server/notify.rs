@@ -62,7 +62,7 @@ mod tests {
             notify.ready();
             notify.succeeded_by(7);
             notify.stopping();
-            let mut next = || {
+            let next = || {
                 let mut text = [0; 100];
                 let length = socket.recv(&mut text).unwrap();
                 String::from_utf8_lossy(&text[..length]).into_owned()

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use hostler_pool::dispatch::{Membership, Pool};
-use hostler_pool::worker::{self, Supervisor, WorkerSettings, Yard};
+use hostler_pool::worker::{self, Change, Supervisor, WorkerSettings, Yard};
 use hostler_wire::Address;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use super::StartError;
 use super::premises::Premises;
@@ -25,6 +28,8 @@ pub(super) struct RunningPool {
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that somebody else runs stay for as long as they are in here.
     members: Arc<Mutex<BTreeMap<config::Endpoint, Membership<Endpoint>>>>,
+    /// Ends a pause that nobody ends.
+    pause_timer: Arc<Mutex<Option<JoinHandle<()>>>>,
     threads: usize,
 }
 
@@ -44,6 +49,7 @@ impl RunningPool {
             settings: written.clone(),
             supervisor: None,
             members: Arc::default(),
+            pause_timer: Arc::default(),
             threads: premises.threads,
         };
         match &written.source {
@@ -57,24 +63,52 @@ impl RunningPool {
         Ok(new)
     }
 
-    /// The same pool under other settings, if it can take them as it is; [`Self::settle`] applies them.
-    pub fn take(&self, older: &Config, newer: &Config, written: &config::Pool) -> Option<Self> {
-        let can = match (&self.settings.source, &written.source) {
-            (Source::Members(_), Source::Members(_)) => true,
-            (Source::Workers(before), Source::Workers(after)) => {
-                let same_heads = older.server.max_header_size == newer.server.max_header_size;
-                before == after && self.settings.concurrency == written.concurrency && same_heads
-            }
-            _ => false,
-        };
+    /// The same pool under other settings, if it can take them while it runs. They are not in force yet.
+    pub fn take(&self, written: &config::Pool) -> Option<Self> {
+        let can = matches!(
+            (&self.settings.source, &written.source),
+            (Source::Members(_), Source::Members(_)) | (Source::Workers(_), Source::Workers(_))
+        );
         can.then(|| Self { settings: written.clone(), ..self.clone() })
     }
 
-    /// Applies the settings.
+    /// Puts its settings in force, but for those that are about workers.
     pub fn settle(&self) {
         self.pool.update(settings::pool(&self.settings));
         if let Source::Members(members) = &self.settings.source {
             self.set_members(members, self.settings.concurrency.at_first());
+        }
+    }
+
+    /// Puts the settings of workers in force; true if those that run already must be replaced for that.
+    pub fn settle_workers(&self, config: &Config, premises: &Premises) -> bool {
+        let wanted = settings::workers(config, &self.settings, &premises.environment);
+        let (Some(supervisor), Some(wanted)) = (&self.supervisor, wanted) else { return false };
+        supervisor.update(wanted) == Change::NeedsRestart
+    }
+
+    /// Holds its requests, until [`Self::resume`] or, should nobody ever say so, for `longest`; then `told` is called.
+    pub fn pause(&self, longest: Duration, told: impl FnOnce() + Send + 'static) {
+        self.pool.pause();
+        let pool = self.pool.clone();
+        let timer = tokio::spawn(async move {
+            sleep(longest).await;
+            pool.resume();
+            told();
+        });
+        self.set_timer(Some(timer));
+    }
+
+    /// Lets its requests go.
+    pub fn resume(&self) {
+        self.set_timer(None);
+        self.pool.resume();
+    }
+
+    fn set_timer(&self, timer: Option<JoinHandle<()>>) {
+        let mut current = self.pause_timer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = std::mem::replace(&mut *current, timer) {
+            before.abort();
         }
     }
 

@@ -76,41 +76,26 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
 }
 
 /// What the pools will be.
+#[derive(Default)]
 struct Change {
     pools: Vec<RunningPool>,
     /// Pools that nothing leads to any more.
     left: Vec<RunningPool>,
     /// The names of those that were started for it.
     started: Vec<Arc<str>>,
+    /// The names of those that have replaced all their workers for it.
+    renewed: Vec<Arc<str>>,
 }
 
 /// Starts what is new and waits until it can serve. Should that come to nothing, it is stopped, and nothing has changed.
 async fn prepare(running: &Arc<Running>, older: &Config, newer: &Config) -> Result<Change, Undone> {
     let before = running.pools.load_full();
-    let mut change = Change { pools: Vec::new(), left: Vec::new(), started: Vec::new() };
-    let mut problem = None;
-    for written in &newer.pools {
-        let known = before.iter().find(|pool| *pool.name == *written.name);
-        match known.and_then(|pool| pool.take(older, newer, written)) {
-            Some(pool) => change.pools.push(pool),
-            None => match RunningPool::start(newer, written, &running.premises) {
-                Ok(pool) => {
-                    change.started.push(pool.name.clone());
-                    change.pools.push(pool);
-                }
-                Err(error) => problem = Some(format!("pool {}: {error}", written.name)),
-            },
-        }
-    }
-    for pool in change.pools.iter().filter(|pool| change.started.contains(&pool.name)) {
-        if problem.is_none()
-            && let Some(supervisor) = &pool.supervisor
-            && let Err(why) = first_ready(supervisor, newer.server.upgrade_timeout).await
-        {
-            problem = Some(format!("pool {}: {why}; nothing was changed", pool.name));
-        }
-    }
-    if let Some(problem) = problem {
+    let mut change = Change::default();
+    let outcome = match start_new(running, newer, &before, &mut change).await {
+        Ok(()) => renew_workers(running, older, newer, &mut change).await,
+        failed => failed,
+    };
+    if let Err(problem) = outcome {
         let started = change.pools.into_iter().filter(|pool| change.started.contains(&pool.name));
         started.for_each(|pool| retire(running, pool, Vec::new()));
         return Err(Undone::Failed(problem));
@@ -121,6 +106,76 @@ async fn prepare(running: &Arc<Running>, older: &Config, newer: &Config) -> Resu
     };
     change.left = before.iter().filter(|old| !is_kept(old)).cloned().collect();
     Ok(change)
+}
+
+async fn start_new(
+    running: &Running,
+    newer: &Config,
+    before: &[RunningPool],
+    change: &mut Change,
+) -> Result<(), String> {
+    for written in &newer.pools {
+        let known = before.iter().find(|pool| *pool.name == *written.name);
+        if let Some(pool) = known.and_then(|pool| pool.take(written)) {
+            change.pools.push(pool);
+            continue;
+        }
+        let pool = RunningPool::start(newer, written, &running.premises);
+        let pool = pool.map_err(|error| format!("pool {}: {error}; nothing has changed", written.name))?;
+        change.started.push(pool.name.clone());
+        change.pools.push(pool);
+    }
+    for pool in change.pools.iter().filter(|pool| change.started.contains(&pool.name)) {
+        if let Some(supervisor) = &pool.supervisor {
+            let outcome = first_ready(supervisor, newer.server.upgrade_timeout).await;
+            outcome.map_err(|why| format!("pool {}: {why}; nothing has changed", pool.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the workers of pools that stay their new settings, and replaces them where it takes that. A pool whose new workers do
+/// not boot keeps what it had; one that was renewed before keeps what it has got.
+async fn renew_workers(
+    running: &Running,
+    older: &Config,
+    newer: &Config,
+    change: &mut Change,
+) -> Result<(), String> {
+    for index in 0..change.pools.len() {
+        let pool = &change.pools[index];
+        if change.started.contains(&pool.name) || !pool.settle_workers(newer, &running.premises) {
+            continue;
+        }
+        let Some(supervisor) = &pool.supervisor else { continue };
+        if let Err(error) = supervisor.restart().await {
+            let problem = format!("pool {}: {error}", pool.name);
+            return Err(take_back(running, older, change, problem));
+        }
+        change.renewed.push(pool.name.clone());
+    }
+    Ok(())
+}
+
+/// What was not renewed goes by its old settings again.
+fn take_back(running: &Running, older: &Config, change: &Change, problem: String) -> String {
+    for pool in running.pools.load().iter().filter(|pool| !change.renewed.contains(&pool.name)) {
+        pool.settle_workers(older, &running.premises);
+    }
+    if change.renewed.is_empty() {
+        return format!("{problem}; nothing else has changed");
+    }
+    let is_renewed = |pool: &RunningPool| change.renewed.contains(&pool.name);
+    let pools = running.pools.load();
+    let pools = pools.iter().map(|old| {
+        let new = change.pools.iter().find(|new| new.name == old.name);
+        new.filter(|_| is_renewed(old)).unwrap_or(old).clone()
+    });
+    let pools: Vec<RunningPool> = pools.collect();
+    let written = pools.iter().map(|pool| pool.settings.clone()).collect();
+    running.config.store(Arc::new(Config { pools: written, ..older.clone() }));
+    running.pools.store(Arc::new(pools));
+    format!("{problem}; renewed before: {}; nothing else has changed", change.renewed.join(", "))
 }
 
 /// Waits until a worker is ready, or one has failed to become so.
@@ -170,6 +225,9 @@ fn describe(pool: &PoolChange<'_>, change: &Change) -> String {
         PoolChange::Added(_) => "added",
         PoolChange::Removed(_) => "removed; it finishes what it has",
         PoolChange::Changed(..) if change.started.iter().any(|started| **started == *name) => "started anew",
+        PoolChange::Changed(..) if change.renewed.iter().any(|renewed| **renewed == *name) => {
+            "changed, all its workers replaced"
+        }
         PoolChange::Changed(..) => "changed",
     };
     format!("pool {name}: {how}")

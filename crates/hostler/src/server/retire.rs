@@ -17,6 +17,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Lets it finish, in the background, and stops its workers: no longer than `server.drain_timeout`, as at the end of the
 /// program. A request that is still sending its body has found its route, but is not in the queue yet; `routes` tell of those.
 pub(super) fn retire(running: &Arc<Running>, pool: RunningPool, routes: Vec<Weak<Route>>) {
+    pool.resume();
     let Some(supervisor) = pool.supervisor.clone() else {
         // Its members are somebody else's, and leave with the last request.
         return;

@@ -23,6 +23,8 @@ pub(super) async fn leave(running: &Running, signals: &mut Signals) {
 pub(super) async fn drain(running: &Running, data_plane: DataPlane, signals: &mut Signals) -> bool {
     let connections = running.connections();
     let mut is_urgent = false;
+    // What a pause holds would wait in vain from here on.
+    running.pools.load().iter().for_each(|pool| pool.resume());
     connections.drain();
     data_plane.wake_all();
     tokio::select! {

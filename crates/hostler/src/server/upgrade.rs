@@ -20,12 +20,19 @@ pub(super) async fn upgrade(running: &Arc<Running>) -> Result<Done, Undone> {
     let Some(listeners) = running.listeners.load_full() else {
         return Err(Undone::Refused("this Hostler is stopping".into()));
     };
+    if let Some(pool) = running.pools.load().iter().find(|pool| pool.pool.is_paused()) {
+        return Err(Undone::Refused(format!("pool {} is paused: resume it first", pool.name)));
+    }
     let patience = running.config.load().server.upgrade_timeout;
     let failed = |error: &dyn std::fmt::Display| Undone::Failed(error.to_string());
     let sockets = listeners.copies().map_err(|error| failed(&error))?;
     drop(listeners);
     let mut new =
         Successor::start(&running.program, sockets, patience).await.map_err(|error| failed(&error))?;
+    // Dropped before it has begun, it ends.
+    if running.listeners.load().is_none() {
+        return Err(Undone::Refused("this Hostler is stopping".into()));
+    }
     let pid = new.pid();
     running.journal.event(Level::Info, &format!("upgrade: the new process (pid {pid}) is ready"));
     new.begin(TO_BEGIN).await.map_err(|error| failed(&error))?;
