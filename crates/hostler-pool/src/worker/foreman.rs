@@ -137,14 +137,15 @@ impl<E: Send + Sync + 'static> Foreman<E> {
     fn decide(&mut self, event: Event) {
         let (plan, actions) = std::mem::take(&mut self.plan).step(event, Instant::now());
         self.plan = plan;
-        for action in actions {
-            self.perform(action);
-        }
+        // Before anybody is told that a restart has ended.
         let (done, total) = self.plan.progress();
         let replacing = self.plan.replacing();
         self.rollout.send_modify(|rollout| {
             (rollout.done, rollout.total, rollout.replacing) = (done, total, replacing);
         });
+        for action in actions {
+            self.perform(action);
+        }
     }
 
     fn perform(&mut self, action: Action) {
@@ -197,15 +198,15 @@ impl<E: Send + Sync + 'static> Foreman<E> {
     /// All workers are at least of this generation.
     fn reached(&mut self, release: u64) {
         let workers = self.plan.progress().1;
-        for waiting in self.waiting.extract_if(.., |waiting| waiting.release <= release) {
-            let _ = waiting.answer.send(Ok(Restarted { workers, took: waiting.since.elapsed() }));
-        }
         if release == self.plan.release() {
             let since = self.rollout.borrow().since;
             let took = since.map_or(Duration::ZERO, |since| since.elapsed());
             let done = WorkerEvent::RestartDone { workers, took };
             self.close_rollout(Ok(done.to_string()));
             self.log(0).event(done);
+        }
+        for waiting in self.waiting.extract_if(.., |waiting| waiting.release <= release) {
+            let _ = waiting.answer.send(Ok(Restarted { workers, took: waiting.since.elapsed() }));
         }
     }
 

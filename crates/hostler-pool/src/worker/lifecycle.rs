@@ -49,7 +49,7 @@ pub(super) struct Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Queued,
-    Booting { until: Instant, turn_ends: Option<Instant> },
+    Booting { until: Instant },
     Warming { until: Instant },
     Ready,
     Retiring { until: Instant },
@@ -66,6 +66,8 @@ pub(super) struct Lifecycle {
     rules: Rules,
     state: State,
     standing: Standing,
+    /// When a boot lets others boot beside it.
+    turn_ends: Option<Instant>,
     hears: bool,
     listening: bool,
     ready_since: Option<Instant>,
@@ -80,6 +82,7 @@ impl Lifecycle {
             rules,
             state: State::Queued,
             standing,
+            turn_ends: None,
             hears: false,
             listening: false,
             ready_since: None,
@@ -109,11 +112,12 @@ impl Lifecycle {
     /// When [`Event::Tick`] is due, unless something else happens before.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Booting { until, turn_ends } => Some(turn_ends.map_or(until, |ends| ends.min(until))),
-            State::Warming { until }
-            | State::Retiring { until }
-            | State::Diagnosing { until }
-            | State::BackingOff { until } => Some(until),
+            State::Booting { until } | State::Warming { until } => {
+                Some(self.turn_ends.map_or(until, |ends| ends.min(until)))
+            }
+            State::Retiring { until } | State::Diagnosing { until } | State::BackingOff { until } => {
+                Some(until)
+            }
             State::Stopping { term_at, kill_at } => Some(term_at.unwrap_or(kill_at)),
             State::Killed { bury_at, .. } => Some(bury_at),
             State::Ready if self.standing == Standing::Successor => {
@@ -165,8 +169,8 @@ impl Lifecycle {
     fn boot(&mut self, now: Instant) -> Vec<Action> {
         self.hears = false;
         self.listening = false;
-        let (until, turn_ends) = (now + self.rules.start_timeout, Some(now + TURN));
-        self.state = State::Booting { until, turn_ends };
+        self.turn_ends = Some(now + TURN);
+        self.state = State::Booting { until: now + self.rules.start_timeout };
         vec![Action::Spawn]
     }
 
@@ -186,7 +190,7 @@ impl Lifecycle {
 
     fn healthy(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { until, .. } if self.rules.warms_up => {
+            State::Booting { until } if self.rules.warms_up => {
                 self.state = State::Warming { until };
                 vec![Action::WarmUp]
             }
@@ -202,8 +206,8 @@ impl Lifecycle {
 
     fn tick(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { until, .. } if now < until => {
-                self.state = State::Booting { until, turn_ends: None };
+            State::Booting { until } | State::Warming { until } if now < until => {
+                self.turn_ends = None;
                 vec![Action::YieldTurn]
             }
             State::Booting { .. } => self.kill(Why::StartTimeout, now),
@@ -329,8 +333,9 @@ impl Lifecycle {
                 vec![]
             }
             State::Diagnosing { .. } => {
-                self.standing = Standing::Retired;
-                self.kill(Why::Hung, now)
+                let actions = self.kill(Why::Hung, now);
+                self.state = State::Killed { bury_at: now + BURIAL, for_good: true };
+                actions
             }
             State::Stopping { .. } => vec![],
             State::Booting { .. } | State::Warming { .. } | State::Ready | State::Retiring { .. } => {

@@ -13,6 +13,7 @@
 mod birth;
 mod channel;
 mod crew;
+mod fate;
 mod foreman;
 pub mod guard;
 mod health;
@@ -32,6 +33,7 @@ mod snapshot;
 mod supervisor;
 mod yard;
 
+pub use fate::Fate;
 pub use guard::GuardCommand;
 pub use log::{Entry, Level, LogSink, Next, Record, Stream, WorkerEvent};
 pub use rollout::RestartError;

@@ -1,8 +1,9 @@
 //! The plan of one pool's workers as a pure machine: whom to hire and whom to retire, given what happened. It knows no
 //! process and no pool; what becomes of each worker is its lifecycle's business.
 //!
-//! One worker is replaced at a time: its successor boots, joins and stands the test, and only then the old one
-//! retires. A successor that fails leaves all as it was.
+//! One worker is replaced at a time: its successor boots, joins and stands the test, only then the old one retires,
+//! and only when that has ended the next replacement begins: a pool never needs memory for more than one worker too
+//! many. A successor that fails leaves all as it was.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,11 +131,14 @@ struct Replacement {
     cause: Cause,
 }
 
-/// What is to become of a pool's workers.
+/// What is to become of a pool's workers. As many as are wanted have a seat, and besides there is at most one successor
+/// or one that leaves after its replacement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     seats: Vec<Seat>,
     replacement: Option<Replacement>,
+    /// Who was replaced last, until it has ended.
+    leaving: Option<KeeperId>,
     /// How many restarts have been ordered.
     release: u64,
     /// How many of them everybody has been told that they are through.
@@ -193,7 +197,7 @@ impl Plan {
     /// What follows from where things stand: news for those who wait, and the next replacement, unless one is under way.
     fn advance(&mut self) -> Vec<Action> {
         let mut actions = vec![];
-        if !self.restarting || self.stopping {
+        if !self.restarting || self.stopping || self.leaving.is_some() {
             return actions;
         }
         let oldest = self.oldest();
@@ -238,10 +242,12 @@ impl Plan {
                 format!("recycled: {reason}").into()
             }
         };
+        self.leaving = Some(old.keeper);
         vec![Action::Retire { keeper: old.keeper, why }]
     }
 
     fn ended(&mut self, keeper: KeeperId, how: String, now: Instant) -> Vec<Action> {
+        self.leaving.take_if(|leaving| *leaving == keeper);
         let Some(replacement) = self.replacement.take_if(|replacement| replacement.successor == keeper)
         else {
             return vec![];
@@ -292,7 +298,7 @@ impl Plan {
     }
 
     fn recycle(&mut self, keeper: KeeperId, reason: Reason, now: Instant) -> Vec<Action> {
-        let is_busy = self.restarting || self.replacement.is_some();
+        let is_busy = self.restarting || self.replacement.is_some() || self.leaving.is_some();
         if is_busy || self.recycles_again_at.is_some_and(|at| now < at) {
             return vec![];
         }

@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use super::birth::{Birth, Ways};
 use super::channel::{Speaker, speak_over_control, speak_over_ipc};
+use super::fate::Teller;
 use super::health;
 use super::inspector::{self, Diagnosis, Notices};
 use super::lifecycle::Why;
@@ -24,6 +25,8 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 pub(super) struct Running {
     pub process: Process,
     pub started: Instant,
+    /// Tells those who had requests with it what becomes of it.
+    pub teller: Teller,
     pub address: Option<Address>,
     /// The last answer of the health path that was not 2xx.
     pub health: Option<String>,
@@ -68,6 +71,7 @@ impl Running {
         Ok(Self {
             process: born.process,
             started: Instant::now(),
+            teller: Teller::new(),
             address: None,
             health: None,
             tail,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
+use super::fate::Fate;
 use super::lifecycle::Rules;
 
 /// The workers of one pool.
@@ -136,7 +137,7 @@ impl fmt::Display for Address {
 }
 
 /// Which worker an endpoint belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct WorkerFacts {
     /// Its number in the pool, from 1.
     pub index: usize,
@@ -144,6 +145,8 @@ pub struct WorkerFacts {
     pub generation: u64,
     /// The process that listens.
     pub pid: u32,
+    /// What becomes of it.
+    pub fate: Fate,
 }
 
 /// What a [`Probe`] brings back: the status of the answer, or why there is none.

@@ -97,13 +97,13 @@ impl Supervisor {
 
     /// Waits until a worker is ready; false if all have stopped instead.
     pub async fn ready(&self) -> bool {
-        self.until(|board| is_any(board, WorkerState::Ready) || is_every(board, WorkerState::Stopped)).await;
-        is_any(&self.board.borrow(), WorkerState::Ready)
+        self.until(|board| is_any_ready(board) || board.iter().all(is_stopped)).await;
+        is_any_ready(&self.board.borrow())
     }
 
     /// Waits until every worker is ready; false if some have stopped instead.
     pub async fn all_ready(&self) -> bool {
-        self.until(|board| is_complete(board) || is_any(board, WorkerState::Stopped)).await;
+        self.until(|board| is_complete(board) || regulars(board).any(is_stopped)).await;
         is_complete(&self.board.borrow())
     }
 
@@ -120,7 +120,7 @@ impl Supervisor {
 
     /// Waits until no worker is left, after a [`Self::stop`] or [`Self::kill_now`] by whomever.
     pub async fn stopped(&self) {
-        self.until(|board| is_every(board, WorkerState::Stopped)).await;
+        self.until(|board| board.iter().all(is_stopped)).await;
     }
 
     /// A lease of this member has lasted longer than any may: its worker is killed and replaced.
@@ -139,16 +139,19 @@ impl Supervisor {
     }
 }
 
-fn is_any(board: &[Status], state: WorkerState) -> bool {
-    board.iter().any(|status| status.state == state)
+fn is_any_ready(board: &[Status]) -> bool {
+    board.iter().any(|status| status.state == WorkerState::Ready)
 }
 
-/// Successors that are still to prove themselves, and those on their way out, are beside the point.
+/// Without successors that are still to prove themselves, and without those on their way out.
+fn regulars(board: &[Status]) -> impl Iterator<Item = &Status> {
+    board.iter().filter(|status| status.standing == Standing::Regular)
+}
+
 fn is_complete(board: &[Status]) -> bool {
-    let mut regulars = board.iter().filter(|status| status.standing == Standing::Regular);
-    regulars.all(|status| status.state == WorkerState::Ready)
+    regulars(board).all(|status| status.state == WorkerState::Ready)
 }
 
-fn is_every(board: &[Status], state: WorkerState) -> bool {
-    board.iter().all(|status| status.state == state)
+fn is_stopped(status: &Status) -> bool {
+    status.state == WorkerState::Stopped
 }

@@ -5,5 +5,7 @@ mod guard;
 mod hang;
 mod lifecycle;
 mod listening;
+mod recycling;
+mod restart;
 mod stopping;
 mod support;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_pool::dispatch::{Pool, PoolSnapshot};
-use hostler_pool::worker::{Supervisor, WorkerSnapshot, resident_bytes};
+use hostler_pool::worker::{RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
 use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::exchange::{Connections, Counters, CountersView};
+use crate::gateway::{KeptOff, Poison};
 use crate::proxy::{Endpoint, Meter, Times};
 
 /// Where the Status comes from.
@@ -57,6 +58,8 @@ pub struct PoolSource {
     pub pool: Pool<Endpoint>,
     /// Its times.
     pub meter: Arc<Meter>,
+    /// What is kept off it.
+    pub poison: Arc<Poison>,
     /// Its workers, unless somebody else runs its members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -90,6 +93,9 @@ pub struct PoolStatus {
     pub queue: PoolSnapshot<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<Vec<WorkerStatus>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutSnapshot>,
+    pub kept_off: Vec<KeptOff>,
     pub times: Times,
 }
 
@@ -147,7 +153,14 @@ impl PoolSource {
             };
             supervisor.snapshot().into_iter().map(with_member).collect()
         });
-        PoolStatus { name: self.name.clone(), queue, workers, times: self.meter.times() }
+        PoolStatus {
+            name: self.name.clone(),
+            queue,
+            workers,
+            rollout: self.supervisor.as_ref().map(|supervisor| supervisor.rollout()),
+            kept_off: self.poison.kept_off(),
+            times: self.meter.times(),
+        }
     }
 }
 

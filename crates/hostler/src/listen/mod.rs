@@ -118,12 +118,12 @@ impl Shard {
                     exchange.begin_unread();
                     client.distrust();
                     let delivered = client.refuse(&mut exchange, &refusal, false).await;
-                    self.settle(&exchange);
+                    self.settle(&mut exchange);
                     return end(client, delivered).await;
                 }
             }
             let delivered = self.exchange(&mut client, &mut exchange).await;
-            self.settle(&exchange);
+            self.settle(&mut exchange);
             if delivered != Delivered::Keep {
                 return end(client, delivered).await;
             }
@@ -143,18 +143,21 @@ impl Shard {
             }
             Err(refusal) => {
                 client.distrust();
-                Err(refusal)
+                Err(refusal.into())
             }
         };
         let keep = wants_keep && !self.connections.is_ending();
-        let delivered = match answer {
-            Ok(Answer::Member(call)) => client.deliver(exchange, call, keep).await,
-            Ok(Answer::Fixed(fixed)) => Ok(client.deliver_fixed(exchange, &fixed, keep).await),
-            Err(refusal) => Err(refusal),
+        let instead = match answer {
+            Ok(Answer::Member(call)) => match client.deliver(exchange, call, keep).await {
+                Ok(delivered) => return delivered,
+                Err(refusal) => self.gateway.instead(exchange, refusal),
+            },
+            Ok(Answer::Fixed(fixed)) => return client.deliver_fixed(exchange, &fixed, keep).await,
+            Err(instead) => instead,
         };
-        match delivered {
-            Ok(delivered) => delivered,
-            Err(refusal) => client.refuse(exchange, &refusal, keep).await,
+        match instead.fallback {
+            Some(file) => client.deliver_fallback(exchange, &file, &instead.refusal, keep).await,
+            None => client.refuse(exchange, &instead.refusal, keep).await,
         }
     }
 
@@ -165,14 +168,14 @@ impl Shard {
         let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
         client.distrust();
         let delivered = client.refuse(&mut exchange, &Refusal::TooManyConnections, false).await;
-        self.settle(&exchange);
+        self.settle(&mut exchange);
         // A crowd of twice the limit is an attack: no patience for it.
         if self.connections.open() <= self.settings.load().max_connections * 2 {
             end(client, delivered).await;
         }
     }
 
-    fn settle(&self, exchange: &Exchange) {
+    fn settle(&self, exchange: &mut Exchange) {
         self.gateway.settle(exchange);
         self.journal.access(|| access_line(exchange));
     }
@@ -213,6 +216,7 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         bytes_in: trail.bytes_in,
         bytes_out: trail.bytes_out,
         refusal: trail.refusal,
+        fallback: trail.fallback,
         detail: trail.detail.as_deref(),
         aborted: trail.aborted,
         user_agent: field(Name::UserAgent),

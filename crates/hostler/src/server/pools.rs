@@ -16,7 +16,8 @@ use super::probe::{HttpProbe, wire_address};
 use super::settings;
 use crate::admin::PoolSource;
 use crate::config::{self, Config, Source};
-use crate::proxy::{Endpoint, Meter, OnHang};
+use crate::gateway::Poison;
+use crate::proxy::{Endpoint, Meter, OnHang, Ours};
 
 /// A pool that is running. What it shares with its next version, after a reload, is behind an `Arc`.
 #[derive(Clone)]
@@ -24,6 +25,7 @@ pub(super) struct RunningPool {
     pub name: Arc<str>,
     pub pool: Pool<Endpoint>,
     pub meter: Arc<Meter>,
+    pub poison: Arc<Poison>,
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that somebody else runs stay for as long as they are in here.
@@ -44,6 +46,7 @@ impl RunningPool {
         let name: Arc<str> = written.name.as_str().into();
         let mut new = Self {
             pool: Pool::new(name.clone(), settings::pool(written)),
+            poison: poison(&name, written, premises),
             name,
             meter: Arc::new(Meter::new(premises.threads)),
             settings: written.clone(),
@@ -64,12 +67,18 @@ impl RunningPool {
     }
 
     /// The same pool under other settings, if it can take them while it runs. They are not in force yet.
-    pub fn take(&self, written: &config::Pool) -> Option<Self> {
+    pub fn take(&self, written: &config::Pool, premises: &Premises) -> Option<Self> {
         let can = matches!(
             (&self.settings.source, &written.source),
             (Source::Members(_), Source::Members(_)) | (Source::Workers(_), Source::Workers(_))
         );
-        can.then(|| Self { settings: written.clone(), ..self.clone() })
+        let before = &self.settings;
+        let same_poison = (&before.poison, before.concurrency) == (&written.poison, written.concurrency);
+        can.then(|| Self {
+            poison: if same_poison { self.poison.clone() } else { poison(&self.name, written, premises) },
+            settings: written.clone(),
+            ..self.clone()
+        })
     }
 
     /// Puts its settings in force, but for those that are about workers.
@@ -117,6 +126,7 @@ impl RunningPool {
             name: self.name.clone(),
             pool: self.pool.clone(),
             meter: self.meter.clone(),
+            poison: self.poison.clone(),
             supervisor: self.supervisor.clone(),
         }
     }
@@ -152,9 +162,14 @@ impl RunningPool {
             });
             let endpoint = move |address: worker::Address, facts: worker::WorkerFacts| {
                 let label = facts.index.to_string().into();
-                Endpoint::new(wire_address(&address), label, meter.clone(), threads, Some(on_hang.clone()))
+                let ours = Ours { on_hang: on_hang.clone(), fate: facts.fate };
+                Endpoint::new(wire_address(&address), label, meter.clone(), threads, Some(ours))
             };
             Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), yard)
         })
     }
+}
+
+fn poison(name: &Arc<str>, written: &config::Pool, premises: &Premises) -> Arc<Poison> {
+    Arc::new(Poison::new(name.clone(), settings::poison(written), premises.journal.clone()))
 }

@@ -116,7 +116,7 @@ async fn start_new(
 ) -> Result<(), String> {
     for written in &newer.pools {
         let known = before.iter().find(|pool| *pool.name == *written.name);
-        if let Some(pool) = known.and_then(|pool| pool.take(written)) {
+        if let Some(pool) = known.and_then(|pool| pool.take(written, &running.premises)) {
             change.pools.push(pool);
             continue;
         }

@@ -52,6 +52,8 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         },
         max_body: written.max_body_size,
         streams_body: written.buffer == Buffer::None,
+        priority: settings::priority(written.priority),
+        fallback: written.fallback.clone(),
         counters,
     }
 }
@@ -73,6 +75,7 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
             limits: settings::limits(&config.server),
         },
         meter: pool.meter.clone(),
+        poison: pool.poison.clone(),
     }
 }
 

@@ -8,9 +8,9 @@ use hostler_pool::worker::{self, WorkerSettings};
 use hostler_wire::{Limits, Name};
 
 use super::environment::{self, Environment};
-use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Source};
+use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
 use crate::exchange::Trust;
-use crate::gateway::SpoolSettings;
+use crate::gateway::{PoisonSettings, SpoolSettings};
 use crate::listen;
 
 /// How long a connection is read on after our last answer.
@@ -105,5 +105,21 @@ fn policy(policy: Policy) -> dispatch::Policy {
     match policy {
         Policy::Adaptive => dispatch::Policy::Adaptive,
         Policy::Fifo => dispatch::Policy::Fifo,
+    }
+}
+
+pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
+    PoisonSettings {
+        kills: pool.poison.kills,
+        keep_off: pool.poison.keep_off,
+        crowded: pool.concurrency != Concurrency::Fixed(1),
+    }
+}
+
+pub(super) fn priority(priority: Priority) -> dispatch::Priority {
+    match priority {
+        Priority::High => dispatch::Priority::High,
+        Priority::Normal => dispatch::Priority::Normal,
+        Priority::Low => dispatch::Priority::Low,
     }
 }

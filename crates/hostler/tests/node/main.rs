@@ -3,6 +3,7 @@
 
 mod apps;
 mod booting;
+mod chaos;
 mod deaths;
 mod examples;
 mod limits;

@@ -34,11 +34,13 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             Action::Withdraw => self.withdraw(),
             Action::Diagnose => return self.diagnose(),
             Action::SayShutdown => {
+                self.dismiss();
                 if !self.running.as_ref().is_some_and(|running| running.say(ToWorker::Shutdown)) {
                     return self.perform(Action::Terminate);
                 }
             }
             Action::Terminate => {
+                self.dismiss();
                 if let Some(running) = &self.running {
                     running.process.terminate();
                 }
@@ -46,6 +48,13 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             Action::Kill(why) => self.kill(why),
         }
         None
+    }
+
+    /// What ends with it from now on ends at our word.
+    fn dismiss(&self) {
+        if let Some(running) = &self.running {
+            running.teller.dismiss();
+        }
     }
 
     pub(super) fn ask_turn(&mut self) {
@@ -105,7 +114,12 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         let Some(running) = &self.running else { return };
         let Some(address) = running.address.clone() else { return };
         let pid = running.pid();
-        let facts = WorkerFacts { index: self.status.index, generation: self.status.generation, pid };
+        let facts = WorkerFacts {
+            index: self.status.index,
+            generation: self.status.generation,
+            pid,
+            fate: running.teller.fate(pid),
+        };
         let endpoint = (self.crew.endpoint)(address, facts);
         let is_new = self.membership.is_none();
         let slots = self.settings.borrow().slots.at_first();
@@ -141,6 +155,8 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             let line = running.tail.telling_line().filter(|_| why == Why::StartTimeout);
             let line = line.map_or(String::new(), |line| format!("; it printed last: {line}"));
             self.status.last_error = Some(format!("{complaint}{line}"));
+        } else {
+            running.teller.dismiss();
         }
         running.process.kill();
     }

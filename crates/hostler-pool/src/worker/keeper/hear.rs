@@ -43,6 +43,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     pub(super) async fn lay_out(&mut self, exit: Exit) -> Event {
         self.membership = None;
         if let Some(mut running) = self.running.take() {
+            running.teller.end();
             running.last_words().await;
             let when = match self.life.state() {
                 State::Booting { .. } | State::Warming { .. } => Some("before it was ready"),

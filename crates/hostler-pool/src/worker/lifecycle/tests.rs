@@ -137,6 +137,7 @@ fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
 #[test]
 fn a_warm_up_that_takes_too_long_does_not_keep_it_out() {
     let life = born(Rules { warms_up: true, ..rules() }).on(Event::Turn).on(Event::Listening);
+    let life = life.at_deadline().does(&[Action::YieldTurn]);
     life.at_deadline().does(&[Action::Join]).is(State::Ready).on(Event::Warmed).does(&[]);
 }
 
@@ -249,6 +250,7 @@ fn one_that_hangs_dies_or_loses_its_app_while_it_retires_does_not_come_back() {
     let killed = hung().on(Event::Diagnosed).does(&[Action::Kill(Why::Hung)]);
     killed.gets_killed().does(&[]).is(State::Stopped);
     hung().dies().does(&[]).is(State::Stopped);
+    hung().on(Event::Stop).does(&[Action::Kill(Why::Hung)]).gets_killed().is(State::Stopped);
     ready().on(Event::Retire).dies().does(&[]).is(State::Stopped);
     let orphan = ready().on(Event::Retire).on(Event::Orphaned).does(&[Action::Kill(Why::Orphaned)]);
     orphan.dies().does(&[]).is(State::Stopped);

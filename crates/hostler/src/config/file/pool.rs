@@ -65,16 +65,17 @@ pub struct Pool {
     /// replaced. Not below `request_timeout`, the routes' own included.
     #[schemars(with = "Period", extend("x-default" = "2 x the longest request_timeout"))]
     pub hang_timeout: Option<Period>,
-    /// Requests that one worker answers in its life; each worker's own number is drawn a little below or above, so that
-    /// they do not all end at once. Over it: another one is started, takes its place once it is ready, and the
-    /// old one finishes what it has and ends; never two of a pool at a time.
+    /// Requests after which a worker is replaced, looked at each second. Each worker's own number is drawn from 80 to 100 %
+    /// of it, so that they do not all end together. Over it: another one is started and takes its place once
+    /// it is ready; the old one finishes what it has and ends. Never two of a pool at a time.
     #[schemars(with = "Count<1, 1_000_000_000>", extend("x-default" = "no limit"))]
     pub max_requests: Option<Count<1, 1_000_000_000>>,
-    /// A worker's age, counted from when it was ready; drawn and replaced as with `max_requests`.
+    /// The age at which a worker is replaced; drawn, looked at and replaced as with `max_requests`.
     #[schemars(with = "Period", extend("x-default" = "no limit"))]
     pub max_age: Option<Period>,
-    /// Resident memory of a worker's process, as the system counts it: Node alone takes about 45 MiB. Over it: the
-    /// worker is replaced as with `max_requests`.
+    /// Resident memory that a worker may take, as the system counts it: Node alone takes about 45 MiB. Over it: it is
+    /// replaced as with `max_requests`. A limit for those that leak, not for the machine: for a moment old and
+    /// new live side by side.
     #[schemars(with = "Size<MEMORY_LEAST, MEMORY_MOST>", extend("x-default" = "no limit"))]
     pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>>,
     /// Whether workers are asked to collect garbage while they have nothing to do.
