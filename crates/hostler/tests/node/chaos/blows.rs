@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::ledger::Blow;
 use super::load::Users;
@@ -40,9 +39,11 @@ const IN_THE_MIX: &[Kind] = &[
     Kind::Give(Order::Restart(ONE)),
     Kind::Give(Order::Restart(MANY)),
     Kind::Give(Order::Reload),
+    Kind::Give(Order::Reload),
     Kind::Give(Order::BadReload),
     Kind::Give(Order::Pause(ONE)),
     Kind::Give(Order::Pause(MANY)),
+    Kind::Give(Order::Upgrade),
     Kind::Give(Order::Upgrade),
 ];
 
@@ -55,9 +56,6 @@ const IN_ROUNDS: &[Kind] = &[
     Kind::Kill(MANY),
     Kind::Give(Order::Upgrade),
 ];
-
-/// The commands come with another change.
-const ORDERS_HAVE_LANDED: bool = false;
 
 pub struct Blows {
     users: Arc<Users>,
@@ -104,7 +102,9 @@ impl Blows {
             Kind::Kill(pool) => {
                 if let Some(pid) = self.victim(pool).await {
                     // Written down first: nobody may suffer from a blow of which the judge has not heard.
-                    self.note(pool, Some(pid), true, format!("kill {pid}"));
+                    let blow =
+                        Blow { pool, kills: Some(pid), is_deadly: true, ..Blow::harmless("kill".into()) };
+                    self.users.ledger.strike(Blow { detail: pid.to_string(), ..blow });
                     proc::kill(pid);
                 }
             }
@@ -113,7 +113,7 @@ impl Blows {
                     self.ask(pool, way, method);
                 }
             }
-            Kind::Give(order) if ORDERS_HAVE_LANDED && self.giving.is_empty() => self.give(order),
+            Kind::Give(order) if self.giving.is_empty() => self.give(order),
             Kind::Give(_) => {}
         }
     }
@@ -129,23 +129,21 @@ impl Blows {
 
     fn ask(&mut self, pool: &'static str, way: Way, method: &'static str) {
         self.asked += 1;
-        let request = Request::special(self.asked, pool, way, method, "?mib=20");
-        self.note(pool, None, way.is_deadly(), format!("{request:?}"));
+        let request = Request::special(self.asked, pool, way, method, "?mib=40");
+        let blow =
+            Blow { pool, is_deadly: way.is_deadly(), ..Blow::harmless(format!("{way:?} by {method}")) };
+        self.users.ledger.strike(Blow { detail: request.id.clone(), ..blow });
         let users = Arc::clone(&self.users);
         self.asking.spawn(async move { users.ask(request).await });
     }
 
     fn give(&mut self, order: Order) {
-        self.note("", None, false, format!("{order:?}"));
+        self.users.ledger.strike(Blow::harmless(format!("{order:?} begun")));
         let (users, operator) = (Arc::clone(&self.users), Arc::clone(&self.operator));
         let mut chance = self.chance.fork();
         self.giving.spawn(async move {
             operator.give(order, &mut chance).await;
-            users.ledger.strike(Blow::done(format!("{order:?}: done")));
+            users.ledger.strike(Blow::harmless(format!("{order:?} done")));
         });
-    }
-
-    fn note(&self, pool: &'static str, kills: Option<u32>, is_deadly: bool, what: String) {
-        self.users.ledger.strike(Blow { at: Instant::now(), pool, kills, is_deadly, what });
     }
 }

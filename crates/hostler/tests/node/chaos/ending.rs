@@ -28,8 +28,9 @@ impl Chaos {
         assert_eq!(self.site.run_directory().len(), 0, "the private directory is removed");
         assert_eq!(sockets_in(&folder), [""; 0]);
         println!(
-            "chaos: {} requests, {rounds} rounds, {unlucky} refused because struck twice",
-            entries.len()
+            "chaos: {rounds} rounds, {} requests, {unlucky} refused because struck twice\n{}",
+            entries.len(),
+            self.users.ledger.summary()
         );
     }
 
