@@ -35,18 +35,26 @@ impl Chaos {
     }
 
     /// Every worker is ready, nobody is served, nobody waits.
-    pub(super) async fn is_whole(&self) {
+    async fn is_whole(&self) {
+        self.settles("the pools are whole", |pool| pool["in_use"] == 0 && pool["queue_length"] == 0).await;
+    }
+
+    /// Every worker is ready.
+    pub(super) async fn has_its_workers(&self) {
+        self.settles("all workers are ready", |_| true).await;
+    }
+
+    async fn settles(&self, what: &str, also: impl Fn(&Value) -> bool) {
         let shape = self.operator.shape();
-        eventually("the pools are whole", async || {
+        let has_its_workers = |pool: &Value| {
+            let workers = pool["workers"].as_array().unwrap();
+            workers.len() == shape.workers(pool["name"].as_str().unwrap())
+                && workers.iter().all(|worker| worker["state"] == "ready")
+        };
+        eventually(what, async || {
             let status = self.users.status().await;
-            let is_whole = |pool: &Value| {
-                let mut workers = pool["workers"].as_array().unwrap().iter();
-                pool["in_use"] == 0
-                    && pool["queue_length"] == 0
-                    && workers.len() == shape.workers(pool["name"].as_str().unwrap())
-                    && workers.all(|worker| worker["state"] == "ready")
-            };
-            status["pools"].as_array().unwrap().iter().all(is_whole).then_some(())
+            let pools = status["pools"].as_array().unwrap();
+            pools.iter().all(|pool| has_its_workers(pool) && also(pool)).then_some(())
         })
         .await;
     }

@@ -110,7 +110,7 @@ impl Chaos {
                     blows.strike().await;
                 }
                 End::AfterRounds(_) => {
-                    self.is_whole().await;
+                    self.has_its_workers().await;
                     blows.strike_in_turn(rounds).await;
                 }
             }
