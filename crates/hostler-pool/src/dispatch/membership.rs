@@ -17,11 +17,7 @@ pub struct Membership<E> {
 }
 
 impl<E> Membership<E> {
-    pub(super) fn new(
-        shared: Arc<Shared<E>>,
-        member: Arc<Member<E>>,
-        gone: oneshot::Receiver<()>,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared<E>>, member: Arc<Member<E>>, gone: oneshot::Receiver<()>) -> Self {
         Self { shared, member, gone: Some(gone) }
     }
 

@@ -14,12 +14,15 @@ mod bench;
 mod choice;
 mod claim;
 mod lease;
+mod load;
 mod membership;
 mod pause;
 mod pool;
 mod queue;
 mod roster;
+mod service;
 mod snapshot;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -32,4 +35,4 @@ pub use membership::Membership;
 pub use pool::{Pool, PoolSettings};
 pub use queue::Ticket;
 pub use roster::MemberId;
-pub use snapshot::{MemberSnapshot, PoolCounters, PoolSnapshot};
+pub use snapshot::{MemberSnapshot, PoolCounters, PoolSnapshot, Waiting};

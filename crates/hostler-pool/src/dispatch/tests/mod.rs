@@ -2,11 +2,15 @@
 
 mod bench;
 mod choice;
+mod deadlines;
 mod fairness;
 mod leaving;
 mod locking;
 mod model;
+mod overload;
 mod pause;
+mod priority;
+mod simulation;
 mod stress;
 
 use std::pin::Pin;
