@@ -16,6 +16,9 @@ use crate::head::{HeadError, ResponseHead, Version};
 use crate::scan::{HeadScan, Limits, ScanError};
 use crate::stream::{Address, Stream, read_some};
 
+/// What is read of a body before it is asked for: a look, not a buffer.
+const AHEAD: usize = 16 * 1024;
+
 /// Why a call brought no answer, or not the whole of it.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
@@ -210,6 +213,30 @@ impl MemberConnection {
             }
         }
         Poll::Ready(Ok(self.body.has_ended()))
+    }
+
+    /// Reads once more where the head came without a body that is announced, or with less of it than that: an answer that
+    /// has broken off by now is known before any of it is passed on.
+    pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        let unread = self.inbox.len() - self.taken;
+        let is_short = match self.body {
+            BodyReader::Length(left) => left > unread as u64,
+            // Whether what has come is all of it, only decoding tells.
+            BodyReader::Chunked(..) => unread == 0 && !self.body.has_ended(),
+            // The end of the connection is the end of this one.
+            BodyReader::UntilClose(_) => false,
+        };
+        if is_short {
+            let inbox = &mut self.inbox;
+            let read = ready!(read_some(&mut self.stream, cx, AHEAD, |bytes| {
+                inbox.extend_from_slice(bytes);
+                bytes.len()
+            }))?;
+            if read == 0 {
+                return Poll::Ready(Err(CallError::Cut));
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// The trailer fields of an answer that is complete.

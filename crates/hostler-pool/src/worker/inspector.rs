@@ -87,8 +87,10 @@ impl Notices {
                 return (!line.is_empty()).then_some(line);
             }
         }
-        let is_notice =
-            line == "Debugger attached." || line.starts_with("For help, see: https://nodejs.org/");
+        let is_notice = line == "Debugger attached."
+            || line.starts_with("For help, see: https://nodejs.org/")
+            // Between our leaving and the SIGKILL there may be time for this.
+            || line.starts_with("Debugger ending on ws://");
         (!(is_notice && self.are_ours())).then_some(line)
     }
 
@@ -256,6 +258,7 @@ mod tests {
             (LISTENING, None),
             (HELP, None),
             ("Debugger attached.", None),
+            ("Debugger ending on ws://127.0.0.1:38969/a8815c9f", None),
             ("50 %... Debugger listening on ws://127.0.0.1:1/a", Some("50 %... ")),
             ("the app's own", Some("the app's own")),
             ("", Some("")),

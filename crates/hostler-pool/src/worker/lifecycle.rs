@@ -2,112 +2,47 @@
 //! It knows no process, no clock and no pool.
 //!
 //! ```text
-//! Queued -> Booting -> Warming -> Ready -> Stopping -> Stopped
-//!   ^          |          |         |  |      |
-//!   |          |          |         |  +------+--> Diagnosing (a hung one; only from Ready)
-//!   |          +----------+---------+---------+--> Killed (the exit is awaited)
-//!   +---- BackingOff <--- exit                          |
-//!              ^----------------------------------------+
+//! Queued -> Booting -> Warming -> Ready -> Retiring -> Stopping -> Stopped
+//!   ^          |          |         |          |           |
+//!   |          |          |         +----------+--> Diagnosing (a hung one)
+//!   |          |          |         |          |           |
+//!   |          +----------+---------+----------+-----------+--> Killed (the exit is awaited)
+//!   +---- BackingOff <--- exit                                     |
+//!              ^---------------------------------------------------+
 //! ```
+//!
+//! A successor is on probation until it has been in the pool for a moment. One that fails before that stops for
+//! good, and whoever it was to succeed stays.
+
+mod rest;
+mod words;
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A worker that lived so long has forgotten its crashes.
-const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// A worker that served so long, or was killed from outside, is no hopeless case ...
-const SERVED_AFTER: Duration = Duration::from_secs(1);
-/// ... and the pool needs it: it never rests longer than a queue is patient.
-const REST_OF_THE_USEFUL: Duration = Duration::from_secs(1);
-/// The rest after the first, second ... crash in a row.
-const RESTS: [Duration; 9] = {
-    let ms = Duration::from_millis;
-    [ms(0), ms(200), ms(500), ms(1_000), ms(2_000), ms(4_000), ms(8_000), ms(16_000), ms(30_000)]
-};
+pub(super) use words::{Action, Event, Standing, Why};
+
 /// How long the exit of a killed process is awaited; one stuck in the kernel must not hold up the rest.
 const BURIAL: Duration = Duration::from_secs(5);
 /// How long a hung worker lives to say where it hangs; whoever asks has given up before.
 const DIAGNOSIS: Duration = Duration::from_millis(700);
+/// A boot that takes longer lets others boot beside it: it may never end.
+const TURN: Duration = Duration::from_secs(10);
+/// How long a successor must stay in the pool before its predecessor goes: many apps listen first and find out
+/// then that there is no database.
+const PROBATION: Duration = Duration::from_millis(500);
+/// How many times a successor that dies before it is ready is booted again.
+const SECOND_CHANCES: u32 = 1;
 
 /// What of a worker's settings decides about its life.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub start_timeout: Duration,
     pub stop_timeout: Duration,
+    pub hang_timeout: Duration,
     pub checks_health: bool,
     pub warms_up: bool,
-}
-
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    /// The boot gate is open for this worker.
-    Turn,
-    /// There is no process: it could not be started.
-    SpawnFailed,
-    /// It listens, and its address is known.
-    Listening,
-    /// It has answered its health path.
-    Healthy,
-    /// It has answered its warm-up paths, well or badly.
-    Warmed,
-    /// The app listens for messages.
-    Hears,
-    /// The process that listens is gone, although the one we started lives.
-    Orphaned,
-    /// A request has lasted longer than any may.
-    Hung,
-    /// All is known of where it hangs that will ever be.
-    Diagnosed,
-    /// The process is gone; whether by a SIGKILL, which no program sends itself.
-    Exited { killed: bool },
-    /// It is to stop and not to come back.
-    Stop,
-    /// It is to stop at once.
-    Kill,
-    /// The [`Lifecycle::deadline`] has come.
-    Tick,
-}
-
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    /// Ask the boot gate for a turn.
-    AskTurn,
-    /// Start the process.
-    Spawn,
-    /// Begin to ask for the health path.
-    CheckHealth,
-    /// Begin to ask for the warm-up paths.
-    WarmUp,
-    /// Take it into the pool.
-    Join,
-    /// Take it out of the pool.
-    Leave,
-    /// Ask where it hangs.
-    Diagnose,
-    /// Say `"shutdown"`.
-    SayShutdown,
-    /// SIGTERM to the group.
-    Terminate,
-    /// SIGKILL to the group.
-    Kill(Why),
-}
-
-/// Why a process is killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    /// It was not ready in time.
-    StartTimeout,
-    /// It did not stop in time.
-    StopTimeout,
-    /// Only its parents were left of it.
-    Orphaned,
-    /// It held a request too long.
-    Hung,
-    /// There was no time for a graceful stop.
-    Ordered,
 }
 
 /// Where a worker is in its life.
@@ -117,6 +52,7 @@ pub(super) enum State {
     Booting { until: Instant },
     Warming { until: Instant },
     Ready,
+    Retiring { until: Instant },
     Diagnosing { until: Instant },
     Stopping { term_at: Option<Instant>, kill_at: Instant },
     Killed { bury_at: Instant, for_good: bool },
@@ -129,6 +65,9 @@ pub(super) enum State {
 pub(super) struct Lifecycle {
     rules: Rules,
     state: State,
+    standing: Standing,
+    /// When a boot lets others boot beside it.
+    turn_ends: Option<Instant>,
     hears: bool,
     listening: bool,
     ready_since: Option<Instant>,
@@ -138,10 +77,12 @@ pub(super) struct Lifecycle {
 
 impl Lifecycle {
     /// A worker that has never run. The first thing to do about it is [`Action::AskTurn`].
-    pub fn new(rules: Rules, chance: fastrand::Rng) -> Self {
+    pub fn new(rules: Rules, standing: Standing, chance: fastrand::Rng) -> Self {
         Self {
             rules,
             state: State::Queued,
+            standing,
+            turn_ends: None,
             hears: false,
             listening: false,
             ready_since: None,
@@ -154,6 +95,15 @@ impl Lifecycle {
         self.state
     }
 
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Other rules from now on; a deadline that runs stays as it is.
+    pub fn adopt(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
     /// Crashes in a row.
     pub fn crashes(&self) -> u32 {
         self.crashes
@@ -162,12 +112,17 @@ impl Lifecycle {
     /// When [`Event::Tick`] is due, unless something else happens before.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Booting { until }
-            | State::Warming { until }
-            | State::Diagnosing { until }
-            | State::BackingOff { until } => Some(until),
+            State::Booting { until } | State::Warming { until } => {
+                Some(self.turn_ends.map_or(until, |ends| ends.min(until)))
+            }
+            State::Retiring { until } | State::Diagnosing { until } | State::BackingOff { until } => {
+                Some(until)
+            }
             State::Stopping { term_at, kill_at } => Some(term_at.unwrap_or(kill_at)),
             State::Killed { bury_at, .. } => Some(bury_at),
+            State::Ready if self.standing == Standing::Successor => {
+                self.ready_since.map(|since| since + PROBATION)
+            }
             State::Queued | State::Ready | State::Stopped => None,
         }
     }
@@ -177,6 +132,8 @@ impl Lifecycle {
         let due = self.deadline().is_some_and(|deadline| deadline <= now);
         let actions = match event {
             Event::Stop => self.stop(now),
+            Event::Retire => self.retire(now),
+            Event::Finished if matches!(self.state, State::Retiring { .. }) => self.stop(now),
             Event::Kill => self.kill_for_good(now),
             Event::Exited { killed } => self.exited(killed, now),
             Event::Tick if due => self.tick(now),
@@ -186,20 +143,18 @@ impl Lifecycle {
                 vec![]
             }
             Event::Turn if self.state == State::Queued => self.boot(now),
-            Event::Hung if self.state == State::Ready => {
-                self.state = State::Diagnosing { until: now + DIAGNOSIS };
-                vec![Action::Leave, Action::Diagnose]
-            }
+            Event::Hung if self.is_at_work() => self.diagnose(now),
             Event::Diagnosed if self.is_diagnosed() => self.kill(Why::Hung, now),
             Event::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
-            Event::Turn | Event::Hung | Event::Diagnosed | Event::Orphaned => vec![],
+            Event::Turn | Event::Finished | Event::Hung | Event::Diagnosed | Event::Orphaned => vec![],
             Event::SpawnFailed | Event::Listening | Event::Healthy | Event::Warmed => self.boots(event, now),
         };
         (self, actions)
     }
 
     fn is_alive(&self) -> bool {
-        matches!(self.state, State::Booting { .. } | State::Warming { .. } | State::Ready)
+        matches!(self.state, State::Booting { .. } | State::Warming { .. })
+            || self.is_at_work()
             || self.is_diagnosed()
     }
 
@@ -207,9 +162,14 @@ impl Lifecycle {
         matches!(self.state, State::Diagnosing { .. })
     }
 
+    fn is_at_work(&self) -> bool {
+        matches!(self.state, State::Ready | State::Retiring { .. })
+    }
+
     fn boot(&mut self, now: Instant) -> Vec<Action> {
         self.hears = false;
         self.listening = false;
+        self.turn_ends = Some(now + TURN);
         self.state = State::Booting { until: now + self.rules.start_timeout };
         vec![Action::Spawn]
     }
@@ -246,8 +206,11 @@ impl Lifecycle {
 
     fn tick(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
+            State::Booting { until } | State::Warming { until } if now < until => {
+                self.turn_ends = None;
+                vec![Action::YieldTurn]
+            }
             State::Booting { .. } => self.kill(Why::StartTimeout, now),
-            State::Diagnosing { .. } => self.kill(Why::Hung, now),
             // Cold pages are no reason to do without a worker that answered its health path.
             State::Warming { .. } => self.ready(now),
             State::BackingOff { .. } => {
@@ -263,6 +226,13 @@ impl Lifecycle {
                 vec![Action::Kill(Why::StopTimeout)]
             }
             State::Killed { .. } => self.exited(false, now),
+            State::Diagnosing { .. } => self.kill(Why::Hung, now),
+            // A request that ends later than this would have been taken for hung, or is a stream without end.
+            State::Retiring { .. } => self.stop(now),
+            State::Ready if self.standing == Standing::Successor => {
+                self.standing = Standing::Regular;
+                vec![Action::TakeOver]
+            }
             State::Queued | State::Ready | State::Stopped => vec![],
         }
     }
@@ -273,7 +243,7 @@ impl Lifecycle {
                 self.crashed(killed, now)
             }
             State::Killed { for_good: false, .. } => self.crashed(false, now),
-            State::Killed { for_good: true, .. } | State::Stopping { .. } => {
+            State::Killed { for_good: true, .. } | State::Retiring { .. } | State::Stopping { .. } => {
                 self.state = State::Stopped;
                 vec![]
             }
@@ -285,30 +255,41 @@ impl Lifecycle {
     fn crashed(&mut self, killed: bool, now: Instant) -> Vec<Action> {
         let was_in_pool = self.state == State::Ready;
         let served = self.ready_since.take().map(|since| now.saturating_duration_since(since));
-        if served >= Some(STABLE_AFTER) {
+        if rest::is_forgiven(served) {
             self.crashes = 0;
         }
-        let last = RESTS.len() - 1;
-        let mut rest = RESTS[last.min(self.crashes as usize)];
-        if served.is_some_and(|served| killed || served >= SERVED_AFTER) {
-            rest = rest.min(REST_OF_THE_USEFUL);
-        }
+        let rest = rest::after(self.crashes, served, killed, &mut self.chance);
         self.crashes = self.crashes.saturating_add(1);
 
         let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
-        if rest.is_zero() {
+        let is_the_last = match self.standing {
+            Standing::Regular => false,
+            Standing::Successor => was_in_pool || self.crashes > SECOND_CHANCES,
+            Standing::Retired => true,
+        };
+        if is_the_last {
+            self.state = State::Stopped;
+        } else if rest.is_zero() {
             self.state = State::Queued;
             actions.push(Action::AskTurn);
         } else {
-            // Workers that crash together must not boot together for ever.
-            self.state = State::BackingOff { until: now + rest.mul_f64(0.8 + 0.2 * self.chance.f64()) };
+            self.state = State::BackingOff { until: now + rest };
         }
         actions
     }
 
+    /// It gets nothing new; its last service is to say where it hangs.
+    fn diagnose(&mut self, now: Instant) -> Vec<Action> {
+        let was_in_pool = self.state == State::Ready;
+        self.state = State::Diagnosing { until: now + DIAGNOSIS };
+        if was_in_pool { vec![Action::Leave, Action::Diagnose] } else { vec![Action::Diagnose] }
+    }
+
     fn kill(&mut self, why: Why, now: Instant) -> Vec<Action> {
         let was_in_pool = self.state == State::Ready;
-        self.state = State::Killed { bury_at: now + BURIAL, for_good: why == Why::Ordered };
+        // A successor that was not ready in time has had time enough; one that hung shall not succeed anybody.
+        let for_good = why == Why::Ordered || self.standing != Standing::Regular;
+        self.state = State::Killed { bury_at: now + BURIAL, for_good };
         if was_in_pool { vec![Action::Leave, Action::Kill(why)] } else { vec![Action::Kill(why)] }
     }
 
@@ -317,11 +298,26 @@ impl Lifecycle {
             State::Booting { .. }
             | State::Warming { .. }
             | State::Ready
+            | State::Retiring { .. }
             | State::Diagnosing { .. }
             | State::Stopping { .. } => self.kill(Why::Ordered, now),
             State::Queued | State::BackingOff { .. } | State::Killed { .. } | State::Stopped => {
                 self.stop(now)
             }
+        }
+    }
+
+    /// The pool goes on without it: what it has begun it finishes.
+    fn retire(&mut self, now: Instant) -> Vec<Action> {
+        self.standing = Standing::Retired;
+        match self.state {
+            State::Ready => {
+                self.state = State::Retiring { until: now + self.rules.hang_timeout };
+                vec![Action::Withdraw]
+            }
+            // One that is asked where it hangs will be killed anyway.
+            State::Retiring { .. } | State::Diagnosing { .. } => vec![],
+            _ => self.stop(now),
         }
     }
 
@@ -342,7 +338,7 @@ impl Lifecycle {
                 actions
             }
             State::Stopping { .. } => vec![],
-            State::Booting { .. } | State::Warming { .. } | State::Ready => {
+            State::Booting { .. } | State::Warming { .. } | State::Ready | State::Retiring { .. } => {
                 let timeout = self.rules.stop_timeout;
                 let (term_at, how) = match self.hears {
                     true => (Some(now + timeout / 2), Action::SayShutdown),

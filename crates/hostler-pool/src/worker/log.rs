@@ -87,6 +87,39 @@ pub enum WorkerEvent {
         /// What follows.
         next: Next,
     },
+    /// It gets no more requests, and ends when it has finished those that it has.
+    Retires {
+        /// The process that listens.
+        pid: u32,
+        /// Why.
+        why: String,
+    },
+    /// All workers of the pool are being replaced, one by one.
+    RestartBegan {
+        /// How many.
+        workers: usize,
+    },
+    /// They have been.
+    RestartDone {
+        /// How many.
+        workers: usize,
+        /// From the order to the end.
+        took: Duration,
+    },
+    /// A restart has ended early.
+    RestartFailed {
+        /// Why.
+        why: String,
+    },
+    /// It was to be recycled, but its successor did not get ready, so it stays.
+    NotRecycled {
+        /// Why it was to be.
+        reason: String,
+        /// How it went.
+        how: String,
+        /// How long until it is tried again.
+        pause: Duration,
+    },
     /// It is killed by Hostler.
     Killed {
         /// The process that listens.
@@ -123,9 +156,17 @@ impl WorkerEvent {
     /// How much it matters.
     pub fn level(&self) -> Level {
         match self {
-            Self::Started { .. } | Self::Ready { .. } | Self::Stopped { .. } => Level::Info,
+            Self::Started { .. }
+            | Self::Ready { .. }
+            | Self::Retires { .. }
+            | Self::RestartBegan { .. }
+            | Self::RestartDone { .. }
+            | Self::Stopped { .. } => Level::Info,
             Self::Warning { .. } => Level::Warn,
-            Self::Died { .. } | Self::Killed { .. } => Level::Error,
+            Self::Died { .. }
+            | Self::Killed { .. }
+            | Self::RestartFailed { .. }
+            | Self::NotRecycled { .. } => Level::Error,
         }
     }
 }
@@ -137,6 +178,19 @@ impl fmt::Display for WorkerEvent {
             Self::Ready { pid, took } => write!(f, "ready (pid {pid}) in {} ms", took.as_millis()),
             Self::Died { pid: None, how, next } => write!(f, "did not start: {how}; {next}"),
             Self::Died { pid: Some(pid), how, next } => write!(f, "died (pid {pid}): {how}; {next}"),
+            Self::Retires { pid, why } => write!(f, "retires (pid {pid}): {why}"),
+            Self::RestartBegan { workers } => write!(f, "restart: {workers} workers, one by one"),
+            Self::RestartDone { workers, took } => {
+                write!(f, "restart: {workers} workers replaced in {:.1} s", took.as_secs_f64())
+            }
+            Self::RestartFailed { why } => write!(f, "restart failed: {why}"),
+            Self::NotRecycled { reason, how, pause } => {
+                let pause = pause.as_secs();
+                write!(
+                    f,
+                    "not recycled ({reason}), as its successor did not get ready: {how}; tries again in {pause} s"
+                )
+            }
             Self::Killed { pid, why, tail } => {
                 write!(f, "killed (pid {pid}): {why}; it printed ")?;
                 if tail.is_empty() { f.write_str("nothing") } else { write!(f, "last:\n{}", tail.join("\n")) }

@@ -1,14 +1,22 @@
 //! Keeps Node processes alive as members of a pool; knows no HTTP.
 //!
 //! ```text
-//! Supervisor --orders--> Keeper --events--> Lifecycle (pure) --actions--> Keeper --> process, channel, pool
-//! tasks (turn, channel, health, output) --news--> Keeper --status--> the board --> snapshots
+//! Supervisor --commands--> Foreman --events--> Plan (pure) --actions--> Foreman --hires, orders--> Keepers
+//! Foreman --orders--> Keeper --events--> Lifecycle (pure) --actions--> Keeper --> process, channel, pool
+//! tasks (turn, channel, health, output) --news--> Keeper --reports--> Foreman
+//!                                                 Keeper --status--> the board --> snapshots
 //! ```
 //!
-//! There is one keeper, and one task, for each worker; all decisions are the lifecycle's.
+//! There is one foreman for each pool, and one keeper for each worker, each of them one task. What becomes of one worker the
+//! lifecycle decides; who is there at all, the plan.
 
 mod birth;
 mod channel;
+mod collecting;
+mod concurrency;
+mod crew;
+mod fate;
+mod foreman;
 pub mod guard;
 mod health;
 mod inspector;
@@ -19,15 +27,21 @@ mod log;
 mod message;
 mod news;
 mod process;
+mod pulse;
+mod recycling;
+mod rollout;
 mod running;
 mod settings;
 mod snapshot;
 mod supervisor;
+mod vitals;
 mod yard;
 
+pub use fate::Fate;
 pub use guard::GuardCommand;
 pub use log::{Entry, Level, LogSink, Next, Record, Stream, WorkerEvent};
-pub use settings::{Address, Bind, Probe, Probing, Recycling, Slots, WorkerFacts, WorkerSettings};
-pub use snapshot::{WorkerSnapshot, WorkerState, resident_bytes};
-pub use supervisor::Supervisor;
+pub use rollout::RestartError;
+pub use settings::{Address, Bind, Change, Probe, Probing, Recycling, Slots, WorkerFacts, WorkerSettings};
+pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};
+pub use supervisor::{Restarted, Supervisor};
 pub use yard::{Yard, YardError, YardSettings};

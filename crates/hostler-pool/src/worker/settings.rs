@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
+use super::fate::Fate;
 use super::lifecycle::Rules;
 
 /// The workers of one pool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerSettings {
     /// Program and arguments; no shell reads them.
     pub command: Vec<OsString>,
@@ -42,11 +43,34 @@ pub struct WorkerSettings {
     pub collect_when_idle: bool,
 }
 
+/// What becomes of settings that are changed while the workers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// They are the same.
+    None,
+    /// All are in force.
+    Applied,
+    /// Some are in force for those workers only that boot from now on.
+    NeedsRestart,
+}
+
 impl WorkerSettings {
+    /// What it takes to get from these settings to `new` ones.
+    pub(super) fn change_to(&self, new: &Self) -> Change {
+        let boots_alike = (&self.command, &self.cwd, &self.env, self.bind, self.port)
+            == (&new.command, &new.cwd, &new.env, new.bind, new.port);
+        match boots_alike {
+            false => Change::NeedsRestart,
+            true if self == new => Change::None,
+            true => Change::Applied,
+        }
+    }
+
     pub(super) fn rules(&self) -> Rules {
         Rules {
             start_timeout: self.start_timeout,
             stop_timeout: self.stop_timeout,
+            hang_timeout: self.hang_timeout,
             checks_health: self.health.is_some(),
             warms_up: !self.warmup.is_empty(),
         }
@@ -60,16 +84,6 @@ pub enum Slots {
     Fixed(usize),
     /// As many as keep its event loop busy without queueing inside Node.
     Auto,
-}
-
-impl Slots {
-    /// For a worker of which nothing is known yet.
-    pub(super) fn at_first(self) -> usize {
-        match self {
-            Self::Fixed(slots) => slots,
-            Self::Auto => 1,
-        }
-    }
 }
 
 /// When a worker is replaced although nothing is wrong with it; nothing set: never.
@@ -113,7 +127,7 @@ impl fmt::Display for Address {
 }
 
 /// Which worker an endpoint belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct WorkerFacts {
     /// Its number in the pool, from 1.
     pub index: usize,
@@ -121,6 +135,8 @@ pub struct WorkerFacts {
     pub generation: u64,
     /// The process that listens.
     pub pid: u32,
+    /// What becomes of it.
+    pub fate: Fate,
 }
 
 /// What a [`Probe`] brings back: the status of the answer, or why there is none.

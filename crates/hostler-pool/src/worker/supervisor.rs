@@ -1,20 +1,35 @@
 //! The workers of one pool as a whole; knows of each only what it says of itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::keeper::{Crew, Keeper, Order};
-use super::settings::{Address, Probe, WorkerFacts, WorkerSettings};
-use super::snapshot::{Status, WorkerSnapshot, WorkerState};
+use super::crew::Crew;
+use super::foreman::{Command, Foreman};
+use super::lifecycle::Standing;
+use super::rollout::RestartError;
+use super::settings::{Address, Change, Probe, WorkerFacts, WorkerSettings};
+use super::snapshot::{RolloutSnapshot, RolloutStatus, Status, WorkerSnapshot, WorkerState};
 use super::yard::Yard;
 use crate::dispatch::{MemberId, Pool};
 
 /// Keeps the workers of one pool alive until it is told to stop. Dropped without that, it kills them.
 pub struct Supervisor {
+    settings: watch::Sender<Arc<WorkerSettings>>,
     board: watch::Receiver<Vec<Status>>,
-    orders: Vec<mpsc::UnboundedSender<Order>>,
+    rollout: watch::Receiver<RolloutStatus>,
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+/// A restart that has reached its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restarted {
+    /// How many workers there are, all new.
+    pub workers: usize,
+    /// From the order to the end.
+    pub took: Duration,
 }
 
 impl Supervisor {
@@ -27,15 +42,17 @@ impl Supervisor {
         probe: Arc<dyn Probe>,
         yard: Yard,
     ) -> Self {
-        let count = settings.count;
-        let (board, watched) = watch::channel((1..=count).map(Status::new).collect());
-        let crew = Arc::new(Crew { settings, pool, endpoint: Box::new(endpoint), probe, yard, board });
-        let orders = (1..=count).map(|index| {
-            let (sender, orders) = mpsc::unbounded_channel();
-            tokio::spawn(Keeper::new(Arc::clone(&crew), index, orders).run());
-            sender
-        });
-        Self { orders: orders.collect(), board: watched }
+        let (board, watched) = watch::channel(vec![]);
+        let (rollout, followed) = watch::channel(RolloutStatus::default());
+        let (reports, reported) = mpsc::unbounded_channel();
+        let (commands, commanded) = mpsc::unbounded_channel();
+        let settings = watch::Sender::new(Arc::new(settings));
+        let endpoint = Box::new(endpoint);
+        let (concurrency, settings_of_crew) = (Arc::default(), settings.clone());
+        let crew =
+            Crew { settings: settings_of_crew, pool, endpoint, probe, yard, board, concurrency, reports };
+        tokio::spawn(Foreman::new(crew, commanded, reported, rollout).run());
+        Self { settings, board: watched, rollout: followed, commands }
     }
 
     /// The figures of this moment, in order of the workers' numbers.
@@ -45,44 +62,77 @@ impl Supervisor {
         board.iter().map(|status| status.snapshot(now)).collect()
     }
 
+    /// What a restart is doing, or how the last one went.
+    pub fn rollout(&self) -> RolloutSnapshot {
+        self.rollout.borrow().snapshot(Instant::now())
+    }
+
+    /// Replaces all workers one by one: each new one boots, is ready and joins the pool before its predecessor leaves and
+    /// finishes what it has. If one does not get ready, the restart ends there, and the old ones stay.
+    ///
+    /// The restart begins with the call and goes on if the future is dropped. Ordered while one is under way, it joins
+    /// it, but every worker that was booted before the call is replaced nevertheless.
+    pub fn restart(&self) -> impl Future<Output = Result<Restarted, RestartError>> + Send + use<> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.commands.send(Command::Restart(answer));
+        async move {
+            match sent {
+                Ok(()) => answered.await.unwrap_or(Err(RestartError::Stopping)),
+                Err(_) => Err(RestartError::Stopping),
+            }
+        }
+    }
+
+    /// Other settings from now on, as far as that is possible; says whether the rest needs a [`Self::restart`].
+    /// A worker that crashes before that boots with the new ones.
+    pub fn update(&self, settings: WorkerSettings) -> Change {
+        let mut change = Change::None;
+        self.settings.send_if_modified(|current| {
+            change = current.change_to(&settings);
+            if change != Change::None {
+                *current = Arc::new(settings);
+            }
+            change != Change::None
+        });
+        change
+    }
+
     /// Waits until a worker is ready; false if all have stopped instead.
     pub async fn ready(&self) -> bool {
-        self.until(|board| is_any(board, WorkerState::Ready) || is_every(board, WorkerState::Stopped)).await;
-        is_any(&self.board.borrow(), WorkerState::Ready)
+        self.until(|board| is_any_ready(board) || board.iter().all(is_stopped)).await;
+        is_any_ready(&self.board.borrow())
     }
 
     /// Waits until every worker is ready; false if some have stopped instead.
     pub async fn all_ready(&self) -> bool {
-        self.until(|board| is_every(board, WorkerState::Ready) || is_any(board, WorkerState::Stopped)).await;
-        is_every(&self.board.borrow(), WorkerState::Ready)
+        self.until(|board| is_complete(board) || regulars(board).any(is_stopped)).await;
+        is_complete(&self.board.borrow())
     }
 
     /// Takes the workers out of the pool and stops them gracefully; returns when the last process is gone.
     pub async fn stop(&self) {
-        self.order(Order::Stop);
+        self.command(Command::Stop);
         self.stopped().await;
     }
 
     /// Kills the workers, also in the middle of a [`Self::stop`].
     pub fn kill_now(&self) {
-        self.order(Order::Kill);
+        self.command(Command::Kill);
     }
 
     /// Waits until no worker is left, after a [`Self::stop`] or [`Self::kill_now`] by whomever.
     pub async fn stopped(&self) {
-        self.until(|board| is_every(board, WorkerState::Stopped)).await;
+        self.until(|board| board.iter().all(is_stopped)).await;
     }
 
     /// A lease of this member has lasted longer than any may: its worker is killed and replaced.
     pub fn hung(&self, member: MemberId) {
-        self.order(Order::Hung(member));
+        self.command(Command::Hung(member));
     }
 
-    fn order(&self, order: Order) {
-        for worker in &self.orders {
-            // One that has stopped needs no orders.
-            let _ = worker.send(order);
-        }
+    fn command(&self, command: Command) {
+        // When all have stopped, nobody listens any more, and nothing is to be done.
+        let _ = self.commands.send(command);
     }
 
     async fn until(&self, is_so: impl FnMut(&Vec<Status>) -> bool) {
@@ -91,10 +141,19 @@ impl Supervisor {
     }
 }
 
-fn is_any(board: &[Status], state: WorkerState) -> bool {
-    board.iter().any(|status| status.state == state)
+fn is_any_ready(board: &[Status]) -> bool {
+    board.iter().any(|status| status.state == WorkerState::Ready)
 }
 
-fn is_every(board: &[Status], state: WorkerState) -> bool {
-    board.iter().all(|status| status.state == state)
+/// Without successors that are still to prove themselves, and without those on their way out.
+fn regulars(board: &[Status]) -> impl Iterator<Item = &Status> {
+    board.iter().filter(|status| status.standing == Standing::Regular)
+}
+
+fn is_complete(board: &[Status]) -> bool {
+    regulars(board).all(|status| status.state == WorkerState::Ready)
+}
+
+fn is_stopped(status: &Status) -> bool {
+    status.state == WorkerState::Stopped
 }

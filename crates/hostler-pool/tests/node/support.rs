@@ -12,6 +12,8 @@ use hostler_pool::worker::{
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Under load of the whole test run, a Node process may take seconds to boot.
@@ -93,8 +95,8 @@ impl Plan {
         let runtime_directory = yard.directory().to_owned();
         let pool = Pool::new("web", PoolSettings::default());
         let workers =
-            Supervisor::start(self.settings, pool.clone(), |address, _| address, Arc::new(Get), yard);
-        Crew { workers, pool, records, runtime_directory, _directory: self.directory }
+            Supervisor::start(self.settings.clone(), pool.clone(), |address, _| address, Arc::new(Get), yard);
+        Crew { workers, pool, records, runtime_directory, directory: self.directory, settings: self.settings }
     }
 
     pub async fn started(self) -> Crew {
@@ -110,7 +112,8 @@ pub struct Crew {
     pub pool: Pool<Address>,
     pub runtime_directory: PathBuf,
     records: Arc<Mutex<Vec<Record>>>,
-    _directory: TempDir,
+    directory: TempDir,
+    pub settings: WorkerSettings,
 }
 
 impl Crew {
@@ -141,6 +144,40 @@ impl Crew {
         member
     }
 
+    /// What will be found at the next boot.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.directory.path().join(name), text).unwrap();
+    }
+
+    /// So many clients that ask without pause, one request after the other, and somebody who counts the ready workers.
+    pub fn under_load(&self, clients: usize) -> Load {
+        let (end, ended) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        for _ in 0..clients {
+            let (pool, ended) = (self.pool.clone(), ended.clone());
+            tasks.spawn(async move {
+                let mut answers = Vec::new();
+                while !*ended.borrow() {
+                    let lease = pool.acquire(Claim::default()).await.expect("never refused");
+                    let (status, body) = get(&lease, "/").await.expect("every request is answered");
+                    assert_eq!(status, 200);
+                    answers.push(body);
+                }
+                answers
+            });
+        }
+        let pool = self.pool.clone();
+        let fewest = tokio::spawn(async move {
+            let mut fewest = usize::MAX;
+            while !*ended.borrow() {
+                fewest = fewest.min(pool.snapshot().members.iter().filter(|member| !member.left).count());
+                sleep(Duration::from_millis(1)).await;
+            }
+            fewest
+        });
+        Load { end, tasks, fewest }
+    }
+
     pub fn worker(&self) -> WorkerSnapshot {
         self.workers.snapshot().remove(0)
     }
@@ -166,6 +203,25 @@ impl Crew {
             |worker: &WorkerSnapshot| worker.state == WorkerState::Stopped && worker.pid.is_none();
         assert!(self.workers.snapshot().iter().all(is_stopped));
         assert_eq!(self.pool.snapshot().slots, 0);
+    }
+}
+
+/// Clients that ask without pause.
+pub struct Load {
+    end: watch::Sender<bool>,
+    tasks: JoinSet<Vec<String>>,
+    fewest: JoinHandle<usize>,
+}
+
+impl Load {
+    /// All answers, and how many workers there were at the worst moment. Panics if a request has failed.
+    pub async fn end(mut self) -> (Vec<String>, usize) {
+        self.end.send(true).unwrap();
+        let mut all = Vec::new();
+        while let Some(answers) = self.tasks.join_next().await {
+            all.extend(answers.unwrap());
+        }
+        (all, self.fewest.await.unwrap())
     }
 }
 
@@ -212,7 +268,7 @@ impl Probe for Get {
     }
 }
 
-async fn get(address: &Address, path: &str) -> Result<(u16, String), String> {
+pub async fn get(address: &Address, path: &str) -> Result<(u16, String), String> {
     let answer = match address {
         Address::Unix(socket) => exchange(UnixStream::connect(socket).await, path).await,
         Address::Tcp(address) => exchange(TcpStream::connect(address).await, path).await,

@@ -20,7 +20,7 @@ fn invocation(line: &str) -> Result<Invocation, String> {
         Command::Run(run) => run.invocation(surroundings()),
         Command::Start(start) => start.invocation(surroundings()),
         Command::Check(check) => check.invocation(surroundings()),
-        Command::Status(status) => status.invocation(surroundings()),
+        Command::Status(status) => status.ask.invocation(surroundings()),
         other => panic!("{other:?}"),
     })
 }
@@ -56,6 +56,36 @@ fn run_needs_no_file() {
               *  pool app (answer within 30s, body up to 10 MiB)
         "#]],
     );
+}
+
+#[test]
+fn what_is_not_as_usual_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let shell = folder.path().join("shell.html");
+    std::fs::write(&shell, "<p>").unwrap();
+    let route = format!(
+        "routes=[{{ match = '*', pool = 'app', priority = 'low', fallback = '{}' }}]",
+        shell.display()
+    );
+    let line = format!(
+        "hostler run --concurrency auto --workers 1 --set \"{route}\" --pools.app.queue.policy fifo \
+         --pools.app.max_requests 5000 --pools.app.max_age 1h --pools.app.max_memory '1 GiB' -- x"
+    );
+    let text = summary(&config(&line)).replace(&folder.path().display().to_string(), "FOLDER");
+    expect![[r#"
+
+        listen   127.0.0.1:8080, threads 3
+        admin    127.0.0.1:8081
+        trusts   nobody's forwarding headers
+
+        pool app
+          workers  1 x `x` in /
+          replaced after 5000 requests, after 1h, beyond 1 GiB
+          slots    as many as keep a worker busy (auto); 100 may wait, up to 5s, always in order of arrival; answer within 30s
+
+        routes
+          *  pool app (answer within 30s, body up to 10 MiB, after others, else FOLDER/shell.html)
+    "#]].assert_eq(&text);
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub struct Counters {
     aborted: AtomicU64,
     /// Refusals are rare enough for a lock.
     refusals: Mutex<BTreeMap<&'static str, u64>>,
+    fallbacks: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// Counters of one moment.
@@ -26,6 +27,8 @@ pub struct CountersView {
     pub answers: BTreeMap<&'static str, u64>,
     /// Answers of our own by reason.
     pub refusals: BTreeMap<&'static str, u64>,
+    /// Fallbacks instead of a refusal, by its reason.
+    pub fallbacks: BTreeMap<&'static str, u64>,
     /// Requests that were sent to more than one member, counted once for each further one.
     pub retries: u64,
     /// Transfers that did not complete.
@@ -44,7 +47,8 @@ impl Counters {
             self.aborted.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(reason) = trail.refusal {
-            *self.refusals.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+            let reasons = if trail.fallback { &self.fallbacks } else { &self.refusals };
+            *reasons.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
         }
     }
 
@@ -59,6 +63,7 @@ impl Counters {
                 .filter(|(name, n)| *n > 0 || !matches!(*name, "none" | "1xx"))
                 .collect(),
             refusals: self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            fallbacks: self.fallbacks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             retries: self.retries.load(Ordering::Relaxed),
             aborted: self.aborted.load(Ordering::Relaxed),
         }

@@ -1,5 +1,6 @@
 //! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
 
+pub mod aftermath;
 pub mod body;
 pub mod connections;
 pub mod counters;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
+pub use aftermath::{Aftermath, Death};
 pub use body::{Body, BodyError, Downstream};
 pub use connections::{Connections, Listening, OpenConnection};
 pub use counters::{Counters, CountersView};
@@ -49,6 +51,10 @@ pub struct Exchange {
     pub trail: Trail,
     /// Where it is counted, once it has a route.
     pub counters: Option<Arc<Counters>>,
+    /// What it left behind at a worker that did not answer it.
+    pub aftermath: Option<Aftermath>,
+    /// A worker has died over a request like it, and none has been answered since.
+    pub is_suspect: bool,
 }
 
 /// Instants and periods in the life of an exchange.
@@ -79,6 +85,10 @@ pub struct Trail {
     pub status: u16,
     /// Why the answer is our own.
     pub refusal: Option<&'static str>,
+    /// The answer is the route's fallback.
+    pub fallback: bool,
+    /// Seconds after which another try makes sense, as far as the pool can tell.
+    pub retry_after: u32,
     /// What the operator should know besides.
     pub detail: Option<String>,
     /// The transfer to the client did not complete: who broke it off.
@@ -106,6 +116,8 @@ impl Exchange {
             timings: Timings::now(),
             trail: Trail::default(),
             counters: None,
+            aftermath: None,
+            is_suspect: false,
         }
     }
 
@@ -131,6 +143,8 @@ impl Exchange {
         self.timings = Timings::now();
         self.trail = Trail::default();
         self.counters = None;
+        self.aftermath = None;
+        self.is_suspect = false;
         self.deadline.clear();
     }
 

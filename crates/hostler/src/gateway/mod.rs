@@ -1,29 +1,30 @@
 //! The straight line: what happens to a request, in the order in which it happens. Knows no client protocol.
 
+mod fallback;
+mod poison;
 mod refusal;
 mod spool;
 mod target;
+mod wait;
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use arc_swap::ArcSwap;
-use hostler_pool::dispatch::{Claim, Lease, Ticket};
 use hostler_wire::BodyLength;
-use tokio::time::Instant;
 
+use crate::config::Fallback;
 use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange};
-use crate::proxy::{self, Call, Endpoint, Failure};
+use crate::proxy::{self, Call, Failure};
 use crate::route::Table;
+use wait::Visit;
 
+pub use poison::{KeptOff, Poison, PoisonSettings};
 pub use refusal::{Facts, Refusal};
 pub use spool::SpoolSettings;
 pub use target::{Fixed, PoolTarget, Route, Target};
 
-/// How often a request may be sent whose worker ended without a byte of an answer. A request that kills whatever it meets
-/// must not take the whole pool with it.
+/// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
+/// this is for those that break connections off and live.
 const MOST_SENDS: u32 = 3;
 
 /// What answers a request.
@@ -35,12 +36,26 @@ pub enum Answer {
     Fixed(Arc<Fixed>),
 }
 
+/// What a client gets instead of an answer.
+pub struct Instead {
+    /// Why there is none.
+    pub refusal: Refusal,
+    /// What the route has for the case.
+    pub fallback: Option<Arc<Fallback>>,
+}
+
+impl<E: Into<Refusal>> From<E> for Instead {
+    fn from(refusal: E) -> Self {
+        Self { refusal: refusal.into(), fallback: None }
+    }
+}
+
 /// The routes and what every request needs. One for the whole program.
 pub struct Gateway {
     /// The table, swapped whole.
     pub routes: ArcSwap<Table<Arc<Route>>>,
     /// Where bodies go that are read whole.
-    pub spool: SpoolSettings,
+    pub spool: ArcSwap<SpoolSettings>,
     /// Requests that no route matched, and those that were none.
     pub unrouted: Arc<Counters>,
 }
@@ -52,22 +67,45 @@ impl Gateway {
         exchange: &mut Exchange,
         client: &mut D,
         thread: usize,
-    ) -> Result<Answer, Refusal> {
-        let route =
-            self.routes.load().find(exchange.host(), exchange.path()).cloned().ok_or(Refusal::NoRoute)?;
+    ) -> Result<Answer, Instead> {
+        let route = self.route(exchange).ok_or(Refusal::NoRoute)?;
         exchange.enter(&route.pattern, &route.counters);
         self.take_body(exchange, client, &route).await?;
-        match &route.target {
-            Target::Fixed(fixed) => Ok(Answer::Fixed(fixed.clone())),
-            Target::Pool(target) => {
-                self.call_pool(target, exchange, client, thread).await.map(Answer::Member)
+        let target = match &route.target {
+            Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),
+            Target::Pool(target) => target,
+        };
+        // The ladder: a fresh answer, else (once there is a cache) a stale one, else the fallback, else the refusal.
+        match call_pool(&route, target, exchange, client, thread).await {
+            Ok(call) => Ok(Answer::Member(call)),
+            Err(refusal) => {
+                exchange.trail.retry_after = target.meter.retry_after();
+                Err(fall_back(&route, exchange, refusal))
             }
         }
     }
 
+    /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.
+    pub fn instead(&self, exchange: &Exchange, refusal: Refusal) -> Instead {
+        match self.route(exchange) {
+            Some(route) => fall_back(&route, exchange, refusal),
+            None => refusal.into(),
+        }
+    }
+
     /// Counts an exchange that has ended, where it went.
-    pub fn settle(&self, exchange: &Exchange) {
+    pub fn settle(&self, exchange: &mut Exchange) {
         exchange.counters.as_ref().unwrap_or(&self.unrouted).count(&exchange.trail);
+        if (exchange.is_suspect || exchange.aftermath.is_some())
+            && let Some(route) = self.route(exchange)
+            && let Target::Pool(target) = &route.target
+        {
+            target.poison.settle(exchange);
+        }
+    }
+
+    fn route(&self, exchange: &Exchange) -> Option<Arc<Route>> {
+        self.routes.load().find(exchange.host(), exchange.path()).cloned()
     }
 
     /// Takes the request's body, whole unless the route streams it: no slot is held while a client sends.
@@ -90,77 +128,52 @@ impl Gateway {
             _ => {}
         }
         (exchange.body, exchange.trail.bytes_in) =
-            spool::read_whole(client, exchange.length, &self.spool).await?;
+            spool::read_whole(client, exchange.length, &self.spool.load_full()).await?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }
+}
 
-    /// A slot, a call; and where that failed and may be tried again, from the start, at the same place in the queue.
-    async fn call_pool<D: Downstream>(
-        &self,
-        target: &PoolTarget,
-        exchange: &mut Exchange,
-        client: &mut D,
-        thread: usize,
-    ) -> Result<Call, Refusal> {
-        exchange.trail.pool = Some(target.name.clone());
-        let until = Instant::now() + target.request_timeout;
-        let mut ticket = None;
-        let mut last = None;
-        let mut sends = 0;
-        loop {
-            let lease = match wait(target, exchange, client, until, ticket).await {
-                Ok(lease) => lease,
-                // What kept it from a member says more than that it has waited.
-                Err(Refusal::QueueTimeout) => return Err(last.unwrap_or(Refusal::QueueTimeout)),
-                Err(refusal) => return Err(refusal),
-            };
-            target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
-            ticket = Some(lease.ticket());
-            exchange.trail.attempts += 1;
-            exchange.deadline.set_at(until);
-            match proxy::forward(exchange, client, lease, &target.call, thread).await {
-                Ok(call) => return Ok(call),
-                Err(failure @ Failure::Unreachable(_)) => last = Some(failure.into()),
-                Err(failure @ Failure::Unanswered(_)) => {
-                    sends += 1;
-                    if sends == MOST_SENDS || !proxy::is_repeatable(exchange) {
-                        return Err(failure.into());
-                    }
+/// A slot, a call; and where that failed and may be tried again, from the start, at the same place in the queue.
+async fn call_pool<D: Downstream>(
+    route: &Route,
+    target: &PoolTarget,
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> Result<Call, Refusal> {
+    exchange.trail.pool = Some(target.name.clone());
+    target.poison.admit(exchange)?;
+    let mut visit = Visit::begin(target, route.priority);
+    let (mut sends, mut killed, mut last) = (0, Vec::new(), None);
+    loop {
+        let trial = target.poison.trial(exchange).await;
+        let lease = match visit.slot(exchange, client).await {
+            Ok(lease) => lease,
+            // What kept it from a member says more than that it has waited.
+            Err(Refusal::QueueTimeout) => return Err(last.unwrap_or(Refusal::QueueTimeout)),
+            Err(refusal) => return Err(refusal),
+        };
+        target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
+        exchange.trail.attempts += 1;
+        exchange.deadline.set_at(visit.until());
+        match proxy::forward(exchange, client, lease, &target.call, thread).await {
+            Ok(call) => return Ok(call),
+            Err(failure @ Failure::Unreachable(_)) => last = Some(failure.into()),
+            Err(failure) => {
+                target.poison.inquest(exchange, &trial, &mut killed).await?;
+                sends += 1;
+                if sends == MOST_SENDS || !failure.was_cut_off() || !proxy::is_repeatable(exchange) {
+                    return Err(failure.into());
                 }
-                Err(failure) => return Err(failure.into()),
             }
         }
     }
 }
 
-/// Waits for a slot, for as long as the queue, the request's deadline and the client have patience.
-async fn wait<D: Downstream>(
-    target: &PoolTarget,
-    exchange: &mut Exchange,
-    client: &mut D,
-    until: Instant,
-    ticket: Option<Ticket>,
-) -> Result<Lease<Endpoint>, Refusal> {
-    let asked = Instant::now();
-    // A request that comes back because its member was lost goes on waiting; it does not begin anew.
-    let patience = target.queue_timeout.saturating_sub(exchange.timings.queue_wait);
-    exchange.deadline.set_at(until.min(asked + patience));
-    let deadline = &exchange.deadline;
-    let mut acquire = pin!(target.pool.acquire(Claim { ticket, ..Claim::default() }));
-    let outcome = poll_fn(|cx| {
-        if let Poll::Ready(acquired) = acquire.as_mut().poll(cx) {
-            return Poll::Ready(acquired.map_err(Refusal::from));
-        }
-        if client.poll_left(cx).is_ready() {
-            return Poll::Ready(Err(Refusal::ClientLeft));
-        }
-        deadline.poll_due(cx).map(|()| Err(Refusal::QueueTimeout))
-    })
-    .await;
-    exchange.timings.queue_wait += match &outcome {
-        Ok(lease) => lease.since().saturating_duration_since(asked),
-        Err(_) => asked.elapsed(),
-    };
-    outcome
+/// The last step but one: the route's fallback, for those that it is for.
+fn fall_back(route: &Route, exchange: &Exchange, refusal: Refusal) -> Instead {
+    let may = |file: &&Arc<Fallback>| refusal.facts().may_fall_back && fallback::is_for(file, exchange);
+    let fallback = route.fallback.as_ref().filter(may).cloned();
+    Instead { refusal, fallback }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use hostler_pool::dispatch::AcquireError;
 use hostler_wire::{FramingError, HeadError, ScanError};
 
+use super::poison::Convicted;
 use crate::exchange::BodyError;
 use crate::proxy::Failure;
 
@@ -42,11 +43,13 @@ pub enum Refusal {
     QueueTimeout,
     /// The pool takes no more: Hostler is stopping.
     Stopping,
+    /// Workers have died over requests like this one.
+    Poison(Convicted),
     /// The client left while it waited; nobody reads this answer, it is for the log.
     ClientLeft,
     /// No member could be reached until the deadline.
     Unreachable(std::io::Error),
-    /// The worker ended before it answered, and the request must not be sent again.
+    /// The worker ended before it answered, or in the middle of it, and the request must not be sent again.
     WorkerLost(String),
     /// The worker's answer is not HTTP.
     BadAnswer(String),
@@ -65,14 +68,18 @@ pub struct Facts {
     pub retry_after: Option<u32>,
     /// The connection is of no use any more.
     pub closes: bool,
+    /// It is not the client's doing: the route's fallback may stand in.
+    pub may_fall_back: bool,
 }
 
 impl Refusal {
     /// The table.
     pub fn facts(&self) -> Facts {
-        let facts = |status, reason| Facts { status, reason, retry_after: None, closes: false };
-        let later = |reason| Facts { status: 503, reason, retry_after: Some(1), closes: false };
-        let closing = |status, reason| Facts { status, reason, retry_after: None, closes: true };
+        let facts =
+            |status, reason| Facts { status, reason, retry_after: None, closes: false, may_fall_back: false };
+        let ours = |status, reason| Facts { may_fall_back: true, ..facts(status, reason) };
+        let later = |reason| Facts { retry_after: Some(1), ..ours(503, reason) };
+        let closing = |status, reason| Facts { closes: true, ..facts(status, reason) };
         match self {
             Self::Head(HeadError::Scan(ScanError::StartLineTooLarge(_))) => {
                 closing(431, "start_line_too_large")
@@ -92,17 +99,20 @@ impl Refusal {
             Self::Body(BodyError::Malformed(_)) => closing(400, "bad_body"),
             Self::Body(BodyError::TooLarge(_)) => closing(413, "body_too_large"),
             Self::Body(BodyError::Storage(_)) => closing(500, "storage"),
-            Self::TooManyConnections => Facts { closes: true, ..later("too_many_connections") },
+            Self::TooManyConnections => {
+                Facts { closes: true, may_fall_back: false, ..later("too_many_connections") }
+            }
             Self::NoRoute => facts(404, "no_route"),
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::QueueTimeout => later("queue_timeout"),
             Self::Stopping => Facts { closes: true, ..later("stopping") },
             Self::ClientLeft => closing(499, "client_left"),
-            Self::Unreachable(_) => facts(502, "unreachable"),
-            Self::WorkerLost(_) => facts(502, "worker_lost"),
-            Self::BadAnswer(_) => facts(502, "bad_answer"),
-            Self::AnswerTimeout => facts(504, "answer_timeout"),
+            Self::Poison(_) => ours(502, "poison"),
+            Self::Unreachable(_) => ours(502, "unreachable"),
+            Self::WorkerLost(_) => ours(502, "worker_lost"),
+            Self::BadAnswer(_) => ours(502, "bad_answer"),
+            Self::AnswerTimeout => ours(504, "answer_timeout"),
         }
     }
 }
@@ -136,6 +146,7 @@ impl fmt::Display for Refusal {
             Self::QueueTimeout => f.write_str("no worker became free in time"),
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
+            Self::Poison(_) => f.write_str("the application has ended over this request before"),
             Self::Unreachable(_) => f.write_str("the application cannot be reached"),
             Self::WorkerLost(_) => f.write_str("the application ended before it answered"),
             Self::BadAnswer(_) => f.write_str("the application's answer is malformed"),
@@ -149,6 +160,7 @@ impl Refusal {
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::Unreachable(error) => Some(error.to_string()),
+            Self::Poison(convicted) => Some(convicted.to_string()),
             Self::WorkerLost(detail) | Self::BadAnswer(detail) => Some(detail.clone()),
             Self::Head(error) => Some(error.to_string()),
             Self::Framing(error) => Some(error.to_string()),
@@ -200,7 +212,7 @@ impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
-            Failure::Unanswered(error) => Self::WorkerLost(error.to_string()),
+            Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
             Failure::TimedOut => Self::AnswerTimeout,
             Failure::Body(error) => Self::Body(error),

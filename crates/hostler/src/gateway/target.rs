@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_pool::dispatch::Pool;
+use hostler_pool::dispatch::{Pool, Priority};
 
+use super::poison::Poison;
+use crate::config::Fallback;
 use crate::exchange::Counters;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
@@ -18,6 +20,10 @@ pub struct Route {
     pub max_body: u64,
     /// The body goes to the worker as it comes, and a slot is taken before (`buffer = "none"`).
     pub streams_body: bool,
+    /// Its requests' class in the pool's queue.
+    pub priority: Priority,
+    /// What stands in for the pool's answer where there is none.
+    pub fallback: Option<Arc<Fallback>>,
     /// What has been answered.
     pub counters: Arc<Counters>,
 }
@@ -56,4 +62,6 @@ pub struct PoolTarget {
     pub call: CallSettings,
     /// Where the times go.
     pub meter: Arc<Meter>,
+    /// Requests that its workers have died over; the pool's, whichever route they came by.
+    pub poison: Arc<Poison>,
 }

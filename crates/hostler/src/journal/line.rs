@@ -50,6 +50,9 @@ pub struct Access<'a> {
     pub bytes_out: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<&'a str>,
+    /// Instead of the refusal, the client got the route's fallback.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fallback: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,8 +84,9 @@ impl Access<'_> {
                 if self.queue_wait_ms >= Duration::from_millis(1) {
                     let _ = write!(out, " waited {:.1}ms", self.queue_wait_ms.as_secs_f64() * 1000.0);
                 }
+                let refused = if self.fallback { "fallback" } else { "refused" };
                 for (label, value) in
-                    [("refused", self.refusal), ("detail", self.detail), ("aborted by", self.aborted)]
+                    [(refused, self.refusal), ("detail", self.detail), ("aborted by", self.aborted)]
                 {
                     if let Some(value) = value {
                         let _ = write!(out, " {label}: {}", printable(value));

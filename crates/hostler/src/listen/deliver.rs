@@ -8,8 +8,9 @@ use hostler_wire::{BodyLength, CallError, ChunkStart, Version, write_end};
 
 use super::client::Client;
 use super::head::{self, Framing, Keeping};
+use crate::config::Fallback;
 use crate::exchange::{Downstream, Exchange};
-use crate::gateway::{Fixed, Refusal};
+use crate::gateway::{Facts, Fixed, Refusal};
 use crate::proxy::Call;
 
 /// What is taken from a member at a time.
@@ -64,18 +65,19 @@ impl Client {
             Ok(()) => Ok(Delivered::Close),
             Err(Broken::Client(who)) => {
                 if let Some(call) = transfer.call {
-                    call.abandon();
+                    call.abandon(exchange);
                 }
                 exchange.trail.aborted = Some(who);
                 Ok(Delivered::Abort)
             }
             Err(Broken::Member(error)) => {
-                if let Some(call) = transfer.call {
-                    call.give_up();
-                }
+                let refusal = match transfer.call {
+                    Some(call) => call.give_up(exchange, error).into(),
+                    None => Refusal::BadAnswer(error.to_string()),
+                };
                 if self.written == written {
                     self.outbox.truncate(mark);
-                    return Err(Refusal::BadAnswer(error.to_string()));
+                    return Err(refusal);
                 }
                 exchange.trail.aborted = Some("worker");
                 Ok(Delivered::Abort)
@@ -180,12 +182,31 @@ impl Client {
         self.finish_own(exchange, fixed.status, length, &fixed.body, keep).await
     }
 
+    /// Answers with what the route has for the case that its pool does not.
+    pub async fn deliver_fallback(
+        &mut self,
+        exchange: &mut Exchange,
+        fallback: &Fallback,
+        refusal: &Refusal,
+        keep: bool,
+    ) -> Delivered {
+        let facts = note(exchange, refusal);
+        exchange.trail.fallback = true;
+        let keep = keep && !facts.closes && self.is_in_step();
+        head::begin_own(&mut self.outbox, 200);
+        let out = &mut self.outbox;
+        head::write_field(out, b"Content-Type", fallback.content_type.as_bytes());
+        // It stands for another page, and only for as long as that cannot be had.
+        head::write_field(out, b"Cache-Control", b"no-store");
+        head::write_field(out, b"Hostler-Fallback", facts.reason.as_bytes());
+        head::write_field(out, b"X-Request-Id", exchange.id.as_bytes());
+        self.finish_own(exchange, 200, Some(fallback.body.len()), &fallback.body, keep).await
+    }
+
     /// Answers for ourselves.
     pub async fn refuse(&mut self, exchange: &mut Exchange, refusal: &Refusal, keep: bool) -> Delivered {
-        let facts = refusal.facts();
-        exchange.trail.refusal = Some(facts.reason);
+        let facts = note(exchange, refusal);
         exchange.trail.status = facts.status;
-        exchange.trail.detail = refusal.detail();
         if facts.status == 499 {
             exchange.trail.aborted = Some("client");
             return Delivered::Abort;
@@ -201,7 +222,8 @@ impl Client {
             head::write_field(out, b"X-Request-Id", exchange.id.as_str().as_bytes());
         }
         if let Some(seconds) = facts.retry_after {
-            head::write_field(out, b"Retry-After", seconds.to_string().as_bytes());
+            let seconds = seconds.max(exchange.trail.retry_after);
+            head::write_field(out, b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());
         }
         self.finish_own(exchange, facts.status, Some(text.len()), text.as_bytes(), keep).await
     }
@@ -230,6 +252,14 @@ impl Client {
             }
         }
     }
+}
+
+/// Why the worker's own answer is not what the client gets.
+fn note(exchange: &mut Exchange, refusal: &Refusal) -> Facts {
+    let facts = refusal.facts();
+    exchange.trail.refusal = Some(facts.reason);
+    exchange.trail.detail = refusal.detail();
+    facts
 }
 
 fn framing_for(call: &Call, exchange: &Exchange, version: Version) -> Framing {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::upload::Upload;
 use super::{CallSettings, Endpoint, Failure, linger, request};
-use crate::exchange::{BodyError, Downstream, Exchange};
+use crate::exchange::{Aftermath, BodyError, Downstream, Exchange};
 
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
 pub struct Call {
@@ -67,15 +67,18 @@ impl Call {
                 Ok(self)
             }
             Err(failure @ Failure::TimedOut) => {
-                linger::until_finished(self);
+                exchange.aftermath = linger::until_finished(self);
                 Err((failure, None))
             }
             Err(failure @ Failure::Body(_)) => {
-                linger::after_hanging_up(self);
+                exchange.aftermath = linger::after_hanging_up(self);
                 Err((failure, None))
             }
             // The connection is of no use any more; nor is there a way left to learn when the member finishes.
-            Err(failure) => Err((failure, Some(self.lease))),
+            Err(failure) => {
+                exchange.aftermath = self.broken_off();
+                Err((failure, Some(self.lease)))
+            }
         }
     }
 
@@ -90,7 +93,14 @@ impl Call {
         }
         while let Poll::Ready(outcome) = self.connection.poll_head(cx, &self.settings.limits, self.to_head) {
             match outcome {
-                Ok(()) if !self.connection.head().is_interim() => return Poll::Ready(Ok(())),
+                Ok(()) if !self.connection.head().is_interim() => {
+                    // One that is cut off by now has not cost the client a byte, and may be had elsewhere.
+                    let ahead = self.connection.poll_ahead(cx);
+                    return Poll::Ready(match ahead {
+                        Poll::Ready(Err(error)) => Err(self.failure(error)),
+                        _ => Ok(()),
+                    });
+                }
                 // The client was told to go on when its body was read.
                 Ok(()) if self.connection.head().status == 100 => {}
                 Ok(()) => client.interim(cx, self.connection.head()),
@@ -105,6 +115,7 @@ impl Call {
             CallError::Io(_) | CallError::Closed if !self.connection.is_answered() => {
                 Failure::Unanswered(error)
             }
+            CallError::Io(_) | CallError::Closed | CallError::Cut => Failure::Broken(error),
             _ => Failure::BadAnswer(error),
         }
     }
@@ -150,12 +161,11 @@ impl Call {
 
     /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there
     /// the member is told at once.
-    pub fn abandon(self) {
-        if self.is_event_stream() {
-            linger::after_hanging_up(self);
-        } else {
-            linger::until_finished(self);
-        }
+    pub fn abandon(self, exchange: &mut Exchange) {
+        exchange.aftermath = match self.is_event_stream() {
+            true => linger::after_hanging_up(self),
+            false => linger::until_finished(self),
+        };
     }
 
     /// The answer goes on for as long as somebody listens.
@@ -164,9 +174,19 @@ impl Call {
         kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
     }
 
-    /// The answer is broken: nothing more can be learnt from this connection.
-    pub fn give_up(self) {
+    /// The answer is broken: nothing more can be learnt from this connection. A worker that has hung up is likely to be dying.
+    pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
         self.record_slot_hold();
+        let failure = self.failure(error);
+        if failure.was_cut_off() {
+            exchange.aftermath = self.broken_off();
+            self.lease.suspect();
+        }
+        failure
+    }
+
+    fn broken_off(&self) -> Option<Aftermath> {
+        self.lease.fate().map(|fate| Aftermath::broken_off(fate.clone(), self.lease.since()))
     }
 
     /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the
@@ -178,6 +198,11 @@ impl Call {
             lease.checkin(thread, connection);
         }
         slot_hold
+    }
+
+    /// Nobody wants to know how it ended.
+    pub(super) fn let_go(self) {
+        self.record_slot_hold();
     }
 
     fn record_slot_hold(&self) -> Duration {

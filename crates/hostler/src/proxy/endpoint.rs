@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hostler_pool::dispatch::MemberId;
+use hostler_pool::worker::Fate;
 use hostler_wire::{Address, MemberConnection};
 use tokio::time::Instant;
 
@@ -12,6 +13,14 @@ use super::meter::Meter;
 
 /// Called when a worker has held a slot longer than `hang_timeout`.
 pub type OnHang = Arc<dyn Fn(MemberId) + Send + Sync>;
+
+/// What there is to a worker of our own besides its address.
+pub struct Ours {
+    /// To be told that it hangs.
+    pub on_hang: OnHang,
+    /// What becomes of it.
+    pub fate: Fate,
+}
 
 /// A member, as the pool holds it: where to connect, and what is connected already.
 pub struct Endpoint {
@@ -22,7 +31,7 @@ pub struct Endpoint {
     /// Where its times are recorded.
     pub meter: Arc<Meter>,
     /// Our own workers never close an idle connection (the preload sees to that); other members may at any moment.
-    on_hang: Option<OnHang>,
+    ours: Option<Ours>,
     /// One list a data-plane thread: a connection stays with the thread that made it.
     idle: Box<[Mutex<Vec<Parked>>]>,
 }
@@ -37,21 +46,21 @@ impl Endpoint {
     /// Idle connections beyond this age are not worth the risk of a useless round trip.
     const MOST_IDLE: Duration = Duration::from_secs(60);
 
-    /// An endpoint that serves so many data-plane threads; `on_hang` for workers of our own.
+    /// An endpoint that serves so many data-plane threads.
     pub fn new(
         address: Address,
         label: Arc<str>,
         meter: Arc<Meter>,
         threads: usize,
-        on_hang: Option<OnHang>,
+        ours: Option<Ours>,
     ) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
-        Self { address, label, meter, on_hang, idle }
+        Self { address, label, meter, ours, idle }
     }
 
     /// A worker of our own, which closes no connection while it lives.
     pub fn is_ours(&self) -> bool {
-        self.on_hang.is_some()
+        self.ours.is_some()
     }
 
     /// The idle connection of this thread that was used last, if any is fit.
@@ -88,9 +97,14 @@ impl Endpoint {
 
     /// Says that the worker behind this member hangs; nothing to do for a member that somebody else runs.
     pub fn report_hang(&self, member: MemberId) {
-        if let Some(on_hang) = &self.on_hang {
-            on_hang(member);
+        if let Some(ours) = &self.ours {
+            (ours.on_hang)(member);
         }
+    }
+
+    /// What becomes of the worker behind this member; nobody knows of one that somebody else runs.
+    pub fn fate(&self) -> Option<&Fate> {
+        self.ours.as_ref().map(|ours| &ours.fate)
     }
 
     fn idle(&self, thread: usize) -> MutexGuard<'_, Vec<Parked>> {

@@ -5,39 +5,72 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hostler_wire::{Fields, ResponseHead};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Call;
-use crate::exchange::{BodyError, Downstream};
+use crate::exchange::{Aftermath, BodyError, Downstream};
 
 /// A worker whose event loop turns answers a FIN with its own at once; one that does not in this time is stuck.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Reads and forgets the rest of the answer; past `hang_timeout` the member is taken for hung.
-pub(super) fn until_finished(mut call: Call) {
+pub(super) fn until_finished(mut call: Call) -> Option<Aftermath> {
+    let (aftermath, finished) = followed(&call);
     tokio::spawn(async move {
         let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
-        if timeout(patience, drain(&mut call)).await.is_ok() {
+        if let Ok(end) = timeout(patience, drain(&mut call)).await {
+            tell(finished, end);
             call.end();
             return;
         }
         // An answer that has begun and does not end may be a stream without end: ask before judging.
         if call.headed && timeout(FAREWELL, hang_up(&mut call)).await.is_ok() {
-            return call.give_up();
+            tell(finished, End::Whole);
+            return call.let_go();
         }
         condemn(call).await;
+        drop(finished);
     });
+    aftermath
 }
 
 /// Tells the member that nobody listens any more; its own FIN says that it has understood.
-pub(super) fn after_hanging_up(mut call: Call) {
+pub(super) fn after_hanging_up(mut call: Call) -> Option<Aftermath> {
+    let (aftermath, finished) = followed(&call);
     tokio::spawn(async move {
         let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FAREWELL);
         if timeout(patience, hang_up(&mut call)).await.is_ok() {
-            return call.give_up();
+            tell(finished, End::Whole);
+            return call.let_go();
         }
         condemn(call).await;
+        drop(finished);
     });
+    aftermath
+}
+
+type Finished = Option<oneshot::Sender<()>>;
+
+/// For whoever wants to know whether the worker dies over this call.
+fn followed(call: &Call) -> (Option<Aftermath>, Finished) {
+    let followed = call.lease.fate().map(|fate| Aftermath::lingering(fate.clone(), call.lease.since()));
+    followed.unzip()
+}
+
+/// One that broke off is for the other end to judge.
+fn tell(finished: Finished, end: End) {
+    if let (Some(finished), End::Whole) = (finished, end) {
+        // Nobody need wait for it.
+        let _ = finished.send(());
+    }
+}
+
+/// How an answer ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Whole,
+    Broken,
 }
 
 /// The supervisor ends the worker, and with it the connection; only then is the slot given back (to a member that has
@@ -45,7 +78,7 @@ pub(super) fn after_hanging_up(mut call: Call) {
 async fn condemn(mut call: Call) {
     call.lease.report_hang(call.lease.member());
     let _ = timeout(FAREWELL, drain(&mut call)).await;
-    call.give_up();
+    call.let_go();
 }
 
 async fn hang_up(call: &mut Call) {
@@ -53,18 +86,18 @@ async fn hang_up(call: &mut Call) {
     drain(call).await;
 }
 
-async fn drain(call: &mut Call) {
+async fn drain(call: &mut Call) -> End {
     let mut sink = Vec::new();
-    poll_fn(|cx| poll_drain(call, &mut sink, cx)).await;
+    poll_fn(|cx| poll_drain(call, &mut sink, cx)).await
 }
 
 /// Ready when the answer is complete, or the connection has ended.
-fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<End> {
     // What is left of a request that was read whole is still sent: a worker that waits for it would never finish.
     let _ = call.poll_upload(cx, &mut Nobody);
     while !call.headed {
         if ready!(call.connection.poll_head(cx, &call.settings.limits, call.to_head)).is_err() {
-            return Poll::Ready(());
+            return Poll::Ready(End::Broken);
         }
         call.headed = !call.connection.head().is_interim();
     }
@@ -72,7 +105,8 @@ fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll
         sink.clear();
         match ready!(call.poll_body(cx, sink, usize::MAX)) {
             Ok(false) => {}
-            Ok(true) | Err(_) => return Poll::Ready(()),
+            Ok(true) => return Poll::Ready(End::Whole),
+            Err(_) => return Poll::Ready(End::Broken),
         }
     }
 }

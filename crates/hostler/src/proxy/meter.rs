@@ -1,5 +1,6 @@
 //! Histograms of where a pool's requests spend their time, one set a data-plane thread. Knows no requests.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,11 +9,15 @@ use serde::Serialize;
 
 /// An hour, in microseconds; longer times count as this.
 const LONGEST: u64 = 3_600_000_000;
+/// The most seconds that anybody is asked to stay away, before the random part.
+const LONGEST_RETRY: u32 = 20;
 
 /// The three times of one pool.
 #[derive(Debug)]
 pub struct Meter {
     threads: Box<[Mutex<Recorded>]>,
+    /// Whole seconds that the last request waited. Written when it changes: in a calm pool it never does.
+    last_wait: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -49,12 +54,29 @@ pub struct Spread {
 impl Meter {
     /// A meter for so many threads.
     pub fn new(threads: usize) -> Self {
-        Self { threads: (0..threads).map(|_| Mutex::new(Recorded::new())).collect() }
+        let threads = (0..threads).map(|_| Mutex::new(Recorded::new())).collect();
+        Self { threads, last_wait: AtomicU32::new(0) }
     }
 
     /// A request has got its slot after this long.
     pub fn record_queue_wait(&self, thread: usize, time: Duration) {
+        self.note_wait(time);
         self.with(thread, |times| record(&mut times.queue_wait, time));
+    }
+
+    /// A request has waited this long, for a slot or in vain.
+    pub fn note_wait(&self, time: Duration) {
+        let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+        if self.last_wait.load(Ordering::Relaxed) != seconds {
+            self.last_wait.store(seconds, Ordering::Relaxed);
+        }
+    }
+
+    /// Seconds after which another try makes sense: what the last one waited, and up to half as much again, so that those who
+    /// were refused together do not come back together.
+    pub fn retry_after(&self) -> u32 {
+        let least = self.last_wait.load(Ordering::Relaxed).clamp(1, LONGEST_RETRY);
+        least + fastrand::u32(0..=least / 2)
     }
 
     /// A slot has come back after this long.

@@ -19,9 +19,9 @@ use tokio::time::timeout;
 
 use crate::exchange::{Body, BodyError, Downstream, Exchange};
 
-pub use ask::{Asked, ask};
+pub use ask::{Asked, ask, post};
 pub use call::Call;
-pub use endpoint::{Endpoint, OnHang};
+pub use endpoint::{Endpoint, OnHang, Ours};
 pub use meter::{Meter, Spread, Times};
 
 /// What a call needs besides the exchange.
@@ -44,7 +44,10 @@ pub enum Failure {
     /// The connection ended without a byte of an answer: the request may have been worked on.
     #[error("{0}")]
     Unanswered(CallError),
-    /// What came is not HTTP, or it ended too early.
+    /// The connection ended in the middle of an answer of which nothing was passed on.
+    #[error("{0}")]
+    Broken(CallError),
+    /// What came is not HTTP.
     #[error("{0}")]
     BadAnswer(CallError),
     /// The deadline came first; the slot stays taken until the member has finished.
@@ -53,6 +56,13 @@ pub enum Failure {
     /// The client's side failed while its body was being passed on.
     #[error("{0}")]
     Body(BodyError),
+}
+
+impl Failure {
+    /// The member hung up without a word against the request: another may answer it.
+    pub fn was_cut_off(&self) -> bool {
+        matches!(self, Self::Unanswered(_) | Self::Broken(_))
+    }
 }
 
 /// Sends the request to the leased member and waits for the head of its answer.
@@ -118,7 +128,7 @@ async fn connect(
 
 /// Gives the slot back after a failure. A worker that has hung up is likely to be dying: others are tried first.
 fn part((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
-    if let (Failure::Unanswered(_), Some(lease)) = (&failure, lease) {
+    if let Some(lease) = lease.filter(|_| failure.was_cut_off()) {
         lease.suspect();
     }
     failure

@@ -3,10 +3,12 @@
 
 mod apps;
 mod booting;
+mod chaos;
 mod deaths;
 mod examples;
 mod limits;
 mod listening;
+mod poison;
 mod proc;
 mod site;
 mod slots;

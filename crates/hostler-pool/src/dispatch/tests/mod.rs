@@ -4,6 +4,7 @@ mod bench;
 mod choice;
 mod deadlines;
 mod fairness;
+mod gauge;
 mod leaving;
 mod locking;
 mod model;

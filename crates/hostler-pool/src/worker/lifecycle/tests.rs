@@ -1,5 +1,8 @@
 //! Lives of workers, with no process and no clock.
 
+mod model;
+mod succession;
+
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -12,12 +15,26 @@ struct Life {
 }
 
 fn rules() -> Rules {
-    Rules { start_timeout: 30 * SECOND, stop_timeout: 10 * SECOND, checks_health: false, warms_up: false }
+    Rules {
+        start_timeout: 30 * SECOND,
+        stop_timeout: 10 * SECOND,
+        hang_timeout: 60 * SECOND,
+        checks_health: false,
+        warms_up: false,
+    }
 }
 
 fn born(rules: Rules) -> Life {
-    let life = Lifecycle::new(rules, fastrand::Rng::with_seed(7));
+    born_as(Standing::Regular, rules)
+}
+
+fn born_as(standing: Standing, rules: Rules) -> Life {
+    let life = Lifecycle::new(rules, standing, fastrand::Rng::with_seed(7));
     Life { life: Some(life), now: Instant::now(), todo: vec![Action::AskTurn] }
+}
+
+fn successor() -> Life {
+    born_as(Standing::Successor, rules()).on(Event::Turn)
 }
 
 fn booting() -> Life {
@@ -114,7 +131,8 @@ fn health_comes_before_warm_up_and_warm_up_before_the_pool() {
 
 #[test]
 fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
-    let life = booting().after(29 * SECOND).on(Event::Tick).does(&[]);
+    let life = booting().at_deadline().does(&[Action::YieldTurn]);
+    let life = life.after(19 * SECOND).on(Event::Tick).does(&[]);
     let life = life.at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
     life.gets_killed().does(&[Action::AskTurn]);
 }
@@ -122,6 +140,7 @@ fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
 #[test]
 fn a_warm_up_that_takes_too_long_does_not_keep_it_out() {
     let life = born(Rules { warms_up: true, ..rules() }).on(Event::Turn).on(Event::Listening);
+    let life = life.at_deadline().does(&[Action::YieldTurn]);
     life.at_deadline().does(&[Action::Join]).is(State::Ready).on(Event::Warmed).does(&[]);
 }
 
@@ -171,7 +190,7 @@ fn one_that_serves_for_a_while_or_is_killed_from_outside_never_rests_longer_than
     }
     let life = life.on(Event::Listening).gets_killed().rests_about(SECOND).boots_again();
     let life = life.on(Event::Listening).after(2 * SECOND).dies().rests_about(SECOND).boots_again();
-    life.gets_killed().rests_about(30 * SECOND);
+    life.gets_killed().rests_about(SECOND).boots_again().dies().rests_about(30 * SECOND);
 }
 
 #[test]
@@ -204,6 +223,24 @@ fn what_it_heard_in_an_earlier_life_does_not_count() {
 fn one_that_stops_in_time_is_not_replaced() {
     ready().on(Event::Stop).dies().does(&[]).is(State::Stopped);
     booting().on(Event::Stop).does(&[Action::Terminate]).dies().is(State::Stopped);
+}
+
+#[test]
+fn a_boot_that_takes_long_lets_others_boot_beside_it() {
+    let life = booting();
+    let start = life.now;
+    let life = life.at_deadline().does(&[Action::YieldTurn]);
+    assert_eq!(life.now - start, TURN);
+    life.on(Event::Listening).does(&[Action::Join]);
+}
+
+#[test]
+fn other_rules_hold_from_the_next_deadline_on() {
+    let mut life = ready();
+    life.life.as_mut().unwrap().adopt(Rules { stop_timeout: SECOND, ..rules() });
+    let start = life.now;
+    let life = life.on(Event::Stop).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
+    assert_eq!(life.now - start, SECOND);
 }
 
 #[test]

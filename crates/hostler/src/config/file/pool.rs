@@ -61,20 +61,21 @@ pub struct Pool {
     /// queue included. Over it: 504, and the slot stays taken until the worker has finished; 503 if the request
     /// still waits in the queue. An answer that has begun may take as long as it likes. A route can have its own.
     pub request_timeout: Period,
-    /// The time a worker may take for one request before it is taken for hung. Over it: it is killed and
-    /// replaced. Not below `request_timeout`, the routes' own included.
+    /// The time a worker may take for one request before it is taken for hung. Over it: its call stack is taken and
+    /// logged, and it is killed and replaced. Not below `request_timeout`, the routes' own included.
     #[schemars(with = "Period", extend("x-default" = "2 x the longest request_timeout"))]
     pub hang_timeout: Option<Period>,
-    /// Requests that one worker answers in its life; each worker's own number is drawn a little below or above, so that
-    /// they do not all end at once. Over it: another one is started, takes its place once it is ready, and the
-    /// old one finishes what it has and ends; never two of a pool at a time.
+    /// Requests after which a worker is replaced, looked at each second. Each worker's own number is drawn from 80 to 100 %
+    /// of it, so that they do not all end together. Over it: another one is started and takes its place once
+    /// it is ready; the old one finishes what it has and ends. Never two of a pool at a time.
     #[schemars(with = "Count<1, 1_000_000_000>", extend("x-default" = "no limit"))]
     pub max_requests: Option<Count<1, 1_000_000_000>>,
-    /// A worker's age, counted from when it was ready; drawn and replaced as with `max_requests`.
+    /// The age at which a worker is replaced; drawn, looked at and replaced as with `max_requests`.
     #[schemars(with = "Period", extend("x-default" = "no limit"))]
     pub max_age: Option<Period>,
-    /// Resident memory of a worker's process, as the system counts it: Node alone takes about 45 MiB. Over it: the
-    /// worker is replaced as with `max_requests`.
+    /// Resident memory that a worker may take, as the system counts it: Node alone takes about 45 MiB. Over it: it is
+    /// replaced as with `max_requests`. A limit for those that leak, not for the machine: for a moment old and
+    /// new live side by side.
     #[schemars(with = "Size<MEMORY_LEAST, MEMORY_MOST>", extend("x-default" = "no limit"))]
     pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>>,
     /// Whether workers are asked to collect garbage while they have nothing to do.
@@ -83,7 +84,7 @@ pub struct Pool {
     pub connect_timeout: Period,
     /// Where requests wait when every slot is taken.
     pub queue: Queue,
-    /// What becomes of a request that takes worker after worker down with it.
+    /// What becomes of a request that takes worker after worker down with it; for workers only.
     pub poison: Poison,
 }
 
@@ -154,10 +155,11 @@ pub enum Policy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Poison {
-    /// Workers that may die in the middle of one request. At so many: it is answered 502 and not tried again, and its
-    /// method and URL are kept off the pool for `keep_off`. 0: nothing is kept off.
+    /// Workers that may die over one method, host and URL, one after the other with no answer in between. At so many: it is
+    /// not sent again, and all like it are refused with 502 (`poison`) for `keep_off`. Where a worker has several
+    /// slots, a suspect is tried alone, so that its neighbours are not blamed. 0: nothing is ever kept off.
     pub kills: Count<0, 1000>,
-    /// How long the method and URL of such a request are refused, with 502, before they are given to a worker again.
+    /// How long such requests are refused before one is given to a worker again.
     pub keep_off: Period,
 }
 

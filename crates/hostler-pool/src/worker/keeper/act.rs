@@ -1,0 +1,163 @@
+//! What a keeper does when its lifecycle says so.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::{Keeper, Leaving};
+use crate::dispatch::Membership;
+use crate::worker::birth::Birth;
+use crate::worker::health;
+use crate::worker::inspector::Diagnosis;
+use crate::worker::lifecycle::{Action, Event, Why};
+use crate::worker::log::WorkerEvent;
+use crate::worker::message::ToWorker;
+use crate::worker::news::News;
+use crate::worker::recycling;
+use crate::worker::rollout::Heard;
+use crate::worker::running::Running;
+use crate::worker::settings::WorkerFacts;
+
+impl<E: Send + Sync + 'static> Keeper<E> {
+    pub(super) fn perform(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::AskTurn => self.ask_turn(),
+            Action::Spawn => return self.spawn(),
+            Action::CheckHealth => self.check_health(),
+            Action::WarmUp => self.warm_up(),
+            Action::Join => self.join(),
+            Action::YieldTurn => self.turn = None,
+            Action::TakeOver => self.report(Heard::TookOver),
+            Action::Leave => self.membership = None,
+            Action::Withdraw => self.withdraw(),
+            Action::Diagnose => return self.diagnose(),
+            Action::SayShutdown => {
+                self.dismiss();
+                if !self.running.as_ref().is_some_and(|running| running.say(ToWorker::Shutdown)) {
+                    return self.perform(Action::Terminate);
+                }
+            }
+            Action::Terminate => {
+                self.dismiss();
+                if let Some(running) = &self.running {
+                    running.process.terminate();
+                }
+            }
+            Action::Kill(why) => self.kill(why),
+        }
+        None
+    }
+
+    /// What ends with it from now on ends at our word.
+    fn dismiss(&self) {
+        if let Some(running) = &self.running {
+            running.teller.dismiss();
+        }
+    }
+
+    pub(super) fn ask_turn(&mut self) {
+        self.status.generation = self.births.fetch_add(1, Ordering::Relaxed) + 1;
+        let (yard, wire) = (self.crew.yard.clone(), self.wire.of_generation(self.status.generation));
+        self.asking = JoinSet::new();
+        self.asking.spawn(async move { wire.send(News::Turn(yard.turn().await)).await });
+    }
+
+    fn spawn(&mut self) -> Option<Event> {
+        let crew = &self.crew;
+        let settings = Arc::clone(&self.settings.borrow());
+        let birth = Birth {
+            settings: &settings,
+            yard: &crew.yard,
+            pool: crew.pool.name(),
+            index: self.status.index,
+            generation: self.status.generation,
+        };
+        match Running::start(&birth, &self.log, self.wire.of_generation(self.status.generation)) {
+            Ok(running) => {
+                self.log.event(WorkerEvent::Started { pid: running.pid() });
+                self.running = Some(running);
+                self.status.share = recycling::share(&mut fastrand::Rng::new());
+                None
+            }
+            Err(error) => {
+                self.status.last_error = Some(error.to_string());
+                Some(Event::SpawnFailed)
+            }
+        }
+    }
+
+    fn check_health(&mut self) {
+        let path = self.settings.borrow().health.clone();
+        if let (Some(running), Some(path)) = (&mut self.running, path)
+            && let Some(address) = running.address.clone()
+        {
+            let (probe, wire) =
+                (Arc::clone(&self.crew.probe), self.wire.of_generation(self.status.generation));
+            running.errands.spawn(health::until_healthy(probe, address, path, wire));
+        }
+    }
+
+    fn warm_up(&mut self) {
+        let Some(until) = self.life.deadline() else { return };
+        if let Some(running) = &mut self.running
+            && let Some(address) = running.address.clone()
+        {
+            let (probe, paths) = (Arc::clone(&self.crew.probe), self.settings.borrow().warmup.clone());
+            let ways = (self.log.clone(), self.wire.of_generation(self.status.generation));
+            running.errands.spawn(health::warm_up(probe, address, paths, until, ways));
+        }
+    }
+
+    pub(super) fn join(&mut self) {
+        let Some(running) = &self.running else { return };
+        let Some(address) = running.address.clone() else { return };
+        let pid = running.pid();
+        let facts = WorkerFacts {
+            index: self.status.index,
+            generation: self.status.generation,
+            pid,
+            fate: running.teller.fate(pid),
+        };
+        let endpoint = (self.crew.endpoint)(address, facts);
+        let is_new = self.membership.is_none();
+        self.membership = Some(self.crew.pool.join(endpoint, self.slots()));
+        if is_new {
+            self.log.event(WorkerEvent::Ready { pid, took: running.started.elapsed() });
+        }
+        self.attend();
+    }
+
+    fn withdraw(&mut self) {
+        let leave = |membership: Membership<E>| Leaving {
+            member: membership.id(),
+            finished: Box::pin(membership.leave()),
+        };
+        self.leaving = self.membership.take().map(leave);
+    }
+
+    fn diagnose(&mut self) -> Option<Event> {
+        let is_asked = self.running.as_mut().is_some_and(Running::diagnose);
+        (!is_asked).then_some(Event::Diagnosed)
+    }
+
+    fn kill(&mut self, why: Why) {
+        let Some(running) = &self.running else { return };
+        if why != Why::Ordered {
+            if why == Why::Hung {
+                self.status.hung_at = Some(Instant::now());
+                self.status.stack = running.diagnosis.as_ref().and_then(Diagnosis::frames).map(<[_]>::to_vec);
+            }
+            let complaint = running.complaint(why, &self.settings.borrow());
+            let (pid, tail) = (running.pid(), running.tail.lines());
+            self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
+            let line = running.tail.telling_line().filter(|_| why == Why::StartTimeout);
+            let line = line.map_or(String::new(), |line| format!("; it printed last: {line}"));
+            self.status.last_error = Some(format!("{complaint}{line}"));
+        } else {
+            running.teller.dismiss();
+        }
+        running.process.kill();
+    }
+}

@@ -1,0 +1,94 @@
+//! When a worker is replaced although nothing is wrong with it: pure, it knows neither pools nor processes.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::settings::Recycling;
+
+/// How often workers are looked at.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
+
+/// What a worker has behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wear {
+    pub requests: u64,
+    pub age: Duration,
+    /// Resident bytes.
+    pub memory: Option<u64>,
+    /// Which part of the limits is its own.
+    pub share: f64,
+}
+
+/// Why a worker is recycled. `Display` is a part of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Requests(u64),
+    Age(Duration),
+    Memory(u64),
+}
+
+/// Between 80 % and 100 % of `max_requests` and `max_age`, drawn anew at each start: workers that were started together do
+/// not end together, and no limit is exceeded for it.
+pub(super) fn share(chance: &mut fastrand::Rng) -> f64 {
+    0.8 + 0.2 * chance.f64()
+}
+
+/// Whether a worker has had its time. Memory has no jitter: a worker that is within its limit is left alone.
+pub(super) fn reason(limits: Recycling, wear: Wear) -> Option<Reason> {
+    let memory = wear.memory.filter(|&memory| limits.max_memory.is_some_and(|limit| memory > limit));
+    let requests = limits.max_requests.is_some_and(|limit| wear.requests as f64 >= limit as f64 * wear.share);
+    let age = limits.max_age.is_some_and(|limit| wear.age >= limit.mul_f64(wear.share));
+    memory
+        .map(Reason::Memory)
+        .or(requests.then_some(Reason::Requests(wear.requests)))
+        .or(age.then_some(Reason::Age(wear.age)))
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requests(requests) => write!(f, "{requests} requests"),
+            Self::Age(age) => write!(f, "{} s old", age.as_secs()),
+            Self::Memory(bytes) => write!(f, "{:.1} MiB resident", *bytes as f64 / f64::from(1 << 20)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRESH: Wear = Wear { requests: 0, age: Duration::ZERO, memory: Some(0), share: 1.0 };
+
+    #[test]
+    fn each_limit_counts_alone_and_none_is_no_limit() {
+        let second = Duration::from_secs(1);
+        let limits =
+            Recycling { max_requests: Some(100), max_age: Some(10 * second), max_memory: Some(1 << 20) };
+        let cases = [
+            (FRESH, None),
+            (Wear { requests: 99, ..FRESH }, None),
+            (Wear { requests: 100, ..FRESH }, Some("100 requests")),
+            (Wear { requests: 80, share: 0.8, ..FRESH }, Some("80 requests")),
+            (Wear { age: 9 * second, ..FRESH }, None),
+            (Wear { age: 9 * second, share: 0.9, ..FRESH }, Some("9 s old")),
+            (Wear { memory: Some(1 << 20), share: 0.8, ..FRESH }, None),
+            (Wear { memory: Some(3 << 19), ..FRESH }, Some("1.5 MiB resident")),
+            (Wear { memory: None, ..FRESH }, None),
+        ];
+        for (wear, expected) in cases {
+            let reason = reason(limits, wear).map(|reason| reason.to_string());
+            assert_eq!(reason.as_deref(), expected, "{wear:?}");
+        }
+        let worn = Wear { requests: u64::MAX, age: Duration::MAX, memory: Some(u64::MAX), share: 1.0 };
+        assert_eq!(reason(Recycling::default(), worn), None);
+    }
+
+    #[test]
+    fn workers_that_start_together_do_not_end_together() {
+        let mut chance = fastrand::Rng::with_seed(7);
+        let shares: Vec<f64> = (0..100).map(|_| share(&mut chance)).collect();
+        assert!(shares.iter().all(|share| (0.8..=1.0).contains(share)));
+        assert!(shares.iter().any(|share| *share < 0.85) && shares.iter().any(|share| *share > 0.95));
+    }
+}

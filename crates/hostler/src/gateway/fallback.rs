@@ -1,0 +1,53 @@
+//! Who may have a route's fallback instead of a refusal. Knows neither files nor connections.
+
+use hostler_wire::tokens;
+
+use crate::config::Fallback;
+use crate::exchange::Exchange;
+
+/// Only what asks for a page, and takes one: a POST must not be told that all is well.
+pub(super) fn is_for(fallback: &Fallback, exchange: &Exchange) -> bool {
+    let asks = matches!(exchange.head.method(), b"GET" | b"HEAD");
+    asks && (!fallback.content_type.starts_with("text/html") || accepts_html(exchange))
+}
+
+/// Whether `Accept` allows HTML (RFC 9110 section 12.5.1), as it does by its absence.
+fn accepts_html(exchange: &Exchange) -> bool {
+    let fields = exchange.head.fields.iter();
+    let mut values = fields.filter(|(_, name, _)| name.eq_ignore_ascii_case(b"accept")).peekable();
+    values.peek().is_none() || values.any(|(_, _, value)| allows_html(value))
+}
+
+fn allows_html(value: &[u8]) -> bool {
+    tokens(value).any(|range| {
+        let mut parts = range.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+        let kind = parts.next().unwrap_or_default();
+        let is_html = [&b"text/html"[..], b"text/*", b"*/*", b"application/xhtml+xml"]
+            .iter()
+            .any(|html| kind.eq_ignore_ascii_case(html));
+        is_html && !parts.any(is_never)
+    })
+}
+
+/// `q=0`, `q=0.000`: not acceptable.
+fn is_never(parameter: &[u8]) -> bool {
+    let Some((b"q" | b"Q", weight)) = parameter.split_at_checked(1) else { return false };
+    let weight = weight.trim_ascii_start().strip_prefix(b"=").unwrap_or_default().trim_ascii();
+    !weight.is_empty() && weight.iter().all(|byte| matches!(byte, b'0' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_that_navigates_may_have_a_page_and_a_script_that_asks_for_data_may_not() {
+        let navigates: &[u8] = b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        for accept in [navigates, b"*/*", b"TEXT/HTML", b"a/b, text/*;q=0.1", b"text/html;level=1; q=0.5"] {
+            assert!(allows_html(accept), "{}", accept.escape_ascii());
+        }
+        for accept in [&b"application/json"[..], b"text/html;q=0", b"text/html; Q=0.00, image/*", b""] {
+            assert!(!allows_html(accept), "{}", accept.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What was asked and what came of it, and what was done to the workers meanwhile. Judges nothing.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard};
+
+use hostler_testkit::{Answer, Ending};
+use tokio::time::Instant;
+
+use super::request::Request;
+
+/// What became of a request, as its client sees it.
+#[derive(Clone)]
+pub enum Outcome {
+    /// 200, whole, with the right body.
+    Right,
+    /// Any other answer.
+    Other(Box<Answer>),
+    /// No answer, for this reason.
+    Nothing(String),
+    /// The client did not wait for it.
+    Left,
+}
+
+/// One request and what became of it.
+#[derive(Clone)]
+pub struct Entry {
+    pub request: Request,
+    pub outcome: Outcome,
+    pub began: Instant,
+    pub ended: Instant,
+}
+
+/// Something that was done to Hostler or to a worker.
+#[derive(Clone)]
+pub struct Blow {
+    pub at: Instant,
+    pub pool: &'static str,
+    /// The process that did not survive it, where that is known.
+    pub kills: Option<u32>,
+    /// Some worker of the pool does not survive it.
+    pub is_deadly: bool,
+    pub what: String,
+}
+
+/// Written by everybody, read by the judge.
+pub struct Ledger {
+    began: Instant,
+    entries: Mutex<Vec<Entry>>,
+    blows: Mutex<Vec<Blow>>,
+}
+
+impl Outcome {
+    pub fn of(request: &Request, answer: Answer) -> Self {
+        let is_right = answer.status == 200
+            && answer.ending == Ending::Whole
+            && answer.body == request.right_body()
+            && answer.interim.is_empty();
+        if is_right { Self::Right } else { Self::Other(Box::new(answer)) }
+    }
+
+    /// An answer has come, of whatever kind.
+    pub fn is_answer(&self) -> bool {
+        matches!(self, Self::Right | Self::Other(_))
+    }
+
+    /// Hostler's own answer: its status and reason.
+    pub fn refusal(&self) -> Option<(u16, String)> {
+        let Self::Other(answer) = self else { return None };
+        let reason = answer.field("hostler-refusal")?;
+        (answer.ending == Ending::Whole).then_some((answer.status, reason))
+    }
+}
+
+impl Ledger {
+    pub fn new() -> Self {
+        Self { began: Instant::now(), entries: Mutex::default(), blows: Mutex::default() }
+    }
+
+    pub fn enter(&self, entry: Entry) {
+        lock(&self.entries).push(entry);
+    }
+
+    pub fn strike(&self, blow: Blow) {
+        lock(&self.blows).push(blow);
+    }
+
+    pub fn blows(&self) -> Vec<Blow> {
+        lock(&self.blows).clone()
+    }
+
+    pub fn entries(&self) -> Vec<Entry> {
+        lock(&self.entries).clone()
+    }
+
+    /// A blow as a line of the schedule.
+    pub fn line(&self, Blow { at, pool, what, .. }: &Blow) -> String {
+        format!("{} {pool}: {what}", self.clock(*at))
+    }
+
+    /// Seconds since the beginning, for people.
+    pub fn clock(&self, at: Instant) -> String {
+        format!("{:7.3} s", at.saturating_duration_since(self.began).as_secs_f64())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap()
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Right => f.write_str("the right answer"),
+            Self::Other(answer) => answer.fmt(f),
+            Self::Nothing(why) => write!(f, "no answer: {why}"),
+            Self::Left => f.write_str("the client left"),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Steady load: clients that ask one thing after another, on kept and on fresh connections, and write down what came. They
+//! judge nothing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hostler_testkit::{Client, try_client};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+
+use super::ledger::{Entry, Ledger, Outcome};
+use super::request::{Leaving, Request};
+
+/// A tenth of a second between two requests of a client: enough to meet every blow, little enough for two slow cores.
+const MOST_PAUSES: u8 = 11;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What all users of one run share.
+pub struct Users {
+    address: SocketAddr,
+    pub ledger: Ledger,
+    is_over: AtomicBool,
+    /// Hostler has been replaced so many times: its predecessor closes the kept connections that it has, and a request may
+    /// cross with that (RFC 9112 section 9.3.1).
+    upgrades: AtomicUsize,
+}
+
+/// A connection kept from an earlier request.
+struct Kept {
+    client: Client,
+    upgrades: usize,
+}
+
+impl Users {
+    pub fn new(address: SocketAddr) -> Arc<Self> {
+        let (is_over, upgrades) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Arc::new(Self { address, ledger: Ledger::new(), is_over, upgrades })
+    }
+
+    /// Starts a client that asks this pool until it is all over.
+    pub fn start(self: &Arc<Self>, name: &str, pool: &'static str, chance: fastrand::Rng) -> JoinHandle<()> {
+        tokio::spawn(Arc::clone(self).ask_on_and_on(name.to_owned(), pool, chance))
+    }
+
+    /// No client asks anything more.
+    pub fn send_home(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Asks once, on a connection of its own.
+    pub async fn ask(&self, request: Request) -> Outcome {
+        let began = Instant::now();
+        let (outcome, _) = self.attempt(&request, None, true).await;
+        self.ledger.enter(Entry { request, outcome: outcome.clone(), began, ended: Instant::now() });
+        outcome
+    }
+
+    async fn ask_on_and_on(self: Arc<Self>, name: String, pool: &'static str, mut chance: fastrand::Rng) {
+        let mut pauses = interval(PAUSE);
+        pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut kept = None;
+        for number in 0.. {
+            pause(&mut pauses, chance.u8(1..MOST_PAUSES)).await;
+            if self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            let request = Request::ordinary(format!("{name}-{number}"), pool, &mut chance);
+            let is_last = chance.u8(..5) == 0;
+            let began = Instant::now();
+            let outcome;
+            (outcome, kept) = self.attempt(&request, kept, is_last).await;
+            self.ledger.enter(Entry { request, outcome, began, ended: Instant::now() });
+        }
+    }
+
+    /// Sends a request and reads its answer; a second time only where any client would: when a kept connection turns out to
+    /// have been closed.
+    async fn attempt(&self, request: &Request, kept: Option<Kept>, is_last: bool) -> (Outcome, Option<Kept>) {
+        let upgrades = self.upgrades.load(Ordering::Relaxed);
+        if let Some(Kept { client, upgrades: then }) = kept {
+            match exchange(client, request, is_last).await {
+                (Outcome::Nothing(_), _) if then != self.upgrades.load(Ordering::Relaxed) => {}
+                (outcome, client) => return (outcome, client.map(|client| Kept { client, upgrades: then })),
+            }
+        }
+        let Some(client) = try_client(self.address).await else {
+            return (Outcome::Nothing("nobody listens".into()), None);
+        };
+        let (outcome, client) = exchange(client, request, is_last).await;
+        (outcome, client.map(|client| Kept { client, upgrades }))
+    }
+}
+
+async fn pause(pauses: &mut Interval, times: u8) {
+    for _ in 0..times {
+        pauses.tick().await;
+    }
+}
+
+/// One request over one connection, which is returned if it is fit for another.
+async fn exchange(mut client: Client, request: &Request, is_last: bool) -> (Outcome, Option<Client>) {
+    let bytes = request.bytes(is_last);
+    if request.leaving == Some(Leaving::WhileSending) {
+        client.send(&bytes[..bytes.len() - 1]).await;
+        client.reset();
+        return (Outcome::Left, None);
+    }
+    client.send(&bytes).await;
+    if request.leaving == Some(Leaving::WhileWaiting) {
+        let mut pauses = interval(PAUSE);
+        pause(&mut pauses, 2).await;
+        client.reset();
+        return (Outcome::Left, None);
+    }
+    // The test kit's client panics when its patience ends; here that is one more outcome.
+    let reading = tokio::spawn(read(client, request.method, is_last));
+    match reading.await {
+        Ok(Read { answer: Some(answer), client, surplus }) if surplus.is_empty() => {
+            let stays = !is_last && answer.field("connection").is_none();
+            (Outcome::of(request, answer), stays.then_some(client))
+        }
+        Ok(Read { answer: Some(answer), surplus, .. }) => {
+            (Outcome::Nothing(format!("more than one answer: {answer:?} and {surplus:?}")), None)
+        }
+        Ok(Read { answer: None, .. }) => (Outcome::Nothing("the connection was closed".into()), None),
+        Err(panic) => (Outcome::Nothing(panic.to_string()), None),
+    }
+}
+
+struct Read {
+    answer: Option<hostler_testkit::Answer>,
+    /// What came after it.
+    surplus: String,
+    client: Client,
+}
+
+async fn read(mut client: Client, method: &'static str, is_last: bool) -> Read {
+    let answer = client.maybe_answer(method).await;
+    let is_whole = answer.as_ref().is_some_and(|answer| answer.ending == hostler_testkit::Ending::Whole);
+    let surplus = if is_last && is_whole { client.rest().await.0 } else { String::new() };
+    Read { answer, surplus, client }
+}

@@ -1,0 +1,166 @@
+//! Everything at once: real workers under steady load while they are killed, crash, hang and lose their clients. Whatever
+//! happens, each request is answered once, rightly or with a refusal that it has earned. See [`plan::Plan`] for longer runs.
+
+mod blows;
+mod diary;
+mod ending;
+mod ledger;
+mod load;
+mod plan;
+mod request;
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use blows::Blows;
+use diary::Diary;
+use ledger::Entry;
+use load::Users;
+use plan::Plan;
+use verdict::{Judge, Wrong};
+
+use super::site::{Site, configured_by, repository};
+
+/// One request at once: whoever kills its worker, kills nobody else.
+const ONE: &str = "one";
+/// Several at once.
+const MANY: &str = "many";
+/// The pool in which workers hang, and requests have little patience.
+const LOOPS: &str = "loops";
+/// Its `request_timeout`.
+const PATIENCE_OF_LOOPS: Duration = Duration::from_secs(3);
+
+/// Clients and workers of each pool.
+const SIZES: [(&str, usize, usize); 3] = [(ONE, 8, 3), (MANY, 8, 2), (LOOPS, 2, 2)];
+const BETWEEN_BLOWS: Duration = Duration::from_millis(200);
+
+#[tokio::test]
+async fn whatever_happens_each_request_is_answered_once_and_rightly_or_refused_for_a_reason() {
+    let plan = Plan::from_environment();
+    // Shown when the test fails, or with --nocapture.
+    println!("chaos: HOSTLER_CHAOS_SEED={} repeats this run ({:?})", plan.seed, plan.end);
+    let chaos = Chaos::start(plan).await;
+    chaos.rage().await;
+}
+
+struct Chaos {
+    plan: Plan,
+    site: Site,
+    users: Arc<Users>,
+    diary: Diary,
+    /// Holds the configuration file.
+    _folder: TempDir,
+}
+
+impl Chaos {
+    async fn start(plan: Plan) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hostler.toml");
+        std::fs::write(&file, configuration()).unwrap();
+        let site = configured_by(&file).started().await;
+        let users = Users::new(site.address());
+        let diary = Diary::new(site.file("diary"));
+        Self { plan, site, users, diary, _folder: folder }
+    }
+
+    async fn rage(mut self) {
+        let mut clients = Vec::new();
+        for (pool, count, _) in SIZES {
+            for number in 0..count {
+                let chance = self.plan.chance(clients.len() as u64);
+                clients.push(self.users.start(&format!("{pool}-{number}"), pool, chance));
+            }
+        }
+        let (began, mut rounds) = (Instant::now(), 0);
+        let mut chance = self.plan.chance(1000);
+        let mut blows = Blows::new(Arc::clone(&self.users), self.plan.chance(1001));
+        let mut pauses = interval(BETWEEN_BLOWS);
+        pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !self.plan.is_over(began, rounds) {
+            for _ in 0..chance.u8(1..6) {
+                pauses.tick().await;
+            }
+            blows.strike(&self.site).await;
+            rounds += 1;
+            self.judge();
+        }
+        self.users.send_home();
+        for client in clients {
+            client.await.unwrap();
+        }
+        blows.settle().await;
+        self.end(rounds).await;
+    }
+
+    /// Judges what has ended so far, so that a long run ends with its first failure.
+    fn judge(&mut self) -> (Vec<Entry>, verdict::Unlucky) {
+        let entries = self.users.ledger.entries();
+        self.diary.read_on();
+        assert!(self.diary.violations.is_empty(), "more than its slots: {:?}", self.diary.violations);
+        match Judge::new(&self.users.ledger, &self.diary).all(&entries) {
+            Ok(unlucky) => (entries, unlucky),
+            Err(wrong) => panic!("{}", self.story(&wrong)),
+        }
+    }
+
+    /// All that is known of a request that went wrong.
+    fn story(&self, Wrong { entry, complaint }: &Wrong) -> String {
+        let Entry { request, outcome, began, ended } = &**entry;
+        let ledger = &self.users.ledger;
+        let (from, to) = (ledger.clock(*began), ledger.clock(*ended));
+        let visits = self.diary.visits(&request.id);
+        let blows: Vec<_> = ledger.blows().iter().map(|blow| ledger.line(blow)).collect();
+        let lines: Vec<_> = self.site.lines().into_iter().filter(|line| line.contains(&request.id)).collect();
+        let own = self.site.lines().into_iter().filter(|line| line.contains(r#""event":"hostler""#));
+        let own: Vec<_> = own.collect();
+        let last = &own[own.len().saturating_sub(40)..];
+        format!(
+            "{complaint}\nHOSTLER_CHAOS_SEED={}\n\n{from}: {request:?}\n{to}: {outcome:?}\nworkers that have had it: {visits:?}\n\
+             Hostler's log of it:\n{}\n\nwhat was done:\n{}\n\nHostler's own lines, the last:\n{}",
+            self.plan.seed,
+            lines.join("\n"),
+            blows.join("\n"),
+            last.join("\n"),
+        )
+    }
+}
+
+fn workers_of(pool: &str) -> usize {
+    SIZES.iter().find(|(name, ..)| *name == pool).unwrap().2
+}
+
+fn configuration() -> String {
+    let app = repository().join("crates/hostler/tests/node/apps/chaos.cjs");
+    let pool = |name: &str, slots: usize, patience: u64| {
+        let workers = workers_of(name);
+        format!(
+            r#"
+[pools.{name}]
+command = ["node", {app:?}]
+workers = {workers}
+concurrency = {slots}
+env = {{ CHAOS_SLOTS = {slots} }}
+request_timeout = "{patience}s"
+hang_timeout = "{}s"
+[pools.{name}.queue]
+limit = 1000
+timeout = "1m"
+[[routes]]
+match = "/{name}/*"
+pool = "{name}"
+"#,
+            patience + 1
+        )
+    };
+    [
+        "[server]\ndrain_timeout = \"30s\"\n".to_owned(),
+        pool(ONE, 1, 60),
+        pool(MANY, 4, 60),
+        pool(LOOPS, 1, PATIENCE_OF_LOOPS.as_secs()),
+    ]
+    .concat()
+}

@@ -1,0 +1,52 @@
+//! What one run of the chaos test is: its seed, and when it ends. Knows nothing of what it does.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Long enough for every kind of blow, many times; not so long that nobody runs the tests.
+const IN_THE_SUITE: Duration = Duration::from_secs(60);
+
+/// One run. `HOSTLER_CHAOS_SEED` repeats a run's schedule, `HOSTLER_CHAOS_SECONDS` makes it longer, `HOSTLER_CHAOS_ROUNDS=200`
+/// ends it after so many deploys and kills instead.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub end: End,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    After(Duration),
+    AfterRounds(usize),
+}
+
+impl Plan {
+    pub fn from_environment() -> Self {
+        let end = match (number("HOSTLER_CHAOS_ROUNDS"), number("HOSTLER_CHAOS_SECONDS")) {
+            (Some(rounds), _) => End::AfterRounds(rounds as usize),
+            (None, Some(seconds)) => End::After(Duration::from_secs(seconds)),
+            (None, None) => End::After(IN_THE_SUITE),
+        };
+        let seed = number("HOSTLER_CHAOS_SEED").unwrap_or_else(|| fastrand::u64(..1_000_000));
+        Self { seed, end }
+    }
+
+    /// A source of chance that is this run's, and this user's alone.
+    pub fn chance(&self, user: u64) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seed.wrapping_mul(1_000_003).wrapping_add(user))
+    }
+
+    pub fn is_over(&self, began: Instant, rounds: usize) -> bool {
+        match self.end {
+            End::After(time) => began.elapsed() >= time,
+            End::AfterRounds(wanted) => rounds >= wanted,
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a test runs is no configuration of Hostler's")]
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a whole number")))
+}

@@ -1,0 +1,159 @@
+//! The requests of the chaos test: drawn by chance, written as bytes, with the one right answer to each. Knows no connection.
+
+use std::fmt;
+
+use hostler_testkit::{chunked, request};
+
+/// What a worker writes at once and the kernel takes whole: such an answer is there, or it is not.
+const WHOLE: usize = 64 << 10;
+
+/// How the ids of those begin that their worker does not survive.
+pub const DEADLY: &str = "deadly-";
+
+/// What is asked of the app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Its own id, or the body, back.
+    Echo,
+    /// The worker ends before it answers.
+    Exit,
+    /// An exception that nobody catches.
+    Throw,
+    /// The worker ends in the middle of its answer.
+    Half,
+    /// The event loop never turns again.
+    Loop,
+    /// So much memory more.
+    Leak,
+}
+
+impl Way {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Exit => "exit",
+            Self::Throw => "throw",
+            Self::Half => "half",
+            Self::Loop => "loop",
+            Self::Leak => "leak",
+        }
+    }
+
+    /// The worker does not survive it.
+    pub fn is_deadly(self) -> bool {
+        !matches!(self, Self::Echo | Self::Leak)
+    }
+}
+
+/// When a client goes before it has its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// With a part of the request unsent.
+    WhileSending,
+    /// With the request sent.
+    WhileWaiting,
+}
+
+/// One request.
+#[derive(Clone)]
+pub struct Request {
+    /// Its `X-Request-Id`: what the client, the app's diary and Hostler's log call it.
+    pub id: String,
+    pub pool: &'static str,
+    pub way: Way,
+    pub method: &'static str,
+    /// It has an `Idempotency-Key`.
+    keyed: bool,
+    query: String,
+    /// Of its body, if the method has one, or else of the answer's.
+    size: usize,
+    chunked: bool,
+    pub leaving: Option<Leaving>,
+}
+
+impl Request {
+    /// An ordinary one, as clients send all the time.
+    pub fn ordinary(id: String, pool: &'static str, chance: &mut fastrand::Rng) -> Self {
+        let method = *chance.choice(&["GET", "GET", "GET", "HEAD", "PUT", "DELETE", "POST", "POST"]).unwrap();
+        let size = match chance.u8(..10) {
+            0 => WHOLE,
+            1 | 2 => chance.usize(1000..WHOLE),
+            _ => chance.usize(1..1000),
+        };
+        let mut query = format!("?ms={}&size={size}", chance.u32(..40));
+        if chance.u8(..4) == 0 {
+            query += &format!("&spin={}", chance.u32(1..20));
+        }
+        let leaving = match chance.u8(..40) {
+            0 => Some(Leaving::WhileSending),
+            1 | 2 => Some(Leaving::WhileWaiting),
+            _ => None,
+        };
+        let (keyed, chunked) = (chance.bool() && chance.bool(), chance.bool());
+        Self { id, pool, way: Way::Echo, method, keyed, query, size, chunked, leaving }
+    }
+
+    /// One that does something to its worker.
+    pub fn special(number: usize, pool: &'static str, way: Way, method: &'static str, query: &str) -> Self {
+        let (query, name) = (query.to_owned(), if way.is_deadly() { DEADLY } else { "special-" });
+        let id = format!("{name}{number}");
+        Self { id, pool, way, method, keyed: false, query, size: 10, chunked: false, leaving: None }
+    }
+
+    /// May be sent to a second worker when the first is lost (RFC 9110 section 9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        self.method != "POST" || self.keyed
+    }
+
+    fn has_body(&self) -> bool {
+        matches!(self.method, "POST" | "PUT")
+    }
+
+    pub fn target(&self) -> String {
+        format!("/{}/{}{}", self.pool, self.way.path(), self.query)
+    }
+
+    /// As it goes over the wire.
+    pub fn bytes(&self, is_last: bool) -> Vec<u8> {
+        let mut fields = format!("X-Request-Id: {}\r\n", self.id);
+        if self.keyed {
+            fields += &format!("Idempotency-Key: {}\r\n", self.id);
+        }
+        if is_last {
+            fields += "Connection: close\r\n";
+        }
+        let line = format!("{} {}", self.method, self.target());
+        if !self.has_body() {
+            return format!("{line} HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n").into_bytes();
+        }
+        let body = self.pattern();
+        if !self.chunked {
+            return request(&line, &fields, &body);
+        }
+        let parts: Vec<_> = body.chunks(body.len().div_ceil(3)).collect();
+        let head =
+            format!("{line} HTTP/1.1\r\nHost: site.test\r\n{fields}Transfer-Encoding: chunked\r\n\r\n");
+        [head.into_bytes(), chunked(&parts)].concat()
+    }
+
+    fn pattern(&self) -> Vec<u8> {
+        format!("{} ", self.id).bytes().cycle().take(self.size).collect()
+    }
+
+    /// The body of the right answer.
+    pub fn right_body(&self) -> Vec<u8> {
+        if self.method == "HEAD" { Vec::new() } else { self.pattern() }
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {}, {} bytes", self.id, self.method, self.target(), self.size)?;
+        for (word, holds) in [("keyed", self.keyed), ("chunked", self.chunked && self.has_body())] {
+            if holds {
+                write!(f, ", {word}")?;
+            }
+        }
+        self.leaving.map_or(Ok(()), |leaving| write!(f, ", leaves {leaving:?}"))
+    }
+}
