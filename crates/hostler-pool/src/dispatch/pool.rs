@@ -74,7 +74,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// Adds a member with so many slots; it stays for as long as the returned membership is kept.
     pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
         let (held, gone) = oneshot::channel();
-        let member = self.shared.change(|state| state.roster.add(endpoint, slots, held));
+        let member = self.shared.change(|state, _| state.roster.add(endpoint, slots, held));
         Membership::new(Arc::clone(&self.shared), member, gone)
     }
 
@@ -120,7 +120,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// The end of a pause: free slots go to those who wait.
     pub fn resume(&self) {
-        self.shared.change(|state| state.pause.end(Instant::now()));
+        self.shared.change(|state, now| state.pause.end(now));
     }
 
     /// Whether it is paused.
@@ -206,24 +206,22 @@ impl<E> Shared<E> {
 
     /// A slot comes back and goes straight to the next who waits.
     pub fn release(&self, grant: &Grant<E>) {
-        let mut woken = Vec::new();
-        self.lock().release(grant, &mut woken);
-        woken.into_iter().for_each(Waker::wake);
+        self.change(|state, now| state.release(grant, now));
     }
 
     /// A slot comes back that nobody has used.
     fn untake(&self, grant: &Grant<E>) {
-        self.change(|state| state.roster.release(grant.member.id, grant.trial));
+        self.change(|state, now| state.roster.release(grant.member.id, grant.trial, now));
     }
 
     /// The member could not be reached: returns the slot and says until when the member is benched, if it is.
     pub fn fail(&self, grant: &Grant<E>) -> Option<Instant> {
-        self.change(|state| {
+        self.change(|state, now| {
             state.counters.member_failures += 1;
             let bench = state.settings.bench;
-            let until = state.roster.bench(grant, bench, Instant::now());
-            state.roster.release(grant.member.id, grant.trial);
-            let untaken = if until.is_some() { state.take_back(grant.member.id) } else { Vec::new() };
+            let until = state.roster.bench(grant, bench, now);
+            state.roster.release(grant.member.id, grant.trial, now);
+            let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
             (until, untaken)
         })
         .0
@@ -231,24 +229,24 @@ impl<E> Shared<E> {
 
     /// The member ended a request without an answer: returns the slot and says until when the member gets nothing.
     pub fn suspect(&self, grant: &Grant<E>) -> Instant {
-        let until = Instant::now() + SUSPENSE;
-        self.change(|state| {
+        self.change(|state, now| {
+            let until = now + SUSPENSE;
             state.roster.suspend(grant.member.id, until);
-            state.roster.release(grant.member.id, grant.trial);
-            state.take_back(grant.member.id)
-        });
-        until
+            state.roster.release(grant.member.id, grant.trial, now);
+            (until, state.take_back(grant.member.id, now))
+        })
+        .0
     }
 
     /// The member answered.
     pub fn reached(&self, id: MemberId) {
-        self.change(|state| state.roster.reached(id));
+        self.change(|state, _| state.roster.reached(id));
     }
 
     /// No new leases for this member.
     pub fn leave(&self, id: MemberId) {
-        self.change(|state| {
-            let untaken = state.take_back(id);
+        self.change(|state, now| {
+            let untaken = state.take_back(id, now);
             state.roster.leave(id);
             untaken
         });
@@ -256,7 +254,7 @@ impl<E> Shared<E> {
 
     /// Another number of slots for this member; leases beyond it end by themselves.
     pub fn set_slots(&self, id: MemberId, slots: usize) {
-        self.change(|state| state.roster.set_slots(id, slots));
+        self.change(|state, _| state.roster.set_slots(id, slots));
     }
 
     /// How busy this member is; None if it is gone.
@@ -290,7 +288,7 @@ impl<E> Shared<E> {
 
     /// The end of a [`Self::hold_back`].
     pub fn let_on(&self, id: MemberId) {
-        self.change(|state| {
+        self.change(|state, _| {
             if let Some(seat) = state.roster.seat_mut(id) {
                 seat.held_back = false;
             }
@@ -299,19 +297,20 @@ impl<E> Shared<E> {
 
     /// Gives free slots to those who wait: a bench is over.
     pub fn redispatch(&self) {
-        self.change(|_| ());
+        self.change(|_, _| ());
     }
 
     /// Changes the state and then gives every slot that has become free to those who wait.
-    fn change<T>(&self, change: impl FnOnce(&mut State<E>) -> T) -> T {
-        let (value, woken) = {
+    fn change<T>(&self, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
+        let now = Instant::now();
+        let mut woken = Vec::new();
+        let value = {
             let mut state = self.lock();
-            let value = change(&mut state);
-            let mut woken = Vec::new();
+            let value = change(&mut state, now);
             if !state.queue.is_empty() {
-                state.dispatch(Instant::now(), &mut woken);
+                state.dispatch(now, &mut woken);
             }
-            (value, woken)
+            value
         };
         woken.into_iter().for_each(Waker::wake);
         value

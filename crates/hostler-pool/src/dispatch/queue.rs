@@ -1,4 +1,4 @@
-//! Who waits, in which order, and whose wait has ended without its owner knowing yet; knows no members and no loads.
+//! Who waits, in which order, and whose wait has ended without its owner knowing yet; knows no members and no crowds.
 
 use std::collections::BTreeMap;
 use std::task::Waker;

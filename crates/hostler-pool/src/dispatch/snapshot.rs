@@ -22,7 +22,7 @@ pub struct PoolSnapshot<T = ()> {
     pub paused: bool,
     /// It gets more than it can do: newest first, and who cannot make it is refused.
     pub overloaded: bool,
-    /// How long a slot is held, as measured while others wait for it; none before anybody had to. In JSON microseconds.
+    /// How long a slot is held, the mean of late; none before enough have been. In JSON microseconds.
     #[serde(rename = "service_time_us", serialize_with = "microseconds")]
     pub service_time: Option<Duration>,
     /// How many wait.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::acquire::AcquireError;
 use super::claim::{Claim, Policy, Priority};
-use super::load::{Load, Served};
+use super::crowd::{Crowd, Served};
 use super::pause::Pause;
 use super::pool::PoolSettings;
 use super::queue::{Outcome, Place, Queue, Span};
@@ -26,7 +26,7 @@ pub(super) struct State<E> {
     pub pause: Pause,
     pub service: Service,
     pub closed: bool,
-    loads: [Load; Priority::COUNT],
+    crowds: [Crowd; Priority::COUNT],
     last_chosen: Option<MemberId>,
     last_grant: Option<Instant>,
 }
@@ -50,7 +50,7 @@ impl<E> State<E> {
             pause: Pause::default(),
             service: Service::default(),
             closed: false,
-            loads: Default::default(),
+            crowds: Default::default(),
             last_chosen: None,
             last_grant: None,
         }
@@ -78,11 +78,13 @@ impl<E> State<E> {
             self.dispatch(now, woken);
         }
         let now = self.at(now);
-        if self.queue.is_empty() {
-            self.loads[place.priority.index()].found_empty(now.served);
-            if let Some(grant) = self.grant(now) {
-                return Poll::Ready(Ok(self.taken(grant)));
-            }
+        if self.queue.len_of(place.priority) == 0 {
+            self.crowds[place.priority.index()].found_empty(now.served);
+        }
+        if self.queue.is_empty()
+            && let Some(grant) = self.grant(now)
+        {
+            return Poll::Ready(Ok(self.taken(grant)));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
         let span = Span { since: now.served, until };
@@ -97,11 +99,11 @@ impl<E> State<E> {
     /// Whether one more may wait.
     fn admit(&mut self, priority: Priority, span: Span) -> Result<(), AcquireError> {
         let pace = self.pace();
-        let load = &mut self.loads[priority.index()];
+        let crowd = &mut self.crowds[priority.index()];
         if pace.is_some() {
-            load.arrived()
+            crowd.arrived()
         } else {
-            load.interrupt()
+            crowd.interrupt()
         }
         let limit = self.settings.queue_limit;
         if self.queue.newcomers() >= limit {
@@ -113,7 +115,7 @@ impl<E> State<E> {
             && (self.is_hopeless(priority, span, &pace) || self.is_stuck(span, &pace))
         {
             self.counters.refused_overload += 1;
-            self.loads[priority.index()].refused(span.since);
+            self.crowds[priority.index()].refused(span.since);
             return Err(AcquireError::Overloaded);
         }
         Ok(())
@@ -176,7 +178,7 @@ impl<E> State<E> {
             patience: patience(span),
             behind: self.queue.len_of(place.priority),
         };
-        self.loads[place.priority.index()].served(served, &pace, now.served);
+        self.crowds[place.priority.index()].served(served, &pace, now.served);
     }
 
     /// Under overload, refuses those that have waited too long or can no longer be served in time.
@@ -192,34 +194,28 @@ impl<E> State<E> {
                 self.counters.shed += u64::from(error == AcquireError::Overloaded);
                 self.counters.expired += u64::from(error == AcquireError::Expired);
                 woken.extend(self.queue.refuse(place, error));
-                self.loads[priority.index()].refused(now.served);
+                self.crowds[priority.index()].refused(now.served);
             }
-            self.loads[priority.index()].doubt(&pace, now.served);
+            self.crowds[priority.index()].doubt(&pace, now.served);
         }
     }
 
     /// A slot comes back in the ordinary way.
-    pub fn release(&mut self, grant: &Grant<E>, woken: &mut Vec<Waker>) {
+    pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         let id = grant.member.id;
         // A member that has left may have been stuck, and killed: its last holdings say nothing.
-        let counts = self.roster.seat_mut(id).is_some_and(|seat| !seat.left);
-        self.roster.release(id, grant.trial);
-        // Measured only while somebody waits: that is when it matters, and without a queue nobody has to read the clock.
-        if !self.queue.is_empty() {
-            let now = Instant::now();
-            if counts {
-                self.service.observe(now.saturating_duration_since(grant.since));
-            }
-            self.dispatch(now, woken);
+        if self.roster.seat_mut(id).is_some_and(|seat| !seat.left) {
+            self.service.observe(now.saturating_duration_since(grant.since));
         }
+        self.roster.release(id, grant.trial, now);
     }
 
     /// Slots of this member that were handed over and not taken yet: their waiters go back to their places.
     /// The grants are for the caller to drop once the lock is free.
-    pub fn take_back(&mut self, id: MemberId) -> Vec<Grant<E>> {
+    pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
-            self.roster.release(id, grant.trial);
+            self.roster.release(id, grant.trial, now);
         }
         untaken
     }
@@ -239,7 +235,7 @@ impl<E> State<E> {
     /// Whether newest first is the order in this class.
     fn is_overloaded(&self, priority: Priority, now: Instant) -> bool {
         let empty = self.queue.len_of(priority) == 0;
-        self.loads[priority.index()].is_overload(empty, now)
+        self.crowds[priority.index()].is_overload(empty, now)
     }
 
     /// Whether it is so in any class.
@@ -251,13 +247,13 @@ impl<E> State<E> {
     /// No grants from now on.
     pub fn pause(&mut self, now: Instant) {
         self.pause.begin(now);
-        self.loads.iter_mut().for_each(Load::interrupt);
+        self.crowds.iter_mut().for_each(Crowd::interrupt);
     }
 
     /// New settings; under another policy, overload has to prove itself anew.
     pub fn update(&mut self, settings: PoolSettings) {
         if settings.policy != self.settings.policy {
-            self.loads = Default::default();
+            self.crowds = Default::default();
         }
         self.settings = settings;
     }

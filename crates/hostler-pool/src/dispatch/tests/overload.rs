@@ -67,6 +67,45 @@ async fn under_twice_the_load_the_pool_answers_what_it_can_and_soon_and_recovers
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_short_queue_and_a_worker_that_hangs_for_ever_cost_no_more_than_their_share() {
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), PATIENCE);
+    world.pool.update(PoolSettings { queue_limit: 100, ..PoolSettings::default() });
+    let _hung = lease(&world.pool);
+    world.pour(1.5, 30 * SECOND, Priority::Normal);
+    world.run(Some(30 * SECOND)).await;
+    let (goodput, slowest) = (
+        world.goodput(Duration::ZERO, 30 * SECOND) * 4.0 / 3.0,
+        world.latency(0.99, Duration::ZERO, 30 * SECOND),
+    );
+    println!("one of 4 hangs: goodput {goodput:.3}, p99 {slowest:?}");
+    assert!(goodput >= 0.95, "{goodput}");
+    assert!(slowest < PATIENCE / 4, "{slowest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_that_differ_by_a_factor_of_two_thousand_share_a_pool_without_nonsense() {
+    let holding = Holding::Either(MS, 0.05, 2 * SECOND);
+    let mut world = World::new(Policy::Adaptive, 16, holding, PATIENCE);
+    world.pour(0.8, 30 * SECOND, Priority::Normal);
+    world.run(None).await;
+    assert_eq!(world.refusals(), 0);
+    assert!(world.is_in_order());
+
+    let mut goodputs = [Policy::Adaptive, Policy::Fifo].map(|_| 0.0);
+    for (goodput, policy) in goodputs.iter_mut().zip([Policy::Adaptive, Policy::Fifo]) {
+        let mut world = World::new(policy, 16, holding, PATIENCE);
+        world.pour(2.0, 30 * SECOND, Priority::Normal);
+        world.run(Some(30 * SECOND)).await;
+        *goodput = world.goodput(Duration::ZERO, 30 * SECOND);
+        println!(
+            "{policy}, 1 ms or 2 s: goodput {goodput:.3}, p50 {:?}",
+            world.latency(0.5, Duration::ZERO, 30 * SECOND)
+        );
+    }
+    assert!(goodputs[0] > goodputs[1] - 0.05, "{goodputs:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn in_order_of_arrival_only_most_answers_would_come_too_late() {
     for holding in HOLDINGS {
         let world = flooded(Policy::Fifo, 4, holding).await;
@@ -134,7 +173,7 @@ async fn measured() -> (World, Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_service_time_is_measured_while_others_wait() {
+async fn the_service_time_is_measured_and_unknown_at_first() {
     let cold = World::new(Policy::Adaptive, 1, Holding::Fixed(20 * MS), PATIENCE);
     assert_eq!(cold.pool.snapshot().service_time, None);
     let (world, service) = measured().await;

@@ -26,7 +26,7 @@ const LONGEST_INTERVALS: u32 = 64;
 
 /// What is known about the waits of one class.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Load {
+pub(super) struct Crowd {
     standing: Option<Standing>,
     overload: Option<Overload>,
 }
@@ -56,7 +56,7 @@ pub(super) struct Served {
     pub behind: usize,
 }
 
-impl Load {
+impl Crowd {
     /// One joins those who wait, or is refused because too many do.
     pub fn arrived(&mut self) {
         if let Some(standing) = &mut self.standing {
