@@ -157,6 +157,19 @@ async fn a_request_that_ends_every_member_it_meets_is_not_sent_for_ever() {
 }
 
 #[tokio::test]
+async fn an_answer_that_breaks_off_before_any_of_it_was_passed_on_is_had_again() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Fi";
+    let broken = || [text(head), vec![Step::Close]].concat();
+    let app = upstream().in_turn([broken(), broken(), ok("again"), broken()]).start().await;
+    let site = in_front_of(&app, ONE_SLOT).await;
+    let mut client = site.connect().await;
+    client.get("/").await.assert_ok("again");
+    assert_eq!(site.access("/").await["attempts"], 3);
+    client.post("/post", "once").await.assert_refused(502, "worker_lost");
+    assert_eq!(app.targets(), ["/", "/", "/", "/post"], "a POST is not sent again");
+}
+
+#[tokio::test]
 async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, &format!("{ONE_SLOT}pools.app.request_timeout = '700ms'")).await;
