@@ -19,13 +19,14 @@ export function startWithWorkers(session, settings) {
   return start(session, { ...withWorkers(settings), probe: settings.app.short });
 }
 
-export function withWorkers({ app, workers, concurrency, queueTimeout }) {
+export function withWorkers({ app, workers, concurrency, queueTimeout, gc = 'off' }) {
   const pool = [
     `command = ${toml(app.command)}`,
     `cwd = ${toml(app.dir)}`,
     `env = { NODE_ENV = "production" }`,
     `workers = ${workers}`,
     `concurrency = ${concurrency}`,
+    `gc = "${gc}"`,
   ];
   return { pool, queueTimeout, threads: 1 };
 }
