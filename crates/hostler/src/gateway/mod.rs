@@ -155,6 +155,8 @@ async fn call_pool<D: Downstream>(
             Err(refusal) => return Err(refusal),
         };
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
+        // Others with its URL may have been convicted while it waited.
+        target.poison.admit(exchange)?;
         exchange.trail.attempts += 1;
         exchange.deadline.set_at(visit.until());
         match proxy::forward(exchange, client, lease, &target.call, thread).await {
