@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hostler_pool::dispatch::{Pool, PoolSnapshot};
-use hostler_pool::worker::{Supervisor, WorkerSnapshot, resident_bytes};
+use hostler_pool::worker::{RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -64,6 +64,8 @@ pub struct PoolStatus {
     pub queue: PoolSnapshot<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<Vec<WorkerStatus>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutSnapshot>,
     pub times: Times,
 }
 
@@ -120,7 +122,8 @@ impl PoolSource {
             };
             supervisor.snapshot().into_iter().map(with_member).collect()
         });
-        PoolStatus { name: self.name.clone(), queue, workers, times: self.meter.times() }
+        let rollout = self.supervisor.as_ref().map(|supervisor| supervisor.rollout());
+        PoolStatus { name: self.name.clone(), queue, workers, rollout, times: self.meter.times() }
     }
 }
 

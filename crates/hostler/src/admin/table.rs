@@ -47,8 +47,23 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
     write_rows(out, &rows);
     match pool.get("workers") {
-        Some(workers) => write_workers(out, array(workers)),
+        Some(workers) => {
+            write_rollout(out, &pool["rollout"]);
+            write_workers(out, array(workers));
+        }
         None => write_members(out, array(&pool["members"])),
+    }
+}
+
+/// A restart that runs, or has failed; one that went well is seen by the workers.
+fn write_rollout(out: &mut String, rollout: &Value) {
+    if rollout["running_ms"].is_number() {
+        let (done, total) = (&rollout["done"], &rollout["total"]);
+        let since = millis(&rollout["running_ms"]);
+        let _ = writeln!(out, "  restarting for {since}: {done} of {total} workers are new");
+    } else if rollout["last"]["succeeded"] == false {
+        let ago = millis(&rollout["last"]["ago_ms"]);
+        let _ = writeln!(out, "  restart failed {ago} ago: {}", one_line(text(&rollout["last"]["result"])));
     }
 }
 
@@ -75,8 +90,7 @@ fn write_workers(out: &mut String, workers: &[Value]) {
     write_rows(out, &rows);
     for worker in workers.iter().filter(|worker| worker["state"] != "ready") {
         if let Some(error) = worker["last_error"].as_str() {
-            let error: String = error.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            let _ = writeln!(out, "  worker {}: {error}", worker["index"]);
+            let _ = writeln!(out, "  worker {}: {}", worker["index"], one_line(error));
         }
     }
 }
@@ -127,6 +141,10 @@ fn write_rows(out: &mut String, rows: &[Vec<String>]) {
         out.push_str(line.trim_end());
         out.push('\n');
     }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn array(value: &Value) -> &[Value] {
