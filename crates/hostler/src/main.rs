@@ -8,10 +8,15 @@ use hostler_pool::worker::guard;
 
 fn main() -> ExitCode {
     match Args::of_process().command {
-        Command::Run(args) => cli::start(&args.invocation(Surroundings::of_process())),
-        Command::Start(args) => cli::start(&args.invocation(Surroundings::of_process())),
+        Command::Run(args) => cli::start(args.invocation(Surroundings::of_process())),
+        Command::Start(args) => cli::start(args.invocation(Surroundings::of_process())),
         Command::Check(args) => cli::check(&args),
         Command::Status(args) => cli::status(&args),
+        Command::Restart(args) => cli::restart(&args),
+        Command::Reload(ask) => cli::reload(&ask),
+        Command::Pause(args) => cli::pause(&args),
+        Command::Resume(args) => cli::resume(&args),
+        Command::Upgrade(ask) => cli::upgrade(&ask),
         Command::Guard { .. } => guard::run(),
         Command::Reference { folder } => match cli::reference::write(&folder) {
             Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,7 @@
-//! Where questions come in: the admin listener. Knows the Status, and nothing of requests.
+//! Where questions and orders come in: the admin listener. Knows the Status, and nothing of requests.
 
+mod command;
+mod orders;
 mod status;
 mod table;
 
@@ -9,21 +11,52 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
-pub use status::{PoolSource, Sources, Status};
+pub use command::{Answered, FIELD as COMMAND_FIELD, PAUSE};
+pub use orders::{Command, Done, Order, Orders, Undone};
+pub use status::{LastReload, PoolSource, RouteSource, Sources, Status};
 pub use table::table;
 
-/// Answers until the program ends. Questions are few, so this lives on the control thread and takes nothing from requests.
-pub async fn serve(listener: TcpListener, sources: Arc<Sources>) {
-    let routes = Router::new().route("/", get(front)).route("/status", get(status)).with_state(sources);
+const FRONT: &str = "\
+Hostler's admin listener.
+
+GET  /status               everything that Hostler knows about itself, as JSON
+
+Orders, with the field Hostler-Command: 1
+POST /restart              new workers for all pools
+POST /pools/NAME/restart   new workers for one
+POST /pools/NAME/pause     hold its requests; ?timeout=60s
+POST /pools/NAME/resume    let them go
+POST /reload               apply the configuration as it is now
+POST /upgrade              hand over to the program as it is now
+";
+
+/// Answers until `end`, and finishes what was asked before. Questions are few, so this lives on the control thread and takes
+/// nothing from requests.
+pub async fn serve(
+    listener: TcpListener,
+    sources: Arc<Sources>,
+    orders: Orders,
+    end: impl Future<Output = ()> + Send + 'static,
+) {
+    let commands = Router::new()
+        .route("/restart", post(command::restart_all))
+        .route("/pools/{pool}/restart", post(command::restart))
+        .route("/pools/{pool}/pause", post(command::pause))
+        .route("/pools/{pool}/resume", post(command::resume))
+        .route("/reload", post(command::reload))
+        .route("/upgrade", post(command::upgrade))
+        .route_layer(axum::middleware::from_fn(command::only_operators))
+        .with_state(orders);
+    let questions = Router::new().route("/", get(front)).route("/status", get(status)).with_state(sources);
     // An accept that fails is retried by axum; there is no other way out.
-    let _ = axum::serve(listener, routes).await;
+    let _ = axum::serve(listener, questions.merge(commands)).with_graceful_shutdown(end).await;
 }
 
 async fn front() -> &'static str {
-    "Hostler's admin listener.\n\nGET /status   everything that Hostler knows about itself, as JSON\n"
+    FRONT
 }
 
 async fn status(State(sources): State<Arc<Sources>>) -> impl IntoResponse {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_pool::dispatch::{Pool, PoolSnapshot};
 use hostler_pool::worker::{RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
 use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::exchange::{Connections, Counters, CountersView};
+use crate::gateway::{KeptOff, Poison};
 use crate::proxy::{Endpoint, Meter, Times};
 
 /// Where the Status comes from.
@@ -17,11 +19,35 @@ pub struct Sources {
     /// Client connections.
     pub connections: Arc<Connections>,
     /// All pools, in the order of their names.
-    pub pools: Vec<PoolSource>,
-    /// All routes, in the order written: pattern, what it leads to, what it has answered.
-    pub routes: Vec<(Arc<str>, String, Arc<Counters>)>,
+    pub pools: ArcSwap<Vec<PoolSource>>,
+    /// All routes, in the order written.
+    pub routes: ArcSwap<Vec<RouteSource>>,
     /// What no route matched.
     pub unrouted: Arc<Counters>,
+    /// What came of the last reload.
+    pub last_reload: ArcSwapOption<LastReload>,
+}
+
+/// Where a route's part comes from.
+#[derive(Clone)]
+pub struct RouteSource {
+    /// Its name.
+    pub pattern: Arc<str>,
+    /// What it leads to, in words.
+    pub target: String,
+    /// What it has answered.
+    pub counters: Arc<Counters>,
+}
+
+/// What came of a reload.
+#[derive(Debug, Clone, Serialize)]
+pub struct LastReload {
+    /// When it ended.
+    pub at: jiff::Timestamp,
+    /// Whether all was applied that can be.
+    pub ok: bool,
+    /// What was done, or why nothing was.
+    pub text: Vec<String>,
 }
 
 /// Where a pool's part comes from.
@@ -32,6 +58,8 @@ pub struct PoolSource {
     pub pool: Pool<Endpoint>,
     /// Its times.
     pub meter: Arc<Meter>,
+    /// What is kept off it.
+    pub poison: Arc<Poison>,
     /// Its workers, unless somebody else runs its members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -49,6 +77,7 @@ pub struct Status {
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
+    pub last_reload: Option<LastReload>,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,6 +95,7 @@ pub struct PoolStatus {
     pub workers: Option<Vec<WorkerStatus>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSnapshot>,
+    pub kept_off: Vec<KeptOff>,
     pub times: Times,
 }
 
@@ -100,9 +130,10 @@ impl Sources {
                 open: self.connections.open(),
                 refused: self.connections.refused(),
             },
-            pools: self.pools.iter().map(PoolSource::status).collect(),
-            routes: self.routes.iter().map(route_status).collect(),
+            pools: self.pools.load().iter().map(PoolSource::status).collect(),
+            routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),
+            last_reload: self.last_reload.load().as_deref().cloned(),
         }
     }
 }
@@ -122,11 +153,21 @@ impl PoolSource {
             };
             supervisor.snapshot().into_iter().map(with_member).collect()
         });
-        let rollout = self.supervisor.as_ref().map(|supervisor| supervisor.rollout());
-        PoolStatus { name: self.name.clone(), queue, workers, rollout, times: self.meter.times() }
+        PoolStatus {
+            name: self.name.clone(),
+            queue,
+            workers,
+            rollout: self.supervisor.as_ref().map(|supervisor| supervisor.rollout()),
+            kept_off: self.poison.kept_off(),
+            times: self.meter.times(),
+        }
     }
 }
 
-fn route_status((pattern, target, counters): &(Arc<str>, String, Arc<Counters>)) -> RouteStatus {
-    RouteStatus { pattern: pattern.clone(), target: target.clone(), counters: counters.view() }
+fn route_status(route: &RouteSource) -> RouteStatus {
+    RouteStatus {
+        pattern: route.pattern.clone(),
+        target: route.target.clone(),
+        counters: route.counters.view(),
+    }
 }

@@ -18,6 +18,11 @@ pub fn table(status: &Value) -> String {
         status["connections"]["open"],
         bytes(&status["memory"]),
     );
+    let reload = &status["last_reload"];
+    if reload["ok"] == false {
+        let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();
+        let _ = writeln!(out, "last reload, {}: {}", text(&reload["at"]), why.join("; "));
+    }
     for pool in array(&status["pools"]) {
         write_pool(&mut out, pool);
     }
@@ -26,9 +31,13 @@ pub fn table(status: &Value) -> String {
 }
 
 fn write_pool(out: &mut String, pool: &Value) {
+    let mut notes = String::new();
+    for (key, note) in [("paused", ", PAUSED"), ("overloaded", ", OVERLOADED")] {
+        notes.push_str(if pool[key] == true { note } else { "" });
+    }
     let _ = writeln!(
         out,
-        "\npool {}: {} of {} slots in use, {} waiting (limit {}, oldest {})",
+        "\npool {}: {} of {} slots in use, {} waiting (limit {}, oldest {}){notes}",
         text(&pool["name"]),
         pool["in_use"],
         pool["slots"],
@@ -36,6 +45,7 @@ fn write_pool(out: &mut String, pool: &Value) {
         pool["queue_limit"],
         millis(&pool["oldest_wait_ms"]),
     );
+    write_rollout(out, &pool["rollout"]);
     let mut rows = vec![["", "count", "p50", "p90", "p99", "max"].map(String::from).to_vec()];
     for (name, key) in
         [("queue wait", "queue_wait"), ("slot hold", "slot_hold"), ("worker time", "worker_time")]
@@ -53,6 +63,10 @@ fn write_pool(out: &mut String, pool: &Value) {
         }
         None => write_members(out, array(&pool["members"])),
     }
+    for kept_off in array(&pool["kept_off"]) {
+        let left = millis(&kept_off["for_ms"]);
+        let _ = writeln!(out, "  kept off for {left}: {}", line(&kept_off["request"]));
+    }
 }
 
 /// A restart that runs, or has failed; one that went well is seen by the workers.
@@ -63,7 +77,7 @@ fn write_rollout(out: &mut String, rollout: &Value) {
         let _ = writeln!(out, "  restarting for {since}: {done} of {total} workers are new");
     } else if rollout["last"]["succeeded"] == false {
         let ago = millis(&rollout["last"]["ago_ms"]);
-        let _ = writeln!(out, "  restart failed {ago} ago: {}", one_line(text(&rollout["last"]["result"])));
+        let _ = writeln!(out, "  restart failed {ago} ago: {}", line(&rollout["last"]["result"]));
     }
 }
 
@@ -88,9 +102,14 @@ fn write_workers(out: &mut String, workers: &[Value]) {
         ]);
     }
     write_rows(out, &rows);
-    for worker in workers.iter().filter(|worker| worker["state"] != "ready") {
-        if let Some(error) = worker["last_error"].as_str() {
-            let _ = writeln!(out, "  worker {}: {}", worker["index"], one_line(error));
+    for worker in workers {
+        let index = &worker["index"];
+        if worker["state"] != "ready" && worker["last_error"].is_string() {
+            let _ = writeln!(out, "  worker {index}: {}", line(&worker["last_error"]));
+        }
+        if let [innermost, ..] = array(&worker["stack"]) {
+            let ago = millis(&worker["hung_ago_ms"]);
+            let _ = writeln!(out, "  worker {index} hung {ago} ago in {}", line(innermost));
         }
     }
 }
@@ -143,16 +162,17 @@ fn write_rows(out: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
+}
+
+/// Text that somebody else has written, on one line.
+fn line(value: &Value) -> String {
+    text(value).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn plain(value: &Value) -> String {

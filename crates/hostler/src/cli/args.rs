@@ -55,6 +55,29 @@ pub enum Command {
     /// Finds the admin address as `hostler start` does: in the file, in HOSTLER_SERVER_ADMIN, or at the
     /// default.
     Status(Status),
+    /// Replace the workers of a pool, or of all pools, without losing a request.
+    ///
+    /// One by one, each new worker boots, is ready and warm, and takes over from an old one, which finishes what it has.
+    /// If a new one does not get ready, the restart ends there and the old ones stay. Returns when all is done.
+    Restart(Restart),
+    /// Apply the configuration as it is now, without losing a request.
+    ///
+    /// What is equal stays untouched; routes change all at once. A configuration with errors changes nothing. Says what
+    /// only `hostler upgrade` can apply. The same as SIGHUP.
+    Reload(Ask),
+    /// Hold the requests of a pool, for a migration.
+    ///
+    /// They wait in its queue, as many as fit there, until `hostler resume`, or until the timeout has passed. Those that
+    /// a worker has already are finished.
+    Pause(Pause),
+    /// Let the requests of a paused pool go on.
+    Resume(Resume),
+    /// Hand over to the program as it is now, without losing a request.
+    ///
+    /// Starts the binary that lies where this one was started from, with the same arguments, and gives it the listening
+    /// sockets. Once all its workers are ready, it accepts, and the old process leaves when its clients have gone. If it
+    /// does not get ready in server.upgrade_timeout, nothing has happened. The same as SIGUSR2.
+    Upgrade(Ask),
     /// Outlives Hostler and ends its workers; started by Hostler itself.
     #[command(name = "__guard", hide = true)]
     Guard {
@@ -125,6 +148,50 @@ pub struct Status {
     /// Print the whole snapshot as JSON
     #[arg(long)]
     pub json: bool,
+    /// Which running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler restart`
+#[derive(Debug, clap::Args)]
+pub struct Restart {
+    /// Only this pool
+    #[arg(value_name = "POOL")]
+    pub pool: Option<String>,
+    /// Which running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler pause`
+#[derive(Debug, clap::Args)]
+pub struct Pause {
+    /// Which pool
+    #[arg(value_name = "POOL")]
+    pub pool: String,
+    /// When it goes on by itself; at most 1h
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    pub timeout: std::time::Duration,
+    /// Which running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler resume`
+#[derive(Debug, clap::Args)]
+pub struct Resume {
+    /// Which pool
+    #[arg(value_name = "POOL")]
+    pub pool: String,
+    /// Which running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// Which running Hostler.
+#[derive(Debug, clap::Args)]
+pub struct Ask {
     /// The configuration file that names the admin address [default: hostler.toml, if there is one]
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -195,7 +262,7 @@ impl Check {
     }
 }
 
-impl Status {
+impl Ask {
     /// For [`crate::config::load_server`]: no file at all if the flag says everything.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
         let is_there = |file: &PathBuf| surroundings.folder.join(file).exists();

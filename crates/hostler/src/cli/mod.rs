@@ -1,14 +1,17 @@
 //! The command line: what can be said, and the commands that need no server. Knows the configuration, nothing
 //! that runs.
 
+mod admin;
 mod args;
 mod check;
+mod order;
 pub mod reference;
 mod start;
 mod status;
 
-pub use args::{Args, Check, Command, Run, Start, Status};
+pub use args::{Args, Ask, Check, Command, Pause, Restart, Resume, Run, Start, Status};
 pub use check::{check, summary};
+pub use order::{pause, reload, restart, resume, upgrade};
 pub use start::start;
 pub use status::status;
 

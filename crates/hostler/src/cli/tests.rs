@@ -20,7 +20,7 @@ fn invocation(line: &str) -> Result<Invocation, String> {
         Command::Run(run) => run.invocation(surroundings()),
         Command::Start(start) => start.invocation(surroundings()),
         Command::Check(check) => check.invocation(surroundings()),
-        Command::Status(status) => status.invocation(surroundings()),
+        Command::Status(status) => status.ask.invocation(surroundings()),
         other => panic!("{other:?}"),
     })
 }

@@ -25,7 +25,7 @@ use serde::Deserialize;
 pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, Step};
 use error::Report;
-pub use error::{ConfigError, ConfigErrors, Place};
+pub use error::{ConfigError, ConfigErrors, Place, nearest};
 pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;

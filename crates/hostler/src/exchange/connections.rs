@@ -2,10 +2,15 @@
 //! sockets.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+
+/// Nobody is let in, and each connection ends with its next request.
+const LEAVING: u8 = 1;
+/// Nobody is let in, and connections without a request end.
+const DRAINING: u8 = 2;
 
 /// The client connections of all data-plane threads.
 #[derive(Default)]
@@ -13,7 +18,8 @@ pub struct Connections {
     /// Sockets that may still let clients in.
     listening: AtomicUsize,
     open: AtomicUsize,
-    draining: AtomicBool,
+    /// 0 while clients come and go.
+    stage: AtomicU8,
     changed: Notify,
     refused: AtomicUsize,
 }
@@ -34,18 +40,34 @@ impl Connections {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// From now on nobody is let in: a successor does that. A connection is kept until its next request, which is told to be the
+    /// last one: closed before, it could be in the very moment in which its client sends that.
+    pub fn leave(&self) {
+        self.enter(LEAVING);
+    }
+
     /// From now on connections end with the request they have.
     pub fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+        self.enter(DRAINING);
+    }
+
+    /// True from the first of those on: no connection gets another request after the one that it has.
+    pub fn is_ending(&self) -> bool {
+        self.stage.load(Ordering::Relaxed) >= LEAVING
+    }
+
+    /// True once connections without a request are to end.
+    pub fn is_draining(&self) -> bool {
+        self.stage.load(Ordering::Relaxed) >= DRAINING
+    }
+
+    /// There is no way back.
+    fn enter(&self, stage: u8) {
+        self.stage.fetch_max(stage, Ordering::Relaxed);
         self.changed.notify_waiters();
     }
 
-    /// True while we are stopping.
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
-    }
-
-    /// Ready when a drain has begun, or the last connection or listener has ended, from the moment of this call on.
+    /// Ready when the end has begun, or the last connection or listener has ended, from the moment of this call on.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }

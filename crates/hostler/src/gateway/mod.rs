@@ -57,7 +57,7 @@ pub struct Gateway {
     /// The table, swapped whole.
     pub routes: ArcSwap<Table<Arc<Route>>>,
     /// Where bodies go that are read whole.
-    pub spool: SpoolSettings,
+    pub spool: ArcSwap<SpoolSettings>,
     /// Requests that no route matched, and those that were none.
     pub unrouted: Arc<Counters>,
 }
@@ -130,7 +130,7 @@ impl Gateway {
             _ => {}
         }
         (exchange.body, exchange.trail.bytes_in) =
-            spool::read_whole(client, exchange.length, &self.spool).await?;
+            spool::read_whole(client, exchange.length, &self.spool.load_full()).await?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }

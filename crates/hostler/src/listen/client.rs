@@ -48,7 +48,7 @@ impl Client {
     pub fn new(stream: TcpStream, shard: &Shard) -> Self {
         Self {
             stream,
-            settings: shard.settings.clone(),
+            settings: shard.settings.load_full(),
             inbox: Vec::new(),
             taken: 0,
             outbox: Vec::new(),

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use hostler_wire::{Limits, Name};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -20,6 +21,7 @@ use crate::journal::{Access, Journal};
 use client::Client;
 use deliver::{Delivered, wants_keep_alive};
 
+use socket::BACKLOG;
 pub use socket::bind;
 
 /// Limits and times of client connections.
@@ -44,8 +46,8 @@ pub struct Shard {
     pub index: usize,
     /// Its deadlines.
     pub sweep: Sweep,
-    /// What connections go by.
-    pub settings: Arc<Settings>,
+    /// What connections go by, each by what it has found here at its beginning.
+    pub settings: Arc<ArcSwap<Settings>>,
     /// Where requests go.
     pub gateway: Arc<Gateway>,
     /// Where exchanges are written down.
@@ -59,12 +61,13 @@ impl Shard {
         self.connections.is_draining()
     }
 
-    /// Accepts until we are stopping, and then what has knocked already.
+    /// Accepts until we are stopping, and then what has knocked already, but not for ever: a successor may listen on the same
+    /// socket.
     pub async fn accept(self: Arc<Self>, listener: TcpListener) {
         let _listening = Listening::new(&self.connections);
         loop {
             let stop = self.connections.changed();
-            if self.is_draining() {
+            if self.connections.is_ending() {
                 break;
             }
             tokio::select! {
@@ -77,14 +80,17 @@ impl Shard {
                 () = stop => {}
             }
         }
-        while let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+        for _ in 0..BACKLOG {
+            let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await else {
+                break;
+            };
             self.clone().welcome(stream, peer);
         }
     }
 
     fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
         let open = OpenConnection::new(&self.connections);
-        let crowded = self.connections.open() > self.settings.max_connections;
+        let crowded = self.connections.open() > self.settings.load().max_connections;
         // Answers are written whole; waiting for more to send would only delay them.
         if stream.set_nodelay(true).is_err() {
             return;
@@ -128,7 +134,7 @@ impl Shard {
     async fn exchange(&self, client: &mut Client, exchange: &mut Exchange) -> Delivered {
         let checked = check::check(&mut exchange.head);
         let wants_keep = wants_keep_alive(exchange);
-        exchange.begin(&self.settings.trust);
+        exchange.begin(&client.settings.trust);
         let answer = match checked {
             Ok(length) => {
                 exchange.length = length;
@@ -140,7 +146,7 @@ impl Shard {
                 Err(refusal.into())
             }
         };
-        let keep = wants_keep && !self.is_draining();
+        let keep = wants_keep && !self.connections.is_ending();
         let instead = match answer {
             Ok(Answer::Member(call)) => match client.deliver(exchange, call, keep).await {
                 Ok(delivered) => return delivered,
@@ -164,7 +170,7 @@ impl Shard {
         let delivered = client.refuse(&mut exchange, &Refusal::TooManyConnections, false).await;
         self.settle(&mut exchange);
         // A crowd of twice the limit is an attack: no patience for it.
-        if self.connections.open() <= self.settings.max_connections * 2 {
+        if self.connections.open() <= self.settings.load().max_connections * 2 {
             end(client, delivered).await;
         }
     }

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// As many may knock before we open.
-const BACKLOG: i32 = 4096;
+pub(super) const BACKLOG: i32 = 4096;
 
 /// Binds `count` listeners to one address (port 0: one free port for all of them).
 ///

@@ -1,4 +1,4 @@
-//! One GET of our own: a health check, a warm-up, a question to another Hostler. Knows no client and no lease.
+//! One request of our own: a health check, a warm-up, a question or an order to another Hostler. Knows no client and no lease.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -17,16 +17,28 @@ pub struct Asked {
 
 /// Gets `path` on a connection of its own. The error is a sentence for an operator.
 pub async fn ask(address: &Address, path: &str, patience: Duration) -> Result<Asked, String> {
-    match timeout(patience, get(address, path)).await {
+    within(patience, send(address, "GET", path, "")).await
+}
+
+/// Posts to `path`, without a body but with these field lines, each with its CRLF.
+pub async fn post(address: &Address, path: &str, fields: &str, patience: Duration) -> Result<Asked, String> {
+    within(patience, send(address, "POST", path, &format!("{fields}Content-Length: 0\r\n"))).await
+}
+
+async fn within(
+    patience: Duration,
+    sending: impl Future<Output = Result<Asked, CallError>>,
+) -> Result<Asked, String> {
+    match timeout(patience, sending).await {
         Ok(outcome) => outcome.map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {patience:?}")),
     }
 }
 
-async fn get(address: &Address, path: &str) -> Result<Asked, CallError> {
+async fn send(address: &Address, method: &str, path: &str, fields: &str) -> Result<Asked, CallError> {
     let mut connection = MemberConnection::connect(address).await?;
     let head = format!(
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: hostler/{}\r\nConnection: close\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: hostler/{}\r\nConnection: close\r\n{fields}\r\n",
         env!("CARGO_PKG_VERSION")
     );
     connection.start().extend_from_slice(head.as_bytes());

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::exchange::{Body, BodyError, Downstream, Exchange};
 
-pub use ask::{Asked, ask};
+pub use ask::{Asked, ask, post};
 pub use call::Call;
 pub use endpoint::{Endpoint, OnHang, Ours};
 pub use meter::{Meter, Spread, Times};

@@ -1,24 +1,45 @@
 //! Builds everything below, owns every task, and ends it in reverse order. The table of contents of a running Hostler.
 
-mod build;
+mod channel;
 mod environment;
+mod listeners;
+mod notify;
+mod orders;
+mod pools;
+mod predecessor;
+mod premises;
 mod probe;
+mod program;
+mod reload;
+mod retire;
+mod routes;
+mod running;
+mod settings;
+mod signals;
+mod stop;
+mod successor;
 mod threads;
+mod upgrade;
 
 use std::sync::Arc;
 
-use hostler_pool::worker::{Supervisor, YardError};
+use hostler_pool::worker::YardError;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Instant, timeout};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::admin::{self, Sources};
-use crate::config::{AccessLog, Config};
-use crate::exchange::Connections;
+use crate::admin::{self, Command, Order};
+use crate::config::{AccessLog, Config, Invocation};
 use crate::journal::{Form, Journal, Level, Writer};
 
-pub use environment::Environment;
+use listeners::{Inherited, Listeners};
+use notify::Notify;
+use predecessor::Talk;
+use running::Running;
+use signals::{Signals, Wish};
 use threads::DataPlane;
+
+pub use environment::Environment;
+pub use predecessor::Predecessor;
 
 /// Why Hostler does not run.
 #[derive(Debug, thiserror::Error)]
@@ -36,108 +57,135 @@ pub enum StartError {
     /// No place or no guard for the workers.
     #[error(transparent)]
     Yard(#[from] YardError),
+    /// A successor cannot go on.
+    #[error("no taking over: {0}")]
+    TakeOver(std::io::Error),
     /// The system refuses threads, signals or the like.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// Runs until it is told to stop, and has.
-pub fn run(config: &Config, environment: &Environment) -> Result<(), StartError> {
+/// Runs until it is told to stop, and has; or until a successor has taken over, and all clients have gone.
+pub fn run(
+    config: Config,
+    invocation: Invocation,
+    predecessor: Option<&Predecessor>,
+) -> Result<(), StartError> {
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let journal = journal(config);
-    let outcome = runtime.block_on(serve(config, environment, &journal));
+    let journal = journal(&config);
+    let outcome = runtime.block_on(serve(config, invocation, predecessor, &journal));
     journal.flush();
     outcome
 }
 
-async fn serve(config: &Config, environment: &Environment, journal: &Journal) -> Result<(), StartError> {
-    let mut stop = Stop::new()?;
-    let listeners = build::bind_all(&config.server)?;
-    let addresses = listeners.addresses();
-    let admin_listener = build::bind_admin(&config.server)?;
-
-    let pools = build::pools(config, environment, journal)?;
-    let (gateway, routes) = build::gateway(config, &pools);
-    let connections = Arc::new(Connections::default());
-    let data_plane = DataPlane::start(config, listeners, &pools, gateway.clone(), journal, &connections)?;
-    let sources = Arc::new(Sources {
-        started: Instant::now(),
-        connections: connections.clone(),
-        pools: pools.iter().map(build::BuiltPool::source).collect(),
-        routes,
-        unrouted: gateway.unrouted.clone(),
-    });
-    let admin_address = admin_listener.as_ref().and_then(|listener| listener.local_addr().ok());
-    if let Some(listener) = admin_listener {
-        tokio::spawn(admin::serve(TcpListener::from_std(listener)?, sources));
+async fn serve(
+    config: Config,
+    invocation: Invocation,
+    predecessor: Option<&Predecessor>,
+    journal: &Journal,
+) -> Result<(), StartError> {
+    let mut signals = Signals::new()?;
+    let notify = Notify::of(&invocation.surroundings.environment);
+    let talk = predecessor.map(Predecessor::talk).transpose().map_err(StartError::TakeOver)?;
+    let inherited = match &talk {
+        Some(talk) => talk.sockets().await.map_err(StartError::TakeOver)?,
+        None => Inherited::new(),
+    };
+    let listeners = Listeners::open(&config.server, inherited)?;
+    let running = Arc::new(Running::start(config, invocation, listeners, journal.clone())?);
+    if let Some(talk) = &talk
+        && let Err(error) = is_let_begin(&running, talk, &mut signals).await
+    {
+        stop::stop_workers(&running, &mut signals, true).await;
+        return Err(StartError::TakeOver(error));
     }
-    announce(journal, &addresses, admin_address);
-
-    stop.asked().await;
-    journal.event(Level::Info, "stopping: no new connections; finishing what was accepted");
-    connections.drain();
-    data_plane.wake_all();
-    let patience = config.server.drain_timeout;
-    tokio::select! {
-        drained = timeout(patience, connections.all_ended()) => if drained.is_err() {
-            let text = format!("{} connections did not end in server.drain_timeout; closing them", connections.open());
-            journal.event(Level::Warn, &text);
-        },
-        () = stop.asked() => journal.event(Level::Warn, "a second signal: stopping at once"),
+    let (data_plane, mut orders, end_admin) = open(&running)?;
+    if let Some(talk) = talk {
+        // Gone or not, from here on we are the one who serves.
+        let _ = talk.begun().await;
     }
-    data_plane.end();
-    let supervisors: Vec<_> = pools.iter().filter_map(|pool| pool.supervisor.clone()).collect();
-    stop_workers(&supervisors, &mut stop).await;
+    notify.ready();
+
+    let mut succession = running.successor.subscribe();
+    let successor = loop {
+        tokio::select! {
+            wish = signals.next() => match wish {
+                Wish::Stop => break None,
+                Wish::Reload => orders::by_signal(&running, wish, Command::Reload),
+                Wish::Upgrade => orders::by_signal(&running, wish, Command::Upgrade),
+            },
+            Some(order) = orders.recv() => orders::carry_out(&running, order),
+            Ok(_) = succession.changed() => break *succession.borrow_and_update(),
+        }
+    };
+    // Whoever wants to hand over now comes too late, and nobody else's copy keeps a socket open.
+    running.listeners.store(None);
+    match successor {
+        Some(pid) => {
+            notify.succeeded_by(pid);
+            journal.event(
+                Level::Info,
+                &format!(
+                    "pid {pid} has taken over: its clients are new ones, ours leave with their next answer"
+                ),
+            );
+            let _ = end_admin.send(());
+            stop::leave(&running, &mut signals).await;
+        }
+        None => {
+            notify.stopping();
+            journal.event(Level::Info, "stopping: no new connections; finishing what was accepted");
+        }
+    }
+    let at_once = stop::drain(&running, data_plane, &mut signals).await;
+    stop::stop_workers(&running, &mut signals, at_once).await;
     journal.event(Level::Info, "stopped");
     Ok(())
 }
 
-async fn stop_workers(supervisors: &[Arc<Supervisor>], stop: &mut Stop) {
-    if stop.count > 1 {
-        supervisors.iter().for_each(|supervisor| supervisor.kill_now());
-    }
-    let all_stopped = async {
-        // Told all at once, awaited one by one.
-        let stops: Vec<_> = supervisors.iter().map(|s| tokio::spawn(wait_stopped(s.clone()))).collect();
-        for stop in stops {
-            let _ = stop.await;
-        }
+/// Waits until the workers are ready and the predecessor says so.
+async fn is_let_begin(running: &Running, talk: &Talk, signals: &mut Signals) -> std::io::Result<()> {
+    let ready = async {
+        running.all_ready().await;
+        talk.ready().await
     };
+    let told_to_stop = async { while signals.next().await != Wish::Stop {} };
     tokio::select! {
-        () = all_stopped => return,
-        () = stop.asked() => {}
-    }
-    supervisors.iter().for_each(|supervisor| supervisor.kill_now());
-    for supervisor in supervisors {
-        supervisor.stopped().await;
+        outcome = ready => outcome,
+        () = told_to_stop => Err(std::io::Error::other("told to stop")),
     }
 }
 
-async fn wait_stopped(supervisor: Arc<Supervisor>) {
-    supervisor.stop().await;
-}
+type Opened = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
 
-/// SIGTERM and SIGINT, counted.
-struct Stop {
-    terminate: Signal,
-    interrupt: Signal,
-    count: u32,
-}
-
-impl Stop {
-    fn new() -> std::io::Result<Self> {
-        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(Self { terminate, interrupt, count: 0 })
+/// Lets clients and orders in.
+fn open(running: &Running) -> Result<Opened, StartError> {
+    let listeners = running.listeners.load_full().expect("invariant: nobody has taken them yet");
+    let shares = listeners.by_thread(running.premises.threads)?;
+    let data_plane = DataPlane::start(
+        shares,
+        &running.listening,
+        running.gateway.clone(),
+        &running.journal,
+        &running.sources,
+    )?;
+    let (orders, received) = mpsc::unbounded_channel();
+    let (end, ended) = oneshot::channel::<()>();
+    for address in listeners.addresses() {
+        running.journal.event(Level::Info, &format!("listening on http://{address}"));
     }
-
-    async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-        self.count += 1;
+    if let Some(listener) = listeners.admin()? {
+        let address = listener.local_addr()?;
+        let ended = async {
+            // Also if the sender is dropped: then all is ending.
+            let _ = ended.await;
+        };
+        let listener = TcpListener::from_std(listener)?;
+        tokio::spawn(admin::serve(listener, running.sources.clone(), orders, ended));
+        running.journal.event(Level::Info, &format!("status on http://{address}/status"));
     }
+    Ok((data_plane, received, end))
 }
 
 fn journal(config: &Config) -> Journal {
@@ -147,15 +195,6 @@ fn journal(config: &Config) -> Journal {
         AccessLog::Off => (Form::Pretty, false),
     };
     Journal::new(form, access, Writer::new(std::io::stdout()))
-}
-
-fn announce(journal: &Journal, addresses: &[std::net::SocketAddr], admin: Option<std::net::SocketAddr>) {
-    for address in addresses {
-        journal.event(Level::Info, &format!("listening on http://{address}"));
-    }
-    if let Some(admin) = admin {
-        journal.event(Level::Info, &format!("status on http://{admin}/status"));
-    }
 }
 
 /// A client and a worker are two descriptors; the usual soft limit of 1024 would be the first thing to run out.

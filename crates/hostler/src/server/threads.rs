@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hostler_pool::dispatch::Pool;
+use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::build::{self, BuiltPool, Listeners};
-use crate::config::Config;
-use crate::exchange::{Connections, Sweep};
+use crate::admin::Sources;
+use crate::exchange::Sweep;
 use crate::gateway::Gateway;
 use crate::journal::Journal;
-use crate::listen::Shard;
-use crate::proxy::Endpoint;
+use crate::listen::{self, Shard};
 
 /// All data-plane threads.
 pub(super) struct DataPlane {
@@ -25,17 +23,15 @@ pub(super) struct DataPlane {
 
 impl DataPlane {
     pub fn start(
-        config: &Config,
-        listeners: Listeners,
-        pools: &[BuiltPool],
+        shares: Vec<Vec<std::net::TcpListener>>,
+        settings: &Arc<ArcSwap<listen::Settings>>,
         gateway: Arc<Gateway>,
         journal: &Journal,
-        connections: &Arc<Connections>,
+        sources: &Arc<Sources>,
     ) -> std::io::Result<Self> {
-        let settings = Arc::new(build::listen_settings(config));
         let (end, ending) = watch::channel(false);
         let mut plane = Self { sweeps: Vec::new(), threads: Vec::new(), end };
-        for (index, sockets) in listeners.by_thread().into_iter().enumerate() {
+        for (index, sockets) in shares.into_iter().enumerate() {
             let sweep = Sweep::new();
             let shard = Shard {
                 index,
@@ -43,13 +39,13 @@ impl DataPlane {
                 settings: settings.clone(),
                 gateway: gateway.clone(),
                 journal: journal.clone(),
-                connections: connections.clone(),
+                connections: sources.connections.clone(),
             };
             let ending = ending.clone();
-            let pools = pools.iter().map(BuiltPool::pool).collect();
+            let sources = sources.clone();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
-                runtime.block_on(run(Arc::new(shard), sockets, pools, ending));
+                runtime.block_on(run(Arc::new(shard), sockets, sources, ending));
                 runtime.shutdown_timeout(Duration::from_millis(100));
             };
             plane.threads.push(std::thread::Builder::new().name(format!("data-{index}")).spawn(run)?);
@@ -78,11 +74,11 @@ const PRUNING: Duration = Duration::from_secs(5);
 async fn run(
     shard: Arc<Shard>,
     sockets: Vec<std::net::TcpListener>,
-    pools: Vec<Pool<Endpoint>>,
+    sources: Arc<Sources>,
     mut ending: watch::Receiver<bool>,
 ) {
     tokio::spawn(shard.sweep.clone().run());
-    tokio::spawn(prune(pools, shard.index));
+    tokio::spawn(prune(sources, shard.index));
     for socket in sockets {
         match TcpListener::from_std(socket) {
             Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener))),
@@ -95,12 +91,12 @@ async fn run(
     let _ = ending.wait_for(|ending| *ending).await;
 }
 
-async fn prune(pools: Vec<Pool<Endpoint>>, thread: usize) {
+async fn prune(sources: Arc<Sources>, thread: usize) {
     let mut ticks = tokio::time::interval(PRUNING);
     loop {
         ticks.tick().await;
-        for pool in &pools {
-            pool.snapshot_with(|endpoint| endpoint.prune(thread));
+        for source in sources.pools.load().iter() {
+            source.pool.snapshot_with(|endpoint| endpoint.prune(thread));
         }
     }
 }

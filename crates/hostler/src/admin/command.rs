@@ -1,0 +1,137 @@
+//! Orders over HTTP: who may give them, and how they are answered. Knows nothing of how they are carried out.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::orders::{Command, Orders, Undone, order};
+
+/// A field of our own makes a browser ask before it sends for a page, and we do not answer that question.
+pub const FIELD: &str = "Hostler-Command";
+/// How long a pause lasts that says nothing else.
+pub const PAUSE: Duration = Duration::from_secs(60);
+/// Whoever needs longer has forgotten it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// What is answered to an order.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answered {
+    /// What was done, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<String>,
+    /// Why it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long it took.
+    pub took_ms: u64,
+}
+
+/// Lets no web page in: neither one that sends a form here (it has an `Origin`, and no field of ours), nor one whose own name
+/// was made to lead to this address (then that name is the `Host`).
+pub async fn only_operators(request: Request, next: Next) -> Response {
+    match objection(request.headers()) {
+        None => next.run(request).await,
+        Some(why) => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
+    }
+}
+
+fn objection(fields: &HeaderMap) -> Option<&'static str> {
+    let host = fields.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !fields.contains_key(FIELD) {
+        return Some("an order needs the field Hostler-Command: 1");
+    }
+    if fields.contains_key(header::ORIGIN) {
+        return Some("orders do not come from web pages");
+    }
+    (!is_unnamed(host)).then_some("Host must be an IP address or localhost")
+}
+
+/// Nobody else can make an address or `localhost` lead here.
+fn is_unnamed(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost" || name.parse::<IpAddr>().is_ok()
+}
+
+/// How long to pause.
+#[derive(Debug, Deserialize)]
+pub struct Pausing {
+    timeout: Option<String>,
+}
+
+pub async fn restart_all(State(orders): State<Orders>) -> Response {
+    answer(&orders, Command::Restart(None)).await
+}
+
+pub async fn restart(State(orders): State<Orders>, Path(pool): Path<String>) -> Response {
+    answer(&orders, Command::Restart(Some(pool))).await
+}
+
+pub async fn pause(
+    State(orders): State<Orders>,
+    Path(pool): Path<String>,
+    Query(pausing): Query<Pausing>,
+) -> Response {
+    let timeout = pausing.timeout.map_or(Ok(PAUSE), |text| humantime::parse_duration(&text));
+    match timeout {
+        Ok(timeout) if !timeout.is_zero() && timeout <= LONGEST_PAUSE => {
+            answer(&orders, Command::Pause(pool, timeout)).await
+        }
+        _ => (StatusCode::BAD_REQUEST, "timeout: a time such as 60s, at most 1h\n").into_response(),
+    }
+}
+
+pub async fn resume(State(orders): State<Orders>, Path(pool): Path<String>) -> Response {
+    answer(&orders, Command::Resume(pool)).await
+}
+
+pub async fn reload(State(orders): State<Orders>) -> Response {
+    answer(&orders, Command::Reload).await
+}
+
+pub async fn upgrade(State(orders): State<Orders>) -> Response {
+    answer(&orders, Command::Upgrade).await
+}
+
+async fn answer(orders: &Orders, command: Command) -> Response {
+    let asked = Instant::now();
+    let outcome = order(orders, command).await;
+    let took_ms = asked.elapsed().as_millis() as u64;
+    let (status, answered) = match outcome {
+        Ok(done) => (StatusCode::OK, Answered { done, error: None, took_ms }),
+        Err(undone) => {
+            let status = match undone {
+                Undone::UnknownPool { .. } => StatusCode::NOT_FOUND,
+                Undone::Refused(_) => StatusCode::CONFLICT,
+                Undone::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            (status, Answered { done: Vec::new(), error: Some(undone.to_string()), took_ms })
+        }
+    };
+    (status, [(header::CACHE_CONTROL, "no-store")], Json(answered)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_address_or_localhost_is_ours_for_sure() {
+        for host in ["127.0.0.1:8081", "127.0.0.1", "[::1]:8081", "[::1]", "localhost:8081", "localhost"] {
+            assert!(is_unnamed(host), "{host}");
+        }
+        for host in ["", "evil.example:8081", "127.0.0.1.evil.example", "localhost.evil.example", "[", ":80"]
+        {
+            assert!(!is_unnamed(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The commands that order something of a running Hostler. Knows not how it is done.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::admin::Admin;
+use super::{Ask, Pause, Restart, Resume};
+use crate::admin::{Answered, COMMAND_FIELD};
+use crate::proxy::post;
+
+/// Orders take as long as they take: a restart waits for workers, one after the other. Ctrl-C ends the waiting, not the order.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// `hostler restart`
+pub fn restart(args: &Restart) -> ExitCode {
+    match &args.pool {
+        Some(pool) => order("restart", &args.ask, &of_pool(pool, "restart")),
+        None => order("restart", &args.ask, "/restart"),
+    }
+}
+
+/// `hostler reload`
+pub fn reload(ask: &Ask) -> ExitCode {
+    order("reload", ask, "/reload")
+}
+
+/// `hostler pause`
+pub fn pause(args: &Pause) -> ExitCode {
+    let path = format!("{}?timeout={}ms", of_pool(&args.pool, "pause"), args.timeout.as_millis());
+    order("pause", &args.ask, &path)
+}
+
+/// `hostler resume`
+pub fn resume(args: &Resume) -> ExitCode {
+    order("resume", &args.ask, &of_pool(&args.pool, "resume"))
+}
+
+/// `hostler upgrade`
+pub fn upgrade(ask: &Ask) -> ExitCode {
+    order("upgrade", ask, "/upgrade")
+}
+
+fn of_pool(name: &str, what: &str) -> String {
+    let name = percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
+    format!("/pools/{name}/{what}")
+}
+
+/// Prints what was done and exits with 0; with 1 if it was not, with 2 if the configuration that names the address is wrong.
+fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
+    let admin = match Admin::find(command, ask) {
+        Ok(admin) => admin,
+        Err(code) => return code,
+    };
+    let field = format!("{COMMAND_FIELD}: 1\r\n");
+    let answered = admin.ask(async { post(&admin.address(), path, &field, PATIENCE).await });
+    let answered: Answered = match answered.and_then(|asked| {
+        serde_json::from_slice(&asked.body).map_err(|_| complaint(asked.status, &asked.body))
+    }) {
+        Ok(answered) => answered,
+        Err(why) => return admin.failed(&why),
+    };
+    if let Some(error) = answered.error {
+        return admin.failed(&error);
+    }
+    answered.done.iter().for_each(|line| println!("{line}"));
+    println!("done in {}", humantime::format_duration(Duration::from_millis(answered.took_ms)));
+    ExitCode::SUCCESS
+}
+
+/// An answer that is not one to an order: what it says for itself.
+fn complaint(status: u16, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    match text.trim() {
+        "" => format!("the answer was status {status}: another version of Hostler?"),
+        text => text.to_owned(),
+    }
+}

@@ -1,0 +1,76 @@
+//! What systemd is told, if it asked (`Type=notify`, sd_notify(3)). Knows one datagram.
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use super::environment::Environment;
+
+/// Where the service manager listens.
+#[derive(Clone, Debug)]
+pub(super) struct Notify(Option<SocketAddr>);
+
+impl Notify {
+    /// From NOTIFY_SOCKET: a path, or an abstract name behind an `@`.
+    pub fn of(environment: &Environment) -> Self {
+        let address = environment.get("NOTIFY_SOCKET").and_then(|name| match name.strip_prefix('@') {
+            Some(name) => SocketAddr::from_abstract_name(name).ok(),
+            None => SocketAddr::from_pathname(name).ok(),
+        });
+        Self(address)
+    }
+
+    /// Requests are served.
+    pub fn ready(&self) {
+        self.send(&format!("READY=1\nMAINPID={}", std::process::id()));
+    }
+
+    /// Another process is the service from now on.
+    pub fn succeeded_by(&self, pid: u32) {
+        self.send(&format!("MAINPID={pid}"));
+    }
+
+    /// The end has begun.
+    pub fn stopping(&self) {
+        self.send("STOPPING=1");
+    }
+
+    /// A manager that does not listen has no use for our complaint.
+    fn send(&self, text: &str) {
+        let Some(address) = &self.0 else { return };
+        let _ = UnixDatagram::unbound().and_then(|socket| socket.send_to_addr(text.as_bytes(), address));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_manager_hears_of_start_succession_and_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let name = format!("hostler-test-{}", std::process::id());
+        let sockets = [
+            (path.display().to_string(), UnixDatagram::bind(&path).unwrap()),
+            (
+                format!("@{name}"),
+                UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(),
+            ),
+        ];
+        for (variable, socket) in sockets {
+            let notify = Notify::of(&[("NOTIFY_SOCKET".to_owned(), variable)].into());
+            notify.ready();
+            notify.succeeded_by(7);
+            notify.stopping();
+            let next = || {
+                let mut text = [0; 100];
+                let length = socket.recv(&mut text).unwrap();
+                String::from_utf8_lossy(&text[..length]).into_owned()
+            };
+            assert_eq!(next(), format!("READY=1\nMAINPID={}", std::process::id()));
+            assert_eq!(next(), "MAINPID=7");
+            assert_eq!(next(), "STOPPING=1");
+        }
+        Notify::of(&Environment::new()).ready();
+    }
+}

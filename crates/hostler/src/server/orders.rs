@@ -1,0 +1,117 @@
+//! Orders carried out, each in a task of its own, so that whoever gave one may leave. Knows not how they came.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pools::RunningPool;
+use super::running::Running;
+use super::signals::Wish;
+use super::{reload, upgrade};
+use crate::admin::{Command, Done, Order, Undone};
+use crate::config::nearest;
+use crate::journal::Level;
+
+/// Begins to carry out an order.
+pub(super) fn carry_out(running: &Arc<Running>, order: Order) {
+    let running = running.clone();
+    tokio::spawn(async move {
+        let outcome = obey(&running, order.command).await;
+        // Whoever asked may have left.
+        let _ = order.answer.send(outcome);
+    });
+}
+
+/// An order by signal: what comes of it is for the log.
+pub(super) fn by_signal(running: &Arc<Running>, wish: Wish, command: Command) {
+    let running = running.clone();
+    running.journal.event(Level::Info, &format!("{}: {}", wish.signal(), name(&command)));
+    tokio::spawn(async move { obey(&running, command).await });
+}
+
+async fn obey(running: &Arc<Running>, command: Command) -> Result<Done, Undone> {
+    let name = name(&command);
+    let outcome = act(running, command).await;
+    match &outcome {
+        Ok(done) => {
+            done.iter().for_each(|text| running.journal.event(Level::Info, &format!("{name}: {text}")))
+        }
+        Err(undone) => running.journal.event(Level::Error, &format!("{name}: {undone}")),
+    }
+    outcome
+}
+
+async fn act(running: &Arc<Running>, command: Command) -> Result<Done, Undone> {
+    match command {
+        Command::Reload => reload::reload(running).await,
+        Command::Upgrade => upgrade::upgrade(running).await,
+        Command::Restart(None) => restart_all(running).await,
+        Command::Restart(Some(pool)) => restart(&find(running, &pool)?).await.map(|done| vec![done]),
+        Command::Pause(pool, longest) => pause(running, &find(running, &pool)?, longest),
+        Command::Resume(pool) => resume(&find(running, &pool)?),
+    }
+}
+
+/// All pools at once; each replaces one worker at a time.
+async fn restart_all(running: &Running) -> Result<Done, Undone> {
+    let pools = running.pools.load_full();
+    let restarts = pools.iter().filter(|pool| pool.supervisor.is_some()).cloned();
+    let restarts: Vec<_> = restarts.map(|pool| tokio::spawn(async move { restart(&pool).await })).collect();
+    if restarts.is_empty() {
+        return Err(Undone::Refused("no pool has workers of its own".into()));
+    }
+    let (mut done, mut problems) = (Vec::new(), Vec::new());
+    for restart in restarts {
+        match restart.await {
+            Ok(Ok(text)) => done.push(text),
+            Ok(Err(undone)) => problems.push(undone.to_string()),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    if problems.is_empty() { Ok(done) } else { Err(Undone::Failed([problems, done].concat().join("\n"))) }
+}
+
+async fn restart(pool: &RunningPool) -> Result<String, Undone> {
+    let name = &pool.name;
+    let Some(supervisor) = &pool.supervisor else {
+        return Err(Undone::Refused(format!("pool {name}: its members are not ours to restart")));
+    };
+    match supervisor.restart().await {
+        Ok(restarted) => Ok(format!("pool {name}: {} workers replaced", restarted.workers)),
+        Err(error) => Err(Undone::Failed(format!("pool {name}: {error}"))),
+    }
+}
+
+fn pause(running: &Running, pool: &RunningPool, longest: Duration) -> Result<Done, Undone> {
+    let limit = humantime::format_duration(longest).to_string();
+    let (journal, name) = (running.journal.clone(), pool.name.clone());
+    let text = format!("pool {name}: nobody has resumed it in {limit}; it goes on");
+    let told = move || journal.event(Level::Warn, &text);
+    pool.pause(longest, told);
+    Ok(vec![format!("pool {} holds its requests, for {limit} at most", pool.name)])
+}
+
+fn resume(pool: &RunningPool) -> Result<Done, Undone> {
+    if !pool.pool.is_paused() {
+        return Err(Undone::Refused(format!("pool {} is not paused", pool.name)));
+    }
+    pool.resume();
+    Ok(vec![format!("pool {} goes on", pool.name)])
+}
+
+fn name(command: &Command) -> &'static str {
+    match command {
+        Command::Restart(_) => "restart",
+        Command::Pause(..) => "pause",
+        Command::Resume(_) => "resume",
+        Command::Reload => "reload",
+        Command::Upgrade => "upgrade",
+    }
+}
+
+fn find(running: &Running, name: &str) -> Result<RunningPool, Undone> {
+    let pools = running.pools.load();
+    pools.iter().find(|pool| *pool.name == *name).cloned().ok_or_else(|| Undone::UnknownPool {
+        name: name.to_owned(),
+        meant: nearest(name, pools.iter().map(|pool| &*pool.name)).map(Into::into),
+    })
+}

@@ -1,0 +1,175 @@
+//! Pools that are running: how one is started from its settings, and how it takes others while it runs. Knows no routes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use hostler_pool::dispatch::{Membership, Pool};
+use hostler_pool::worker::{self, Change, Supervisor, WorkerSettings, Yard};
+use hostler_wire::Address;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::StartError;
+use super::premises::Premises;
+use super::probe::{HttpProbe, wire_address};
+use super::settings;
+use crate::admin::PoolSource;
+use crate::config::{self, Config, Source};
+use crate::gateway::Poison;
+use crate::proxy::{Endpoint, Meter, OnHang, Ours};
+
+/// A pool that is running. What it shares with its next version, after a reload, is behind an `Arc`.
+#[derive(Clone)]
+pub(super) struct RunningPool {
+    pub name: Arc<str>,
+    pub pool: Pool<Endpoint>,
+    pub meter: Arc<Meter>,
+    pub poison: Arc<Poison>,
+    pub settings: config::Pool,
+    pub supervisor: Option<Arc<Supervisor>>,
+    /// Members that somebody else runs stay for as long as they are in here.
+    members: Arc<Mutex<BTreeMap<config::Endpoint, Membership<Endpoint>>>>,
+    /// Ends a pause that nobody ends.
+    pause_timer: Arc<Mutex<Option<JoinHandle<()>>>>,
+    threads: usize,
+}
+
+/// Starts every pool of the configuration.
+pub(super) fn start_all(config: &Config, premises: &Premises) -> Result<Vec<RunningPool>, StartError> {
+    config.pools.iter().map(|pool| RunningPool::start(config, pool, premises)).collect()
+}
+
+impl RunningPool {
+    /// A new pool; its workers are booting when this returns.
+    pub fn start(config: &Config, written: &config::Pool, premises: &Premises) -> Result<Self, StartError> {
+        let name: Arc<str> = written.name.as_str().into();
+        let mut new = Self {
+            pool: Pool::new(name.clone(), settings::pool(written)),
+            poison: poison(&name, written, premises),
+            name,
+            meter: Arc::new(Meter::new(premises.threads)),
+            settings: written.clone(),
+            supervisor: None,
+            members: Arc::default(),
+            pause_timer: Arc::default(),
+            threads: premises.threads,
+        };
+        match &written.source {
+            Source::Members(members) => new.set_members(members, written.concurrency.at_first()),
+            Source::Workers(_) => {
+                let yard = premises.yard(&config.server.temp_dir)?;
+                let wanted = settings::workers(config, written, &premises.environment);
+                new.supervisor = wanted.map(|wanted| new.supervise(wanted, yard));
+            }
+        }
+        Ok(new)
+    }
+
+    /// The same pool under other settings, if it can take them while it runs. They are not in force yet.
+    pub fn take(&self, written: &config::Pool, premises: &Premises) -> Option<Self> {
+        let can = matches!(
+            (&self.settings.source, &written.source),
+            (Source::Members(_), Source::Members(_)) | (Source::Workers(_), Source::Workers(_))
+        );
+        let before = &self.settings;
+        let same_poison = (&before.poison, before.concurrency) == (&written.poison, written.concurrency);
+        can.then(|| Self {
+            poison: if same_poison { self.poison.clone() } else { poison(&self.name, written, premises) },
+            settings: written.clone(),
+            ..self.clone()
+        })
+    }
+
+    /// Puts its settings in force, but for those that are about workers.
+    pub fn settle(&self) {
+        self.pool.update(settings::pool(&self.settings));
+        if let Source::Members(members) = &self.settings.source {
+            self.set_members(members, self.settings.concurrency.at_first());
+        }
+    }
+
+    /// Puts the settings of workers in force; true if those that run already must be replaced for that.
+    pub fn settle_workers(&self, config: &Config, premises: &Premises) -> bool {
+        let wanted = settings::workers(config, &self.settings, &premises.environment);
+        let (Some(supervisor), Some(wanted)) = (&self.supervisor, wanted) else { return false };
+        supervisor.update(wanted) == Change::NeedsRestart
+    }
+
+    /// Holds its requests, until [`Self::resume`] or, should nobody ever say so, for `longest`; then `told` is called.
+    pub fn pause(&self, longest: Duration, told: impl FnOnce() + Send + 'static) {
+        self.pool.pause();
+        let pool = self.pool.clone();
+        let timer = tokio::spawn(async move {
+            sleep(longest).await;
+            pool.resume();
+            told();
+        });
+        self.set_timer(Some(timer));
+    }
+
+    /// Lets its requests go.
+    pub fn resume(&self) {
+        self.set_timer(None);
+        self.pool.resume();
+    }
+
+    fn set_timer(&self, timer: Option<JoinHandle<()>>) {
+        let mut current = self.pause_timer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = std::mem::replace(&mut *current, timer) {
+            before.abort();
+        }
+    }
+
+    pub fn source(&self) -> PoolSource {
+        PoolSource {
+            name: self.name.clone(),
+            pool: self.pool.clone(),
+            meter: self.meter.clone(),
+            poison: self.poison.clone(),
+            supervisor: self.supervisor.clone(),
+        }
+    }
+
+    /// Joins those that are new, drops those that are gone; the others stay as they are.
+    fn set_members(&self, wanted: &[config::Endpoint], slots: usize) {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.retain(|member, _| wanted.contains(member));
+        for member in wanted {
+            match members.get(member) {
+                Some(membership) => membership.set_slots(slots),
+                None => drop(members.insert(member.clone(), self.pool.join(self.endpoint(member), slots))),
+            }
+        }
+    }
+
+    fn endpoint(&self, member: &config::Endpoint) -> Endpoint {
+        let address = match member {
+            config::Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
+            config::Endpoint::Unix(path) => Address::Unix(path.clone()),
+        };
+        Endpoint::new(address, member.to_string().into(), self.meter.clone(), self.threads, None)
+    }
+
+    fn supervise(&self, wanted: WorkerSettings, yard: Yard) -> Arc<Supervisor> {
+        let (meter, threads) = (self.meter.clone(), self.threads);
+        Arc::new_cyclic(|supervisor: &Weak<Supervisor>| {
+            let supervisor = supervisor.clone();
+            let on_hang: OnHang = Arc::new(move |member| {
+                if let Some(supervisor) = supervisor.upgrade() {
+                    supervisor.hung(member);
+                }
+            });
+            let endpoint = move |address: worker::Address, facts: worker::WorkerFacts| {
+                let label = facts.index.to_string().into();
+                let ours = Ours { on_hang: on_hang.clone(), fate: facts.fate };
+                Endpoint::new(wire_address(&address), label, meter.clone(), threads, Some(ours))
+            };
+            Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), yard)
+        })
+    }
+}
+
+fn poison(name: &Arc<str>, written: &config::Pool, premises: &Premises) -> Arc<Poison> {
+    Arc::new(Poison::new(name.clone(), settings::poison(written), premises.journal.clone()))
+}

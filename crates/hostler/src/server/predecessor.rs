@@ -1,0 +1,83 @@
+//! The Hostler that this one is to succeed, as the successor sees it. Knows nothing of how it was started.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::{Pid, getppid};
+
+use super::channel::{self, Channel, Word};
+use super::listeners::Inherited;
+
+/// Names the process that waits for its successor at the other end of standard input.
+pub(super) const VARIABLE: &str = "HOSTLER_PREDECESSOR";
+
+/// A Hostler that runs and waits for this one to take its place.
+pub struct Predecessor(OwnedFd);
+
+impl Predecessor {
+    /// Finds it, if there is one. The variable is taken out of the environment: it is for nobody else.
+    pub fn find(environment: &mut BTreeMap<String, String>) -> io::Result<Option<Self>> {
+        let Some(named) = environment.remove(VARIABLE) else { return Ok(None) };
+        // A variable that came here in a roundabout way says nothing about our own standard input.
+        if getppid().map(Pid::as_raw_pid) != named.parse().ok() {
+            return Ok(None);
+        }
+        let end = io::stdin().as_fd().try_clone_to_owned()?;
+        rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+        Ok(Some(Self(end)))
+    }
+
+    /// Says that it must go on, and why. Should it be gone, nobody is left to tell.
+    pub fn refuse(&self, reason: &str) {
+        let _ = channel::say_now(self.0.as_fd(), &Word::failed(reason));
+    }
+
+    /// Begins to talk; needs a runtime.
+    pub(super) fn talk(&self) -> io::Result<Talk> {
+        Ok(Talk(Channel::new(self.0.try_clone()?)?))
+    }
+}
+
+/// A talk with the predecessor.
+pub(super) struct Talk(Channel);
+
+impl Talk {
+    /// All its sockets.
+    pub async fn sockets(&self) -> io::Result<Inherited> {
+        let mut sockets = BTreeMap::new();
+        loop {
+            match self.0.hear().await? {
+                Some((Word::Sockets(purpose), received)) => {
+                    let known: &mut Vec<TcpListener> = sockets.entry(purpose).or_default();
+                    known.extend(received.into_iter().map(TcpListener::from));
+                }
+                Some((Word::NoMore, _)) => return Ok(sockets),
+                other => return Err(surprise(other.map(|(word, _)| word))),
+            }
+        }
+    }
+
+    /// Says that all is ready, and waits for the word to begin.
+    pub async fn ready(&self) -> io::Result<()> {
+        self.0.say(&Word::Ready).await?;
+        match self.0.hear().await? {
+            Some((Word::Begin, _)) => Ok(()),
+            other => Err(surprise(other.map(|(word, _)| word))),
+        }
+    }
+
+    /// Says that connections are accepted from now on.
+    pub async fn begun(&self) -> io::Result<()> {
+        self.0.say(&Word::Begun).await
+    }
+}
+
+fn surprise(word: Option<Word>) -> io::Error {
+    io::Error::other(match word {
+        Some(word) => format!("the predecessor said {word:?}, which makes no sense here"),
+        None => "the predecessor is gone".to_owned(),
+    })
+}

@@ -1,0 +1,69 @@
+//! Where pools of workers live: what they inherit and share. Knows no pool.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use hostler_pool::worker::{self, Entry, GuardCommand, Record, Yard, YardSettings};
+
+use super::StartError;
+use super::environment::Environment;
+use crate::journal::{Journal, Level};
+
+/// What goes into every worker: packages/worker/preload.cjs.
+const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
+/// A third worker that boots at the same time makes all three slower on most machines.
+const BOOTS_AT_ONCE: usize = 2;
+
+/// What a pool of workers is started with, besides its settings.
+pub(super) struct Premises {
+    /// Hostler's own environment, which workers inherit.
+    pub environment: Environment,
+    /// Data-plane threads, each of which keeps connections of its own.
+    pub threads: usize,
+    pub journal: Journal,
+    /// Made for the first pool of workers.
+    yard: OnceLock<Yard>,
+}
+
+impl Premises {
+    pub fn new(environment: Environment, threads: usize, journal: Journal) -> Self {
+        Self { environment, threads, journal, yard: OnceLock::new() }
+    }
+
+    /// The yard; `temp_dir` is where its folder goes if there is no better place.
+    pub fn yard(&self, temp_dir: &Path) -> Result<Yard, StartError> {
+        if let Some(yard) = self.yard.get() {
+            return Ok(yard.clone());
+        }
+        let runtime_dir = self.environment.get("XDG_RUNTIME_DIR").map(|path| Path::new(path).to_owned());
+        let journal = self.journal.clone();
+        let made = Yard::new(YardSettings {
+            parents: runtime_dir.into_iter().chain([temp_dir.to_owned()]).collect(),
+            preload: PRELOAD.into(),
+            guard: GuardCommand { program: std::env::current_exe()?, args: vec!["__guard".into()] },
+            log: Arc::new(move |record| write_down(&journal, &record)),
+            boots_at_once: BOOTS_AT_ONCE,
+        })?;
+        Ok(self.yard.get_or_init(|| made).clone())
+    }
+}
+
+fn write_down(journal: &Journal, record: &Record) {
+    match &record.entry {
+        Entry::Output { stream, line } => {
+            let stream = match stream {
+                worker::Stream::Stdout => "stdout",
+                worker::Stream::Stderr => "stderr",
+            };
+            journal.worker_line(&record.pool, record.worker, stream, line);
+        }
+        Entry::Event(event) => {
+            let level = match event.level() {
+                worker::Level::Info => Level::Info,
+                worker::Level::Warn => Level::Warn,
+                worker::Level::Error => Level::Error,
+            };
+            journal.event(level, &format!("{}/{}: {event}", record.pool, record.worker));
+        }
+    }
+}

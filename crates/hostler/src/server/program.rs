@@ -1,0 +1,64 @@
+//! Which program this is, so that it can be started again. Knows not why.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::config::Surroundings;
+
+/// How this process was started.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// Where a new version is looked for: the path as it was called, so that a link to the current version is followed anew.
+    pub path: PathBuf,
+    /// All arguments, the program's name first.
+    pub arguments: Vec<OsString>,
+}
+
+impl Program {
+    /// To be called at the start: later the file may have been replaced, and is then called "(deleted)".
+    pub fn of_process(surroundings: &Surroundings) -> std::io::Result<Self> {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let called = arguments.first().map(Path::new).and_then(|name| called(name, surroundings));
+        let path = match called {
+            Some(path) => path,
+            None => std::env::current_exe()?,
+        };
+        Ok(Self { path, arguments })
+    }
+}
+
+/// What a shell would find under this name.
+fn called(name: &Path, surroundings: &Surroundings) -> Option<PathBuf> {
+    if name.components().count() > 1 || name.is_absolute() {
+        return Some(surroundings.folder.join(name)).filter(|path| path.is_file());
+    }
+    let folders = surroundings.environment.get("PATH")?;
+    std::env::split_paths(folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_as_a_shell_finds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().to_owned();
+        std::fs::create_dir(here.join("bin")).unwrap();
+        std::fs::write(here.join("bin/hostler"), "").unwrap();
+        let path = format!("/nowhere:{}", here.join("bin").display());
+        let surroundings = Surroundings {
+            environment: [("PATH".into(), path)].into(),
+            folder: here.clone(),
+            temp_dir: here.clone(),
+            cores: 1,
+        };
+        let expected = Some(here.join("bin/hostler"));
+        for name in ["bin/hostler", "./bin/hostler", "hostler"] {
+            assert_eq!(called(Path::new(name), &surroundings), expected, "{name}");
+        }
+        assert_eq!(called(&here.join("bin/hostler"), &surroundings), expected);
+        assert_eq!(called(Path::new("./hostler"), &surroundings), None);
+        assert_eq!(called(Path::new("bin"), &surroundings), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! A changed configuration applied by difference: what is equal stays untouched, and routes change last, all at once. Knows
+//! neither files nor commands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_pool::worker::{Supervisor, WorkerState};
+use tokio::time::{sleep, timeout};
+
+use super::pools::RunningPool;
+use super::retire::retire;
+use super::routes::{Routes, routes};
+use super::running::Running;
+use super::settings;
+use crate::admin::{Done, LastReload, Undone};
+use crate::config::{self, Config, PoolChange};
+
+/// Keys that only a new process can apply.
+const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];
+/// How often a booting pool is looked at.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Applies the configuration as it is now; if anything is wrong with it, nothing.
+pub(super) async fn reload(running: &Arc<Running>) -> Result<Done, Undone> {
+    let _turn = running.changes.acquire().await;
+    if running.connections().is_ending() {
+        return Err(Undone::Refused("this Hostler is stopping".into()));
+    }
+    let outcome = match load(running).await {
+        Ok(newer) => apply(running, newer).await,
+        Err(error) => Err(Undone::Failed(error)),
+    };
+    let text = match &outcome {
+        Ok(done) => done.clone(),
+        Err(undone) => undone.to_string().lines().map(Into::into).collect(),
+    };
+    let last = LastReload { at: jiff::Timestamp::now(), ok: outcome.is_ok(), text };
+    running.sources.last_reload.store(Some(Arc::new(last)));
+    outcome
+}
+
+/// Files and names are looked up elsewhere: both may take a while.
+async fn load(running: &Running) -> Result<Config, String> {
+    let invocation = running.invocation.clone();
+    let loaded = tokio::task::spawn_blocking(move || config::load(&invocation)).await;
+    loaded.map_err(|error| error.to_string())?.map_err(|errors| errors.to_string())
+}
+
+async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone> {
+    let older = running.config.load_full();
+    let mut done = std::mem::take(&mut newer.warnings);
+    for key in older.difference(&newer).server.iter().filter(|key| FIXED.contains(key)) {
+        done.push(format!("server.{key}: needs hostler upgrade"));
+    }
+    let server = &mut newer.server;
+    server.listen.clone_from(&older.server.listen);
+    (server.admin, server.threads) = (older.server.admin, older.server.threads);
+    server.access_log = older.server.access_log;
+
+    let newer = Arc::new(newer);
+    let difference = older.difference(&newer);
+    if difference.is_empty() {
+        done.push("nothing else has changed".into());
+        return Ok(done);
+    }
+    let change = prepare(running, &older, &newer).await?;
+    if !difference.server.is_empty() {
+        done.push(format!("server: {}", difference.server.join(", ")));
+    }
+    done.extend(difference.pools.iter().map(|pool| describe(pool, &change)));
+    if difference.routes {
+        done.push(format!("routes: {}", newer.routes.len()));
+    }
+    swap(running, &newer, change);
+    Ok(done)
+}
+
+/// What the pools will be.
+#[derive(Default)]
+struct Change {
+    pools: Vec<RunningPool>,
+    /// Pools that nothing leads to any more.
+    left: Vec<RunningPool>,
+    /// The names of those that were started for it.
+    started: Vec<Arc<str>>,
+    /// The names of those that have replaced all their workers for it.
+    renewed: Vec<Arc<str>>,
+}
+
+/// Starts what is new and waits until it can serve. Should that come to nothing, it is stopped, and nothing has changed.
+async fn prepare(running: &Arc<Running>, older: &Config, newer: &Config) -> Result<Change, Undone> {
+    let before = running.pools.load_full();
+    let mut change = Change::default();
+    let outcome = match start_new(running, newer, &before, &mut change).await {
+        Ok(()) => renew_workers(running, older, newer, &mut change).await,
+        failed => failed,
+    };
+    if let Err(problem) = outcome {
+        let started = change.pools.into_iter().filter(|pool| change.started.contains(&pool.name));
+        started.for_each(|pool| retire(running, pool, Vec::new()));
+        return Err(Undone::Failed(problem));
+    }
+    let is_kept = |old: &&RunningPool| {
+        let kept = change.pools.iter().find(|pool| pool.name == old.name);
+        kept.is_some_and(|pool| !change.started.contains(&pool.name))
+    };
+    change.left = before.iter().filter(|old| !is_kept(old)).cloned().collect();
+    Ok(change)
+}
+
+async fn start_new(
+    running: &Running,
+    newer: &Config,
+    before: &[RunningPool],
+    change: &mut Change,
+) -> Result<(), String> {
+    for written in &newer.pools {
+        let known = before.iter().find(|pool| *pool.name == *written.name);
+        if let Some(pool) = known.and_then(|pool| pool.take(written, &running.premises)) {
+            change.pools.push(pool);
+            continue;
+        }
+        let pool = RunningPool::start(newer, written, &running.premises);
+        let pool = pool.map_err(|error| format!("pool {}: {error}; nothing has changed", written.name))?;
+        change.started.push(pool.name.clone());
+        change.pools.push(pool);
+    }
+    for pool in change.pools.iter().filter(|pool| change.started.contains(&pool.name)) {
+        if let Some(supervisor) = &pool.supervisor {
+            let outcome = first_ready(supervisor, newer.server.upgrade_timeout).await;
+            outcome.map_err(|why| format!("pool {}: {why}; nothing has changed", pool.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the workers of pools that stay their new settings, and replaces them where it takes that. A pool whose new workers do
+/// not boot keeps what it had; one that was renewed before keeps what it has got.
+async fn renew_workers(
+    running: &Running,
+    older: &Config,
+    newer: &Config,
+    change: &mut Change,
+) -> Result<(), String> {
+    for index in 0..change.pools.len() {
+        let pool = &change.pools[index];
+        if change.started.contains(&pool.name) || !pool.settle_workers(newer, &running.premises) {
+            continue;
+        }
+        let Some(supervisor) = &pool.supervisor else { continue };
+        if let Err(error) = supervisor.restart().await {
+            let problem = format!("pool {}: {error}", pool.name);
+            return Err(take_back(running, older, change, problem));
+        }
+        change.renewed.push(pool.name.clone());
+    }
+    Ok(())
+}
+
+/// What was not renewed goes by its old settings again.
+fn take_back(running: &Running, older: &Config, change: &Change, problem: String) -> String {
+    for pool in running.pools.load().iter().filter(|pool| !change.renewed.contains(&pool.name)) {
+        pool.settle_workers(older, &running.premises);
+    }
+    if change.renewed.is_empty() {
+        return format!("{problem}; nothing else has changed");
+    }
+    let is_renewed = |pool: &RunningPool| change.renewed.contains(&pool.name);
+    let pools = running.pools.load();
+    let pools = pools.iter().map(|old| {
+        let new = change.pools.iter().find(|new| new.name == old.name);
+        new.filter(|_| is_renewed(old)).unwrap_or(old).clone()
+    });
+    let pools: Vec<RunningPool> = pools.collect();
+    let written = pools.iter().map(|pool| pool.settings.clone()).collect();
+    running.config.store(Arc::new(Config { pools: written, ..older.clone() }));
+    running.pools.store(Arc::new(pools));
+    format!("{problem}; renewed before: {}; nothing else has changed", change.renewed.join(", "))
+}
+
+/// Waits until a worker is ready, or one has failed to become so.
+async fn first_ready(supervisor: &Supervisor, patience: Duration) -> Result<(), String> {
+    let failed = async {
+        loop {
+            let workers = supervisor.snapshot();
+            if let Some(worker) = workers.into_iter().find(|worker| worker.state == WorkerState::BackingOff) {
+                return worker.last_error.unwrap_or_else(|| "a worker ended before it was ready".into());
+            }
+            sleep(GLANCE).await;
+        }
+    };
+    let ready = async {
+        tokio::select! {
+            _ = supervisor.ready() => Ok(()),
+            why = failed => Err(why),
+        }
+    };
+    let late = |_| Err(format!("no worker was ready in {patience:?} (server.upgrade_timeout)"));
+    timeout(patience, ready).await.unwrap_or_else(late)
+}
+
+/// From one moment to the next: whoever comes in from now on finds the new routes.
+fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
+    let before = running.sources.routes.load_full();
+    for pool in &change.pools {
+        pool.settle();
+    }
+    let Routes { table, listed, weak } = routes(newer, &change.pools, &before);
+    running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
+    running.sources.routes.store(Arc::new(listed));
+    running.listening.store(Arc::new(settings::listening(newer)));
+    running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
+    running.pools.store(Arc::new(change.pools));
+    running.config.store(newer.clone());
+    running.gateway.routes.store(Arc::new(table));
+    let old_routes = running.routes.swap(Arc::new(weak));
+    for pool in change.left {
+        retire(running, pool, old_routes.to_vec());
+    }
+}
+
+fn describe(pool: &PoolChange<'_>, change: &Change) -> String {
+    let name = pool.name();
+    let how = match pool {
+        PoolChange::Added(_) => "added",
+        PoolChange::Removed(_) => "removed; it finishes what it has",
+        PoolChange::Changed(..) if change.started.iter().any(|started| **started == *name) => "started anew",
+        PoolChange::Changed(..) if change.renewed.iter().any(|renewed| **renewed == *name) => {
+            "changed, all its workers replaced"
+        }
+        PoolChange::Changed(..) => "changed",
+    };
+    format!("pool {name}: {how}")
+}

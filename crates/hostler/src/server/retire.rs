@@ -1,0 +1,57 @@
+//! The end of a pool that nothing leads to any more. Knows nothing of what took its place.
+
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use hostler_pool::worker::Supervisor;
+use tokio::time::{sleep, timeout};
+
+use super::pools::RunningPool;
+use super::running::Running;
+use crate::gateway::Route;
+use crate::journal::Level;
+
+/// How often it is looked at.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Lets it finish, in the background, and stops its workers: no longer than `server.drain_timeout`, as at the end of the
+/// program. A request that is still sending its body has found its route, but is not in the queue yet; `routes` tell of those.
+pub(super) fn retire(running: &Arc<Running>, pool: RunningPool, routes: Vec<Weak<Route>>) {
+    pool.resume();
+    let Some(supervisor) = pool.supervisor.clone() else {
+        // Its members are somebody else's, and leave with the last request.
+        return;
+    };
+    let leaving = Leaving { running: running.clone(), supervisor: supervisor.clone() };
+    leaving.running.leaving.lock().unwrap_or_else(PoisonError::into_inner).push(supervisor);
+    tokio::spawn(async move {
+        let finished = async {
+            while routes.iter().any(|route| route.strong_count() > 0) || is_busy(&pool) {
+                sleep(GLANCE).await;
+            }
+        };
+        if timeout(leaving.running.drain_timeout(), finished).await.is_err() {
+            let text = format!("pool {}: requests did not end in server.drain_timeout", pool.name);
+            leaving.running.journal.event(Level::Warn, &text);
+        }
+        leaving.supervisor.stop().await;
+    });
+}
+
+fn is_busy(pool: &RunningPool) -> bool {
+    let figures = pool.pool.snapshot();
+    figures.in_use > 0 || figures.queue_length > 0
+}
+
+/// Known to whoever ends the program for as long as it has not ended by itself.
+struct Leaving {
+    running: Arc<Running>,
+    supervisor: Arc<Supervisor>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let mut all = self.running.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| !Arc::ptr_eq(other, &self.supervisor));
+    }
+}

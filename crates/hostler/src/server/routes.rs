@@ -1,0 +1,89 @@
+//! From what routes say to what they do. Knows pools by name and starts nothing.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::pools::RunningPool;
+use super::settings;
+use crate::admin::RouteSource;
+use crate::config::{self, Buffer, Config, Source};
+use crate::exchange::Counters;
+use crate::gateway::{Fixed, PoolTarget, Route, Target};
+use crate::proxy::CallSettings;
+use crate::route::Table;
+
+/// All routes of a configuration: for requests, and for the status in the order written.
+pub(super) struct Routes {
+    pub table: Table<Arc<Route>>,
+    pub listed: Vec<RouteSource>,
+    /// They tell whether a request still goes by one of them.
+    pub weak: Vec<Weak<Route>>,
+}
+
+/// Routes to these pools, which are all that the configuration names. A route that was there before goes on counting.
+pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSource]) -> Routes {
+    let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
+    for written in &config.routes {
+        let pattern = written.pattern.to_string();
+        let known = before.iter().find(|source| *source.pattern == *pattern);
+        let counters: Arc<Counters> = known.map(|source| source.counters.clone()).unwrap_or_default();
+        let route = Arc::new(route(config, written, pools, counters));
+        let target = match &route.target {
+            Target::Fixed(fixed) => format!("respond {}", fixed.status),
+            Target::Pool(target) => format!("pool {}", target.name),
+        };
+        listed.push(RouteSource { pattern: route.pattern.clone(), target, counters: route.counters.clone() });
+        weak.push(Arc::downgrade(&route));
+        table.push((written.pattern.clone(), route));
+    }
+    Routes { table: table.into_iter().collect(), listed, weak }
+}
+
+fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counters: Arc<Counters>) -> Route {
+    Route {
+        pattern: written.pattern.to_string().into(),
+        target: match &written.target {
+            config::Target::Respond(respond) => Target::Fixed(Arc::new(fixed(respond))),
+            config::Target::Pool { name, request_timeout } => {
+                let pool = pools.iter().find(|pool| *pool.name == **name);
+                let pool = pool.expect("invariant: a resolved route names a pool that exists");
+                Target::Pool(pool_target(config, pool, *request_timeout))
+            }
+        },
+        max_body: written.max_body_size,
+        streams_body: written.buffer == Buffer::None,
+        priority: settings::priority(written.priority),
+        fallback: written.fallback.clone(),
+        counters,
+    }
+}
+
+fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -> PoolTarget {
+    let hang_timeout = match &pool.settings.source {
+        Source::Workers(workers) => workers.hang_timeout.max(request_timeout),
+        // Nobody can be killed there; this is only how long an abandoned answer is waited for.
+        Source::Members(_) => request_timeout * 2,
+    };
+    PoolTarget {
+        name: pool.name.clone(),
+        pool: pool.pool.clone(),
+        queue_timeout: pool.settings.queue.timeout,
+        request_timeout,
+        call: CallSettings {
+            connect_timeout: pool.settings.connect_timeout,
+            hang_timeout,
+            limits: settings::limits(&config.server),
+        },
+        meter: pool.meter.clone(),
+        poison: pool.poison.clone(),
+    }
+}
+
+fn fixed(respond: &config::Respond) -> Fixed {
+    let fields = respond.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
+    Fixed {
+        status: respond.status.as_u16(),
+        fields: fields.collect(),
+        body: respond.body.clone().into_bytes(),
+    }
+}

@@ -1,0 +1,114 @@
+//! A Hostler that is running: what orders change and the status shows. Knows no sockets and no signals.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_pool::worker::Supervisor;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+use super::listeners::Listeners;
+use super::pools::{self, RunningPool};
+use super::premises::Premises;
+use super::program::Program;
+use super::routes::{Routes, routes};
+use super::{StartError, settings};
+use crate::admin::Sources;
+use crate::config::{Config, Invocation};
+use crate::exchange::Connections;
+use crate::gateway::{Gateway, Route};
+use crate::journal::Journal;
+use crate::listen;
+
+/// Everything that outlives a single order.
+pub(super) struct Running {
+    pub invocation: Invocation,
+    pub program: Program,
+    pub premises: Premises,
+    pub journal: Journal,
+    pub config: ArcSwap<Config>,
+    pub pools: ArcSwap<Vec<RunningPool>>,
+    pub gateway: Arc<Gateway>,
+    /// The routes of this configuration, to see whether requests still go by them when they are replaced.
+    pub routes: ArcSwap<Vec<Weak<Route>>>,
+    /// What client connections go by that are accepted from now on.
+    pub listening: Arc<ArcSwap<listen::Settings>>,
+    /// Workers of pools that nothing leads to any more.
+    pub leaving: Mutex<Vec<Arc<Supervisor>>>,
+    pub sources: Arc<Sources>,
+    /// For whoever succeeds us; none once we are stopping.
+    pub listeners: ArcSwapOption<Listeners>,
+    /// One reload or upgrade at a time, in the order in which they were ordered.
+    pub changes: Semaphore,
+    /// The process that has taken over, once there is one.
+    pub successor: watch::Sender<Option<u32>>,
+}
+
+impl Running {
+    /// Starts the pools; nothing is accepted yet.
+    pub fn start(
+        config: Config,
+        invocation: Invocation,
+        listeners: Listeners,
+        journal: Journal,
+    ) -> Result<Self, StartError> {
+        let environment = invocation.surroundings.environment.clone();
+        let premises = Premises::new(environment, config.server.threads, journal.clone());
+        let pools = pools::start_all(&config, &premises)?;
+        let Routes { table, listed, weak } = routes(&config, &pools, &[]);
+        let gateway = Gateway {
+            routes: ArcSwap::from_pointee(table),
+            spool: ArcSwap::from_pointee(settings::spool(&config.server)),
+            unrouted: Arc::default(),
+        };
+        let sources = Sources {
+            started: Instant::now(),
+            connections: Arc::new(Connections::default()),
+            pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
+            routes: ArcSwap::from_pointee(listed),
+            unrouted: gateway.unrouted.clone(),
+            last_reload: ArcSwapOption::empty(),
+        };
+        Ok(Self {
+            program: Program::of_process(&invocation.surroundings)?,
+            invocation,
+            premises,
+            journal,
+            listening: Arc::new(ArcSwap::from_pointee(settings::listening(&config))),
+            routes: ArcSwap::from_pointee(weak),
+            leaving: Mutex::default(),
+            config: ArcSwap::from_pointee(config),
+            pools: ArcSwap::from_pointee(pools),
+            gateway: Arc::new(gateway),
+            sources: Arc::new(sources),
+            listeners: ArcSwapOption::from_pointee(listeners),
+            changes: Semaphore::new(1),
+            successor: watch::Sender::new(None),
+        })
+    }
+
+    /// Waits until every worker of every pool is ready.
+    pub async fn all_ready(&self) {
+        for pool in self.pools.load_full().iter() {
+            if let Some(supervisor) = &pool.supervisor {
+                supervisor.all_ready().await;
+            }
+        }
+    }
+
+    /// All that have workers, those of pools on their way out included.
+    pub fn supervisors(&self) -> Vec<Arc<Supervisor>> {
+        let pools = self.pools.load();
+        let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.iter().filter_map(|pool| pool.supervisor.clone()).chain(leaving.iter().cloned()).collect()
+    }
+
+    pub fn connections(&self) -> &Arc<Connections> {
+        &self.sources.connections
+    }
+
+    pub fn drain_timeout(&self) -> Duration {
+        self.config.load().server.drain_timeout
+    }
+}

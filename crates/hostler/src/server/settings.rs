@@ -1,0 +1,125 @@
+//! The configuration in the words of the parts: each function takes what was resolved and gives what a part wants to know. Starts
+//! nothing.
+
+use std::time::Duration;
+
+use hostler_pool::dispatch::{self, PoolSettings};
+use hostler_pool::worker::{self, WorkerSettings};
+use hostler_wire::{Limits, Name};
+
+use super::environment::{self, Environment};
+use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
+use crate::exchange::Trust;
+use crate::gateway::{PoisonSettings, SpoolSettings};
+use crate::listen;
+
+/// How long a connection is read on after our last answer.
+const LINGER: Duration = Duration::from_secs(2);
+
+pub(super) fn listening(config: &Config) -> listen::Settings {
+    let server = &config.server;
+    listen::Settings {
+        limits: limits(server),
+        header_timeout: server.header_timeout,
+        body_timeout: server.body_timeout,
+        send_timeout: server.send_timeout,
+        idle_timeout: server.idle_timeout,
+        linger_timeout: LINGER,
+        answer_buffer: server.answer_buffer as usize,
+        max_connections: server.max_connections,
+        trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
+    }
+}
+
+pub(super) fn limits(server: &config::Server) -> Limits {
+    Limits { max_size: server.max_header_size as usize, max_fields: server.max_header_fields }
+}
+
+fn client_header(server: &config::Server) -> Name {
+    match server.client_ip_header {
+        ClientIpHeader::XForwardedFor => Name::XForwardedFor,
+        ClientIpHeader::XRealIp => Name::XRealIp,
+        ClientIpHeader::Forwarded => Name::Forwarded,
+        ClientIpHeader::CfConnectingIp => Name::CfConnectingIp,
+        ClientIpHeader::TrueClientIp => Name::TrueClientIp,
+    }
+}
+
+pub(super) fn spool(server: &config::Server) -> SpoolSettings {
+    SpoolSettings { memory: server.body_memory as usize, folder: server.temp_dir.clone() }
+}
+
+pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
+    PoolSettings {
+        choice: choice(pool.choice),
+        queue_limit: pool.queue.limit,
+        policy: policy(pool.queue.policy),
+        ..Default::default()
+    }
+}
+
+/// None for a pool whose members somebody else runs.
+pub(super) fn workers(
+    config: &Config,
+    pool: &config::Pool,
+    inherited: &Environment,
+) -> Option<WorkerSettings> {
+    let Source::Workers(workers) = &pool.source else { return None };
+    Some(WorkerSettings {
+        command: workers.command.iter().map(Into::into).collect(),
+        cwd: workers.cwd.clone(),
+        env: environment::for_workers(inherited, &workers.env, config.server.max_header_size as usize),
+        bind: match workers.bind {
+            Bind::Socket => worker::Bind::Socket,
+            Bind::Port => worker::Bind::Port,
+        },
+        port: workers.port,
+        count: workers.count,
+        slots: match pool.concurrency {
+            Concurrency::Fixed(slots) => worker::Slots::Fixed(slots),
+            Concurrency::Auto => worker::Slots::Auto,
+        },
+        start_timeout: workers.start_timeout,
+        stop_timeout: workers.stop_timeout,
+        health: workers.health.clone(),
+        warmup: workers.warmup.clone(),
+        hang_timeout: workers.hang_timeout,
+        recycling: worker::Recycling {
+            max_requests: workers.max_requests,
+            max_age: workers.max_age,
+            max_memory: workers.max_memory,
+        },
+        collect_when_idle: workers.gc == Gc::Idle,
+    })
+}
+
+fn choice(choice: Choice) -> dispatch::Choice {
+    match choice {
+        Choice::Warm => dispatch::Choice::Warm,
+        Choice::RoundRobin => dispatch::Choice::RoundRobin,
+        Choice::LeastBusy => dispatch::Choice::LeastBusy,
+    }
+}
+
+fn policy(policy: Policy) -> dispatch::Policy {
+    match policy {
+        Policy::Adaptive => dispatch::Policy::Adaptive,
+        Policy::Fifo => dispatch::Policy::Fifo,
+    }
+}
+
+pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
+    PoisonSettings {
+        kills: pool.poison.kills,
+        keep_off: pool.poison.keep_off,
+        crowded: pool.concurrency != Concurrency::Fixed(1),
+    }
+}
+
+pub(super) fn priority(priority: Priority) -> dispatch::Priority {
+    match priority {
+        Priority::High => dispatch::Priority::High,
+        Priority::Normal => dispatch::Priority::Normal,
+        Priority::Low => dispatch::Priority::Low,
+    }
+}

@@ -1,0 +1,57 @@
+//! The signals that Hostler listens to. Knows not what follows from them.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// SIGTERM, SIGINT, SIGHUP and SIGUSR2.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+    user: Signal,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// SIGTERM or SIGINT.
+    Stop,
+    /// SIGHUP.
+    Reload,
+    /// SIGUSR2.
+    Upgrade,
+}
+
+impl Signals {
+    /// From now on none of them ends the process by itself.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            user: signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) -> Wish {
+        tokio::select! {
+            _ = self.terminate.recv() => Wish::Stop,
+            _ = self.interrupt.recv() => Wish::Stop,
+            _ = self.hang_up.recv() => Wish::Reload,
+            _ = self.user.recv() => Wish::Upgrade,
+        }
+    }
+}
+
+impl Wish {
+    /// The signal that brings it.
+    pub fn signal(self) -> &'static str {
+        match self {
+            Self::Stop => "SIGTERM",
+            Self::Reload => "SIGHUP",
+            Self::Upgrade => "SIGUSR2",
+        }
+    }
+}

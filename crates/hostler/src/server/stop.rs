@@ -1,0 +1,82 @@
+//! The end: connections first, then threads, then workers, each with its patience. Knows not who asked for it.
+
+use std::sync::Arc;
+
+use hostler_pool::worker::Supervisor;
+use tokio::time::timeout;
+
+use super::running::Running;
+use super::signals::{Signals, Wish};
+use super::threads::DataPlane;
+use crate::journal::Level;
+
+/// Lets clients go after a successor has taken over: each with its next answer, or when it has long been silent.
+pub(super) async fn leave(running: &Running, signals: &mut Signals) {
+    running.connections().leave();
+    tokio::select! {
+        _ = timeout(running.drain_timeout(), running.connections().all_ended()) => {}
+        () = stop_asked(running, signals) => {}
+    }
+}
+
+/// Ends all connections: those without a request at once, the others with it. True if somebody has lost patience.
+pub(super) async fn drain(running: &Running, data_plane: DataPlane, signals: &mut Signals) -> bool {
+    let connections = running.connections();
+    let mut is_urgent = false;
+    // What a pause holds would wait in vain from here on.
+    running.pools.load().iter().for_each(|pool| pool.resume());
+    connections.drain();
+    data_plane.wake_all();
+    tokio::select! {
+        drained = timeout(running.drain_timeout(), connections.all_ended()) => if drained.is_err() {
+            let text = format!("{} connections did not end in server.drain_timeout; closing them", connections.open());
+            running.journal.event(Level::Warn, &text);
+        },
+        () = stop_asked(running, signals) => {
+            is_urgent = true;
+            running.journal.event(Level::Warn, "a second signal: stopping at once");
+        }
+    }
+    data_plane.end();
+    is_urgent
+}
+
+/// Stops all workers, gracefully unless somebody has lost patience.
+pub(super) async fn stop_workers(running: &Running, signals: &mut Signals, at_once: bool) {
+    let supervisors = running.supervisors();
+    if at_once {
+        supervisors.iter().for_each(|supervisor| supervisor.kill_now());
+    }
+    let all_stopped = async {
+        // Told all at once, awaited one by one.
+        let stops: Vec<_> = supervisors.iter().map(|s| tokio::spawn(stopped(s.clone()))).collect();
+        for stop in stops {
+            let _ = stop.await;
+        }
+    };
+    tokio::select! {
+        () = all_stopped => return,
+        () = stop_asked(running, signals) => {}
+    }
+    supervisors.iter().for_each(|supervisor| supervisor.kill_now());
+    for supervisor in supervisors {
+        supervisor.stopped().await;
+    }
+}
+
+/// The next signal that says so; there is no time for the others any more.
+async fn stop_asked(running: &Running, signals: &mut Signals) {
+    loop {
+        match signals.next().await {
+            Wish::Stop => return,
+            other => {
+                let text = format!("{}: ignored, this Hostler is stopping", other.signal());
+                running.journal.event(Level::Warn, &text);
+            }
+        }
+    }
+}
+
+async fn stopped(supervisor: Arc<Supervisor>) {
+    supervisor.stop().await;
+}

@@ -1,0 +1,123 @@
+//! The Hostler that is to succeed this one, as the predecessor sees it: started, given the sockets, let begin or ended. Knows
+//! nothing of requests.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::channel::{self, Channel, Word};
+use super::listeners::Purpose;
+use super::predecessor::VARIABLE;
+use super::program::Program;
+
+/// Why there is no successor. This Hostler goes on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UpgradeError {
+    #[error("{program} cannot be started: {source}")]
+    Start { program: String, source: io::Error },
+    #[error("the new process says: {0}")]
+    Refused(String),
+    #[error("the new process ended ({0}); the log says why")]
+    Ended(ExitStatus),
+    #[error("the new process was not ready in {0:?} (server.upgrade_timeout)")]
+    TimedOut(Duration),
+    #[error("no talking to the new process: {0}")]
+    Talk(#[from] io::Error),
+}
+
+/// A process that is ready to take over, or has.
+pub(super) struct Successor {
+    child: Child,
+    channel: Channel,
+    /// It has been told to begin: from then on it may have accepted connections, and is on its own.
+    is_free: bool,
+}
+
+impl Successor {
+    /// Starts the program anew with these sockets and waits until it could begin.
+    pub async fn start(
+        program: &Program,
+        sockets: Vec<(Purpose, Vec<OwnedFd>)>,
+        patience: Duration,
+    ) -> Result<Self, UpgradeError> {
+        let until = Instant::now() + patience;
+        let (channel, theirs) = channel::pair()?;
+        let mut command = Command::new(&program.path);
+        if let Some((name, arguments)) = program.arguments.split_first() {
+            command.arg0(name).args(arguments);
+        }
+        command.env(VARIABLE, std::process::id().to_string()).stdin(theirs);
+        let child = command
+            .spawn()
+            .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
+        // With the command goes our copy of the other end: its end is then seen.
+        drop(command);
+        let mut new = Self { child, channel, is_free: false };
+        match timeout_at(until, new.prepare(sockets)).await {
+            Ok(outcome) => outcome.map(|()| new),
+            Err(_) => Err(UpgradeError::TimedOut(patience)),
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    async fn prepare(&mut self, sockets: Vec<(Purpose, Vec<OwnedFd>)>) -> Result<(), UpgradeError> {
+        match self.introduce(sockets).await {
+            // It has gone before it has heard all; what it had to say is heard below.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            outcome => outcome?,
+        }
+        match self.channel.hear().await? {
+            Some((Word::Ready, _)) => Ok(()),
+            other => Err(self.explain(other.map(|(word, _)| word)).await),
+        }
+    }
+
+    async fn introduce(&self, sockets: Vec<(Purpose, Vec<OwnedFd>)>) -> io::Result<()> {
+        for (purpose, sockets) in sockets {
+            self.channel.hand_over(&purpose, &sockets).await?;
+        }
+        self.channel.say(&Word::NoMore).await
+    }
+
+    /// Lets it begin, and returns when it has. There is no way back from here while it lives.
+    pub async fn begin(&mut self, patience: Duration) -> Result<(), UpgradeError> {
+        self.is_free = true;
+        self.channel.say(&Word::Begin).await?;
+        match timeout_at(Instant::now() + patience, self.channel.hear()).await {
+            Ok(Ok(Some((Word::Begun, _)))) => Ok(()),
+            Ok(other) => Err(self.explain(other?.map(|(word, _)| word)).await),
+            Err(_) => {
+                self.is_free = false;
+                Err(UpgradeError::TimedOut(patience))
+            }
+        }
+    }
+
+    async fn explain(&mut self, word: Option<Word>) -> UpgradeError {
+        match word {
+            Some(Word::Failed { reason }) => UpgradeError::Refused(reason),
+            Some(other) => UpgradeError::Refused(format!("{other:?}, which makes no sense here")),
+            // It has closed its end, so it has ended, or is about to.
+            None => {
+                let _ = self.child.kill();
+                self.child.wait().map_or_else(UpgradeError::Talk, UpgradeError::Ended)
+            }
+        }
+    }
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        if !self.is_free {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The way from one version of the program to the next, as the old one goes it. Knows not what the new one does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::running::Running;
+use super::successor::Successor;
+use crate::admin::{Done, Undone};
+use crate::journal::Level;
+
+/// How long a successor may take until it accepts, once it is told to: it has nothing left to wait for.
+const TO_BEGIN: Duration = Duration::from_secs(20);
+
+/// Starts the program as it is now, and lets it take over once it is ready. Until then nothing has changed here, and if it
+/// comes to nothing, nothing ever has.
+pub(super) async fn upgrade(running: &Arc<Running>) -> Result<Done, Undone> {
+    let Ok(_turn) = running.changes.try_acquire() else {
+        return Err(Undone::Refused("a reload or an upgrade is under way".into()));
+    };
+    let Some(listeners) = running.listeners.load_full() else {
+        return Err(Undone::Refused("this Hostler is stopping".into()));
+    };
+    if let Some(pool) = running.pools.load().iter().find(|pool| pool.pool.is_paused()) {
+        return Err(Undone::Refused(format!("pool {} is paused: resume it first", pool.name)));
+    }
+    let patience = running.config.load().server.upgrade_timeout;
+    let failed = |error: &dyn std::fmt::Display| Undone::Failed(error.to_string());
+    let sockets = listeners.copies().map_err(|error| failed(&error))?;
+    drop(listeners);
+    let mut new =
+        Successor::start(&running.program, sockets, patience).await.map_err(|error| failed(&error))?;
+    // Dropped before it has begun, it ends.
+    if running.listeners.load().is_none() {
+        return Err(Undone::Refused("this Hostler is stopping".into()));
+    }
+    let pid = new.pid();
+    running.journal.event(Level::Info, &format!("upgrade: the new process (pid {pid}) is ready"));
+    new.begin(TO_BEGIN).await.map_err(|error| failed(&error))?;
+    running.successor.send_replace(Some(pid));
+    Ok(vec![format!("pid {pid} has taken over from pid {}", std::process::id())])
+}
