@@ -43,7 +43,14 @@ pub struct SitePlan {
 /// If the text is not TOML.
 pub fn site(binary: &str, config: &str) -> SitePlan {
     let mut config: Table = toml::from_str(config).unwrap();
-    let server = table(&mut config, "server");
+    complete(&mut config);
+    let folder = tempfile::tempdir().unwrap();
+    let cwd = folder.path().to_owned();
+    SitePlan { binary: binary.into(), config, folder, arguments: vec!["start".into()], cwd, env: Vec::new() }
+}
+
+fn complete(config: &mut Table) {
+    let server = table(config, "server");
     for (key, value) in [
         ("listen", "127.0.0.1:0"),
         ("admin", "127.0.0.1:0"),
@@ -56,9 +63,6 @@ pub fn site(binary: &str, config: &str) -> SitePlan {
         server.entry(key).or_insert_with(|| value.into());
     }
     server.entry("threads").or_insert(Toml::Integer(1));
-    let folder = tempfile::tempdir().unwrap();
-    let cwd = folder.path().to_owned();
-    SitePlan { binary: binary.into(), config, folder, arguments: vec!["start".into()], cwd, env: Vec::new() }
 }
 
 fn table<'a>(parent: &'a mut Table, key: &str) -> &'a mut Table {
@@ -86,6 +90,11 @@ impl SitePlan {
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
+    }
+
+    /// Another path to the program.
+    pub fn called(self, binary: &Path) -> Self {
+        Self { binary: binary.to_owned(), ..self }
     }
 
     /// Starts it elsewhere and with other arguments than `start`: a command line that says everything by itself.
@@ -121,8 +130,16 @@ impl SitePlan {
         let log = Log::of(child.stdout.take().unwrap());
         let errors = Log::of(child.stderr.take().unwrap());
         let with_admin = self.config["server"]["admin"].as_str() != Some("off");
-        let mut site =
-            Site { child, exit: None, log, errors, listen: Vec::new(), admin: None, folder: self.folder };
+        let mut site = Site {
+            binary: self.binary,
+            child,
+            exit: None,
+            log,
+            errors,
+            listen: Vec::new(),
+            admin: None,
+            folder: self.folder,
+        };
         let last = if with_admin { "status on http://" } else { "listening on http://" };
         eventually("Hostler to listen", async || {
             assert!(
@@ -155,6 +172,7 @@ fn address(text: &str) -> SocketAddr {
 
 /// A running Hostler. Dropped, it is told to stop, and killed if it does not.
 pub struct Site {
+    binary: PathBuf,
     child: Child,
     exit: Option<ExitStatus>,
     log: Log,
@@ -298,6 +316,35 @@ impl Site {
         .await
     }
 
+    /// Runs a command of the program that asks this Hostler for something, to its end.
+    pub async fn command(&self, arguments: &[&str]) -> Output {
+        let admin = self.admin().to_string();
+        let arguments = [arguments, &["--admin", &admin]].concat();
+        run(self.binary.to_str().unwrap(), &arguments, self.folder()).await
+    }
+
+    /// Writes another configuration file, as [`site`] does, on the same addresses.
+    pub fn rewrite(&self, config: &str) {
+        let mut config: Table = toml::from_str(config).unwrap();
+        complete(&mut config);
+        self.write_file(&toml::to_string(&config).unwrap());
+    }
+
+    /// Writes these words as the configuration file.
+    pub fn write_file(&self, text: &str) {
+        std::fs::write(self.folder().join("hostler.toml"), text).unwrap();
+    }
+
+    /// Tells it to load its configuration again (SIGHUP).
+    pub fn hang_up(&self) {
+        self.signal(Signal::HUP);
+    }
+
+    /// Tells it to hand over to the program as it is now (SIGUSR2).
+    pub fn ask_for_upgrade(&self) {
+        self.signal(Signal::USR2);
+    }
+
     /// Tells it to stop (SIGTERM).
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
@@ -328,8 +375,25 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Those to which it has handed over, one to the next; they are not its children for long.
+    fn successors(&self) -> Vec<Pid> {
+        let lines = self.log.lines();
+        let told =
+            lines.iter().filter_map(|line| line.split_once("upgrade: pid ")?.1.split_once(" has taken over"));
+        told.filter_map(|(pid, _)| Pid::from_raw(pid.parse().ok()?)).collect()
+    }
+}
+
 impl Drop for Site {
     fn drop(&mut self) {
+        if let Some(&last) = self.successors().last() {
+            // The pipe of the log ends with the last process that writes to it.
+            let _ = kill_process(last, Signal::TERM);
+            if !self.log.ends_within(FAREWELL) {
+                self.successors().into_iter().for_each(|pid| drop(kill_process(pid, Signal::KILL)));
+            }
+        }
         if self.try_exit().is_none() {
             self.terminate();
             // Its log ends when it does.
