@@ -3,15 +3,39 @@ import { loadBinary } from './tools.mjs';
 import { percentile } from './statistics.mjs';
 
 /** Open loop: seeded Poisson arrivals of the mix; every percentile counts from the intended start. */
-export async function openLoop(session, { port, app, mix, rate, seconds, seed }) {
-  const args = [...common({ app, mix, seconds, seed }), '-targets', url(port), '-rate', rate.toFixed(3)];
-  return figures(JSON.parse(await generate(session, args)));
+export async function openLoop(session, { rate, seconds, ...settings }) {
+  return figures(await steppedLoop(session, { steps: [{ rate, seconds }], ...settings }));
+}
+
+/** An open loop whose rate changes: the generator's own report, of which `figures` and `bySecond` make sense. */
+export async function steppedLoop(session, settings) {
+  const { printed } = begin(session, openArgs(settings));
+  return parsed(await printed);
+}
+
+/** An open loop for as long as `work` takes: its report, and what `work` has returned. */
+export async function loopDuring(session, { rate, longest, ...settings }, work) {
+  const { started, printed } = begin(session, openArgs({ steps: [{ rate, seconds: longest }], ...settings }));
+  const done = await work();
+  started.child.kill('SIGTERM');
+  return { report: parsed(await printed), done };
+}
+
+/** Errors by kind: without the ports, which make each of them another. */
+function parsed(text) {
+  const report = JSON.parse(text);
+  const errors = {};
+  for (const [text, count] of Object.entries(report.errors)) {
+    const kind = text.replace(/^Get "[^"]*": /, '').replace(/127\.0\.0\.1:\d+/g, 'port');
+    errors[kind] = (errors[kind] ?? 0) + count;
+  }
+  return { ...report, errors };
 }
 
 /** Closed loop with `each` requests at once per target: what the targets can do at most, and how they are warmed. */
 export async function closedLoop(session, { ports, app, mix, seconds, seed, each }) {
-  const args = [...common({ app, mix, seconds, seed }), '-targets', ports.map(url).join(','), '-closed', String(each)];
-  const report = JSON.parse(await generate(session, args));
+  const args = [...common({ app, mix, seed }), '-targets', ports.map(url).join(','), '-closed', String(each)];
+  const report = JSON.parse(await begin(session, [...args, '-duration', `${seconds}s`]).printed);
   const { ok, refused, failed, short, long } = figures(report);
   return { ok, refused, failed, seconds: report.seconds, short, long };
 }
@@ -20,15 +44,23 @@ export async function closedLoop(session, { ports, app, mix, seconds, seed, each
  * The generator stands for other machines: it must not queue behind the renders for a core, or the instants it means and
  * the instants it starts at drift apart. Only root may lower a nice value; without root the lag is larger, and reported.
  */
-function generate(session, args) {
+function begin(session, args) {
   const first = process.getuid() === 0 ? ['nice', '-n', '-10', loadBinary] : [loadBinary];
-  return session.run(first[0], [...first.slice(1), ...args], { name: 'load' });
+  return session.begin(first[0], [...first.slice(1), ...args], { name: 'load' });
 }
 
-function common({ app, mix, seconds, seed }) {
-  const paths = ['-short', app.short, '-long', app.long, '-long-share', String(mix.longShare)];
-  return [...paths, '-edges', String(mix.edges), '-duration', `${seconds}s`, '-seed', String(seed)];
+function openArgs({ port, steps, patience = 30, ...settings }) {
+  const written = steps.map(({ rate, seconds }) => `${rate.toFixed(3)}:${seconds}s`).join(',');
+  return [...common(settings), '-targets', url(port), '-steps', written, '-timeout', `${patience}s`];
 }
+
+function common({ app, mix, seed }) {
+  const paths = ['-short', app.short, '-long', app.long, '-long-share', String(mix.longShare)];
+  return [...paths, '-edges', String(mix.edges), '-seed', String(seed)];
+}
+
+/** Answered as asked. */
+export const ok = ([, status]) => status >= 200 && status < 300;
 
 const url = (port) => `http://127.0.0.1:${port}`;
 
@@ -37,7 +69,6 @@ const url = (port) => `http://127.0.0.1:${port}`;
  * improves its tail by refusing. (Infinity becomes null in JSON.)
  */
 export function figures({ planned, hits, errors = {} }) {
-  const ok = ([, status]) => status >= 200 && status < 300;
   const times = (rows) => rows.map((row) => (ok(row) ? row[3] : Infinity));
   const short = times(hits.filter(([long]) => long === 0));
   const long = times(hits.filter(([long]) => long === 1));

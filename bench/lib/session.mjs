@@ -22,16 +22,24 @@ export function createSession() {
     return started;
   }
 
-  /** Runs a program to its end and returns what it printed; throws with its last output if it fails. */
-  async function run(command, args, options = {}) {
+  /** Starts a program whose output is wanted: `printed` is what it has printed at its end, or fails with its last words. */
+  function begin(command, args, options = {}) {
     const started = start(command, args, { ...options, stdout: 'pipe' });
     const chunks = [];
     started.child.stdout.on('data', (chunk) => chunks.push(chunk));
     const closed = new Promise((resolve) => started.child.on('close', resolve));
-    const how = await started.exit;
-    if (how !== 0) throw new Error(`${started.name} ended with ${how}\n${tail(started)}`);
-    await closed;
-    return Buffer.concat(chunks).toString();
+    const printed = started.exit.then(async (how) => {
+      if (how !== 0) throw new Error(`${started.name} ended with ${how}\n${tail(started)}`);
+      await closed;
+      return Buffer.concat(chunks).toString();
+    });
+    printed.catch(() => {}); // whoever awaits it hears of it; until then it must not end the bench
+    return { started, printed };
+  }
+
+  /** Runs a program to its end and returns what it printed; throws with its last output if it fails. */
+  function run(command, args, options) {
+    return begin(command, args, options).printed;
   }
 
   async function stop(started) {
@@ -65,7 +73,7 @@ export function createSession() {
     return file;
   }
 
-  return { dir, start, run, stop, close, abandon, write, path };
+  return { dir, start, begin, run, stop, close, abandon, write, path };
 }
 
 function startProcess(command, args, { name, log, cpu, env, cwd, stdout }) {

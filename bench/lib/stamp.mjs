@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
-import { ROOT, hostlerBinary, vegetaVersion, version } from './tools.mjs';
+import { ROOT, hostlerBinary, pm2Version, vegetaVersion, version } from './tools.mjs';
 
 export function stamp() {
   return {
@@ -22,6 +22,7 @@ export function stamp() {
       haproxy: version('haproxy', '-v'),
       nginx: version('nginx', '-v'),
       node: process.versions.node,
+      pm2: pm2Version(),
       wrk: version('wrk', '-v'),
       vegeta: vegetaVersion(),
     },

@@ -16,6 +16,10 @@ const CACHE = join(BENCH, '.cache');
 export const upstreamBinary = join(CACHE, 'upstream', 'release', 'bench-upstream');
 export const loadBinary = join(CACHE, 'load');
 
+const PM2 = '7.0.4';
+const PM2_FOLDER = join(CACHE, `pm2-${PM2}`);
+export const pm2Script = join(PM2_FOLDER, 'node_modules', 'pm2', 'bin', 'pm2');
+
 export function hostlerBinary() {
   return process.env.HOSTLER_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'release', 'hostler');
 }
@@ -43,6 +47,13 @@ export async function buildLoad() {
   await mustRun('go', ['build', '-o', loadBinary, '.'], { cwd: join(BENCH, 'load') });
 }
 
+/** Into a folder of its own: nothing of it is part of the repository. */
+export async function installPm2() {
+  if (existsSync(pm2Script)) return;
+  mkdirSync(PM2_FOLDER, { recursive: true });
+  await mustRun('npm', ['install', '--prefix', PM2_FOLDER, '--no-audit', '--no-fund', '--silent', `pm2@${PM2}`], { cwd: PM2_FOLDER });
+}
+
 export async function buildHostler() {
   if (process.env.HOSTLER_BIN) {
     if (!existsSync(process.env.HOSTLER_BIN)) throw new Error(`HOSTLER_BIN: no file ${process.env.HOSTLER_BIN}`);
@@ -61,6 +72,10 @@ export async function buildApp() {
 export function version(program, flag = '--version') {
   const result = spawnSync(program, [flag], { encoding: 'utf8' });
   return /v?(\d+\.\d[^\s,\]]*)/.exec(`${result.stdout}${result.stderr}`)?.[1] ?? null;
+}
+
+export function pm2Version() {
+  return existsSync(pm2Script) ? PM2 : null;
 }
 
 /** The version of vegeta that go.sum holds us to. */

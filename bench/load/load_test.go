@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
 
 func TestTheSameSeedGivesTheSameExponentialGaps(t *testing.T) {
-	opts := options{rate: 1000, duration: 20 * time.Second, seed: 7, longShare: 0.1, edges: 8}
+	opts := options{steps: []step{{1000, 20 * time.Second}}, seed: 7, longShare: 0.1, edges: 8}
 	one, two := newPlan(opts), newPlan(opts)
 	var sum, squares, long float64
 	previous := time.Duration(0)
@@ -50,7 +51,7 @@ func TestRequestsStartOnTimeWhileNoneIsAnswered(t *testing.T) {
 		running.Add(-1)
 	}))
 	defer server.Close()
-	opts := options{targets: []string{server.URL}, rate: 200, duration: time.Second, timeout: 10 * time.Second, seed: 3, edges: 4}
+	opts := options{targets: []string{server.URL}, steps: []step{{200, time.Second}}, timeout: 10 * time.Second, seed: 3, edges: 4}
 	time.AfterFunc(1500*time.Millisecond, func() { close(release) })
 
 	result := runOpen(opts)
@@ -91,7 +92,7 @@ func TestPathsFollowThePlan(t *testing.T) {
 	defer server.Close()
 	opts := options{
 		targets: []string{server.URL}, short: "/page", long: "/page?n=10", longShare: 0.5,
-		rate: 500, duration: 400 * time.Millisecond, timeout: 5 * time.Second, seed: 5, edges: 3,
+		steps: []step{{500, 400 * time.Millisecond}}, timeout: 5 * time.Second, seed: 5, edges: 3,
 	}
 	result := runOpen(opts)
 	planned := int64(0)
@@ -100,5 +101,41 @@ func TestPathsFollowThePlan(t *testing.T) {
 	}
 	if planned == 0 || long.Load() != planned || short.Load()+long.Load() != int64(result.Planned) {
 		t.Errorf("%d planned long of %d; the server saw %d long and %d short", planned, result.Planned, long.Load(), short.Load())
+	}
+}
+
+func TestEachStepHasItsOwnRate(t *testing.T) {
+	opts := options{steps: []step{{100, 10 * time.Second}, {1000, 10 * time.Second}, {100, 10 * time.Second}}, seed: 9, edges: 1}
+	counts := [3]int{}
+	previous := time.Duration(0)
+	for _, at := range newPlan(opts).arrivals {
+		if at < previous {
+			t.Fatalf("%v comes after %v", at, previous)
+		}
+		previous = at
+		counts[at/(10*time.Second)]++
+	}
+	for i, wanted := range []float64{1000, 10000, 1000} {
+		if math.Abs(float64(counts[i])/wanted-1) > 0.1 {
+			t.Errorf("step %d has %d arrivals, not about %.0f", i, counts[i], wanted)
+		}
+	}
+}
+
+func TestToldToStopItPrintsWhatWasBegun(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if asked.Add(1) == 20 {
+			syscall.Kill(syscall.Getpid(), syscall.SIGTERM)
+		}
+	}))
+	defer server.Close()
+	opts := options{targets: []string{server.URL}, steps: []step{{100, time.Hour}}, timeout: 10 * time.Second, seed: 3, edges: 4}
+	result := runOpen(opts)
+	if result.Planned < 20 || result.Planned != int(asked.Load()) || len(result.Hits) != result.Planned {
+		t.Errorf("%d planned, %d asked, %d hits", result.Planned, asked.Load(), len(result.Hits))
+	}
+	if last := result.Hits[len(result.Hits)-1][4]; last <= 0 || time.UnixMicro(result.Began+last).After(time.Now()) {
+		t.Errorf("the last was to start %d us after %d", last, result.Began)
 	}
 }

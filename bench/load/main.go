@@ -1,4 +1,5 @@
-// Command load sends open-loop Poisson traffic (or, with -closed, closed-loop traffic) and prints every hit as JSON.
+// Command load sends open-loop Poisson traffic (or, with -closed, closed-loop traffic) and prints every hit as JSON. SIGTERM
+// ends an open loop early: what was begun is finished and printed.
 // It knows vegeta and the arrival schedule; it knows nothing of the servers under test, and it computes no statistics.
 package main
 
@@ -8,8 +9,11 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
@@ -20,7 +24,7 @@ type options struct {
 	short     string
 	long      string
 	longShare float64
-	rate      float64
+	steps     []step
 	duration  time.Duration
 	timeout   time.Duration
 	seed      int64
@@ -28,12 +32,20 @@ type options struct {
 	closed    uint64
 }
 
-// report is what the bench reads: hits are rows of [long, status, start lag, latency], times in microseconds,
-// latency counted from the intended start. Status 0 is a request without an answer.
+// step is a part of an open loop with one rate.
+type step struct {
+	rate     float64
+	duration time.Duration
+}
+
+// report is what the bench reads: hits are rows of [long, status, start lag, latency, intended start], times in microseconds,
+// latency counted from the intended start, that from the beginning. Status 0 is a request without an answer.
 type report struct {
+	// Microseconds since 1970, so that other clocks of this machine can be compared.
+	Began   int64          `json:"began"`
 	Seconds float64        `json:"seconds"`
 	Planned int            `json:"planned"`
-	Hits    [][4]int64     `json:"hits"`
+	Hits    [][5]int64     `json:"hits"`
 	Errors  map[string]int `json:"errors"`
 }
 
@@ -57,19 +69,37 @@ func parse() options {
 	flag.StringVar(&opts.short, "short", "/", "path and query of a short render")
 	flag.StringVar(&opts.long, "long", "/", "path and query of a long render")
 	flag.Float64Var(&opts.longShare, "long-share", 0.1, "share of long renders")
-	flag.Float64Var(&opts.rate, "rate", 0, "mean arrivals per second")
-	flag.DurationVar(&opts.duration, "duration", 10*time.Second, "length of the schedule")
+	steps := flag.String("steps", "", "open loop: mean arrivals per second and how long, such as 100:5s,400:30s")
+	flag.DurationVar(&opts.duration, "duration", 10*time.Second, "length of the closed loop")
 	flag.DurationVar(&opts.timeout, "timeout", 30*time.Second, "when a client gives up")
 	flag.Int64Var(&opts.seed, "seed", 1, "seed of arrivals, mix and edges")
 	flag.IntVar(&opts.edges, "edges", 32, "independent keep-alive connection pools")
 	flag.Uint64Var(&opts.closed, "closed", 0, "closed loop with so many requests at once per target")
 	flag.Parse()
 	opts.targets = strings.Split(*targets, ",")
-	if *targets == "" || (opts.closed == 0 && (opts.rate <= 0 || len(opts.targets) != 1)) {
-		fmt.Fprintln(os.Stderr, "load: -targets and, in the open loop, one target and a -rate above 0 are needed")
-		os.Exit(2)
+	if *targets == "" || (opts.closed == 0 && len(opts.targets) != 1) {
+		usage("-targets is needed, in the open loop one")
+	}
+	for _, text := range strings.Split(*steps, ",") {
+		if opts.closed > 0 {
+			break
+		}
+		rate, duration, _ := strings.Cut(text, ":")
+		next := step{}
+		var wrongRate, wrongDuration error
+		next.rate, wrongRate = strconv.ParseFloat(rate, 64)
+		next.duration, wrongDuration = time.ParseDuration(duration)
+		if wrongRate != nil || wrongDuration != nil || next.rate <= 0 || next.duration <= 0 {
+			usage("-steps wants rate:duration, not " + strconv.Quote(text))
+		}
+		opts.steps = append(opts.steps, next)
 	}
 	return opts
+}
+
+func usage(why string) {
+	fmt.Fprintln(os.Stderr, "load:", why)
+	os.Exit(2)
 }
 
 func attacker(opts options, target string, plan *plan, more ...func(*vegeta.Attacker)) (*vegeta.Attacker, vegeta.Targeter) {
@@ -87,12 +117,24 @@ func runOpen(opts options) report {
 	plan := newPlan(opts)
 	pacer := &schedule{at: plan.arrivals}
 	attack, targeter := attacker(opts, opts.targets[0], plan)
-	out := report{Planned: len(plan.arrivals), Seconds: opts.duration.Seconds(), Errors: map[string]int{}}
-	for hit := range attack.Attack(targeter, pacer, 0, "") {
+	out := report{Errors: map[string]int{}}
+	hits := attack.Attack(targeter, pacer, 0, "")
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	defer signal.Stop(told)
+	go func() {
+		<-told
+		attack.Stop()
+	}()
+	for hit := range hits {
 		intended := pacer.began.Add(plan.arrivals[hit.Seq])
 		lag := hit.Timestamp.Sub(intended)
-		out.add(hit, plan.long[hit.Seq], lag)
+		out.add(hit, plan.long[hit.Seq], lag, plan.arrivals[hit.Seq])
 	}
+	out.Began = pacer.began.UnixMicro()
+	out.Seconds = time.Since(pacer.began).Seconds()
+	// All that was planned has been begun, unless the loop was ended early: then this is what was begun.
+	out.Planned = len(out.Hits)
 	return out
 }
 
@@ -112,7 +154,7 @@ func runClosed(opts options) report {
 			defer all.Done()
 			for hit := range attack.Attack(targeter, vegeta.ConstantPacer{}, opts.duration, "") {
 				mutex.Lock()
-				out.add(hit, plan.isLong(hit.Seq), 0)
+				out.add(hit, plan.isLong(hit.Seq), 0, 0)
 				mutex.Unlock()
 			}
 		}()
@@ -123,8 +165,8 @@ func runClosed(opts options) report {
 	return out
 }
 
-func (r *report) add(hit *vegeta.Result, long bool, lag time.Duration) {
-	row := [4]int64{0, int64(hit.Code), lag.Microseconds(), (hit.Latency + lag).Microseconds()}
+func (r *report) add(hit *vegeta.Result, long bool, lag, at time.Duration) {
+	row := [5]int64{0, int64(hit.Code), lag.Microseconds(), (hit.Latency + lag).Microseconds(), at.Microseconds()}
 	if long {
 		row[0] = 1
 	}

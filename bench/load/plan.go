@@ -35,14 +35,20 @@ func newPlan(opts options) *plan {
 		}
 		return p
 	}
-	for at := 0.0; ; {
-		at += arrivals.ExpFloat64() / opts.rate
-		instant := time.Duration(at * float64(time.Second))
-		if instant >= opts.duration {
-			return p
+	begin := time.Duration(0)
+	for _, step := range opts.steps {
+		end := begin + step.duration
+		for at := begin.Seconds(); ; {
+			at += arrivals.ExpFloat64() / step.rate
+			instant := time.Duration(at * float64(time.Second))
+			if instant >= end {
+				break
+			}
+			add(instant)
 		}
-		add(instant)
+		begin = end
 	}
+	return p
 }
 
 func (p *plan) isLong(seq uint64) bool { return p.long[seq%uint64(len(p.long))] }

@@ -21,13 +21,17 @@ export function startHaproxy(session, { cpu, ...settings }) {
   return session.start('haproxy', ['-db', '-f', file], { cpu, name: 'haproxy' });
 }
 
-/** `edge`: this HAProxy meets the clients, so it names them to the workers; behind nginx that is done already. */
-export function configuration({ bind, members, slots, queueTimeout, edge }) {
-  const servers = members.map((path, i) => `    server worker${i + 1} unix@${path} maxconn ${slots}`);
+/**
+ * `edge`: this HAProxy meets the clients, so it names them to the workers; behind nginx that is done already. `runtime`: a socket
+ * for commands; so many of the last members are `spare`, disabled until somebody is there.
+ */
+export function configuration({ bind, members, slots, queueTimeout, edge, runtime, spare = 0 }) {
+  const idle = (i) => (i >= members.length - spare ? ' disabled' : '');
+  const servers = members.map((path, i) => `    server worker${i + 1} unix@${path} maxconn ${slots}${idle(i)}`);
   const forwarded = ['    option forwardfor', '    http-request set-header X-Forwarded-Proto http'];
   return `global
     nbthread 1
-    maxconn 4096
+    maxconn 4096${runtime ? `\n    stats socket ${runtime} mode 600 level admin` : ''}
 
 defaults
     mode http

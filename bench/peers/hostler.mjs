@@ -19,15 +19,24 @@ export function startWithWorkers(session, settings) {
   return start(session, { ...withWorkers(settings), probe: settings.app.short });
 }
 
-export function withWorkers({ app, workers, concurrency, queueTimeout }) {
+export function withWorkers({ app, workers, concurrency, queueTimeout, warmup }) {
   const pool = [
     `command = ${toml(app.command)}`,
     `cwd = ${toml(app.dir)}`,
     `env = { NODE_ENV = "production" }`,
     `workers = ${workers}`,
     `concurrency = ${concurrency}`,
+    ...(warmup ? [`warmup = ${toml(warmup)}`] : []),
   ];
   return { pool, queueTimeout, threads: 1 };
+}
+
+/** Supervised workers that can be replaced: `deploy` is the command that people type. */
+export async function startRestartable(session, { app, ...settings }) {
+  const admin = `127.0.0.1:${await freePort()}`;
+  const launched = await start(session, { ...withWorkers({ app, ...settings, warmup: [app.short] }), admin, probe: app.short });
+  const deploy = () => session.run(hostlerBinary(), ['restart', '--admin', admin], { name: 'hostler-restart' });
+  return { port: launched.port, processes: () => launched.processes, deploy };
 }
 
 async function start(session, { cpu, probe, ...settings }) {
@@ -45,10 +54,10 @@ export async function launch(session, settings, { cpu } = {}) {
 }
 
 /** The queue's limit is out of the way, as HAProxy has none: only the time a request may wait is bounded, for both. */
-export function configuration({ port, threads, pool, queueTimeout }) {
+export function configuration({ port, admin = 'off', threads, pool, queueTimeout }) {
   return `[server]
 listen = ["127.0.0.1:${port}"]
-admin = "off"
+admin = "${admin}"
 threads = ${threads}
 access_log = "off"
 

@@ -300,12 +300,42 @@ function tellWhenHearing() {
   });
 }
 
+/** Does what Hostler asks for; returns whether the message was for us. */
+function obey(message) {
+  if (message?.cmd !== CMD) return false;
+  if (message.act === 'report') report();
+  else if (message.act === 'collect') collect(message.kind);
+  return true;
+}
+
+/** That the answer comes says that the event loop turns; what it says is how much of its time is taken. */
+function report() {
+  if (isClusterPrimary()) return tell({ act: 'report' });
+  const { active, idle } = require('perf_hooks').performance.eventLoopUtilization();
+  tell({ act: 'report', active: Math.round(active), idle: Math.round(idle) });
+}
+
+let gc = null;
+
+/** Needs no option at the start: a new context is given what V8 was told meanwhile to expose. */
+function collect(kind) {
+  if (gc === null) {
+    require('v8').setFlagsFromString('--expose-gc');
+    gc = require('vm').runInNewContext('gc');
+    require('v8').setFlagsFromString('--no-expose-gc');
+  }
+  const began = process.hrtime.bigint();
+  gc({ type: kind });
+  tell({ act: 'collected', kind, micros: Number((process.hrtime.bigint() - began) / 1000n) });
+}
+
 /** The direct child has Node's own channel: sending and receiving work, what is left is to notice Hostler's death. */
 function speakOverIpc() {
   const { send, disconnect } = process; // the app may put its own in their place
   channel.send = (message) => {
     if (process.connected) send.call(process, message, () => {});
   };
+  process.on('internalMessage', obey);
   // Node calls disconnect() itself when the channel ends. A listener for 'disconnect' would keep the process alive.
   process.disconnect = function () {
     if (process.connected && isEnded(process.channel)) endWithHostler();
@@ -329,8 +359,9 @@ function speakOverControl(path) {
   const socket = require('net').connect(path).setEncoding('utf8').unref();
   channel.send = (message, callback) => socket.write(`${JSON.stringify(message)}\n`, callback);
   socket.on('error', () => {}); // 'close' follows
-  if (process.send) socket.resume().on('close', endWithHostler);
-  else lendIpc(socket);
+  if (!process.send) return lendIpc(socket);
+  receive(socket, () => {});
+  socket.on('close', endWithHostler);
 }
 
 function lendIpc(socket) {
@@ -355,21 +386,24 @@ function lendIpc(socket) {
     if (process.connected) endWithHostler();
     close();
   });
-  receive(socket);
+  receive(socket, (message) => process.emit('message', message, undefined));
   holdOpenWhileHeard(socket);
   tellWhenHearing();
 }
 
-function receive(socket) {
+function receive(socket, passOn) {
   let rest = '';
   socket.on('data', (text) => {
     const lines = (rest + text).split('\n');
     rest = lines.pop();
     // In turns of their own: a listener that throws must not take the next message with it.
-    for (const line of lines) process.nextTick(() => process.emit('message', JSON.parse(line), undefined));
+    for (const line of lines) process.nextTick(hear, JSON.parse(line), passOn);
   });
 }
 
+function hear(message, passOn) {
+  if (!obey(message)) passOn(message);
+}
 
 /** As with Node's channel: only an app that listens to it is kept alive by it. */
 function holdOpenWhileHeard(socket) {

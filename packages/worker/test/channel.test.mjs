@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 
+import { eventually } from './support/eventually.mjs';
 import { behindNode, startWorker } from './support/hostler.mjs';
 
 const { to_hostler: examples, to_worker: orders } = JSON.parse(
@@ -61,6 +62,31 @@ for (const { position, via, command } of positions) {
     const worker = await startWorker(t, 'brief', command('server.mjs'));
     await worker.said('listening');
     assert.deepEqual(await worker.ended(), { code: 0, signal: null });
+  });
+
+  test(`${position} reports on its event loop when it is asked, and the app sees nothing of it`, async (t) => {
+    const worker = await startWorker(t, 'pm2', command('server.cjs'));
+    await worker.said('listening');
+    worker.send(orders.report);
+    const first = await worker.said('report');
+    assert.deepEqual(Object.keys(first), Object.keys(examples.report));
+    assert.ok(first.active > 0 && first.idle >= 0, JSON.stringify(first));
+
+    worker.send(orders.report);
+    await worker.saidTimes('report', 2);
+    assert.ok(worker.messages.at(-1).active >= first.active);
+    assert.equal(worker.exit, null);
+  });
+
+  test(`${position} collects garbage when it is asked`, async (t) => {
+    const worker = await startWorker(t, 'plain-http', command('server.mjs'));
+    await worker.said('listening');
+    for (const order of [orders.collect_minor, orders.collect_major]) {
+      worker.send(order);
+      const collected = await eventually('it says so', () => worker.messages.find(({ act, kind }) => act === 'collected' && kind === order.kind));
+      assert.deepEqual(Object.keys(collected), Object.keys(examples.collected));
+      assert.ok(collected.micros > 0);
+    }
   });
 
   test(`${position} that disconnects by itself lives on`, async (t) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::gauge::Gauge;
 use super::pool::Shared;
 use super::roster::{Member, MemberId};
 
@@ -29,6 +30,11 @@ impl<E> Membership<E> {
     /// What the pool hands out with a lease.
     pub fn endpoint(&self) -> &E {
         &self.member.endpoint
+    }
+
+    /// A look at the member from aside, which lasts for as long as the member does.
+    pub fn gauge(&self) -> Gauge<E> {
+        Gauge::new(Arc::clone(&self.shared), self.member.id)
     }
 
     /// Another number of slots, from now on; leases beyond it end by themselves.

@@ -12,6 +12,7 @@ use super::acquire::{Acquire, AcquireError};
 use super::bench::{BenchSettings, SUSPENSE};
 use super::choice::Choice;
 use super::claim::{Claim, Policy};
+use super::gauge::Load;
 use super::membership::Membership;
 use super::pause::Pause;
 use super::queue::{Place, Queue, Ticket};
@@ -256,6 +257,44 @@ impl<E> Shared<E> {
     /// Another number of slots for this member; leases beyond it end by themselves.
     pub fn set_slots(&self, id: MemberId, slots: usize) {
         self.change(|state| state.roster.set_slots(id, slots));
+    }
+
+    /// How busy this member is; None if it is gone.
+    pub fn load(&self, id: MemberId) -> Option<Load> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let (queued, waiting) = (state.counters.queued, state.queue.len());
+        let seat = state.roster.seat_mut(id)?;
+        let lease_time = seat.lease_time(now);
+        Some(Load {
+            slots: seat.slots,
+            in_use: seat.in_use,
+            granted: seat.granted,
+            lease_time,
+            queued,
+            waiting,
+        })
+    }
+
+    /// No leases for this member for a while, if it has none and nobody waits for one. Returns whether that is so.
+    pub fn hold_back(&self, id: MemberId) -> bool {
+        let mut state = self.lock();
+        let nobody_waits = state.queue.is_empty();
+        let seat = state.roster.seat_mut(id);
+        let Some(seat) = seat.filter(|seat| nobody_waits && seat.in_use == 0 && !seat.held_back) else {
+            return false;
+        };
+        seat.held_back = true;
+        true
+    }
+
+    /// The end of a [`Self::hold_back`].
+    pub fn let_on(&self, id: MemberId) {
+        self.change(|state| {
+            if let Some(seat) = state.roster.seat_mut(id) {
+                seat.held_back = false;
+            }
+        });
     }
 
     /// Gives free slots to those who wait: a bench is over.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -64,6 +65,11 @@ pub(super) struct Seat<E> {
     pub on_trial: bool,
     /// Its membership is gone; the seat stays until the last lease has ended, so that the figures stay true.
     pub left: bool,
+    /// It has no lease and is to have none for a moment.
+    pub held_back: bool,
+    /// The time that all its leases have taken, up to `counted`.
+    pub lease_time: Duration,
+    pub counted: Instant,
 }
 
 impl<E> Seat<E> {
@@ -73,7 +79,15 @@ impl<E> Seat<E> {
 
     pub fn has_free_slot(&self, now: Instant) -> bool {
         let is_tried = self.on_trial && self.member.is_doubted();
-        self.in_use < self.slots && !self.left && !is_tried && !self.is_benched(now)
+        self.in_use < self.slots && !self.left && !self.held_back && !is_tried && !self.is_benched(now)
+    }
+
+    /// The time that all its leases have taken up to now. To be asked before each change of their number.
+    pub fn lease_time(&mut self, now: Instant) -> Duration {
+        let leases = u32::try_from(self.in_use).unwrap_or(u32::MAX);
+        self.lease_time += now.saturating_duration_since(self.counted) * leases;
+        self.counted = now;
+        self.lease_time
     }
 }
 
@@ -112,6 +126,9 @@ impl<E> Roster<E> {
             benched_until: None,
             on_trial: false,
             left: false,
+            held_back: false,
+            lease_time: Duration::ZERO,
+            counted: Instant::now(),
         });
         member
     }
@@ -121,6 +138,7 @@ impl<E> Roster<E> {
         self.turns += 1;
         let seat = &mut self.seats[index];
         debug_assert!(seat.has_free_slot(now), "only a free slot is granted");
+        seat.lease_time(now);
         seat.in_use += 1;
         seat.last_used = self.turns;
         let trial = seat.member.is_doubted();
@@ -133,6 +151,7 @@ impl<E> Roster<E> {
         self.turns += 1;
         let turns = self.turns;
         let Some(seat) = self.seat_mut(id) else { return };
+        seat.lease_time(Instant::now());
         seat.in_use -= 1;
         seat.last_used = turns;
         seat.on_trial &= !trial;

@@ -25,6 +25,11 @@ impl Speaker {
     pub fn tell(&self, message: ToWorker) -> bool {
         self.0.try_send(message).is_ok()
     }
+
+    /// Whether there is still somebody at the other end.
+    pub fn is_open(&self) -> bool {
+        !self.0.is_closed()
+    }
 }
 
 /// The conversation over Node's IPC channel. It lasts for as long as the worker: its end would tell the worker

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
+use super::concurrency::Concurrency;
 use super::rollout::{Heard, KeeperId};
 use super::settings::{Address, Probe, WorkerFacts, WorkerSettings};
 use super::snapshot::Status;
@@ -29,5 +30,6 @@ pub(super) struct Crew<E> {
     pub probe: Arc<dyn Probe>,
     pub yard: Yard,
     pub board: watch::Sender<Vec<Status>>,
+    pub concurrency: Arc<Concurrency>,
     pub reports: mpsc::UnboundedSender<(KeeperId, Heard)>,
 }

@@ -5,20 +5,19 @@
 //! channel nor the preload is enough. The guard reads lines from its standard input: `dir PATH`, `+PGID`, `-PGID`.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
+
+use super::process::end_of;
 
 /// Only directories so named are ever removed by the guard.
 pub(super) const DIRECTORY_PREFIX: &str = "hostler-";
@@ -41,30 +40,22 @@ pub(super) struct Guard(Arc<Post>);
 struct Post {
     command: GuardCommand,
     directory: PathBuf,
-    told: Mutex<Told>,
-    /// The guard does not take what it is told.
-    deaf: Arc<Notify>,
-    /// Ends with the post.
-    _held: oneshot::Sender<Infallible>,
+    held: Mutex<Held>,
 }
 
-/// What the guard has been told, and the way to tell it more.
-struct Told {
+/// Who holds the post, and what he has been told.
+struct Held {
+    process: Child,
     groups: BTreeSet<i32>,
-    pipe: Option<File>,
 }
 
 impl Guard {
-    /// Starts the guard and whoever replaces it should it die; needs a runtime.
+    /// Starts the guard, and whoever replaces it should it die; needs a runtime.
     pub fn start(command: GuardCommand, directory: &Path) -> io::Result<Self> {
-        let mut told = Told { groups: BTreeSet::new(), pipe: None };
-        let child = told.hire(&command, directory)?;
-        let (held, given_up) = oneshot::channel();
-        let deaf = Arc::new(Notify::new());
-        let post =
-            Post { command, directory: directory.into(), told: told.into(), deaf: deaf.clone(), _held: held };
-        let post = Arc::new(post);
-        tokio::spawn(relieve(Arc::downgrade(&post), child, deaf, given_up));
+        let held = Held { process: spawn(&command)?, groups: BTreeSet::new() };
+        held.tell_all(directory)?;
+        let post = Arc::new(Post { command, directory: directory.into(), held: held.into() });
+        tokio::spawn(relieve(Arc::downgrade(&post)));
         Ok(Self(post))
     }
 
@@ -89,29 +80,31 @@ impl Drop for Watched {
 }
 
 impl Post {
-    /// What a guard that dies does not hear, its successor is told.
+    /// What a guard that dies does not hear, its successor is told. One that does not listen is ended, and not by closing its
+    /// pipe: that would tell it that Hostler has died.
     fn tell(&self, line: &str, change: impl FnOnce(&mut BTreeSet<i32>) -> bool) {
-        let mut told = self.told();
-        change(&mut told.groups);
-        if told.tell(line).is_err() {
-            self.deaf.notify_one();
+        let mut held = self.held();
+        change(&mut held.groups);
+        if held.tell(line).is_err() {
+            let _ = held.process.kill();
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Puts another guard in the place of one that is gone.
+    fn refill(&self) -> io::Result<()> {
+        let process = spawn(&self.command)?;
+        let mut held = self.held();
+        held.bury();
+        held.process = process;
+        held.tell_all(&self.directory)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Told {
-    /// Another guard, in the place of one that is gone.
-    fn hire(&mut self, command: &GuardCommand, directory: &Path) -> io::Result<Child> {
-        let (mut child, pipe) = spawn(command)?;
-        self.pipe = Some(pipe);
-        self.tell_all(directory).inspect_err(|_| drop(child.start_kill()))?;
-        Ok(child)
-    }
-
+impl Held {
     fn tell_all(&self, directory: &Path) -> io::Result<()> {
         self.tell(&format!("dir {}\n", directory.display()))?;
         self.groups.iter().try_for_each(|group| self.tell(&format!("+{group}\n")))
@@ -119,53 +112,55 @@ impl Told {
 
     /// Lines shorter than a pipe's atomic write go whole or not at all; the pipe never blocks Hostler.
     fn tell(&self, line: &str) -> io::Result<()> {
-        let mut pipe = self.pipe.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        match pipe.write(line.as_bytes())? {
+        let mut stdin = self.process.stdin.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        match stdin.write(line.as_bytes())? {
             written if written == line.len() => Ok(()),
             _ => Err(io::ErrorKind::WriteZero.into()),
         }
     }
+
+    fn bury(&mut self) {
+        let _ = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // All groups have been forgotten, and the directory is removed by its owner: it has nothing left to do.
+        self.bury();
+    }
 }
 
 /// Replaces each guard that dies until the post is given up. While there is none, the workers still have the closed channel.
-async fn relieve(
-    post: Weak<Post>,
-    mut child: Child,
-    deaf: Arc<Notify>,
-    mut given_up: oneshot::Receiver<Infallible>,
-) {
-    let mut hired = Instant::now();
-    loop {
-        tokio::select! {
-            _ = &mut given_up => break,
-            _ = child.wait() => {}
-            // Not by closing its pipe: that would tell it that Hostler has died.
-            () = deaf.notified() => {
-                let _ = child.start_kill();
-                continue;
-            }
-        }
+async fn relieve(post: Weak<Post>) {
+    while let Some(pid) = post.upgrade().map(|post| post.held().process.id()) {
+        let rest = sleep(REST);
+        end_of(pid).await;
         // One that dies at once must not be replaced at once.
-        sleep_until(hired + REST).await;
-        hired = Instant::now();
-        let Some(post) = post.upgrade() else { return };
-        // Should that fail, the dead one is found dead again.
-        let successor = post.told().hire(&post.command, &post.directory);
-        child = successor.unwrap_or(child);
+        rest.await;
+        if let Some(post) = post.upgrade() {
+            // Should that fail, the next is found dead, too.
+            let _ = post.refill();
+        }
     }
-    // Its pipe is closed and it has no groups left: it goes by itself.
-    let _ = child.wait().await;
 }
 
-fn spawn(command: &GuardCommand) -> io::Result<(Child, File)> {
-    let mut process = Command::new(&command.program);
-    process.args(&command.args).arg0("hostler-guard").current_dir("/");
-    process.process_group(0); // a Ctrl-C is not for it
-    process.stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = process.spawn()?;
-    let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.into_owned_fd()?;
-    rustix::io::ioctl_fionbio(&stdin, true)?;
-    Ok((child, stdin.into()))
+fn spawn(command: &GuardCommand) -> io::Result<Child> {
+    let mut process = Command::new(&command.program)
+        .args(&command.args)
+        .arg0("hostler-guard")
+        .process_group(0) // a Ctrl-C is not for it
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()?;
+    if let Some(stdin) = &process.stdin
+        && let Err(error) = rustix::io::ioctl_fionbio(stdin, true)
+    {
+        let _ = process.kill().and_then(|()| process.wait());
+        return Err(error.into());
+    }
+    Ok(process)
 }
 
 /// The guard's own end: the whole life of that process.

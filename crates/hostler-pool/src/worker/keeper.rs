@@ -3,6 +3,7 @@
 
 mod act;
 mod hear;
+mod look;
 mod tell;
 
 use std::pin::Pin;

@@ -13,6 +13,29 @@ pub(super) enum FromWorker {
     Hears,
     /// Something the operator should read.
     Warning { text: String },
+    /// Its event loop turns, and this is what it has done so far.
+    Report(Option<LoopTime>),
+    /// It has collected garbage.
+    Collected { kind: Garbage, micros: u64 },
+}
+
+/// What an event loop has done since it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LoopTime {
+    /// Milliseconds at work.
+    pub active: u64,
+    /// Milliseconds of waiting.
+    pub idle: u64,
+}
+
+/// What is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Garbage {
+    /// The young generation.
+    Minor,
+    /// All.
+    Major,
 }
 
 /// Where the app listens.
@@ -41,6 +64,8 @@ enum Act {
     Listening { via: Via, pid: u32 },
     Hears,
     Warning { text: String },
+    Report { active: Option<u64>, idle: Option<u64> },
+    Collected { kind: Garbage, micros: u64 },
 }
 
 impl FromWorker {
@@ -54,6 +79,10 @@ impl FromWorker {
             Act::Listening { via, pid } => Self::Listening { via, pid },
             Act::Hears => Self::Hears,
             Act::Warning { text } => Self::Warning { text },
+            Act::Report { active, idle } => {
+                Self::Report(active.zip(idle).map(|(active, idle)| LoopTime { active, idle }))
+            }
+            Act::Collected { kind, micros } => Self::Collected { kind, micros },
         })
     }
 }
@@ -63,6 +92,10 @@ impl FromWorker {
 pub(super) enum ToWorker {
     /// Stop, as PM2 says it.
     Shutdown,
+    /// Say how the event loop is doing.
+    Report,
+    /// Collect garbage now.
+    Collect(Garbage),
 }
 
 impl ToWorker {
@@ -70,6 +103,13 @@ impl ToWorker {
     pub fn line(self) -> &'static [u8] {
         match self {
             Self::Shutdown => b"\"shutdown\"\n",
+            Self::Report => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"report\"}\n",
+            Self::Collect(Garbage::Minor) => {
+                b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"minor\"}\n"
+            }
+            Self::Collect(Garbage::Major) => {
+                b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"major\"}\n"
+            }
         }
     }
 }
@@ -101,19 +141,32 @@ mod tests {
                 "warning" => Some(FromWorker::Warning {
                     text: message["text"].as_str().expect("a warning has a text").to_owned(),
                 }),
+                "report" => Some(FromWorker::Report(Some(LoopTime { active: 5120, idle: 94_880 }))),
+                "report_of_a_cluster" => Some(FromWorker::Report(None)),
+                "collected" => Some(FromWorker::Collected { kind: Garbage::Minor, micros: 1850 }),
                 "the_apps_own" => None,
                 other => panic!("the contract has an example that is new here: {other}"),
             };
             assert_eq!(FromWorker::parse(message.to_string().as_bytes()), expected, "{name}");
         }
-        assert_eq!(examples.len(), 6);
+        assert_eq!(examples.len(), 9);
     }
 
     #[test]
     fn what_hostler_says_is_in_the_contract() {
         let examples = examples("to_worker");
-        let said: Value = serde_json::from_slice(ToWorker::Shutdown.line()).unwrap();
-        assert_eq!(examples.into_iter().collect::<Vec<_>>(), [("shutdown".to_owned(), said)]);
+        let all = [
+            ("shutdown", ToWorker::Shutdown),
+            ("report", ToWorker::Report),
+            ("collect_minor", ToWorker::Collect(Garbage::Minor)),
+            ("collect_major", ToWorker::Collect(Garbage::Major)),
+        ];
+        for (name, message) in all {
+            assert!(message.line().ends_with(b"\n"));
+            let said: Value = serde_json::from_slice(message.line()).unwrap();
+            assert_eq!(examples[name], said);
+        }
+        assert_eq!(examples.len(), all.len());
     }
 
     #[test]

@@ -12,6 +12,8 @@
 
 mod birth;
 mod channel;
+mod collecting;
+mod concurrency;
 mod crew;
 mod fate;
 mod foreman;
@@ -25,12 +27,14 @@ mod log;
 mod message;
 mod news;
 mod process;
+mod pulse;
 mod recycling;
 mod rollout;
 mod running;
 mod settings;
 mod snapshot;
 mod supervisor;
+mod vitals;
 mod yard;
 
 pub use fate::Fate;

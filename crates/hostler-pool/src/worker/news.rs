@@ -28,6 +28,8 @@ pub(super) enum News {
     Warmed,
     /// It has been asked where it is stuck.
     Diagnosed(Diagnosis),
+    /// It has requests and has not answered for too long.
+    Silent,
 }
 
 /// The way to the keeper for the tasks of one generation; what comes from an earlier one is passed over.

@@ -105,6 +105,12 @@ async fn bury(group: Pid) {
 
 /// Tells of the end of a process that is not our child.
 pub(super) async fn tell_end(pid: u32, wire: Wire) {
+    end_of(pid).await;
+    wire.send(News::Gone { pid }).await;
+}
+
+/// Waits for the end of a process, whoever's child it is, and reaps nobody.
+pub(super) async fn end_of(pid: u32) {
     let Some(number) = Pid::from_raw(pid.cast_signed()) else { return };
     match pidfd_open(number, PidfdFlags::NONBLOCK).map(watched) {
         // Readable when the process has ended, also before its parent has noticed.
@@ -117,7 +123,6 @@ pub(super) async fn tell_end(pid: u32, wire: Wire) {
             }
         }
     }
-    wire.send(News::Gone { pid }).await;
 }
 
 #[expect(

@@ -5,6 +5,8 @@
 //! and only when that has ended the next replacement begins: a pool never needs memory for more than one worker too
 //! many. A successor that fails leaves all as it was.
 
+mod words;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,106 +14,15 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
+pub use words::RestartError;
+pub(super) use words::{Action, Cause, Event, Heard, KeeperId};
+
 /// A worker of the new generation that has died so many times in a row stops the rollout.
 const HOPELESS: u32 = 3;
 /// How long no worker is recycled after a replacement that has failed; doubled with each further one ...
 const RECYCLING_PAUSE: Duration = Duration::from_secs(30);
 /// ... so many times.
 const DOUBLINGS: u32 = 5;
-
-/// One keeper's number; never given twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct KeeperId(pub u64);
-
-/// What a keeper has to say of its worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    Ready,
-    /// It died, for the so manyth time in a row.
-    Down {
-        crashes: u32,
-        how: String,
-    },
-    /// A successor has stood the test, and is from now on a worker like any other.
-    TookOver,
-    /// It has stopped for good, and its keeper is gone.
-    Ended {
-        how: String,
-    },
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    /// All workers that have been booted before are to be replaced.
-    Restart,
-    /// So many workers are wanted.
-    Count(usize),
-    /// This worker has had its time.
-    Due(KeeperId, Reason),
-    /// A keeper said something.
-    Heard(KeeperId, Heard),
-    /// All workers are told to stop; nobody is hired from now on.
-    Stop,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    /// Boot a worker of this number; as a successor, if it is to replace another.
-    Hire { keeper: KeeperId, index: usize, replaces: Option<Cause> },
-    /// Let it finish what it has and go.
-    Retire { keeper: KeeperId, why: Arc<str> },
-    /// All workers have been booted after this many restarts were ordered.
-    Reached(u64),
-    /// The rollout has ended early.
-    Fail(RestartError),
-    /// A worker that was to be recycled stays for so long at least.
-    KeepOld { index: usize, reason: Reason, how: String, pause: Duration },
-}
-
-/// Why a worker is replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    Restart,
-    Recycled(Reason),
-}
-
-/// Why a restart did not reach its end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RestartError {
-    /// A worker of the new generation did not get ready; the old one stays.
-    #[error(
-        "worker {worker} of the new generation did not get ready: {how}; {replaced} of {total} workers were replaced, the others stay"
-    )]
-    Boot {
-        /// The worker's number.
-        worker: usize,
-        /// How it went, with the telling line of what it printed.
-        how: String,
-        /// How many workers had been replaced before.
-        replaced: usize,
-        /// How many workers there are.
-        total: usize,
-    },
-    /// A worker of the new generation died again and again after it had taken over.
-    #[error(
-        "worker {worker} of the new generation keeps dying: {how}; {replaced} of {total} workers were replaced, the others stay"
-    )]
-    Unstable {
-        /// The worker's number.
-        worker: usize,
-        /// How it went the last time.
-        how: String,
-        /// How many workers had been replaced before.
-        replaced: usize,
-        /// How many workers there are.
-        total: usize,
-    },
-    /// The workers are being stopped.
-    #[error("the workers are being stopped")]
-    Stopping,
-}
 
 /// The place of one worker; its number is its position.
 #[derive(Clone, Debug)]
@@ -141,7 +52,7 @@ pub(super) struct Plan {
     leaving: Option<KeeperId>,
     /// How many restarts have been ordered.
     release: u64,
-    /// How many of them everybody has been told that they are through.
+    /// How many of them have been told to be through, or to have failed.
     told: u64,
     restarting: bool,
     stopping: bool,
@@ -269,6 +180,7 @@ impl Plan {
 
     fn fail(&mut self, error: RestartError) -> Vec<Action> {
         self.restarting = false;
+        self.told = self.release;
         vec![Action::Fail(error)]
     }
 

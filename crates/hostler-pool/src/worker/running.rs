@@ -3,19 +3,22 @@
 use std::io;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::birth::{Birth, Ways};
 use super::channel::{Speaker, speak_over_control, speak_over_ipc};
+use super::collecting::Collecting;
 use super::fate::Teller;
 use super::health;
 use super::inspector::{self, Diagnosis, Notices};
 use super::lifecycle::Why;
 use super::log::{Stream, Tail, WorkerLog};
-use super::message::{ToWorker, Via};
+use super::message::{LoopTime, ToWorker, Via};
 use super::news::{News, Wire};
 use super::process::{Exit, Process, tell_end};
+use super::pulse::Pulse;
 use super::settings::{Address, WorkerSettings};
 
 /// How long the last lines of a dead worker are waited for. Its pipes end with its group, unless somebody left the
@@ -34,6 +37,8 @@ pub(super) struct Running {
     pub tail: Tail,
     /// Where it was stuck, once it has been asked.
     pub diagnosis: Option<Diagnosis>,
+    /// It hangs because it does not answer us, not because a request has taken too long.
+    pub silent: bool,
     /// Tasks that end with the process.
     pub errands: JoinSet<()>,
     output: JoinSet<()>,
@@ -43,6 +48,10 @@ pub(super) struct Running {
     claim_lost: bool,
     notices: Notices,
     wire: Wire,
+    /// The way to the preload in the process that listens.
+    preload: Option<Speaker>,
+    reports: Option<mpsc::Sender<Option<LoopTime>>>,
+    collected: Option<mpsc::Sender<Duration>>,
     /// The way to the app, if it hears.
     app: Option<Speaker>,
     ways: Ways,
@@ -76,12 +85,16 @@ impl Running {
             health: None,
             tail,
             diagnosis: None,
+            silent: false,
             errands,
             output,
             listener: None,
             claim_lost: false,
             notices,
             wire,
+            preload: None,
+            reports: None,
+            collected: None,
             app: None,
             ways: born.ways,
         })
@@ -94,8 +107,9 @@ impl Running {
 
     /// A process says where it listens. An app may close its server and listen again, then elsewhere.
     /// Returns whether its address is new.
-    pub fn listens(&mut self, via: Via, pid: u32) -> bool {
+    pub fn listens(&mut self, via: Via, pid: u32, preload: Speaker) -> bool {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
+        self.preload = Some(preload);
         let path = if via == Via::Fd { inherited } else { own };
         let address = Address::Unix(path.clone());
         if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
@@ -119,6 +133,34 @@ impl Running {
     /// Whether the message is on its way.
     pub fn say(&self, message: ToWorker) -> bool {
         self.app.as_ref().is_some_and(|app| app.tell(message))
+    }
+
+    /// Begins to ask how it is doing inside, and to let it collect its garbage.
+    /// False if nobody is in there to be asked.
+    pub fn attend<E: Send + Sync + 'static>(&mut self, pulse: Pulse<E>, collecting: Collecting<E>) -> bool {
+        let Some(preload) = self.preload.clone() else { return false };
+        let (sender, reports) = mpsc::channel(4);
+        self.reports = Some(sender);
+        self.errands.spawn(pulse.attend(preload.clone(), reports, self.wire.clone()));
+        let (sender, collected) = mpsc::channel(1);
+        self.collected = Some(sender);
+        self.errands.spawn(collecting.attend(preload, collected));
+        true
+    }
+
+    /// It has answered how it is doing.
+    pub fn reported(&self, time: Option<LoopTime>) {
+        if let Some(reports) = &self.reports {
+            // A pulse that has not read the last four knows enough.
+            let _ = reports.try_send(time);
+        }
+    }
+
+    /// It has collected garbage.
+    pub fn collected(&self, took: Duration) {
+        if let Some(collected) = &self.collected {
+            let _ = collected.try_send(took);
+        }
     }
 
     /// Begins to ask where it is stuck. False if nobody can be asked: only the preload says which process is Node.
@@ -192,7 +234,11 @@ impl Running {
                 self.process.pid()
             ),
             (Why::Hung, ..) => format!(
-                "hung: a request has taken longer than its hang_timeout ({} s); it is {}",
+                "hung: {} its hang_timeout ({} s); it is {}",
+                match self.silent {
+                    true => "with requests at hand it has not turned its event loop for",
+                    false => "a request has taken longer than",
+                },
                 settings.hang_timeout.as_secs_f64(),
                 self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
             ),

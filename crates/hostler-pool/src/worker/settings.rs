@@ -86,16 +86,6 @@ pub enum Slots {
     Auto,
 }
 
-impl Slots {
-    /// For a worker of which nothing is known yet.
-    pub(super) fn at_first(self) -> usize {
-        match self {
-            Self::Fixed(slots) => slots,
-            Self::Auto => 1,
-        }
-    }
-}
-
 /// When a worker is replaced although nothing is wrong with it; nothing set: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recycling {

@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
+use super::concurrency::Concurrency;
 use super::lifecycle::Standing;
 use super::rollout::KeeperId;
+use super::vitals::Vitals;
 use crate::dispatch::MemberId;
 
 /// What a worker is doing.
@@ -63,6 +65,15 @@ pub struct WorkerSnapshot {
     /// Since it hung the last time.
     #[serde(rename = "hung_ago_ms", serialize_with = "milliseconds")]
     pub hung_ago: Option<Duration>,
+    /// The share of time that its event loop is at work; asked for only while it has requests.
+    pub utilisation: Option<f64>,
+    /// Why it may have so many requests at once, if Hostler chooses that.
+    pub slots_reason: Option<String>,
+    /// Times that it has collected garbage between requests.
+    pub collections: u64,
+    /// How long that took in all.
+    #[serde(rename = "collecting_ms", serialize_with = "milliseconds")]
+    pub collecting: Option<Duration>,
     /// Resident memory in bytes.
     pub memory: Option<u64>,
     /// Which member of the pool it is.
@@ -138,6 +149,8 @@ pub(super) struct Status {
     pub last_error: Option<String>,
     pub stack: Option<Vec<String>>,
     pub hung_at: Option<Instant>,
+    pub vitals: Arc<Vitals>,
+    pub concurrency: Option<Arc<Concurrency>>,
     pub member: Option<MemberId>,
 }
 
@@ -159,11 +172,14 @@ impl Status {
             last_error: None,
             stack: None,
             hung_at: None,
+            vitals: Arc::default(),
+            concurrency: None,
             member: None,
         }
     }
 
     pub fn snapshot(&self, now: Instant) -> WorkerSnapshot {
+        let (collections, collecting) = self.vitals.collections();
         WorkerSnapshot {
             index: self.index,
             generation: self.generation,
@@ -178,6 +194,10 @@ impl Status {
             recycled: self.recycled.clone(),
             stack: self.stack.clone(),
             hung_ago: self.hung_at.map(|at| now.saturating_duration_since(at)),
+            utilisation: self.vitals.utilisation(),
+            slots_reason: self.concurrency.as_ref().map(|concurrency| concurrency.reason()),
+            collections,
+            collecting: (collections > 0).then_some(collecting),
             memory: self.pid.and_then(resident_bytes),
             member: self.member,
         }

@@ -48,7 +48,9 @@ impl Supervisor {
         let (commands, commanded) = mpsc::unbounded_channel();
         let settings = watch::Sender::new(Arc::new(settings));
         let endpoint = Box::new(endpoint);
-        let crew = Crew { settings: settings.clone(), pool, endpoint, probe, yard, board, reports };
+        let (concurrency, settings_of_crew) = (Arc::default(), settings.clone());
+        let crew =
+            Crew { settings: settings_of_crew, pool, endpoint, probe, yard, board, concurrency, reports };
         tokio::spawn(Foreman::new(crew, commanded, reported, rollout).run());
         Self { settings, board: watched, rollout: followed, commands }
     }

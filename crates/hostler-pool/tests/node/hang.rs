@@ -1,5 +1,7 @@
 //! Hung workers: they say where they hang before they are killed.
 
+use std::time::Duration;
+
 use super::support::*;
 
 /// Says each request before it hangs in it.
@@ -142,5 +144,46 @@ async fn a_hung_worker_is_killed_with_all_its_group_and_replaced() {
     eventually("replaced", || crew.worker().generation == 2).await;
     crew.is_ready().await;
     crew.assert_logged("a request has taken longer than its hang_timeout (60 s); it is ");
+    crew.stop().await;
+}
+
+#[tokio::test]
+async fn one_that_hangs_in_the_middle_of_an_answer_is_found_by_its_silence() {
+    // The client still reads, so no request can be said to take too long.
+    let app = "require('http').createServer((req, res) => {
+        res.write('begun');
+        if (req.url === '/hang') setTimeout(function later() { for (;;); }, 2000);
+    }).listen(3000);";
+    let crew = crew(app).with(|settings| settings.hang_timeout = Duration::from_secs(2)).started().await;
+    let first = crew.ask("/hang").await;
+    eventually("replaced", || crew.worker().generation == 2).await;
+    crew.is_ready().await;
+    assert_ne!(crew.worker().member, Some(first));
+    crew.assert_logged(
+        "hung: with requests at hand it has not turned its event loop for its hang_timeout (2 s); it is ",
+    );
+    crew.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_without_end_is_not_taken_for_hung() {
+    lives_with_an_endless_answer("").await;
+}
+
+#[tokio::test]
+async fn an_app_that_has_closed_its_channel_is_not_judged_by_its_silence() {
+    lives_with_an_endless_answer("setTimeout(() => process.disconnect(), 2000);").await;
+}
+
+async fn lives_with_an_endless_answer(prelude: &str) {
+    let app = format!(
+        "{prelude} let beats = 0; setInterval(() => console.log(`beat ${{++beats}}`), 500);
+        require('http').createServer((req, res) => res.write('begun')).listen(3000);"
+    );
+    let crew = crew(&app).with(|settings| settings.hang_timeout = Duration::from_secs(3)).started().await;
+    crew.ask("/").await;
+    // By its own clock, longer than it may be silent.
+    eventually("it lives on", || crew.log().contains("beat 14")).await;
+    assert_eq!(crew.worker().generation, 1, "{}", crew.log());
     crew.stop().await;
 }

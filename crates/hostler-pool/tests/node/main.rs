@@ -1,6 +1,8 @@
 //! The supervisor with real Node processes.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+mod collecting;
+mod concurrency;
 mod guard;
 mod hang;
 mod lifecycle;

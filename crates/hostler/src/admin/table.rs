@@ -57,7 +57,10 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
     write_rows(out, &rows);
     match pool.get("workers") {
-        Some(workers) => write_workers(out, array(workers)),
+        Some(workers) => {
+            write_rollout(out, &pool["rollout"]);
+            write_workers(out, array(workers));
+        }
         None => write_members(out, array(&pool["members"])),
     }
     for kept_off in array(&pool["kept_off"]) {
@@ -66,12 +69,15 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
 }
 
+/// A restart that runs, or has failed; one that went well is seen by the workers.
 fn write_rollout(out: &mut String, rollout: &Value) {
     if rollout["running_ms"].is_number() {
         let (done, total) = (&rollout["done"], &rollout["total"]);
-        let _ = writeln!(out, "  restart: {done} of {total} replaced, {}", millis(&rollout["running_ms"]));
+        let since = millis(&rollout["running_ms"]);
+        let _ = writeln!(out, "  restarting for {since}: {done} of {total} workers are new");
     } else if rollout["last"]["succeeded"] == false {
-        let _ = writeln!(out, "  last restart: {}", line(&rollout["last"]["result"]));
+        let ago = millis(&rollout["last"]["ago_ms"]);
+        let _ = writeln!(out, "  restart failed {ago} ago: {}", line(&rollout["last"]["result"]));
     }
 }
 

@@ -15,7 +15,13 @@ const NEWS_TRAVELS: Duration = Duration::from_secs(1);
 pub struct Aftermath {
     fate: Fate,
     since: Instant,
-    lingering: Option<oneshot::Receiver<()>>,
+    until: Until,
+}
+
+#[derive(Debug)]
+enum Until {
+    BrokenOff(Instant),
+    Finished(oneshot::Receiver<()>),
 }
 
 /// A worker that ended while it held a request.
@@ -25,34 +31,38 @@ pub struct Death {
     pub pid: u32,
     /// When the worker got the request.
     pub since: Instant,
+    /// When it broke the request off.
+    pub at: Instant,
 }
 
 impl Aftermath {
     /// The worker has broken off a request that it got then.
     pub fn broken_off(fate: Fate, since: Instant) -> Self {
-        Self { fate, since, lingering: None }
+        Self { fate, since, until: Until::BrokenOff(Instant::now()) }
     }
 
     /// The worker goes on with a request that it got then; whoever keeps the sender says when it has finished, and drops it
     /// unsaid when it has not.
     pub fn lingering(fate: Fate, since: Instant) -> (Self, oneshot::Sender<()>) {
-        let (sender, lingering) = oneshot::channel();
-        (Self { fate, since, lingering: Some(lingering) }, sender)
+        let (sender, finished) = oneshot::channel();
+        (Self { fate, since, until: Until::Finished(finished) }, sender)
     }
 
     /// True when the answer may take its time: the worker is still at it.
     pub fn is_lingering(&self) -> bool {
-        self.lingering.is_some()
+        matches!(self.until, Until::Finished(_))
     }
 
     /// The worker's death, if it died over the request.
     pub async fn death(self) -> Option<Death> {
-        if let Some(lingering) = self.lingering
-            && lingering.await.is_ok()
-        {
-            return None;
-        }
+        let at = match self.until {
+            Until::BrokenOff(at) => at,
+            Until::Finished(finished) => match finished.await {
+                Ok(()) => return None,
+                Err(_) => Instant::now(),
+            },
+        };
         let died = timeout(NEWS_TRAVELS, self.fate.died()).await.unwrap_or(false);
-        died.then(|| Death { pid: self.fate.pid(), since: self.since })
+        died.then(|| Death { pid: self.fate.pid(), since: self.since, at })
     }
 }

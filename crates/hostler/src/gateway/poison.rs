@@ -1,7 +1,7 @@
 //! Requests that workers die over, kept off their pool so that one URL cannot take it down. Knows no queue and no client.
 //!
 //! A worker's death makes a suspect of every method and URL that it held. A suspect that is answered is none any more: what is
-//! found here kills *in a row*, each time sent after the last death was known. Where workers hold several requests, their
+//! found here kills *in a row*, each time sent after the last death. Where workers hold several requests, their
 //! neighbours are suspects as well; there suspects are tried one at a time, and only what a worker died over in its trial is
 //! held against a suspect. With `kills` such deaths it is refused for `keep_off`, without touching a worker.
 
@@ -27,7 +27,7 @@ const LONGEST_URL: usize = 200;
 /// How many are listed in the status.
 const MOST_LISTED: usize = 100;
 /// How long a suspect waits for its trial; then it goes on in company, and proves nothing.
-const TRIAL_WAIT: Duration = Duration::from_secs(1);
+const TRIAL_WAIT: Duration = Duration::from_secs(5);
 
 /// What of it can be set.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +144,9 @@ impl Poison {
         if !exchange.is_suspect || !self.settings.crowded {
             return Trial { alone: !self.settings.crowded, _turn: None };
         }
+        let asked = Instant::now();
         let turn = timeout(TRIAL_WAIT, self.trials.acquire()).await.ok().and_then(Result::ok);
+        exchange.timings.queue_wait += asked.elapsed();
         // Somebody with the same URL may have been answered meanwhile.
         exchange.is_suspect = self.lock().by_key.contains_key(&self.key(exchange));
         match exchange.is_suspect {
@@ -168,7 +170,7 @@ impl Poison {
         let identity = self.identity(exchange);
         let Some(death) = aftermath.death().await else { return Ok(()) };
         exchange.is_suspect = true;
-        if trial.alone || killed.is_empty() {
+        if (trial.alone || killed.is_empty()) && !killed.contains(&death.pid) {
             killed.push(death.pid);
         }
         let kept_off = self.record(&identity, &death, trial.alone);
@@ -212,18 +214,19 @@ impl Poison {
         let mut suspects = self.lock();
         self.forget_expired(&mut suspects, now);
         if let Some(suspect) = suspects.by_key.get_mut(&identity.key) {
-            // Sent before the last death was known, it met another worker in the same accident.
-            if !alone || death.since < suspect.last || suspect.kept_off {
+            // Sent before the last death, it met another worker in the same accident; or the same worker, which was dying.
+            let is_news = death.since >= suspect.last && !suspect.killed.contains(&death.pid);
+            if !alone || !is_news || suspect.kept_off {
                 return None;
             }
             suspect.killed.push(death.pid);
-            (suspect.last, suspect.until) = (now, now + rule.keep_off);
+            (suspect.last, suspect.until) = (death.at, now + rule.keep_off);
         } else {
             make_room(&mut suspects.by_key);
             let suspect = Suspect {
                 name: identity.name.clone(),
                 killed: vec![death.pid],
-                last: now,
+                last: death.at,
                 until: now + rule.keep_off,
                 kept_off: false,
             };

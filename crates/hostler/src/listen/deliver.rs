@@ -71,12 +71,13 @@ impl Client {
                 Ok(Delivered::Abort)
             }
             Err(Broken::Member(error)) => {
-                if let Some(call) = transfer.call {
-                    call.give_up(exchange);
-                }
+                let refusal = match transfer.call {
+                    Some(call) => call.give_up(exchange, error).into(),
+                    None => Refusal::BadAnswer(error.to_string()),
+                };
                 if self.written == written {
                     self.outbox.truncate(mark);
-                    return Err(Refusal::BadAnswer(error.to_string()));
+                    return Err(refusal);
                 }
                 exchange.trail.aborted = Some("worker");
                 Ok(Delivered::Abort)

@@ -174,10 +174,15 @@ impl Call {
         kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
     }
 
-    /// The answer is broken: nothing more can be learnt from this connection.
-    pub fn give_up(self, exchange: &mut Exchange) {
-        exchange.aftermath = self.broken_off();
+    /// The answer is broken: nothing more can be learnt from this connection. A worker that has hung up is likely to be dying.
+    pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
         self.record_slot_hold();
+        let failure = self.failure(error);
+        if failure.was_cut_off() {
+            exchange.aftermath = self.broken_off();
+            self.lease.suspect();
+        }
+        failure
     }
 
     fn broken_off(&self) -> Option<Aftermath> {

@@ -13,6 +13,7 @@ mod buffering;
 mod dispatch;
 mod fields;
 // Members
+mod fallback;
 mod faults;
 mod framing;
 mod malformed_answers;

@@ -8,6 +8,7 @@ mod deaths;
 mod examples;
 mod limits;
 mod listening;
+mod poison;
 mod proc;
 mod site;
 mod slots;

@@ -3,6 +3,7 @@
 mod bench;
 mod choice;
 mod fairness;
+mod gauge;
 mod leaving;
 mod locking;
 mod model;

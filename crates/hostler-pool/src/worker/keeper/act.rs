@@ -122,11 +122,11 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         };
         let endpoint = (self.crew.endpoint)(address, facts);
         let is_new = self.membership.is_none();
-        let slots = self.settings.borrow().slots.at_first();
-        self.membership = Some(self.crew.pool.join(endpoint, slots));
+        self.membership = Some(self.crew.pool.join(endpoint, self.slots()));
         if is_new {
             self.log.event(WorkerEvent::Ready { pid, took: running.started.elapsed() });
         }
+        self.attend();
     }
 
     fn withdraw(&mut self) {

@@ -1,5 +1,7 @@
 //! What a keeper hears, from those who order and from its worker, and what that means to the lifecycle.
 
+use std::time::Duration;
+
 use super::Keeper;
 use crate::worker::channel::Speaker;
 use crate::worker::crew::Order;
@@ -37,6 +39,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         if let (Some(membership), Slots::Fixed(slots)) = (&self.membership, settings.slots) {
             membership.set_slots(slots);
         }
+        self.tell_whose_choice();
     }
 
     /// The process is gone. It leaves the pool before anything else, then its last words go to the log.
@@ -81,6 +84,10 @@ impl<E: Send + Sync + 'static> Keeper<E> {
                 running.diagnosis = Some(diagnosis);
                 Some(Event::Diagnosed)
             }
+            News::Silent => {
+                running.silent = true;
+                Some(Event::Hung)
+            }
             News::Turn(_) => None,
         }
     }
@@ -88,13 +95,21 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<Event> {
         match message {
             FromWorker::Ready => self.moved(Running::accepts),
-            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid)),
+            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid, speaker)),
             FromWorker::Hears => {
                 self.running.as_mut()?.hears(speaker);
                 Some(Event::Hears)
             }
             FromWorker::Warning { text } => {
                 self.log.warn(text);
+                None
+            }
+            FromWorker::Report(time) => {
+                self.running.as_ref()?.reported(time);
+                None
+            }
+            FromWorker::Collected { micros, .. } => {
+                self.running.as_ref()?.collected(Duration::from_micros(micros));
                 None
             }
         }

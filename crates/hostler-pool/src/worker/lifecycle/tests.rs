@@ -1,5 +1,8 @@
 //! Lives of workers, with no process and no clock.
 
+mod model;
+mod succession;
+
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -220,90 +223,6 @@ fn what_it_heard_in_an_earlier_life_does_not_count() {
 fn one_that_stops_in_time_is_not_replaced() {
     ready().on(Event::Stop).dies().does(&[]).is(State::Stopped);
     booting().on(Event::Stop).does(&[Action::Terminate]).dies().is(State::Stopped);
-}
-
-#[test]
-fn one_that_retires_leaves_the_pool_finishes_its_requests_and_stops_then() {
-    let life = ready().on(Event::Retire).does(&[Action::Withdraw]);
-    let life = life.after(50 * SECOND).on(Event::Tick).does(&[]).on(Event::Retire).does(&[]);
-    life.on(Event::Finished).does(&[Action::Terminate]).dies().does(&[]).is(State::Stopped);
-}
-
-#[test]
-fn one_that_hears_is_told_to_shut_down_only_after_its_last_request() {
-    let life = ready().on(Event::Hears).on(Event::Retire).does(&[Action::Withdraw]);
-    life.on(Event::Finished).does(&[Action::SayShutdown]).at_deadline().does(&[Action::Terminate]);
-}
-
-#[test]
-fn one_that_retires_waits_no_longer_than_a_hang_for_its_last_request() {
-    let life = ready().on(Event::Retire);
-    let start = life.now;
-    let life = life.at_deadline().does(&[Action::Terminate]);
-    assert_eq!(life.now - start, 60 * SECOND);
-    life.on(Event::Finished).does(&[]).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
-}
-
-#[test]
-fn one_that_hangs_dies_or_loses_its_app_while_it_retires_does_not_come_back() {
-    let hung = || ready().on(Event::Retire).on(Event::Hung).does(&[Action::Diagnose]);
-    let killed = hung().on(Event::Diagnosed).does(&[Action::Kill(Why::Hung)]);
-    killed.gets_killed().does(&[]).is(State::Stopped);
-    hung().dies().does(&[]).is(State::Stopped);
-    hung().on(Event::Stop).does(&[Action::Kill(Why::Hung)]).gets_killed().is(State::Stopped);
-    ready().on(Event::Retire).dies().does(&[]).is(State::Stopped);
-    let orphan = ready().on(Event::Retire).on(Event::Orphaned).does(&[Action::Kill(Why::Orphaned)]);
-    orphan.dies().does(&[]).is(State::Stopped);
-}
-
-#[test]
-fn a_stop_does_not_wait_for_one_that_retires() {
-    ready().on(Event::Retire).on(Event::Stop).does(&[Action::Terminate]).dies().is(State::Stopped);
-    ready().on(Event::Retire).on(Event::Kill).does(&[Action::Kill(Why::Ordered)]).dies().is(State::Stopped);
-}
-
-#[test]
-fn one_that_does_not_serve_retires_by_stopping() {
-    booting().on(Event::Retire).does(&[Action::Terminate]).dies().is(State::Stopped);
-    booting().dies().on(Event::Retire).does(&[]).is(State::Stopped);
-    hung()
-        .on(Event::Retire)
-        .does(&[])
-        .at_deadline()
-        .does(&[Action::Kill(Why::Hung)])
-        .gets_killed()
-        .does(&[])
-        .is(State::Stopped);
-}
-
-#[test]
-fn a_successor_takes_over_when_it_has_been_in_the_pool_for_a_moment() {
-    let life = successor().on(Event::Listening).does(&[Action::Join]);
-    let life = life.after(PROBATION / 2).on(Event::Tick).does(&[]);
-    let life = life.at_deadline().does(&[Action::TakeOver]).is(State::Ready);
-    assert_eq!((life.life().standing(), life.life().deadline()), (Standing::Regular, None));
-    life.dies().does(&[Action::Leave, Action::AskTurn]);
-}
-
-#[test]
-fn a_successor_that_dies_before_it_is_ready_has_one_more_chance() {
-    let life = successor().dies().does(&[Action::AskTurn]).on(Event::Turn);
-    life.dies().does(&[]).is(State::Stopped);
-    let life = successor().on(Event::SpawnFailed).on(Event::Turn);
-    life.on(Event::SpawnFailed).does(&[]).is(State::Stopped);
-}
-
-#[test]
-fn a_successor_that_dies_as_soon_as_it_is_ready_has_none() {
-    successor().on(Event::Listening).dies().does(&[Action::Leave]).is(State::Stopped);
-}
-
-#[test]
-fn a_successor_that_is_not_ready_in_time_or_hangs_has_none_either() {
-    let life = successor().at_deadline().at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
-    life.gets_killed().does(&[]).is(State::Stopped);
-    let life = successor().on(Event::Listening).on(Event::Hung).does(&[Action::Leave, Action::Diagnose]);
-    life.on(Event::Diagnosed).gets_killed().does(&[]).is(State::Stopped);
 }
 
 #[test]

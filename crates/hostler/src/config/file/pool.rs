@@ -61,8 +61,8 @@ pub struct Pool {
     /// queue included. Over it: 504, and the slot stays taken until the worker has finished; 503 if the request
     /// still waits in the queue. An answer that has begun may take as long as it likes. A route can have its own.
     pub request_timeout: Period,
-    /// The time a worker may take for one request before it is taken for hung. Over it: it is killed and
-    /// replaced. Not below `request_timeout`, the routes' own included.
+    /// The time a worker may take for one request before it is taken for hung. Over it: its call stack is taken and
+    /// logged, and it is killed and replaced. Not below `request_timeout`, the routes' own included.
     #[schemars(with = "Period", extend("x-default" = "2 x the longest request_timeout"))]
     pub hang_timeout: Option<Period>,
     /// Requests after which a worker is replaced, looked at each second. Each worker's own number is drawn from 80 to 100 %
@@ -84,7 +84,7 @@ pub struct Pool {
     pub connect_timeout: Period,
     /// Where requests wait when every slot is taken.
     pub queue: Queue,
-    /// What becomes of a request that takes worker after worker down with it.
+    /// What becomes of a request that takes worker after worker down with it; for workers only.
     pub poison: Poison,
 }
 
@@ -155,10 +155,11 @@ pub enum Policy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Poison {
-    /// Workers that may die in the middle of one request. At so many: it is answered 502 and not tried again, and its
-    /// method and URL are kept off the pool for `keep_off`. 0: nothing is kept off.
+    /// Workers that may die over one method, host and URL, one after the other with no answer in between. At so many: it is
+    /// not sent again, and all like it are refused with 502 (`poison`) for `keep_off`. Where a worker has several
+    /// slots, a suspect is tried alone, so that its neighbours are not blamed. 0: nothing is ever kept off.
     pub kills: Count<0, 1000>,
-    /// How long the method and URL of such a request are refused, with 502, before they are given to a worker again.
+    /// How long such requests are refused before one is given to a worker again.
     pub keep_off: Period,
 }
 

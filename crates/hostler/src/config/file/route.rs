@@ -37,10 +37,11 @@ pub struct Route {
     pub request_timeout: Option<Period>,
     /// Which requests get a slot first when there are not enough.
     pub priority: Priority,
-    /// A file that is the answer where the pool has none in time, such as the page from which an app renders in the
-    /// browser: 200, with `Hostler-Fallback: REASON`, in place of a 502, 503 or 504. Its content type is that of
-    /// its extension. It is read when the configuration is loaded (`hostler reload` reads it anew), and may have up to
-    /// 1 MiB; relative to the file's folder.
+    /// A file that stands in where the pool gives no answer, such as the page from which an app renders in the browser:
+    /// 200, with `Hostler-Fallback: REASON`, in place of a 502, 503 or 504. Only for GET and HEAD, and HTML only for
+    /// a client whose `Accept` takes it. Its content type is that of its extension. It is read when the
+    /// configuration is loaded (`hostler reload` reads it anew), and may have up to 1 MiB; relative to the file's
+    /// folder.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub fallback: Option<String>,
 }

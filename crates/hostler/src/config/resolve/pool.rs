@@ -218,8 +218,8 @@ impl Resolver<'_> {
     }
 }
 
-/// The keys of [`Workers`].
-const WORKERS_ONLY: [&str; 14] = [
+/// What has a meaning for workers alone.
+const WORKERS_ONLY: [&str; 15] = [
     "workers",
     "bind",
     "port",
@@ -234,4 +234,5 @@ const WORKERS_ONLY: [&str; 14] = [
     "max_age",
     "max_memory",
     "gc",
+    "poison",
 ];

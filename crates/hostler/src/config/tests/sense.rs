@@ -27,7 +27,7 @@ fn a_pool_has_either_a_command_or_members() {
 #[test]
 fn keys_about_workers_are_refused_beside_members() {
     check(
-        "[pools.web]\nmembers = [\"a:1\", \"a:1\"]\nworkers = 2\nenv = { A = 1 }\nhang_timeout = \"1m\"\nmax_requests = 5\nmax_age = \"1h\"\nmax_memory = \"1 GiB\"\ngc = \"idle\"\nconnect_timeout = \"1s\"\n",
+        "[pools.web]\nmembers = [\"a:1\", \"a:1\"]\nworkers = 2\nenv = { A = 1 }\nhang_timeout = \"1m\"\nmax_requests = 5\nmax_age = \"1h\"\nmax_memory = \"1 GiB\"\ngc = \"idle\"\nconnect_timeout = \"1s\"\n[pools.web.poison]\nkills = 1\n",
         expect![[r#"
             hostler.toml:2:19: pools.web.members[1]: a:1 is there twice; raise concurrency instead
             hostler.toml:3:1: pools.web.workers: has no meaning for members: somebody else runs them
@@ -36,7 +36,8 @@ fn keys_about_workers_are_refused_beside_members() {
             hostler.toml:6:1: pools.web.max_requests: has no meaning for members: somebody else runs them
             hostler.toml:7:1: pools.web.max_age: has no meaning for members: somebody else runs them
             hostler.toml:8:1: pools.web.max_memory: has no meaning for members: somebody else runs them
-            hostler.toml:9:1: pools.web.gc: has no meaning for members: somebody else runs them"#]],
+            hostler.toml:9:1: pools.web.gc: has no meaning for members: somebody else runs them
+            hostler.toml:11:12: pools.web.poison: has no meaning for members: somebody else runs them"#]],
     );
 }
 

@@ -1,5 +1,6 @@
 // Writes each request that it gets into a diary, with how many it has at once, and answers as the path says:
-// /wait or /spin (the event loop free or busy) for ?ms=50 or ?until=FILE, then ?size=1000 bytes. Has never heard of Hostler.
+// /wait or /spin (the event loop free or busy) for ?ms=50 or ?until=FILE, then ?size=1000 bytes; /exit, /half (of an answer, then
+// exit) and /destroy (the connection) do not. Has never heard of Hostler.
 const fs = require('node:fs');
 const http = require('node:http');
 const path = require('node:path');
@@ -16,6 +17,9 @@ const ways = {
   '/spin': (isOver) => {
     while (!isOver());
   },
+  '/exit': () => process.exit(1),
+  '/half': (_, req, res) => new Promise(() => res.write('half', () => setImmediate(() => process.exit(1)))),
+  '/destroy': (_, req) => new Promise(() => req.socket.destroy()),
 };
 
 /** Whether a request has taken long enough. */
@@ -33,7 +37,7 @@ const server = http.createServer(async (req, res) => {
   const query = Object.fromEntries(url.searchParams);
   let received = 0;
   for await (const chunk of req) received += chunk.length;
-  await ways[url.pathname]?.(end(query));
+  await ways[url.pathname]?.(end(query), req, res);
   running -= 1;
   res.setHeader('content-type', 'application/json');
   res.end(query.size ? 'x'.repeat(Number(query.size)) : JSON.stringify({ worker, pid: process.pid, received }));

@@ -1,0 +1,16 @@
+// What this machine can render at most: the one rate that every peer of a render scenario is asked for shares of. Knows no peers.
+import { closedLoop } from './load.mjs';
+import { startWorkers } from '../peers/node.mjs';
+
+/** Two bare workers, each with a closed loop of its own, no proxy, while the generator runs beside them. */
+export async function measureCapacity(session, { app, mix, workers: count, warmup, seconds }) {
+  const workers = await startWorkers(session, { app, count, on: 'port' });
+  const loop = { ports: workers.map(({ at }) => at), app, mix, seed: 1, each: 2 };
+  await closedLoop(session, { ...loop, seconds: warmup });
+  const { ok, refused, failed, seconds: took } = await closedLoop(session, { ...loop, seconds });
+  const alone = await closedLoop(session, { ...loop, ports: loop.ports.slice(0, 1), each: 1, seconds: warmup });
+  for (const { started } of workers) await session.stop(started);
+  if (refused + failed > 0) throw new Error(`the bare workers failed ${refused + failed} requests: no capacity to speak of`);
+  const render_us = { short: alone.short.p50_us, long: alone.long.p50_us };
+  return { rate: ok / took, requests: ok, seconds: took, render_us };
+}

@@ -1,0 +1,26 @@
+// PM2 in cluster mode, set up as its documentation advises for reloads without downtime: `wait_ready`, generous timeouts, and an
+// app that ends gracefully (pm2-app.cjs). A PM2 daemon of our own, in a folder of our own.
+import { fileURLToPath } from 'node:url';
+import { untilAnswers } from '../lib/http.mjs';
+import { freePort } from '../lib/session.mjs';
+import { pm2Script } from '../lib/tools.mjs';
+
+const WRAPPER = fileURLToPath(new URL('pm2-app.cjs', import.meta.url));
+
+export async function startPm2(session, { app, workers }) {
+  const port = await freePort();
+  const env = { PM2_HOME: session.path('pm2'), PM2_PROGRAMMATIC: 'true', NO_COLOR: '1' };
+  const file = session.write('ecosystem.config.cjs', `module.exports = ${JSON.stringify({ apps: [description({ app, workers, port })] })};\n`);
+  // In the foreground, so that it is ours to stop; the reloads are commands to it as to any other.
+  const started = session.start(process.execPath, [pm2Script, 'start', file, '--no-daemon'], { cwd: app.dir, env, name: 'pm2' });
+  await untilAnswers(port, { path: app.short, processes: [started] });
+  const deploy = () => session.run(process.execPath, [pm2Script, 'reload', 'site'], { cwd: app.dir, env, name: 'pm2-reload' });
+  return { port, processes: () => [started], deploy };
+}
+
+function description({ app, workers, port }) {
+  return {
+    name: 'site', script: WRAPPER, cwd: app.dir, exec_mode: 'cluster', instances: workers,
+    wait_ready: true, listen_timeout: 10_000, kill_timeout: 10_000, env: { NODE_ENV: 'production', PORT: String(port), BENCH_APP: app.args[0] },
+  };
+}

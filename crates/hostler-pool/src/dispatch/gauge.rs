@@ -1,0 +1,67 @@
+//! A look at one member from aside: how busy it is; and what may be done to its slots. It neither keeps the member in
+//! the pool nor takes it out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pool::Shared;
+use super::roster::MemberId;
+
+/// Reads the load of one member.
+pub struct Gauge<E> {
+    shared: Arc<Shared<E>>,
+    id: MemberId,
+}
+
+/// How busy a member, and its pool's queue, is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Requests that it may have at once.
+    pub slots: usize,
+    /// Requests that it has.
+    pub in_use: usize,
+    /// Requests that it has had.
+    pub granted: u64,
+    /// The time that all its leases have taken, running ones included; over any span of time, what it grew by divided
+    /// by the span is how many it had on average.
+    pub lease_time: Duration,
+    /// How often a request has had to wait in the pool's queue.
+    pub queued: u64,
+    /// How many wait there.
+    pub waiting: usize,
+}
+
+impl<E> Gauge<E> {
+    pub(super) fn new(shared: Arc<Shared<E>>, id: MemberId) -> Self {
+        Self { shared, id }
+    }
+
+    /// The load of this moment; None once the member has left and its last lease has ended.
+    pub fn load(&self) -> Option<Load> {
+        self.shared.load(self.id)
+    }
+
+    /// Another number of slots, from now on; leases beyond it end by themselves.
+    pub fn set_slots(&self, slots: usize) {
+        self.shared.set_slots(self.id, slots);
+    }
+
+    /// Keeps requests from the member until the hold is dropped. Only if it has none and nobody waits for one: a hold
+    /// overtakes nobody.
+    pub fn hold(&self) -> Option<Hold<E>> {
+        self.shared.hold_back(self.id).then(|| Hold { shared: Arc::clone(&self.shared), id: self.id })
+    }
+}
+
+/// As long as this is kept, the member gets no requests.
+#[must_use = "dropping a hold ends it"]
+pub struct Hold<E> {
+    shared: Arc<Shared<E>>,
+    id: MemberId,
+}
+
+impl<E> Drop for Hold<E> {
+    fn drop(&mut self) {
+        self.shared.let_on(self.id);
+    }
+}

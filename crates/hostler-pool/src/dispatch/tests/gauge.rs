@@ -1,0 +1,79 @@
+//! A look at a member from aside, and the hold on its slots.
+
+use std::time::Duration;
+
+use tokio::time::advance;
+
+use super::{lease, pool, request, waiting};
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_all_leases_adds_up_also_while_they_run() {
+    let pool = pool(10);
+    let member = pool.join("a", 3);
+    let gauge = member.gauge();
+    let (first, second) = (lease(&pool), lease(&pool));
+    advance(Duration::from_secs(2)).await;
+    drop(first);
+    advance(Duration::from_secs(3)).await;
+    let load = gauge.load().unwrap();
+    assert_eq!((load.lease_time, load.in_use, load.granted), (Duration::from_secs(7), 1, 2));
+    drop(second);
+    advance(Duration::from_secs(5)).await;
+    assert_eq!(gauge.load().unwrap().lease_time, Duration::from_secs(7));
+}
+
+#[test]
+fn it_sees_who_waits_and_changes_the_slots() {
+    let pool = pool(10);
+    let member = pool.join("a", 1);
+    let gauge = member.gauge();
+    let _busy = lease(&pool);
+    let mut next = waiting(&pool);
+    let load = gauge.load().unwrap();
+    assert_eq!((load.slots, load.waiting, load.queued), (1, 1, 1));
+    gauge.set_slots(2);
+    next.assert_served();
+}
+
+#[test]
+fn nothing_is_seen_of_a_member_that_is_gone() {
+    let pool = pool(10);
+    let member = pool.join("a", 1);
+    let gauge = member.gauge();
+    let busy = lease(&pool);
+    drop(member);
+    assert_eq!(gauge.load().unwrap().in_use, 1);
+    assert!(gauge.hold().is_none());
+    drop(busy);
+    assert!(gauge.load().is_none() && gauge.hold().is_none());
+}
+
+#[test]
+fn a_member_on_hold_gets_nothing_and_afterwards_who_has_waited() {
+    let pool = pool(10);
+    let member = pool.join("a", 2);
+    let hold = member.gauge().hold().unwrap();
+    assert!(member.gauge().hold().is_none(), "one hold at a time");
+    let mut request = waiting(&pool);
+    let other = pool.join("b", 1);
+    assert_eq!(*request.lease(), "b");
+    drop(other);
+    let mut request = waiting(&pool);
+    drop(hold);
+    assert!(request.woken());
+    assert_eq!(*request.lease(), "a");
+}
+
+#[test]
+fn nobody_is_overtaken_by_a_hold() {
+    let pool = pool(10);
+    let (member, other) = (pool.join("a", 1), pool.join("b", 1));
+    let (first, second) = (lease(&pool), lease(&pool));
+    assert!(member.gauge().hold().is_none(), "it has a request");
+    let mut next = waiting(&pool);
+    assert!(other.gauge().hold().is_none(), "somebody waits");
+    drop((first, second));
+    next.assert_served();
+    assert!(member.gauge().hold().is_some() && other.gauge().hold().is_some());
+    request(&pool).assert_served();
+}

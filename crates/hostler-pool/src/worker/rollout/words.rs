@@ -1,0 +1,100 @@
+//! What is said to a plan and what it answers; knows no rules.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::worker::recycling::Reason;
+
+/// One keeper's number; never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::worker) struct KeeperId(pub u64);
+
+/// What a keeper has to say of its worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Heard {
+    Ready,
+    /// It died, for the so manyth time in a row.
+    Down {
+        crashes: u32,
+        how: String,
+    },
+    /// A successor has stood the test, and is from now on a worker like any other.
+    TookOver,
+    /// It has stopped for good, and its keeper is gone.
+    Ended {
+        how: String,
+    },
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Event {
+    /// All workers that have been booted before are to be replaced.
+    Restart,
+    /// So many workers are wanted.
+    Count(usize),
+    /// This worker has had its time.
+    Due(KeeperId, Reason),
+    /// A keeper said something.
+    Heard(KeeperId, Heard),
+    /// All workers are told to stop; nobody is hired from now on.
+    Stop,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Action {
+    /// Boot a worker of this number; as a successor, if it is to replace another.
+    Hire { keeper: KeeperId, index: usize, replaces: Option<Cause> },
+    /// Let it finish what it has and go.
+    Retire { keeper: KeeperId, why: Arc<str> },
+    /// All workers have been booted after this many restarts were ordered.
+    Reached(u64),
+    /// The rollout has ended early.
+    Fail(RestartError),
+    /// A worker that was to be recycled stays for so long at least.
+    KeepOld { index: usize, reason: Reason, how: String, pause: Duration },
+}
+
+/// Why a worker is replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Cause {
+    Restart,
+    Recycled(Reason),
+}
+
+/// Why a restart did not reach its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestartError {
+    /// A worker of the new generation did not get ready; the old one stays.
+    #[error(
+        "worker {worker} of the new generation did not get ready: {how}; {replaced} of {total} workers were replaced, the others stay"
+    )]
+    Boot {
+        /// The worker's number.
+        worker: usize,
+        /// How it went, with the telling line of what it printed.
+        how: String,
+        /// How many workers had been replaced before.
+        replaced: usize,
+        /// How many workers there are.
+        total: usize,
+    },
+    /// A worker of the new generation died again and again after it had taken over.
+    #[error(
+        "worker {worker} of the new generation keeps dying: {how}; {replaced} of {total} workers were replaced, the others stay"
+    )]
+    Unstable {
+        /// The worker's number.
+        worker: usize,
+        /// How it went the last time.
+        how: String,
+        /// How many workers had been replaced before.
+        replaced: usize,
+        /// How many workers there are.
+        total: usize,
+    },
+    /// The workers are being stopped.
+    #[error("the workers are being stopped")]
+    Stopping,
+}

@@ -1,0 +1,178 @@
+//! Requests that workers die over: sent to two of them, refused, and kept off the pool; what is unlucky or answered is not.
+
+use hostler_testkit::{Answer, eventually};
+use serde_json::Value;
+
+use super::proc;
+use super::site::{Plan, Site, app};
+
+fn workers(count: usize) -> Plan {
+    app("diary.cjs")
+        .workers(count)
+        .option("pools.app.concurrency=1")
+        .option("pools.app.queue.timeout=60s")
+        .option("pools.app.request_timeout=60s")
+}
+
+/// What the workers have been sent, of those with this path.
+fn sent(site: &Site, path: &str) -> Vec<Value> {
+    let is_it = |entry: &Value| entry["url"].as_str().is_some_and(|url| url.starts_with(path));
+    site.diary().into_iter().filter(is_it).collect()
+}
+
+/// Kills the worker that holds the request with this path, once it has been sent so often.
+async fn kill_holder(site: &Site, path: &str, sends: usize) {
+    let entry = eventually("the send", async || sent(site, path).get(sends - 1).cloned());
+    proc::kill(entry.await["pid"].as_u64().unwrap() as u32);
+}
+
+#[tokio::test]
+async fn a_request_that_has_killed_two_workers_is_refused_and_kept_off_the_pool() {
+    let site = workers(3).started().await;
+    site.get("/exit?x=1").await.assert_refused(502, "poison").assert_says("ended over this request");
+    let pids: Vec<_> = sent(&site, "/exit").iter().map(|entry| entry["pid"].clone()).collect();
+    assert!(pids.len() == 2 && pids[0] != pids[1], "two sends, to two processes: {pids:?}");
+    let detail = site.access("/exit?x=1").await["detail"].as_str().unwrap().to_owned();
+    assert!(pids.iter().all(|pid| detail.contains(&pid.to_string())), "the log names whom: {detail}");
+    site.logged("poison request GET ").await;
+
+    for _ in 0..5 {
+        site.get("/exit?x=1").await.assert_refused(502, "poison");
+    }
+    let lines = eventually("six refusals", async || {
+        let lines = site.access_lines();
+        (lines.iter().filter(|line| line["refusal"] == "poison").count() == 6).then_some(lines)
+    });
+    let last = lines.await.pop().unwrap();
+    assert_eq!((&last["attempts"], last.get("member")), (&0.into(), None), "no worker was asked: {last}");
+    assert_eq!(sent(&site, "/exit").len(), 2);
+    // Another query is another URL.
+    site.get("/?x=1").await.assert_status(200);
+    site.is_ready().await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_post_is_sent_once_and_the_next_one_that_kills_is_the_last() {
+    let site = workers(2).started().await;
+    site.post("/exit", "a").await.assert_refused(502, "worker_lost");
+    site.post("/exit", "b").await.assert_refused(502, "poison");
+    site.post("/exit", "c").await.assert_refused(502, "poison");
+    assert_eq!(sent(&site, "/exit").len(), 2, "each was sent once, the third to nobody");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_kept_off_may_come_again_after_its_time() {
+    let site = workers(2).option("pools.app.poison.keep_off=1s").started().await;
+    site.get("/exit").await.assert_refused(502, "poison");
+    eventually("it reaches a worker again", async || {
+        site.get("/exit").await.assert_status(502);
+        (sent(&site, "/exit").len() > 2).then_some(())
+    })
+    .await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn without_poison_a_request_is_sent_three_times_and_kept_off_never() {
+    let site = workers(2).option("pools.app.poison.kills=0").started().await;
+    site.get("/exit").await.assert_refused(502, "worker_lost");
+    assert_eq!(sent(&site, "/exit").len(), 3);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_breaks_the_connection_off_and_lives_has_not_died() {
+    let site = workers(2).started().await;
+    for sends in [3, 6] {
+        site.get("/destroy").await.assert_refused(502, "worker_lost");
+        assert_eq!(sent(&site, "/destroy").len(), sends);
+    }
+    let workers = site.workers().await;
+    assert!(workers.iter().all(|worker| worker["restarts"] == 0), "{workers:?}");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_makes_workers_hang_is_poison_as_well() {
+    let plan = workers(1).option("pools.app.request_timeout=1s").option("pools.app.hang_timeout=1s");
+    let site = plan.started().await;
+    for hung in 1..=2 {
+        site.get("/spin?until=never").await.assert_refused(504, "answer_timeout");
+        assert_eq!(sent(&site, "/spin").len(), hung);
+        eventually("its successor", async || {
+            let worker = site.workers().await.remove(0);
+            (worker["restarts"] == hung && worker["state"] == "ready").then_some(())
+        })
+        .await;
+    }
+    site.logged("poison request GET ").await;
+    site.get("/spin?until=never").await.assert_refused(502, "poison");
+    assert_eq!(sent(&site, "/spin").len(), 2);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn two_workers_killed_in_one_accident_convict_nobody() {
+    let site = workers(2).started().await;
+    let asked = [site.ask("/wait?until=released"), site.ask("/wait?until=released")];
+    eventually("both workers are at it", async || (sent(&site, "/wait").len() == 2).then_some(())).await;
+    for entry in sent(&site, "/wait") {
+        proc::kill(entry["pid"].as_u64().unwrap() as u32);
+    }
+    eventually("both were sent again", async || (sent(&site, "/wait").len() == 4).then_some(())).await;
+    site.touch("released");
+    for answer in asked {
+        answer.await.unwrap().assert_status(200);
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_answered_is_no_suspect_any_more() {
+    let site = workers(2).started().await;
+    for turn in 0..4 {
+        let asked = site.ask("/wait?until=released");
+        kill_holder(&site, "/wait", 2 * turn + 1).await;
+        eventually("it was sent again", async || (sent(&site, "/wait").len() == 2 * turn + 2).then_some(()))
+            .await;
+        site.touch("released");
+        asked.await.unwrap().assert_status(200);
+        std::fs::remove_file(site.file("released")).unwrap();
+        site.is_ready().await;
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn of_many_in_the_same_worker_only_the_one_that_kills_is_convicted() {
+    let site = workers(2).option("pools.app.concurrency=4").started().await;
+    let neighbours: Vec<_> = (0..4).map(|n| site.ask(&format!("/wait?until=released&n={n}"))).collect();
+    site.settles_at(4, 0).await;
+    let killer = site.ask("/exit");
+    eventually("the first death", async || (!sent(&site, "/exit").is_empty()).then_some(())).await;
+    site.touch("released");
+    killer.await.unwrap().assert_refused(502, "poison");
+    for neighbour in neighbours {
+        neighbour.await.unwrap().assert_status(200);
+    }
+    assert_eq!(sent(&site, "/exit").len(), 2);
+    let answer: Answer = site.get("/wait?until=released&n=0").await;
+    answer.assert_status(200);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_in_the_middle_of_its_answer_breaks_it_off_visibly_and_that_counts() {
+    let site = workers(2).started().await;
+    for sends in 1..=2 {
+        site.get("/half").await.assert_broken();
+        assert_eq!(sent(&site, "/half").len(), sends, "what has begun is not sent again");
+    }
+    let lines = site.exchanges(2).await;
+    assert!(lines.iter().all(|line| line["status"] == 200 && line["aborted"] == "worker"), "{lines:?}");
+    site.logged("poison request GET ").await;
+    site.get("/half").await.assert_refused(502, "poison");
+    site.stop().await;
+}
