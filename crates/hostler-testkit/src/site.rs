@@ -318,9 +318,13 @@ impl Site {
 
     /// Runs a command of the program that asks this Hostler for something, to its end.
     pub async fn command(&self, arguments: &[&str]) -> Output {
+        self.command_of(self.binary.to_str().unwrap(), arguments).await
+    }
+
+    /// The same, of a program that lies elsewhere.
+    pub async fn command_of(&self, binary: &str, arguments: &[&str]) -> Output {
         let admin = self.admin().to_string();
-        let arguments = [arguments, &["--admin", &admin]].concat();
-        run(self.binary.to_str().unwrap(), &arguments, self.folder()).await
+        run(binary, &[arguments, &["--admin", &admin]].concat(), self.folder()).await
     }
 
     /// Writes another configuration file, as [`site`] does, on the same addresses.
@@ -391,7 +395,9 @@ impl Drop for Site {
             // The pipe of the log ends with the last process that writes to it.
             let _ = kill_process(last, Signal::TERM);
             if !self.log.ends_within(FAREWELL) {
-                self.successors().into_iter().for_each(|pid| drop(kill_process(pid, Signal::KILL)));
+                for pid in self.successors() {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
             }
         }
         if self.try_exit().is_none() {
