@@ -3,11 +3,12 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use hostler_testkit::{Client, eventually};
+use hostler_testkit::{Client, eventually, within};
+use tokio::net::UnixDatagram;
 
 use super::load::Load;
 use super::proc;
-use super::site::{Plan, Site, app, configured, repository};
+use super::site::{Plan, Site, app, configured, repository, source};
 
 const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
 
@@ -102,6 +103,13 @@ async fn a_new_program_that_fails_changes_nothing() {
         replace(&program, script);
         site.command_of(HOSTLER, &["upgrade"]).await.assert_exit(1).assert_complains(why);
     }
+    let tries = [(); 2].map(|()| site.command_of(HOSTLER, &["upgrade"]));
+    let [one, other] = tries;
+    let (one, other) = tokio::join!(one, other);
+    assert!(
+        one.stderr.contains("is under way") != other.stderr.contains("is under way"),
+        "{one:?} {other:?}"
+    );
     std::fs::remove_file(&program).unwrap();
     let missing = site.command_of(HOSTLER, &["upgrade"]).await;
     missing.assert_exit(1).assert_complains("hostler cannot be started: No such file");
@@ -151,4 +159,46 @@ async fn a_signal_upgrades_to_other_threads_and_addresses() {
     }
     load.stop().await;
     assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_new_program_whose_predecessor_dies_ends_too() {
+    let text = "if (require('fs').existsSync(process.env.TEST_FOLDER + '/slow')) setInterval(() => {}, 1000);
+        else require('http').createServer((req, res) => res.end()).listen(3000);";
+    let site = source(text).started().await;
+    site.touch("slow");
+    site.ask_for_upgrade();
+    let booting = eventually("the new one to boot", async || {
+        let new: Vec<u32> =
+            proc::children_of(site.pid()).into_iter().filter(|&pid| proc::is_hostler(pid)).collect();
+        let workers: Vec<u32> = new.iter().flat_map(|&pid| proc::children_of(pid)).collect();
+        (workers.len() > 1).then(|| [new, workers].concat())
+    })
+    .await;
+    proc::kill(site.pid());
+    eventually("nobody to be left", async || (!booting.iter().any(|&pid| proc::is_alive(pid))).then_some(()))
+        .await;
+    eventually("no private directory", async || site.run_directory().is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_service_manager_is_told_who_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    let plan = app("diary.cjs").env("NOTIFY_SOCKET", folder.path().join("notify").to_str().unwrap());
+    let mut site = plan.started().await;
+    let next = async || {
+        let mut text = [0; 200];
+        let length = within("a notification", socket.recv(&mut text)).await.unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let first = site.pid();
+    assert_eq!(next().await, format!("READY=1\nMAINPID={first}"));
+    let second = upgraded(&site).await;
+    let mut told = [next().await, next().await];
+    told.sort();
+    assert_eq!(told, [format!("MAINPID={second}"), format!("READY=1\nMAINPID={second}")]);
+    assert_eq!(site.exit().await, 0);
+    proc::signal(second, rustix::process::Signal::TERM);
+    assert_eq!(next().await, "STOPPING=1");
 }
