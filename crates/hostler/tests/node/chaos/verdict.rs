@@ -92,11 +92,17 @@ impl<'a> Judge<'a> {
     /// Was it too slow for the pool that loops, or was its worker struck, so that it must not be sent (once more)?
     fn excuse(&self, entry: &Entry, excused: &mut Excused) -> Result<(), String> {
         let request = &entry.request;
-        let Some((status, reason)) = entry.outcome.refusal() else { return Err("no answer, no refusal".into()) };
+        let Some((status, reason)) = entry.outcome.refusal() else {
+            return Err("no answer, no refusal".into());
+        };
         match (status, reason.as_str()) {
             (504, "answer_timeout") | (503, "queue_timeout")
                 if request.pool == LOOPS && entry.ended - entry.began >= PATIENCE_OF_LOOPS =>
             {
+                excused.late += 1;
+            }
+            // Nobody can be served in time while all its workers loop.
+            (503, "overloaded") if request.pool == LOOPS && self.blows_during(entry, AFTERMATH) > 0 => {
                 excused.late += 1;
             }
             (502, "worker_lost" | "poison") if request.is_idempotent() => {
@@ -129,6 +135,7 @@ impl<'a> Judge<'a> {
         let fits = match (entry.request.way, refusal) {
             (_, Some((502, "worker_lost" | "poison"))) | (Way::Loop, Some((504, "answer_timeout"))) => true,
             // Its worker was killed with the one before; it waited for too long.
+            (Way::Loop, Some((503, "overloaded"))) => true,
             (Way::Loop, Some((503, "queue_timeout"))) => entry.ended - entry.began >= PATIENCE_OF_LOOPS,
             (Way::Half, Some((502, "bad_answer"))) => true,
             (Way::Half, None) => is_broken,
