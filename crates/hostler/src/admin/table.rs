@@ -45,7 +45,6 @@ fn write_pool(out: &mut String, pool: &Value) {
         pool["queue_limit"],
         millis(&pool["oldest_wait_ms"]),
     );
-    write_rollout(out, &pool["rollout"]);
     let mut rows = vec![["", "count", "p50", "p90", "p99", "max"].map(String::from).to_vec()];
     for (name, key) in
         [("queue wait", "queue_wait"), ("slot hold", "slot_hold"), ("worker time", "worker_time")]
