@@ -140,6 +140,8 @@ fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
 #[test]
 fn a_warm_up_that_takes_too_long_does_not_keep_it_out() {
     let life = born(Rules { warms_up: true, ..rules() }).on(Event::Turn).on(Event::Listening);
+    let start = life.now;
+    assert_eq!(life.life().warm_by(), Some(start + 30 * SECOND));
     let life = life.at_deadline().does(&[Action::YieldTurn]);
     life.at_deadline().does(&[Action::Join]).is(State::Ready).on(Event::Warmed).does(&[]);
 }
