@@ -12,10 +12,10 @@ use super::acquire::{Acquire, AcquireError};
 use super::bench::{BenchSettings, SUSPENSE};
 use super::choice::Choice;
 use super::claim::{Claim, Policy};
-use super::gauge::Load;
+use super::gauge::Waiting;
 use super::membership::Membership;
 use super::queue::{Outcome, Place, Ticket};
-use super::roster::{Grant, Member, MemberId};
+use super::roster::{Grant, Member, MemberId, Roster};
 use super::snapshot::PoolSnapshot;
 use super::state::State;
 
@@ -257,42 +257,12 @@ impl<E> Shared<E> {
         self.change(|state, _| state.roster.set_slots(id, slots));
     }
 
-    /// How busy this member is; None if it is gone.
-    pub fn load(&self, id: MemberId) -> Option<Load> {
-        let now = Instant::now();
-        let mut state = self.lock();
-        let (queued, waiting) = (state.counters.queued, state.queue.len());
-        let seat = state.roster.seat_mut(id)?;
-        let lease_time = seat.lease_time(now);
-        Some(Load {
-            slots: seat.slots,
-            in_use: seat.in_use,
-            granted: seat.granted,
-            lease_time,
-            queued,
-            waiting,
-        })
-    }
-
-    /// No leases for this member for a while, if it has none and nobody waits for one. Returns whether that is so.
-    pub fn hold_back(&self, id: MemberId) -> bool {
-        let mut state = self.lock();
-        let nobody_waits = state.queue.is_empty();
-        let seat = state.roster.seat_mut(id);
-        let Some(seat) = seat.filter(|seat| nobody_waits && seat.in_use == 0 && !seat.held_back) else {
-            return false;
-        };
-        seat.held_back = true;
-        true
-    }
-
-    /// The end of a [`Self::hold_back`].
-    pub fn let_on(&self, id: MemberId) {
+    /// Looks at the members and changes what is to be changed; `Waiting` says who waits for them.
+    pub fn with_roster<T>(&self, act: impl FnOnce(&mut Roster<E>, Waiting) -> T) -> T {
         self.change(|state, _| {
-            if let Some(seat) = state.roster.seat_mut(id) {
-                seat.held_back = false;
-            }
-        });
+            let waiting = Waiting { now: state.queue.len(), ever: state.counters.queued };
+            act(&mut state.roster, waiting)
+        })
     }
 
     /// Gives free slots to those who wait: a bench is over.
