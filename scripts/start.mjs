@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { buildExamples, checkToolchain, exitCode, installModules, mustRun, onSignal, root, say, stop } from './steps.mjs';
+import { isAlive, successorOf } from './succession.mjs';
 
 const PAGE = 'http://127.0.0.1:8080';
 const ADMIN = 'http://127.0.0.1:8081';
@@ -22,20 +23,39 @@ function start() {
   // Hostler would take the second copy for "stop at once". So it hears signals from this script only.
   const child = spawn(program, ['start', '-c', CONFIG], { cwd: root, stdio: 'inherit', detached: true });
   child.once('error', (error) => stop(`${program} could not be started: ${error.message}`));
-  child.once('exit', (code, signal) => process.exit(exitCode(code, signal)));
-  onSignal(passedOnTo(child));
+  child.once('exit', async (code, signal) => {
+    await followSuccessors(child.pid);
+    process.exit(exitCode(code, signal));
+  });
+  let last = child.pid;
+  let asked; // to stop, by this signal
+  onSignal(
+    passedOn((signal) => {
+      asked = signal;
+      if (isAlive(last)) process.kill(last, signal);
+    }),
+  );
   return child;
+
+  /** After `hostler upgrade` the process that we have started ends, and another one serves. */
+  async function followSuccessors(ended) {
+    for (let next = await successorOf(ended, ADMIN); next; next = await successorOf(next, ADMIN)) {
+      last = next;
+      if (asked) process.kill(next, asked);
+      while (isAlive(next)) await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
 }
 
 /** Copies of one Ctrl-C arrive within a few milliseconds; a person who presses it again means it. */
-function passedOnTo(child) {
+function passedOn(send) {
   const copies = 250;
   let last = -Infinity;
   return (signal) => {
     const now = performance.now();
     if (now - last < copies) return;
     last = now;
-    child.kill(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM');
+    send(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM');
   };
 }
 

@@ -28,7 +28,7 @@ const suites = [];
 // --no-fail-fast: without it cargo stops at the first failing binary, and the rest would go uncounted.
 if (wants('--rust')) suites.push(await suite('cargo test', countCargo, 'cargo', ['test', '--workspace', '--locked', '--no-fail-fast']));
 if (wants('--node')) {
-  suites.push(await suite('scripts', countNode, process.execPath, ['--test', '--test-reporter=spec', 'scripts/count.test.mjs']));
+  suites.push(await suite('scripts', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('scripts', '.test.mjs')]));
   suites.push(await suite('bench', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('bench/test', '.test.mjs')]));
   for (const { name, folder } of workspacesWith('test')) {
     suites.push(await suite(folder, countNode, 'npm', ['test', '--silent', '--workspace', name]));

@@ -1,23 +1,22 @@
 //! A running Hostler: the real binary with a configuration of its own, on free ports. Knows it only from outside.
 
-use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-use toml::{Table, Value as Toml};
+use toml::Table;
 
 use crate::answer::Answer;
 use crate::client::{Client, client, client_from};
 use crate::eventually::eventually;
 use crate::log::Log;
+use crate::plan::complete;
 use crate::process::{Output, run};
-use crate::upstream::Upstream;
 
 /// How long a site that is dropped has to end by itself.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -25,104 +24,30 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// What of a log is shown when a test has failed.
 const LAST_LINES: usize = 20;
 
-/// A site to be started.
-pub struct SitePlan {
+fn address(text: &str) -> SocketAddr {
+    let end = text.find(['"', '/']).unwrap_or(text.len());
+    text[..end].parse().unwrap()
+}
+
+/// A running Hostler. Dropped, it is told to stop, and killed if it does not.
+pub struct Site {
     binary: PathBuf,
-    config: Table,
+    child: Child,
+    exit: Option<ExitStatus>,
+    log: Log,
+    errors: Log,
+    listen: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
     folder: TempDir,
-    arguments: Vec<String>,
-    cwd: PathBuf,
-    env: Vec<(String, OsString)>,
 }
 
-/// A site with this configuration, on free ports. What it does not say is such that nothing gets in a test's way: one data-plane
-/// thread, so that what is kept for each thread can be counted; endless patience but at the end, so that only that runs out
-/// which the test is about.
-///
-/// # Panics
-/// If the text is not TOML.
-pub fn site(binary: &str, config: &str) -> SitePlan {
-    let mut config: Table = toml::from_str(config).unwrap();
-    let server = table(&mut config, "server");
-    for (key, value) in [
-        ("listen", "127.0.0.1:0"),
-        ("admin", "127.0.0.1:0"),
-        ("drain_timeout", "1s"),
-        ("header_timeout", "1h"),
-        ("body_timeout", "1h"),
-        ("send_timeout", "1h"),
-        ("idle_timeout", "1h"),
-    ] {
-        server.entry(key).or_insert_with(|| value.into());
-    }
-    server.entry("threads").or_insert(Toml::Integer(1));
-    let folder = tempfile::tempdir().unwrap();
-    let cwd = folder.path().to_owned();
-    SitePlan { binary: binary.into(), config, folder, arguments: vec!["start".into()], cwd, env: Vec::new() }
-}
-
-fn table<'a>(parent: &'a mut Table, key: &str) -> &'a mut Table {
-    let entry = parent.entry(key).or_insert_with(|| Table::new().into());
-    entry.as_table_mut().unwrap()
-}
-
-impl SitePlan {
-    /// Makes an upstream a member of a pool.
-    pub fn with(self, pool: &str, upstream: &Upstream) -> Self {
-        self.with_member(pool, upstream.address())
-    }
-
-    /// Makes whatever listens there a member of a pool.
-    pub fn with_member(mut self, pool: &str, address: &str) -> Self {
-        let pool = table(table(&mut self.config, "pools"), pool);
-        pool.entry("request_timeout").or_insert_with(|| "1h".into());
-        table(pool, "queue").entry("timeout").or_insert_with(|| "1h".into());
-        let members = pool.entry("members").or_insert_with(|| Toml::Array(Vec::new()));
-        members.as_array_mut().unwrap().push(address.into());
-        self
-    }
-
-    /// Sets a variable of its environment.
-    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
-        self.env.push((name.into(), value.into()));
-        self
-    }
-
-    /// Starts it elsewhere and with other arguments than `start`: a command line that says everything by itself.
-    pub fn invoked(self, cwd: &Path, arguments: Vec<String>) -> Self {
-        Self { cwd: cwd.to_owned(), arguments, ..self }
-    }
-
-    /// The folder of the configuration file, for other files.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn write(&self) {
-        let text = toml::to_string(&self.config).unwrap();
-        std::fs::write(self.folder.path().join("hostler.toml"), text).unwrap();
-    }
-
-    /// Starts it, and waits until it listens.
-    ///
-    /// # Panics
-    /// If it does not.
-    pub async fn start(self) -> Site {
-        self.write();
-        let mut child = Command::new(&self.binary)
-            .args(&self.arguments)
-            .current_dir(&self.cwd)
-            .envs(self.env)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+impl Site {
+    /// A program that has been started; waits until it listens.
+    pub(crate) async fn of(mut child: Child, binary: PathBuf, folder: TempDir, with_admin: bool) -> Self {
         let log = Log::of(child.stdout.take().unwrap());
         let errors = Log::of(child.stderr.take().unwrap());
-        let with_admin = self.config["server"]["admin"].as_str() != Some("off");
         let mut site =
-            Site { child, exit: None, log, errors, listen: Vec::new(), admin: None, folder: self.folder };
+            Site { binary, child, exit: None, log, errors, listen: Vec::new(), admin: None, folder };
         let last = if with_admin { "status on http://" } else { "listening on http://" };
         eventually("Hostler to listen", async || {
             assert!(
@@ -141,30 +66,6 @@ impl SitePlan {
         site
     }
 
-    /// Runs another command of the program in the folder of the configuration, to its end.
-    pub async fn run(&self, arguments: &[&str]) -> Output {
-        self.write();
-        run(self.binary.to_str().unwrap(), arguments, self.folder.path()).await
-    }
-}
-
-fn address(text: &str) -> SocketAddr {
-    let end = text.find(['"', '/']).unwrap_or(text.len());
-    text[..end].parse().unwrap()
-}
-
-/// A running Hostler. Dropped, it is told to stop, and killed if it does not.
-pub struct Site {
-    child: Child,
-    exit: Option<ExitStatus>,
-    log: Log,
-    errors: Log,
-    listen: Vec<SocketAddr>,
-    admin: Option<SocketAddr>,
-    folder: TempDir,
-}
-
-impl Site {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.listen[0]
@@ -298,6 +199,39 @@ impl Site {
         .await
     }
 
+    /// Runs a command of the program that asks this Hostler for something, to its end.
+    pub async fn command(&self, arguments: &[&str]) -> Output {
+        self.command_of(self.binary.to_str().unwrap(), arguments).await
+    }
+
+    /// The same, of a program that lies elsewhere.
+    pub async fn command_of(&self, binary: &str, arguments: &[&str]) -> Output {
+        let admin = self.admin().to_string();
+        run(binary, &[arguments, &["--admin", &admin]].concat(), self.folder()).await
+    }
+
+    /// Writes another configuration file, as [`crate::site`] does, on the same addresses.
+    pub fn rewrite(&self, config: &str) {
+        let mut config: Table = toml::from_str(config).unwrap();
+        complete(&mut config);
+        self.write_file(&toml::to_string(&config).unwrap());
+    }
+
+    /// Writes these words as the configuration file.
+    pub fn write_file(&self, text: &str) {
+        std::fs::write(self.folder().join("hostler.toml"), text).unwrap();
+    }
+
+    /// Tells it to load its configuration again (SIGHUP).
+    pub fn hang_up(&self) {
+        self.signal(Signal::HUP);
+    }
+
+    /// Tells it to hand over to the program as it is now (SIGUSR2).
+    pub fn ask_for_upgrade(&self) {
+        self.signal(Signal::USR2);
+    }
+
     /// Tells it to stop (SIGTERM).
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
@@ -328,8 +262,27 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Those to which it has handed over, one to the next; they are not its children for long.
+    fn successors(&self) -> Vec<Pid> {
+        let lines = self.log.lines();
+        let told =
+            lines.iter().filter_map(|line| line.split_once("upgrade: pid ")?.1.split_once(" has taken over"));
+        told.filter_map(|(pid, _)| Pid::from_raw(pid.parse().ok()?)).collect()
+    }
+}
+
 impl Drop for Site {
     fn drop(&mut self) {
+        if let Some(&last) = self.successors().last() {
+            // The pipe of the log ends with the last process that writes to it.
+            let _ = kill_process(last, Signal::TERM);
+            if !self.log.ends_within(FAREWELL) {
+                for pid in self.successors() {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
+        }
         if self.try_exit().is_none() {
             self.terminate();
             // Its log ends when it does.

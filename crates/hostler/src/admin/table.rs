@@ -45,7 +45,6 @@ fn write_pool(out: &mut String, pool: &Value) {
         pool["queue_limit"],
         millis(&pool["oldest_wait_ms"]),
     );
-    write_rollout(out, &pool["rollout"]);
     let mut rows = vec![["", "count", "p50", "p90", "p99", "max"].map(String::from).to_vec()];
     for (name, key) in
         [("queue wait", "queue_wait"), ("slot hold", "slot_hold"), ("worker time", "worker_time")]
@@ -57,10 +56,7 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
     write_rows(out, &rows);
     match pool.get("workers") {
-        Some(workers) => {
-            write_rollout(out, &pool["rollout"]);
-            write_workers(out, array(workers));
-        }
+        Some(workers) => write_workers(out, array(workers)),
         None => write_members(out, array(&pool["members"])),
     }
     for kept_off in array(&pool["kept_off"]) {

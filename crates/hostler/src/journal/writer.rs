@@ -4,6 +4,8 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+/// A pipe takes so much in one piece (PIPE_BUF): while a successor writes to the same one, no line breaks into another.
+const PIECE: usize = 4096;
 /// What may wait to be written; more is dropped.
 const MOST: usize = 8 * 1024 * 1024;
 
@@ -60,6 +62,17 @@ impl Writer {
     }
 }
 
+/// As many whole lines at a time as go in one piece; a longer line goes alone.
+fn pieces(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let fits = &lines[..lines.len().min(PIECE)];
+        let end = memchr::memrchr(b'\n', fits).or_else(|| memchr::memchr(b'\n', lines));
+        let (piece, rest) = lines.split_at(end.map_or(lines.len(), |end| end + 1));
+        lines = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 impl Shared {
     fn run(&self, mut out: impl Write) {
         let mut writing = Vec::new();
@@ -73,7 +86,7 @@ impl Shared {
                 );
             }
             // Nobody is left to tell when the log itself fails.
-            let _ = out.write_all(&writing).and_then(|()| out.flush());
+            let _ = pieces(&writing).try_for_each(|piece| out.write_all(piece)).and_then(|()| out.flush());
             if ended {
                 return;
             }
@@ -91,5 +104,20 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_written_whole_and_in_pieces_that_a_pipe_takes_at_once() {
+        let line = |length: usize| [vec![b'x'; length - 1], vec![b'\n']].concat();
+        let all = [line(4000), line(96), line(1), line(9000), line(4096), line(10)].concat();
+        let lengths: Vec<_> = pieces(&all).map(<[u8]>::len).collect();
+        assert_eq!(lengths, [4096, 1, 9000, 4096, 10]);
+        assert_eq!(pieces(&all).collect::<Vec<_>>().concat(), all);
+        assert_eq!(pieces(b"no end").collect::<Vec<_>>(), [b"no end"]);
     }
 }

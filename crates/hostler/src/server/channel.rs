@@ -78,8 +78,14 @@ impl Channel {
 
     /// The next message with the descriptors that came with it; none if the other end is gone.
     pub async fn hear(&self) -> io::Result<Option<(Word, Vec<OwnedFd>)>> {
-        let (text, descriptors) =
-            self.0.async_io(Interest::READABLE, || receive(self.0.as_fd()).map_err(Into::into)).await?;
+        let receive = || receive(self.0.as_fd()).map_err(io::Error::from);
+        let (text, descriptors) = match self.0.async_io(Interest::READABLE, receive).await {
+            // The other end has gone without having heard all; what it had said before is still to be had.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                self.0.async_io(Interest::READABLE, receive).await?
+            }
+            outcome => outcome?,
+        };
         if text.is_empty() {
             return Ok(None);
         }

@@ -147,8 +147,10 @@ async fn serve(
 /// Waits until the workers are ready and the predecessor says so.
 async fn is_let_begin(running: &Running, talk: &Talk, signals: &mut Signals) -> std::io::Result<()> {
     let ready = async {
-        running.all_ready().await;
-        talk.ready().await
+        tokio::select! {
+            () = running.all_ready() => talk.ready().await,
+            error = talk.ends() => Err(error),
+        }
     };
     let told_to_stop = async { while signals.next().await != Wish::Stop {} };
     tokio::select! {

@@ -31,12 +31,11 @@ pub(super) fn by_signal(running: &Arc<Running>, wish: Wish, command: Command) {
 async fn obey(running: &Arc<Running>, command: Command) -> Result<Done, Undone> {
     let name = name(&command);
     let outcome = act(running, command).await;
-    match &outcome {
-        Ok(done) => {
-            done.iter().for_each(|text| running.journal.event(Level::Info, &format!("{name}: {text}")))
-        }
-        Err(undone) => running.journal.event(Level::Error, &format!("{name}: {undone}")),
-    }
+    let (level, text) = match &outcome {
+        Ok(done) => (Level::Info, done.join("\n")),
+        Err(undone) => (Level::Error, undone.to_string()),
+    };
+    text.lines().for_each(|line| running.journal.event(level, &format!("{name}: {line}")));
     outcome
 }
 

@@ -60,6 +60,14 @@ impl Talk {
         }
     }
 
+    /// Returns should the predecessor end before it has heard that all is ready: then nobody waits for us.
+    pub async fn ends(&self) -> io::Error {
+        match self.0.hear().await {
+            Ok(word) => surprise(word.map(|(word, _)| word)),
+            Err(error) => error,
+        }
+    }
+
     /// Says that all is ready, and waits for the word to begin.
     pub async fn ready(&self) -> io::Result<()> {
         self.0.say(&Word::Ready).await?;

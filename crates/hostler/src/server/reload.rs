@@ -60,7 +60,8 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     let newer = Arc::new(newer);
     let difference = older.difference(&newer);
     if difference.is_empty() {
-        done.push("nothing else has changed".into());
+        let else_ = if done.is_empty() { "" } else { " else" };
+        done.push(format!("nothing{else_} has changed"));
         return Ok(done);
     }
     let change = prepare(running, &older, &newer).await?;

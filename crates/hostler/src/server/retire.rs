@@ -14,27 +14,25 @@ use crate::journal::Level;
 /// How often it is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Lets it finish, in the background, and stops its workers: no longer than `server.drain_timeout`, as at the end of the
+/// Lets it finish, in the background, and stops its workers, or lets its members go: no longer than `server.drain_timeout`, as at the end of the
 /// program. A request that is still sending its body has found its route, but is not in the queue yet; `routes` tell of those.
 pub(super) fn retire(running: &Arc<Running>, pool: RunningPool, routes: Vec<Weak<Route>>) {
     pool.resume();
-    let Some(supervisor) = pool.supervisor.clone() else {
-        // Its members are somebody else's, and leave with the last request.
-        return;
-    };
-    let leaving = Leaving { running: running.clone(), supervisor: supervisor.clone() };
-    leaving.running.leaving.lock().unwrap_or_else(PoisonError::into_inner).push(supervisor);
+    let leaving = pool.supervisor.clone().map(|supervisor| Leaving::enter(running, supervisor));
+    let running = running.clone();
     tokio::spawn(async move {
         let finished = async {
             while routes.iter().any(|route| route.strong_count() > 0) || is_busy(&pool) {
                 sleep(GLANCE).await;
             }
         };
-        if timeout(leaving.running.drain_timeout(), finished).await.is_err() {
+        if timeout(running.drain_timeout(), finished).await.is_err() {
             let text = format!("pool {}: requests did not end in server.drain_timeout", pool.name);
-            leaving.running.journal.event(Level::Warn, &text);
+            running.journal.event(Level::Warn, &text);
         }
-        leaving.supervisor.stop().await;
+        if let Some(leaving) = leaving {
+            leaving.supervisor.stop().await;
+        }
     });
 }
 
@@ -47,6 +45,14 @@ fn is_busy(pool: &RunningPool) -> bool {
 struct Leaving {
     running: Arc<Running>,
     supervisor: Arc<Supervisor>,
+}
+
+impl Leaving {
+    fn enter(running: &Arc<Running>, supervisor: Arc<Supervisor>) -> Self {
+        let mut all = running.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(supervisor.clone());
+        Self { running: running.clone(), supervisor }
+    }
 }
 
 impl Drop for Leaving {

@@ -70,7 +70,7 @@ impl Successor {
     async fn prepare(&mut self, sockets: Vec<(Purpose, Vec<OwnedFd>)>) -> Result<(), UpgradeError> {
         match self.introduce(sockets).await {
             // It has gone before it has heard all; what it had to say is heard below.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(error) if is_gone(&error) => {}
             outcome => outcome?,
         }
         match self.channel.hear().await? {
@@ -111,6 +111,11 @@ impl Successor {
             }
         }
     }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset)
 }
 
 impl Drop for Successor {

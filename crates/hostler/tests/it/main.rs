@@ -20,6 +20,8 @@ mod malformed_answers;
 // The program
 mod command;
 mod descriptors;
+mod orders;
+mod reloading;
 mod seeing;
 mod stopping;
 

@@ -29,6 +29,13 @@ pub fn group_of(pid: u32) -> Vec<u32> {
     everybody().filter(|&pid| field(pid, 2).as_ref() == Some(&group) && is_alive(pid)).collect()
 }
 
+/// The program itself, not its guard.
+pub fn is_hostler(pid: u32) -> bool {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = words.split(|&byte| byte == 0);
+    words.next().is_some_and(|name| name.ends_with(b"hostler")) && words.next() == Some(b"run")
+}
+
 pub fn children_of(pid: u32) -> Vec<u32> {
     everybody().filter(|&child| parent_of(child) == Some(pid)).collect()
 }

@@ -7,6 +7,9 @@ use hostler_testkit::{self as testkit, Answer, Output, SitePlan, client, eventua
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+/// Beside the file that the test kit writes, and that `hostler run` does not read.
+const FILE: &str = "configured.toml";
+
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -45,6 +48,14 @@ pub fn configured_by(file: &Path) -> Plan {
     Plan { command: vec!["start".into(), "--config".into(), file.to_str().unwrap().into()], ..Plan::new() }
 }
 
+/// `hostler start` with a file of this text, which [`Site::configure`] changes.
+pub fn configured(text: &str) -> Plan {
+    let plan = Plan::new();
+    let file = plan.folder().join(FILE);
+    std::fs::write(&file, text).unwrap();
+    Plan { command: vec!["start".into(), "--config".into(), file.to_str().unwrap().into()], ..plan }
+}
+
 impl Plan {
     fn new() -> Self {
         let site = testkit::site(env!("CARGO_BIN_EXE_hostler"), "");
@@ -80,6 +91,16 @@ impl Plan {
 
     pub fn cwd(self, cwd: PathBuf) -> Self {
         Self { cwd, ..self }
+    }
+
+    /// Another path to the program.
+    pub fn called(self, binary: &Path) -> Self {
+        Self { site: self.site.called(binary), ..self }
+    }
+
+    /// The folder that the app shares with the test.
+    pub fn folder(&self) -> &Path {
+        self.site.folder()
     }
 
     fn arguments(&self) -> Vec<String> {
@@ -190,6 +211,11 @@ impl Site {
             self.log().into_iter().find(is_it)
         })
         .await
+    }
+
+    /// Another text for the file of [`configured`].
+    pub fn configure(&self, text: &str) {
+        std::fs::write(self.file(FILE), text).unwrap();
     }
 
     /// A file that apps and tests share.

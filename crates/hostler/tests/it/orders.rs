@@ -1,0 +1,98 @@
+//! Orders to a running Hostler: who may give them, and what is answered to those that make no sense.
+
+use hostler_testkit::{Answer, Site, client, upstream};
+
+use crate::in_front_of;
+
+async fn order(site: &Site, path: &str, fields: &str) -> Answer {
+    let mut admin = client(site.admin()).await;
+    admin.send(format!("POST {path} HTTP/1.1\r\n{fields}Content-Length: 0\r\n\r\n")).await;
+    admin.answer_to("POST").await
+}
+
+const OURS: &str = "Host: 127.0.0.1:8081\r\nHostler-Command: 1\r\n";
+
+#[tokio::test]
+async fn a_web_page_in_the_operators_browser_orders_nothing() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let cases = [
+        // A form or a simple fetch: a browser sends those without asking.
+        "Host: 127.0.0.1:8081\r\nOrigin: http://evil.example\r\n",
+        "Host: 127.0.0.1:8081\r\n",
+        // Its name was made to lead here.
+        "Host: evil.example:8081\r\nHostler-Command: 1\r\n",
+        "Host: 127.0.0.1:8081\r\nHostler-Command: 1\r\nOrigin: http://127.0.0.1:8081\r\n",
+    ];
+    for fields in cases {
+        for path in ["/pools/app/pause", "/pools/app/resume", "/restart", "/reload", "/upgrade"] {
+            order(&site, path, fields).await.assert_status(403);
+        }
+    }
+    assert_eq!(site.pool("app").await["paused"], false);
+    let mut admin = client(site.admin()).await;
+    let asks_first = "OPTIONS /pools/app/pause HTTP/1.1\r\nHost: a\r\nOrigin: http://evil.example\r\n\
+        Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: hostler-command\r\n\r\n";
+    admin.send(asks_first).await;
+    admin.answer_to("OPTIONS").await.assert_no_field("access-control-allow-origin");
+    admin.get("/pools/app/pause").await.assert_status(403);
+    order(&site, "/pools/app/pause", OURS).await.assert_status(200);
+    assert_eq!(site.pool("app").await["paused"], true);
+}
+
+#[tokio::test]
+async fn an_order_that_makes_no_sense_is_explained() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let unknown = order(&site, "/pools/ap/pause", OURS).await;
+    unknown.assert_status(404).assert_says("there is no pool \\\"ap\\\", did you mean \\\"app\\\"?");
+    site.command(&["pause", "ap"]).await.assert_exit(1).assert_complains("did you mean \"app\"?");
+    site.command(&["restart", "app"]).await.assert_exit(1).assert_complains("not ours to restart");
+    site.command(&["restart"]).await.assert_exit(1).assert_complains("no pool has workers");
+    site.command(&["resume", "app"]).await.assert_exit(1).assert_complains("not paused");
+    site.command(&["pause", "app", "--timeout", "2h"]).await.assert_exit(1).assert_complains("at most 1h");
+    site.command(&["pause", "app", "--timeout", "soon"]).await.assert_exit(2).assert_complains("--timeout");
+}
+
+#[tokio::test]
+async fn a_pause_holds_requests_and_loses_none() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "pools.app.queue.limit = 2").await;
+    site.command(&["pause", "app"]).await.assert_exit(0);
+    let mut held = [site.begin("/a").await, site.begin("/b").await];
+    site.settles("app", 0, 2).await;
+    site.get("/c").await.assert_refused(503, "queue_full");
+    assert!(site.command(&["status"]).await.stdout.contains("2 waiting (limit 2"));
+    assert!(site.command(&["status"]).await.stdout.contains("PAUSED"));
+    site.command(&["upgrade"]).await.assert_exit(1).assert_complains("pool app is paused");
+    assert_eq!(app.requests().len(), 0);
+    site.command(&["resume", "app"]).await.assert_exit(0);
+    for client in &mut held {
+        client.answer().await.assert_ok("ok");
+    }
+}
+
+#[tokio::test]
+async fn a_pause_that_nobody_ends_ends_by_itself() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    site.command(&["pause", "app", "--timeout", "1h"]).await.assert_exit(0);
+    let mut held = site.begin("/").await;
+    site.settles("app", 0, 1).await;
+    // The second word counts.
+    site.command(&["pause", "app", "--timeout", "10ms"]).await.assert_exit(0);
+    held.answer().await.assert_ok("ok");
+    site.says("nobody has resumed it in 10ms").await;
+}
+
+#[tokio::test]
+async fn what_a_pause_holds_is_let_go_when_hostler_stops() {
+    let app = upstream().start().await;
+    let mut site = in_front_of(&app, "server.drain_timeout = '60s'").await;
+    site.command(&["pause", "app", "--timeout", "1h"]).await.assert_exit(0);
+    let mut held = site.begin("/").await;
+    site.settles("app", 0, 1).await;
+    site.terminate();
+    held.answer().await.assert_ok("ok");
+    assert_eq!(site.exit().await, 0);
+}

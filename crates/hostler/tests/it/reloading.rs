@@ -1,0 +1,141 @@
+//! A changed configuration, applied while requests are under way.
+
+use hostler_testkit::{Site, Upstream, eventually, no_upstream, upstream};
+
+use crate::in_front_of;
+
+fn pool(upstream: &Upstream) -> String {
+    format!("members = ['{}']\nrequest_timeout = '1h'\nqueue.timeout = '1h'\n", upstream.address())
+}
+
+async fn reload(site: &Site, config: &str) -> String {
+    site.rewrite(config);
+    site.command(&["reload"]).await.assert_exit(0).stdout.clone()
+}
+
+#[tokio::test]
+async fn routes_and_pools_follow_the_file() {
+    let (old, new) = (upstream().start().await, upstream().start().await);
+    let site = in_front_of(&old, "").await;
+    site.get("/").await.assert_ok("ok");
+    site.exchanges(1).await;
+
+    let both = format!("[pools.app]\n{}[pools.new]\n{}", pool(&old), pool(&new));
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\n[[routes]]\nmatch = '/new/*'\npool = 'new'\n";
+    let said = reload(&site, &format!("{both}{routes}")).await;
+    assert!(said.contains("pool new: added") && said.contains("routes: 2"), "{said}");
+    site.get("/new/1").await.assert_ok("ok");
+    site.get("/").await.assert_ok("ok");
+    assert_eq!((old.requests().len(), new.requests().len()), (2, 1));
+    let status = eventually("counters", async || {
+        let status = site.status().await;
+        (status["routes"][0]["answers"]["2xx"] == 2).then_some(status)
+    })
+    .await;
+    assert_eq!(status["last_reload"]["ok"], true);
+    assert_eq!(status["pools"][0]["counters"]["granted"], 2, "a pool that is equal is the same pool");
+
+    let only_new = "[[routes]]\nmatch = '*'\npool = 'new'\n";
+    let said = reload(&site, &format!("[pools.new]\n{}{only_new}", pool(&new))).await;
+    assert!(said.contains("pool app: removed"), "{said}");
+    site.get("/").await.assert_ok("ok");
+    assert_eq!((old.requests().len(), new.requests().len()), (2, 2));
+    assert_eq!(site.status().await["pools"].as_array().unwrap().len(), 1);
+    let said = reload(&site, &format!("[pools.new]\n{}{only_new}", pool(&new))).await;
+    assert!(said.contains("nothing has changed"), "{said}");
+}
+
+#[tokio::test]
+async fn what_a_removed_pool_has_accepted_it_finishes() {
+    let old = upstream().holds_requests().start().await;
+    let site = in_front_of(&old, "server.drain_timeout = '60s'\npools.app.concurrency = 1").await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    let mut waiting = site.begin("/waiting").await;
+    site.settles("app", 1, 1).await;
+    let mut sending = site.connect().await;
+    sending.send("POST /sending HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo").await;
+    // The thread that answers this has read the other before.
+    site.send("GET / HTTP/1.1\r\n\r\n").await.assert_status(400);
+
+    let routes = "[[routes]]\nmatch = '*'\nrespond = { status = 204 }\n";
+    reload(&site, &format!("server.drain_timeout = '60s'\n{routes}")).await;
+    site.get("/").await.assert_status(204);
+    old.release_all();
+    running.answer().await.assert_ok("/running");
+    waiting.answer().await.assert_ok("/waiting");
+    sending.send("dy").await;
+    sending.answer().await.assert_ok("/sending");
+}
+
+#[tokio::test]
+async fn a_bad_file_changes_nothing_and_says_why() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    for (text, why) in [
+        (
+            "[server]\nlisten = '127.0.0.1:1'\n[pools.app]\nmembrs = []\n",
+            "hostler.toml:4:1: unknown key \"pools.app.membrs\"",
+        ),
+        ("[server\n", "hostler.toml:1:"),
+    ] {
+        site.write_file(text);
+        site.command(&["reload"]).await.assert_exit(1).assert_complains(why);
+        site.get("/").await.assert_ok("ok");
+        let last = site.status().await["last_reload"].clone();
+        assert!(last["ok"] == false && last["text"][0].as_str().unwrap().starts_with(&why[..12]), "{last}");
+    }
+    site.says("reload: hostler.toml:4:1: unknown key").await;
+    assert!(site.command(&["status"]).await.stdout.contains("last reload, "));
+}
+
+#[tokio::test]
+async fn what_only_a_new_process_can_apply_is_named_and_the_rest_applied() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let config = format!(
+        "server.listen = '127.0.0.1:1'\nserver.threads = 2\nserver.max_header_fields = 9\npools.app.{}",
+        pool(&app).replace('\n', "\npools.app.").trim_end_matches("pools.app.")
+    );
+    let said = reload(&site, &config).await;
+    for part in ["server.listen: needs hostler upgrade", "server.threads: needs", "server: max_header_fields"]
+    {
+        assert!(said.contains(part), "expected {part:?} in {said}");
+    }
+    let many = "X: 1\r\n".repeat(20);
+    let answer = site.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n")).await;
+    answer.assert_refused(431, "too_many_fields");
+    site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_signal_reloads_too() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    site.rewrite("[[routes]]\nmatch = '*'\nrespond = { status = 204 }\n");
+    site.hang_up();
+    site.says("reload: routes: 1").await;
+    site.get("/").await.assert_status(204);
+}
+
+#[tokio::test]
+async fn members_come_and_go_without_the_others_noticing() {
+    let (first, second) = (upstream().holds_requests().start().await, upstream().start().await);
+    let site = in_front_of(&first, "").await;
+    let mut held = site.begin("/held").await;
+    site.settles("app", 1, 0).await;
+    let both = format!(
+        "members = ['{}', '{}']\nrequest_timeout = '1h'\nqueue.timeout = '1h'\n",
+        first.address(),
+        second.address()
+    );
+    let said = reload(&site, &format!("[pools.app]\n{both}")).await;
+    assert!(said.contains("pool app: changed"), "{said}");
+    site.get("/second").await.assert_ok("ok");
+    reload(&site, &format!("[pools.app]\n{}", pool(&second))).await;
+    first.release_all();
+    held.answer().await.assert_ok("/held");
+    assert_eq!(site.pool("app").await["members"].as_array().unwrap().len(), 1);
+    reload(&site, &format!("[pools.app]\nmembers = ['{}']\n", no_upstream().await)).await;
+    site.get("/").await.assert_status(502);
+}

@@ -1,0 +1,144 @@
+//! New workers and new configurations under load: nobody outside notices.
+
+use hostler_testkit::eventually;
+
+use super::load::Load;
+use super::proc;
+use super::site::{Plan, app, configured, repository, source};
+
+/// A pool of two workers, and more of the file.
+fn file(more: &str) -> String {
+    pool("app", 2) + more
+}
+
+fn pool(name: &str, workers: usize) -> String {
+    let cwd = repository().join("crates/hostler/tests/node/apps");
+    let cwd = cwd.display();
+    format!("[pools.{name}]\ncommand = 'node diary.cjs'\nworkers = {workers}\ncwd = '{cwd}'\n")
+}
+
+fn two_workers() -> Plan {
+    app("diary.cjs").workers(2)
+}
+
+#[tokio::test]
+async fn restarts_one_after_another_lose_no_request() {
+    let site = two_workers().started().await;
+    let load = Load::on(site.address());
+    let mut before = site.pids().await;
+    for _ in 0..3 {
+        let said = site.command(&["restart", "app"]).await.assert_exit(0).stdout.clone();
+        assert!(said.contains("pool app: 2 workers replaced"), "{said}");
+        site.is_ready().await;
+        let now = site.pids().await;
+        assert!(now.iter().all(|pid| !before.contains(pid)), "{before:?} {now:?}");
+        before = now;
+        load.goes_on_for(20).await;
+    }
+    load.stop().await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_generation_that_does_not_boot_is_reported_and_the_old_one_stays() {
+    let text =
+        "if (require('fs').existsSync(process.env.TEST_FOLDER + '/broken')) throw new Error('no database');
+        require('http').createServer((req, res) => res.end()).listen(3000);";
+    let site = source(text).started().await;
+    let before = site.pids().await;
+    site.touch("broken");
+    let output = site.command(&["restart"]).await;
+    output.assert_exit(1).assert_complains("pool app: worker 1").assert_complains("no database");
+    let status = site.command(&["status"]).await.stdout;
+    assert!(status.contains("restart failed") && status.contains("no database"), "{status}");
+    site.get("/").await.assert_status(200);
+    assert!(site.pids().await.contains(&before[0]));
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn reloads_under_load_lose_no_request() {
+    let site = configured(&file("")).started().await;
+    let load = Load::on(site.address());
+    let before = site.pids().await;
+    // Routes alone, and the queue: the workers stay.
+    site.configure(&file("queue.limit = 50\n[[routes]]\nmatch = '*'\npool = 'app'\n[[routes]]\nmatch = '/fixed'\nrespond = { status = 204 }\n"));
+    site.command(&["reload"]).await.assert_exit(0);
+    site.get("/fixed").await.assert_status(204);
+    assert_eq!(site.pids().await, before);
+    load.goes_on_for(20).await;
+    // Another environment: they are replaced, one by one.
+    site.configure(&file("env = { NAME = 'v2' }\n"));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("pool app: changed, all its workers replaced"), "{said}");
+    eventually("two new workers", async || {
+        let pids = site.pids().await;
+        (pids.len() == 2 && pids.iter().all(|pid| !before.contains(pid))).then_some(())
+    })
+    .await;
+    site.get("/fixed").await.assert_status(200);
+    // A pool takes the place of another.
+    load.goes_on_for(20).await;
+    let other = pool("other", 1).replace("diary.cjs", "nothing.cjs");
+    site.configure(&file(&format!("{other}[[routes]]\nmatch = '*'\npool = 'other'\n")));
+    let failed = site.command(&["reload"]).await;
+    failed.assert_exit(1).assert_complains("pool other: ").assert_complains("nothing has changed");
+    load.goes_on_for(20).await;
+    load.stop().await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_pool_serves_before_routes_lead_to_it_and_an_old_one_leaves_after() {
+    let site = configured(&file("")).started().await;
+    let load = Load::on(site.address());
+    let old = site.pids().await;
+    site.configure(&format!("{}[[routes]]\nmatch = '*'\npool = 'other'\n", pool("other", 1)));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("pool other: added") && said.contains("pool app: removed"), "{said}");
+    load.goes_on_for(20).await;
+    eventually("the old workers to be gone", async || {
+        (!old.iter().any(|&pid| proc::is_alive(pid))).then_some(())
+    })
+    .await;
+    load.stop().await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn new_settings_with_which_workers_do_not_boot_change_nothing() {
+    let site = configured(&file("")).started().await;
+    let before = site.pids().await;
+    site.configure(&file("env = { NODE_OPTIONS = '--no-such-option' }\n[[routes]]\nmatch = '*'\nrespond = { status = 204 }\n[[routes]]\nmatch = '/app/*'\npool = 'app'\n"));
+    let output = site.command(&["reload"]).await;
+    output.assert_exit(1).assert_complains("pool app: worker 1").assert_complains("nothing else has changed");
+    site.get("/").await.assert_status(200);
+    // Also what boots from now on does so by the old settings.
+    proc::kill(before[0]);
+    eventually("a worker in its place", async || {
+        let pids = site.pids().await;
+        (pids.len() == 2 && !pids.contains(&before[0])).then_some(())
+    })
+    .await;
+    site.is_ready().await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_pause_lets_a_migration_happen_between_two_requests() {
+    let site = two_workers().started().await;
+    let mut running = site.begin("/wait?until=migrated").await;
+    site.settles_at(1, 0).await;
+    site.command(&["pause", "app"]).await.assert_exit(0);
+    let held: Vec<_> = (0..5).map(|n| site.ask(&format!("/held/{n}"))).collect();
+    site.settles_at(1, 5).await;
+    site.touch("migrated");
+    running.answer().await.assert_status(200);
+    site.command(&["restart", "app"]).await.assert_exit(0);
+    assert!(site.diary().iter().all(|entry| !entry["url"].as_str().unwrap().starts_with("/held")));
+    site.command(&["resume", "app"]).await.assert_exit(0);
+    for request in held {
+        request.await.unwrap().assert_status(200);
+    }
+    site.stop().await;
+}

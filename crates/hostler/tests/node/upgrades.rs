@@ -1,0 +1,204 @@
+//! One version of the program after the other on the same sockets: nobody outside notices, and a bad one changes nothing.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use hostler_testkit::{Client, eventually, within};
+use tokio::net::UnixDatagram;
+
+use super::load::Load;
+use super::proc;
+use super::site::{Plan, Site, app, configured, repository, source};
+
+const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
+
+/// A plan whose program is called by a link in the test's own folder, so that another can take its place.
+fn linked(plan: Plan) -> (Plan, PathBuf) {
+    let link = plan.folder().join("hostler");
+    symlink(HOSTLER, &link).unwrap();
+    (plan.called(&link), link)
+}
+
+/// Puts a script in the program's place.
+fn replace(program: &PathBuf, script: &str) {
+    std::fs::remove_file(program).unwrap();
+    std::fs::write(program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+async fn upgraded(site: &Site) -> u32 {
+    let before = site.status().await["pid"].as_u64().unwrap();
+    let said = site.command(&["upgrade"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains(&format!("has taken over from pid {before}")), "{said}");
+    let pid = site.status().await["pid"].as_u64().unwrap();
+    assert_ne!(pid, before);
+    pid as u32
+}
+
+/// The next answer on a kept connection of the old process is its last there.
+async fn is_led_over(client: &mut Client) {
+    client.get("/").await.assert_status(200).assert_field("connection", "close");
+    client.assert_closed().await;
+}
+
+#[tokio::test]
+async fn upgrades_under_load_lose_no_request() {
+    let mut site = app("diary.cjs").workers(2).option("server.threads=2").started().await;
+    let load = Load::on(site.address());
+    let mut kept = site.connect().await;
+    kept.get("/").await.assert_status(200);
+    let crowd = site.pids().await;
+    let first = upgraded(&site).await;
+    load.goes_on_for(50).await;
+    is_led_over(&mut kept).await;
+    assert_eq!(site.exit().await, 0, "the old one has gone when its clients have");
+    assert!(!crowd.iter().any(|&pid| proc::is_alive(pid)), "with its workers");
+    // The next one is started by the process that was started by the first.
+    let second = upgraded(&site).await;
+    load.goes_on_for(50).await;
+    load.stop().await;
+    eventually("the second to be gone", async || (!proc::is_alive(first)).then_some(())).await;
+    assert_eq!(site.run_directory().len(), 1, "each has removed its private directory");
+    proc::signal(second, rustix::process::Signal::TERM);
+    eventually("the last to be gone", async || (!proc::is_alive(second)).then_some(())).await;
+    assert_eq!(site.run_directory().len(), 0);
+}
+
+#[tokio::test]
+async fn what_the_old_one_has_accepted_it_finishes() {
+    let mut site = app("diary.cjs").option("server.drain_timeout=1m").started().await;
+    let mut silent = site.connect().await;
+    silent.get("/").await.assert_status(200);
+    let mut running = site.begin("/wait?until=released").await;
+    site.settles_at(1, 0).await;
+    let mut waiting = site.begin("/").await;
+    site.settles_at(1, 1).await;
+    upgraded(&site).await;
+    site.get("/").await.assert_status(200);
+    site.ask_for_upgrade();
+    site.logged("SIGUSR2: ignored").await;
+    site.touch("released");
+    for client in [&mut running, &mut waiting] {
+        client.answer().await.assert_status(200).assert_field("connection", "close");
+    }
+    // A kept connection that is silent is kept, until it asks again or the stop is urgent.
+    site.terminate();
+    silent.assert_closed().await;
+    assert_eq!(site.exit().await, 0);
+    site.get("/").await.assert_status(200);
+}
+
+#[tokio::test]
+async fn a_new_program_that_fails_changes_nothing() {
+    let plan = app("diary.cjs").option("server.upgrade_timeout=1s");
+    let (plan, program) = linked(plan);
+    let site = plan.started().await;
+    let before = (site.status().await["pid"].clone(), site.pids().await);
+    let cases = [
+        ("exit 3", "exit status: 3"),
+        ("kill -9 $$", "signal: 9"),
+        ("exec sleep 1000", "was not ready in 1s (server.upgrade_timeout)"),
+    ];
+    for (script, why) in cases {
+        replace(&program, script);
+        site.command_of(HOSTLER, &["upgrade"]).await.assert_exit(1).assert_complains(why);
+    }
+    let tries = [(); 2].map(|()| site.command_of(HOSTLER, &["upgrade"]));
+    let [one, other] = tries;
+    let (one, other) = tokio::join!(one, other);
+    assert!(
+        one.stderr.contains("is under way") != other.stderr.contains("is under way"),
+        "{one:?} {other:?}"
+    );
+    std::fs::remove_file(&program).unwrap();
+    let missing = site.command_of(HOSTLER, &["upgrade"]).await;
+    missing.assert_exit(1).assert_complains("hostler cannot be started: No such file");
+    assert_eq!((site.status().await["pid"].clone(), site.pids().await), before);
+    site.get("/").await.assert_status(200);
+    // And the next try may succeed.
+    symlink(HOSTLER, &program).unwrap();
+    upgraded(&site).await;
+    site.get("/").await.assert_status(200);
+}
+
+#[tokio::test]
+async fn a_new_program_that_finds_a_bad_file_or_workers_that_do_not_boot_says_so() {
+    let cwd = repository().join("crates/hostler/tests/node/apps");
+    let good = format!("[pools.app]\ncommand = 'node diary.cjs'\nworkers = 1\ncwd = '{}'\n", cwd.display());
+    let site = configured(&good).option("server.upgrade_timeout=5s").started().await;
+    site.configure(&good.replace("workers", "wrokers"));
+    let output = site.command(&["upgrade"]).await;
+    output.assert_exit(1).assert_complains("configured.toml:3:1: unknown key \"pools.app.wrokers\"");
+    site.configure(&good.replace("diary.cjs", "nothing.cjs"));
+    site.command(&["upgrade"]).await.assert_exit(1).assert_complains("server.upgrade_timeout");
+    site.get("/").await.assert_status(200);
+    eventually("nothing of the failed ones is left", async || {
+        (site.run_directory().len() == 1).then_some(())
+    })
+    .await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_signal_upgrades_to_other_threads_and_addresses() {
+    let cwd = repository().join("crates/hostler/tests/node/apps");
+    let file = |server: &str| {
+        format!("{server}\n[pools.app]\ncommand = 'node diary.cjs'\nworkers = 1\ncwd = '{}'\n", cwd.display())
+    };
+    let mut site = configured(&file("server.threads = 1")).started().await;
+    let load = Load::on(site.address());
+    for threads in [3, 1] {
+        let before = site.status().await["pid"].clone();
+        site.configure(&file(&format!("server.threads = {threads}")));
+        match threads {
+            3 => site.ask_for_upgrade(),
+            _ => drop(site.command(&["upgrade"]).await.assert_exit(0).clone()),
+        }
+        eventually("a successor", async || (site.status().await["pid"] != before).then_some(())).await;
+        load.goes_on_for(50).await;
+    }
+    load.stop().await;
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_new_program_whose_predecessor_dies_ends_too() {
+    let text = "if (require('fs').existsSync(process.env.TEST_FOLDER + '/slow')) setInterval(() => {}, 1000);
+        else require('http').createServer((req, res) => res.end()).listen(3000);";
+    let site = source(text).started().await;
+    site.touch("slow");
+    site.ask_for_upgrade();
+    let booting = eventually("the new one to boot", async || {
+        let new: Vec<u32> =
+            proc::children_of(site.pid()).into_iter().filter(|&pid| proc::is_hostler(pid)).collect();
+        let workers: Vec<u32> = new.iter().flat_map(|&pid| proc::children_of(pid)).collect();
+        (workers.len() > 1).then(|| [new, workers].concat())
+    })
+    .await;
+    proc::kill(site.pid());
+    eventually("nobody to be left", async || (!booting.iter().any(|&pid| proc::is_alive(pid))).then_some(()))
+        .await;
+    eventually("no private directory", async || site.run_directory().is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_service_manager_is_told_who_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    let plan = app("diary.cjs").env("NOTIFY_SOCKET", folder.path().join("notify").to_str().unwrap());
+    let mut site = plan.started().await;
+    let next = async || {
+        let mut text = [0; 200];
+        let length = within("a notification", socket.recv(&mut text)).await.unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let first = site.pid();
+    assert_eq!(next().await, format!("READY=1\nMAINPID={first}"));
+    let second = upgraded(&site).await;
+    let mut told = [next().await, next().await];
+    told.sort();
+    assert_eq!(told, [format!("MAINPID={second}"), format!("READY=1\nMAINPID={second}")]);
+    assert_eq!(site.exit().await, 0);
+    proc::signal(second, rustix::process::Signal::TERM);
+    assert_eq!(next().await, "STOPPING=1");
+}
