@@ -29,8 +29,9 @@ impl Fate {
     /// exited, or was killed from outside.
     pub async fn died_within(&self, patience: Duration) -> bool {
         let mut course = self.course.clone();
-        let ended = match timeout(patience, course.wait_for(|course| course.ended)).await {
-            Ok(news) => news.is_ok(),
+        let news = async { course.wait_for(|course| course.ended).await.is_ok() };
+        let ended = match timeout(patience, news).await {
+            Ok(ended) => ended,
             // Whoever watches it may be slow; the kernel knows.
             Err(_) => has_exited(self.pid).await,
         };
