@@ -19,13 +19,14 @@ export function startWithWorkers(session, settings) {
   return start(session, { ...withWorkers(settings), probe: settings.app.short });
 }
 
-export function withWorkers({ app, workers, concurrency, queueTimeout, warmup }) {
+export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, gc = 'off' }) {
   const pool = [
     `command = ${toml(app.command)}`,
     `cwd = ${toml(app.dir)}`,
     `env = { NODE_ENV = "production" }`,
     `workers = ${workers}`,
     `concurrency = ${concurrency}`,
+    `gc = "${gc}"`,
     ...(warmup ? [`warmup = ${toml(warmup)}`] : []),
   ];
   return { pool, queueTimeout, threads: 1 };

@@ -42,7 +42,7 @@ ${settings.after} s at ${settings.calm} again; open loop, whatever the answers. 
 a client's patience is ${settings.patience} s, an answer that comes later has failed. Hostler and HAProxy let a request wait for a worker for up to ${settings.queueTimeout};
 nothing else limits their queues here. "Normal" is the worst p99 of any second before (medians of the whole spell: ${calm.join(', ')});
 the figure counts the seconds after the end that are worse, refusals being answers that never came. The generator and the proxies
-take their CPU from the same two cores, and twice the requests take more of it: no peer can reach 1.00. ${rounds(settings.rounds)} of fresh processes,
+take their CPU from the same two cores, and twice the requests take more of it from every peer. ${rounds(settings.rounds)} of fresh processes,
 warmed for ${settings.warmup} s; medians over the rounds, the smallest and the largest in parentheses, refused and failed added up.
 `;
 }

@@ -8,13 +8,14 @@ import { readResults, render } from '../render.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
+const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
-if (process.argv.includes('--write')) writeFileSync(EXPECTED, render(['proxy', 'tail', 'idle'].map(fixture)));
+if (process.argv.includes('--write')) writeFileSync(EXPECTED, render(ALL.map(fixture)));
 
 test('the fixtures render as expected: verdicts, spreads, errors, answers that never came', () => {
-  assert.equal(render(['proxy', 'tail', 'idle'].map(fixture)), readFileSync(EXPECTED, 'utf8'));
+  assert.equal(render(ALL.map(fixture)), readFileSync(EXPECTED, 'utf8'));
 });
 
 test('RESULTS.md is what bench/results renders to; if not: node bench/render.mjs', () => {
@@ -31,11 +32,14 @@ test('a missed target is called not met', () => {
 });
 
 test('a run without Hostler claims nothing', () => {
-  const peersOnly = fixture('proxy');
-  peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
-  const text = render([peersOnly]);
-  assert.doesNotMatch(text, /\bmet\b|NaN|undefined/);
-  assert.match(text, /not measured/);
+  for (const name of ['proxy', 'overload', 'deploys']) {
+    const peersOnly = fixture(name);
+    peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
+    peersOnly.peers = peersOnly.peers.filter((peer) => peer !== 'hostler');
+    const text = render([peersOnly]);
+    assert.doesNotMatch(text, /\bmet\b|NaN|undefined/);
+    assert.match(text, /not measured/);
+  }
 });
 
 test('one round above the peer is enough for "clearly under" to fail', () => {
@@ -43,4 +47,20 @@ test('one round above the peer is enough for "clearly under" to fail', () => {
   assert.match(render([tail]), /clearly under.*\| met \|/);
   tail.rows.find(({ peer, load, round }) => peer === 'hostler' && load === 0.7 && round === 1).p99_us = 90_000;
   assert.match(render([tail]), /clearly under.*\| \*\*not met\*\* \|/);
+});
+
+test('goodput counts by its median, the way back to normal by the slowest round', () => {
+  const overload = fixture('overload');
+  assert.match(render([overload]), /goodput.*\| met \|\n.*normal.*\| met \|/);
+  const own = overload.rows.filter(({ peer }) => peer === 'hostler');
+  own[1].recovery_s = null;
+  for (const row of own) row.overload.completed = 5600;
+  assert.match(render([overload]), /goodput.*0\.93.*\| \*\*not met\*\* \|\n.*normal.*\| \*\*not met\*\* \|/);
+});
+
+test('one failed request is enough for a deploy to fail', () => {
+  const deploys = fixture('deploys');
+  assert.match(render([deploys]), /0 failed \| met/);
+  deploys.rows.find(({ peer }) => peer === 'hostler').refused = 1;
+  assert.match(render([deploys]), /1 failed \| \*\*not met/);
 });

@@ -16,7 +16,7 @@ use crate::head::{HeadError, ResponseHead, Version};
 use crate::scan::{HeadScan, Limits, ScanError};
 use crate::stream::{Address, Stream, read_some};
 
-/// What is read of a body before it is asked for: a look, not a buffer.
+/// How much of a body is read before it is asked for, at a time and about at most.
 const AHEAD: usize = 16 * 1024;
 
 /// Why a call brought no answer, or not the whole of it.
@@ -215,18 +215,10 @@ impl MemberConnection {
         Poll::Ready(Ok(self.body.has_ended()))
     }
 
-    /// Reads once more where the head came without a body that is announced, or with less of it than that: an answer that
-    /// has broken off by now is known before any of it is passed on.
+    /// Looks a little way ahead where less of the body has come than was announced: an answer that has broken off by now is
+    /// known before any of it is passed on.
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        let unread = self.inbox.len() - self.taken;
-        let is_short = match self.body {
-            BodyReader::Length(left) => left > unread as u64,
-            // Whether what has come is all of it, only decoding tells.
-            BodyReader::Chunked(..) => unread == 0 && !self.body.has_ended(),
-            // The end of the connection is the end of this one.
-            BodyReader::UntilClose(_) => false,
-        };
-        if is_short {
+        while self.is_short() {
             let inbox = &mut self.inbox;
             let read = ready!(read_some(&mut self.stream, cx, AHEAD, |bytes| {
                 inbox.extend_from_slice(bytes);
@@ -237,6 +229,17 @@ impl MemberConnection {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    fn is_short(&self) -> bool {
+        let unread = self.inbox.len() - self.taken;
+        match self.body {
+            BodyReader::Length(left) => left > unread as u64 && unread < AHEAD,
+            // Whether what has come is all of it, only decoding tells.
+            BodyReader::Chunked(..) => unread == 0 && !self.body.has_ended(),
+            // The end of the connection is the end of this one.
+            BodyReader::UntilClose(_) => false,
+        }
     }
 
     /// The trailer fields of an answer that is complete.

@@ -270,3 +270,39 @@ async fn a_connection_serves_one_call_after_another_until_it_is_not_quiet() {
         tokio::task::yield_now().await;
     }
 }
+
+/// What a look ahead says, once all that a member sends and its end have arrived.
+async fn ahead(bytes: &str) -> Option<String> {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let mut connection = MemberConnection::new(Stream::Unix(ours));
+    let (head, rest) = bytes.split_once('|').unwrap();
+    theirs.write_all(head.as_bytes()).await.unwrap();
+    poll_fn(|cx| connection.poll_head(cx, &Limits::default(), false)).await.unwrap();
+    theirs.write_all(rest.as_bytes()).await.unwrap();
+    drop(theirs);
+    poll_fn(|cx| connection.poll_ahead(cx)).await.err().map(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_look_ahead_finds_what_is_cut_off_and_takes_nothing_whole_for_it() {
+    let cut = "connection closed in the middle of the answer's body";
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n|",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n|abc",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na|bc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n|",
+    ] {
+        assert_eq!(ahead(answer).await.as_deref(), Some(cut), "{answer}");
+    }
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n|abcd",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd|",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n|",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n|1\r\na\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n|0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n|",
+        "HTTP/1.1 204 No Content\r\n\r\n|",
+    ] {
+        assert_eq!(ahead(answer).await, None, "{answer}");
+    }
+}

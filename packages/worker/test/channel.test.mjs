@@ -97,6 +97,16 @@ for (const { position, via, command } of positions) {
   });
 }
 
+test('what is collected is what was asked for: the young generation, or all', async (t) => {
+  const worker = await startWorker(t, 'plain-http', ['node', '--trace-gc', 'server.mjs']);
+  await worker.said('listening');
+  worker.send(orders.collect_minor);
+  await worker.printed(/Scavenge[^\n]*testing/i);
+  assert.doesNotMatch(worker.output, /Mark-[^\n]*testing/i);
+  worker.send(orders.collect_major);
+  await worker.printed(/Mark-[^\n]*testing/i);
+});
+
 test('an app that listens for messages and never listens on a port is kept alive by its own listener only', async (t) => {
   const worker = await startWorker(t, 'pm2', ['node', '-e', '0']);
   assert.deepEqual(await worker.ended(), { code: 0, signal: null });

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::claim::Claim;
 use super::lease::Lease;
 use super::pool::Shared;
 use super::queue::{Place, Ticket};
@@ -36,12 +37,13 @@ pub struct Acquire<E> {
     /// None once it has resolved.
     shared: Option<Arc<Shared<E>>>,
     place: Place,
+    claim: Claim,
     queued: bool,
 }
 
 impl<E> Acquire<E> {
-    pub(super) fn new(shared: Arc<Shared<E>>, place: Place) -> Self {
-        Self { shared: Some(shared), place, queued: false }
+    pub(super) fn new(shared: Arc<Shared<E>>, place: Place, claim: Claim) -> Self {
+        Self { shared: Some(shared), place, claim, queued: false }
     }
 
     /// The arrival number: to be shown by the same request when it has to try again.
@@ -56,7 +58,7 @@ impl<E: Send + Sync + 'static> Future for Acquire<E> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let shared = this.shared.take().expect("invariant: a future is not polled after it has resolved");
-        match shared.poll_grant(this.place, &mut this.queued, context.waker()) {
+        match shared.poll_grant(this.place, &this.claim, &mut this.queued, context.waker()) {
             Poll::Ready(Ok(grant)) => Poll::Ready(Ok(Lease::new(shared, this.place.ticket, grant))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {

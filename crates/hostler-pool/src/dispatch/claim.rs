@@ -39,6 +39,15 @@ pub enum Priority {
     Low,
 }
 
+impl Priority {
+    pub(super) const COUNT: usize = 3;
+    pub(super) const ALL: [Self; Self::COUNT] = [Self::High, Self::Normal, Self::Low];
+
+    pub(super) fn index(self) -> usize {
+        self as usize
+    }
+}
+
 /// In which order a pool serves those who wait, and whom it refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

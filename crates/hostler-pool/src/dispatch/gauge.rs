@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::pool::Shared;
 use super::roster::MemberId;
 
@@ -31,6 +33,13 @@ pub struct Load {
     pub waiting: usize,
 }
 
+/// Who waits in the pool's queue, now and ever.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub now: usize,
+    pub ever: u64,
+}
+
 impl<E> Gauge<E> {
     pub(super) fn new(shared: Arc<Shared<E>>, id: MemberId) -> Self {
         Self { shared, id }
@@ -38,7 +47,12 @@ impl<E> Gauge<E> {
 
     /// The load of this moment; None once the member has left and its last lease has ended.
     pub fn load(&self) -> Option<Load> {
-        self.shared.load(self.id)
+        self.shared.with_roster(|roster, waiting| {
+            let seat = roster.seat_mut(self.id)?;
+            let lease_time = seat.lease_time(Instant::now());
+            let (slots, in_use, granted) = (seat.slots, seat.in_use, seat.granted);
+            Some(Load { slots, in_use, granted, lease_time, queued: waiting.ever, waiting: waiting.now })
+        })
     }
 
     /// Another number of slots, from now on; leases beyond it end by themselves.
@@ -49,7 +63,11 @@ impl<E> Gauge<E> {
     /// Keeps requests from the member until the hold is dropped. Only if it has none and nobody waits for one: a hold
     /// overtakes nobody.
     pub fn hold(&self) -> Option<Hold<E>> {
-        self.shared.hold_back(self.id).then(|| Hold { shared: Arc::clone(&self.shared), id: self.id })
+        let is_held = self.shared.with_roster(|roster, waiting| {
+            let seat = roster.seat_mut(self.id).filter(|seat| seat.in_use == 0 && !seat.held_back);
+            seat.filter(|_| waiting.now == 0).map(|seat| seat.held_back = true)
+        });
+        is_held.map(|()| Hold { shared: Arc::clone(&self.shared), id: self.id })
     }
 }
 
@@ -62,6 +80,10 @@ pub struct Hold<E> {
 
 impl<E> Drop for Hold<E> {
     fn drop(&mut self) {
-        self.shared.let_on(self.id);
+        self.shared.with_roster(|roster, _| {
+            if let Some(seat) = roster.seat_mut(self.id) {
+                seat.held_back = false;
+            }
+        });
     }
 }

@@ -5,14 +5,19 @@
 //! request      acquire(claim) -> Acquire -> Lease     dropped: out of the queue / slot returned
 //! ```
 //!
-//! One mutex per pool guards everything (`pool::State`). Two rules keep it safe from several runtimes at once:
+//! One mutex per pool guards everything (`state::State`). Two rules keep it safe from several runtimes at once:
 //! no foreign code runs under the lock (wakers are woken and dropped, endpoints dropped after unlocking), and
-//! at the end of each critical section nobody waits while a slot is free.
+//! at the end of each critical section nobody waits while a slot is free, unless the pool is paused.
+//!
+//! Who comes first: the higher class, of which a lower one that waits is passed over eight times at most (`queue`); in a class who
+//! came first, or under standing overload who came last (`crowd`), by what is a long wait for this pool (`service`).
+//! A wait ends in one of four ways, each counted once: a lease, a refusal, a deadline, or its owner's leaving.
 
 mod acquire;
 mod bench;
 mod choice;
 mod claim;
+mod crowd;
 mod gauge;
 mod lease;
 mod membership;
@@ -20,7 +25,9 @@ mod pause;
 mod pool;
 mod queue;
 mod roster;
+mod service;
 mod snapshot;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -34,4 +41,4 @@ pub use membership::Membership;
 pub use pool::{Pool, PoolSettings};
 pub use queue::Ticket;
 pub use roster::MemberId;
-pub use snapshot::{MemberSnapshot, PoolCounters, PoolSnapshot};
+pub use snapshot::{MemberSnapshot, PoolCounters, PoolSnapshot, Waiting};

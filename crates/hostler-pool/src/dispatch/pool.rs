@@ -1,4 +1,4 @@
-//! The pool: brings those who wait and those with a free slot together under one lock.
+//! The pool and its one lock: what is woken or dropped is so after unlocking. Knows not who comes before whom.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,12 +12,12 @@ use super::acquire::{Acquire, AcquireError};
 use super::bench::{BenchSettings, SUSPENSE};
 use super::choice::Choice;
 use super::claim::{Claim, Policy};
-use super::gauge::Load;
+use super::gauge::Waiting;
 use super::membership::Membership;
-use super::pause::Pause;
-use super::queue::{Place, Queue, Ticket};
+use super::queue::{Outcome, Place, Ticket};
 use super::roster::{Grant, Member, MemberId, Roster};
-use super::snapshot::{PoolCounters, PoolSnapshot};
+use super::snapshot::PoolSnapshot;
+use super::state::State;
 
 /// What of a pool can be set, also later by [`Pool::update`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,20 +57,11 @@ impl<E> Clone for Pool<E> {
 impl<E: Send + Sync + 'static> Pool<E> {
     /// An empty pool.
     pub fn new(name: impl Into<Arc<str>>, settings: PoolSettings) -> Self {
-        let state = State {
-            settings,
-            queue: Queue::new(),
-            roster: Roster::new(),
-            last_chosen: None,
-            counters: PoolCounters::default(),
-            pause: Pause::default(),
-            closed: false,
-        };
         Self {
             shared: Arc::new(Shared {
                 name: name.into(),
                 next_number: AtomicU64::new(1),
-                state: Mutex::new(state),
+                state: Mutex::new(State::new(settings)),
             }),
         }
     }
@@ -83,7 +74,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// Adds a member with so many slots; it stays for as long as the returned membership is kept.
     pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
         let (held, gone) = oneshot::channel();
-        let member = self.shared.change(|state| state.roster.add(endpoint, slots, held));
+        let member = self.shared.change(|state, _| state.roster.add(endpoint, slots, held));
         Membership::new(Arc::clone(&self.shared), member, gone)
     }
 
@@ -92,7 +83,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
     pub fn acquire(&self, claim: Claim) -> Acquire<E> {
         let serial = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
         let ticket = claim.ticket.unwrap_or_else(|| Ticket { number: serial, arrived: Instant::now() });
-        Acquire::new(Arc::clone(&self.shared), Place { ticket, serial })
+        Acquire::new(Arc::clone(&self.shared), Place { priority: claim.priority, ticket, serial }, claim)
     }
 
     /// The figures of this moment.
@@ -105,10 +96,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         let now = Instant::now();
         let figures = {
             let state = self.shared.lock();
-            PoolSnapshot {
-                paused: state.pause.is_on(),
-                ..PoolSnapshot::take(&state.queue, &state.roster, &state.settings, state.counters, now)
-            }
+            PoolSnapshot::take(&state, now)
         };
         figures.map(|member: Arc<Member<E>>| view(&member.endpoint))
     }
@@ -127,12 +115,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// their way already, end by themselves; `in_use` says when the last one has.
     pub fn pause(&self) {
         let now = Instant::now();
-        self.shared.lock().pause.begin(now);
+        self.shared.lock().pause(now);
     }
 
     /// The end of a pause: free slots go to those who wait.
     pub fn resume(&self) {
-        self.shared.change(|state| state.pause.end(Instant::now()));
+        self.shared.change(|state, now| state.pause.end(now));
     }
 
     /// Whether it is paused.
@@ -148,7 +136,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// Settings for what comes from now on; those who wait already stay.
     pub fn update(&self, settings: PoolSettings) {
-        self.shared.lock().settings = settings;
+        self.shared.lock().update(settings);
     }
 }
 
@@ -158,72 +146,82 @@ pub(super) struct Shared<E> {
     state: Mutex<State<E>>,
 }
 
-struct State<E> {
-    settings: PoolSettings,
-    queue: Queue<Grant<E>>,
-    roster: Roster<E>,
-    last_chosen: Option<MemberId>,
-    counters: PoolCounters,
-    pause: Pause,
-    closed: bool,
-}
-
 impl<E> Shared<E> {
     /// One poll of an [`Acquire`]; `queued` remembers whether its place is in the queue.
     pub fn poll_grant(
         &self,
         place: Place,
+        claim: &Claim,
         queued: &mut bool,
         waker: &Waker,
     ) -> Poll<Result<Grant<E>, AcquireError>> {
         let now = Instant::now();
         if *queued {
-            let mut state = self.lock();
-            if let Some(grant) = state.queue.take_handed(place) {
-                return Poll::Ready(Ok(state.taken(grant)));
-            }
-            if state.closed {
-                return Poll::Ready(Err(AcquireError::Closed));
-            }
-            let replaced = state.queue.renew(place, waker);
-            drop(state);
-            drop(replaced);
-            return Poll::Pending;
+            return self.poll_queued(place, waker, now);
         }
-        let (answer, woken) = self.lock().enter(place, waker, now);
+        let mut woken = Vec::new();
+        let answer = self.lock().enter(place, claim, waker, now, &mut woken);
         *queued = answer.is_pending();
         woken.into_iter().for_each(Waker::wake);
         answer
     }
 
+    fn poll_queued(&self, place: Place, waker: &Waker, now: Instant) -> Poll<Result<Grant<E>, AcquireError>> {
+        let mut state = self.lock();
+        match state.outcome(place, now) {
+            Some(Ok(grant)) => return Poll::Ready(Ok(grant)),
+            Some(Err(late)) => {
+                drop(state);
+                if let Some(grant) = late.grant {
+                    self.untake(&grant);
+                }
+                return Poll::Ready(Err(late.error));
+            }
+            None => {}
+        }
+        if state.closed {
+            return Poll::Ready(Err(AcquireError::Closed));
+        }
+        let replaced = state.queue.renew(place, waker);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+
     /// The [`Acquire`] at this place is dropped. A slot it was handed and has not taken goes to the next.
     pub fn give_up(&self, place: Place) {
-        let (waker, handed) = {
+        let (waker, outcome) = {
             let mut state = self.lock();
             let waker = state.queue.leave(place);
-            let handed = state.queue.take_handed(place);
-            state.counters.left_queue += u64::from(waker.is_some() || handed.is_some());
-            (waker, handed)
+            let outcome = state.queue.take_outcome(place);
+            let left = waker.is_some() || matches!(outcome, Some(Outcome::Handed(..)));
+            state.counters.left_queue += u64::from(left);
+            (waker, outcome)
         };
         drop(waker);
-        if let Some(grant) = handed {
-            self.release(&grant);
+        if let Some(Outcome::Handed(grant, _)) = outcome {
+            self.untake(&grant);
         }
     }
 
-    /// A slot comes back and goes straight to the one that has waited longest.
+    /// A slot comes back and goes straight to the next who waits.
     pub fn release(&self, grant: &Grant<E>) {
-        self.change(|state| state.roster.release(grant.member.id, grant.trial));
+        self.change(|state, now| state.release(grant, now));
+    }
+
+    /// A slot comes back that nobody has used.
+    fn untake(&self, grant: &Grant<E>) {
+        self.change(|state, now| state.roster.release(grant.member.id, grant.trial, now));
     }
 
     /// The member could not be reached: returns the slot and says until when the member is benched, if it is.
     pub fn fail(&self, grant: &Grant<E>) -> Option<Instant> {
-        self.change(|state| {
+        self.change(|state, now| {
             state.counters.member_failures += 1;
             let bench = state.settings.bench;
-            let until = state.roster.bench(grant, bench, Instant::now());
-            state.roster.release(grant.member.id, grant.trial);
-            let untaken = if until.is_some() { state.take_back(grant.member.id) } else { Vec::new() };
+            let until = state.roster.bench(grant, bench, now);
+            state.roster.release(grant.member.id, grant.trial, now);
+            let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
             (until, untaken)
         })
         .0
@@ -231,24 +229,24 @@ impl<E> Shared<E> {
 
     /// The member ended a request without an answer: returns the slot and says until when the member gets nothing.
     pub fn suspect(&self, grant: &Grant<E>) -> Instant {
-        let until = Instant::now() + SUSPENSE;
-        self.change(|state| {
+        self.change(|state, now| {
+            let until = now + SUSPENSE;
             state.roster.suspend(grant.member.id, until);
-            state.roster.release(grant.member.id, grant.trial);
-            state.take_back(grant.member.id)
-        });
-        until
+            state.roster.release(grant.member.id, grant.trial, now);
+            (until, state.take_back(grant.member.id, now))
+        })
+        .0
     }
 
     /// The member answered.
     pub fn reached(&self, id: MemberId) {
-        self.change(|state| state.roster.reached(id));
+        self.change(|state, _| state.roster.reached(id));
     }
 
     /// No new leases for this member.
     pub fn leave(&self, id: MemberId) {
-        self.change(|state| {
-            let untaken = state.take_back(id);
+        self.change(|state, now| {
+            let untaken = state.take_back(id, now);
             state.roster.leave(id);
             untaken
         });
@@ -256,58 +254,33 @@ impl<E> Shared<E> {
 
     /// Another number of slots for this member; leases beyond it end by themselves.
     pub fn set_slots(&self, id: MemberId, slots: usize) {
-        self.change(|state| state.roster.set_slots(id, slots));
+        self.change(|state, _| state.roster.set_slots(id, slots));
     }
 
-    /// How busy this member is; None if it is gone.
-    pub fn load(&self, id: MemberId) -> Option<Load> {
-        let now = Instant::now();
-        let mut state = self.lock();
-        let (queued, waiting) = (state.counters.queued, state.queue.len());
-        let seat = state.roster.seat_mut(id)?;
-        let lease_time = seat.lease_time(now);
-        Some(Load {
-            slots: seat.slots,
-            in_use: seat.in_use,
-            granted: seat.granted,
-            lease_time,
-            queued,
-            waiting,
+    /// Looks at the members and changes what is to be changed; `Waiting` says who waits for them.
+    pub fn with_roster<T>(&self, act: impl FnOnce(&mut Roster<E>, Waiting) -> T) -> T {
+        self.change(|state, _| {
+            let waiting = Waiting { now: state.queue.len(), ever: state.counters.queued };
+            act(&mut state.roster, waiting)
         })
-    }
-
-    /// No leases for this member for a while, if it has none and nobody waits for one. Returns whether that is so.
-    pub fn hold_back(&self, id: MemberId) -> bool {
-        let mut state = self.lock();
-        let nobody_waits = state.queue.is_empty();
-        let seat = state.roster.seat_mut(id);
-        let Some(seat) = seat.filter(|seat| nobody_waits && seat.in_use == 0 && !seat.held_back) else {
-            return false;
-        };
-        seat.held_back = true;
-        true
-    }
-
-    /// The end of a [`Self::hold_back`].
-    pub fn let_on(&self, id: MemberId) {
-        self.change(|state| {
-            if let Some(seat) = state.roster.seat_mut(id) {
-                seat.held_back = false;
-            }
-        });
     }
 
     /// Gives free slots to those who wait: a bench is over.
     pub fn redispatch(&self) {
-        self.change(|_| ());
+        self.change(|_, _| ());
     }
 
     /// Changes the state and then gives every slot that has become free to those who wait.
-    fn change<T>(&self, change: impl FnOnce(&mut State<E>) -> T) -> T {
-        let (value, woken) = {
+    fn change<T>(&self, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
+        let now = Instant::now();
+        let mut woken = Vec::new();
+        let value = {
             let mut state = self.lock();
-            let value = change(&mut state);
-            (value, state.dispatch(None, Instant::now))
+            let value = change(&mut state, now);
+            if !state.queue.is_empty() {
+                state.dispatch(now, &mut woken);
+            }
+            value
         };
         woken.into_iter().for_each(Waker::wake);
         value
@@ -316,75 +289,6 @@ impl<E> Shared<E> {
     /// No foreign code runs under this lock, so a panic elsewhere cannot have left the state half changed.
     fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<E> State<E> {
-    /// A place that is not in the queue asks for a slot: granted at once, or from now on in the queue.
-    fn enter(
-        &mut self,
-        place: Place,
-        waker: &Waker,
-        now: Instant,
-    ) -> (Poll<Result<Grant<E>, AcquireError>>, Vec<Waker>) {
-        if self.closed {
-            return (Poll::Ready(Err(AcquireError::Closed)), Vec::new());
-        }
-        // Somebody ahead can only be served now if a bench has ended and its timer has not fired yet. Who is
-        // still ahead after this waits for want of a free slot, so nobody is overtaken below.
-        let woken = self.dispatch(Some(place), || now);
-        if let Some(grant) = self.grant(now) {
-            return (Poll::Ready(Ok(self.taken(grant))), woken);
-        }
-        let limit = self.settings.queue_limit;
-        if !place.returns() && self.queue.newcomers() >= limit {
-            self.counters.refused_full += 1;
-            return (Poll::Ready(Err(AcquireError::QueueFull { limit })), woken);
-        }
-        self.counters.queued += 1;
-        self.queue.push(place, waker.clone());
-        (Poll::Pending, woken)
-    }
-
-    /// Hands free slots to those who wait (only to those ahead of `place`, if given) in order of arrival.
-    /// The caller wakes them once the lock is free.
-    fn dispatch(&mut self, ahead_of: Option<Place>, now: impl Fn() -> Instant) -> Vec<Waker> {
-        let mut woken = Vec::new();
-        while ahead_of.map_or(!self.queue.is_empty(), |place| self.queue.has_ahead_of(place))
-            && let Some(grant) = self.grant(now())
-        {
-            woken.extend(self.queue.hand_to_first(grant));
-        }
-        woken
-    }
-
-    fn grant(&mut self, now: Instant) -> Option<Grant<E>> {
-        if self.pause.is_on() {
-            return None;
-        }
-        let index = self.settings.choice.choose(&self.roster, self.last_chosen, now)?;
-        let grant = self.roster.grant(index, now);
-        self.last_chosen = Some(grant.member.id);
-        Some(grant)
-    }
-
-    /// Slots of this member that were handed over and not taken yet: their waiters go back to their places.
-    /// The grants are for the caller to drop once the lock is free.
-    fn take_back(&mut self, id: MemberId) -> Vec<Grant<E>> {
-        let untaken = self.queue.take_back(|grant| grant.member.id == id);
-        for grant in &untaken {
-            self.roster.release(id, grant.trial);
-        }
-        untaken
-    }
-
-    /// Counted when a request really has the slot, not when one is held ready for it.
-    fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
-        self.counters.granted += 1;
-        if let Some(seat) = self.roster.seat_mut(grant.member.id) {
-            seat.granted += 1;
-        }
-        grant
     }
 }
 

@@ -1,9 +1,15 @@
-//! Who waits, in order of arrival, and who has been given a slot without having taken it yet; knows no members.
+//! Who waits, in which order, and whose wait has ended without its owner knowing yet; knows no members and no crowds.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
 
 use tokio::time::Instant;
+
+use super::acquire::AcquireError;
+use super::claim::Priority;
+
+/// While a class waits, so many slots in a row may go to others before it is its turn.
+const MOST_PASSED_OVER: u32 = 8;
 
 /// An arrival: keeps a request's place in the queue when it has to try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +28,7 @@ impl Ticket {
 /// Where one `Acquire` stands. The serial keeps places apart even if a ticket is shown twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
+    pub priority: Priority,
     pub ticket: Ticket,
     pub serial: u64,
 }
@@ -33,87 +40,184 @@ impl Place {
     }
 }
 
-/// Ordered maps rather than a deque: a waiter leaves from anywhere at once, so nothing of the departed stays
+/// Since when one waits and until when, by the pool's clock, which stands still while the pool is paused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub since: Instant,
+    pub until: Option<Instant>,
+}
+
+/// How a wait has ended.
+#[derive(Debug)]
+pub(super) enum Outcome<G> {
+    /// With a slot, which has not been taken yet.
+    Handed(G, Span),
+    /// Without.
+    Refused(AcquireError),
+}
+
+/// Ordered maps rather than deques: a waiter leaves from anywhere at once, so nothing of the departed stays
 /// behind however many come and go while every member is stuck.
 pub(super) struct Queue<G> {
-    waiting: BTreeMap<Place, Waker>,
-    newcomers: usize,
-    handed: BTreeMap<Place, G>,
+    lines: [Line; Priority::COUNT],
+    len: usize,
+    ended: BTreeMap<Place, Outcome<G>>,
+}
+
+/// Those of one class that wait.
+#[derive(Default)]
+struct Line {
+    newcomers: BTreeMap<Place, Waiter>,
+    /// Those that lost their member. They have been served once: in whatever order, they are first.
+    returned: BTreeMap<Place, Waiter>,
+    /// How many slots in a row have gone to others while one waited here.
+    passed_over: u32,
+}
+
+struct Waiter {
+    waker: Waker,
+    span: Span,
+}
+
+impl Line {
+    fn side(&mut self, place: Place) -> &mut BTreeMap<Place, Waiter> {
+        if place.returns() { &mut self.returned } else { &mut self.newcomers }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.newcomers.is_empty() && self.returned.is_empty()
+    }
+
+    fn first(&self) -> Option<(&Place, &Waiter)> {
+        let (newcomer, returned) = (self.newcomers.first_key_value(), self.returned.first_key_value());
+        newcomer.into_iter().chain(returned).min_by_key(|(place, _)| **place)
+    }
 }
 
 impl<G> Queue<G> {
     pub fn new() -> Self {
-        Self { waiting: BTreeMap::new(), newcomers: 0, handed: BTreeMap::new() }
+        Self { lines: Default::default(), len: 0, ended: BTreeMap::new() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.len == 0
     }
 
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.len
+    }
+
+    pub fn len_of(&self, priority: Priority) -> usize {
+        let line = &self.lines[priority.index()];
+        line.newcomers.len() + line.returned.len()
     }
 
     /// How many of the waiting count against the limit.
     pub fn newcomers(&self) -> usize {
-        self.newcomers
+        self.lines.iter().map(|line| line.newcomers.len()).sum()
     }
 
+    /// How many of a class are served before its newcomers, whatever their order.
+    pub fn returned(&self, priority: Priority) -> usize {
+        self.lines[priority.index()].returned.len()
+    }
+
+    /// When the one that came first arrived.
     pub fn oldest(&self) -> Option<Instant> {
-        self.waiting.first_key_value().map(|(place, _)| place.ticket.arrived)
+        self.lines.iter().filter_map(Line::first).map(|(place, _)| place.ticket.arrived).min()
     }
 
-    pub fn push(&mut self, place: Place, waker: Waker) {
-        let before = self.waiting.insert(place, waker);
+    pub fn push(&mut self, place: Place, span: Span, waker: Waker) {
+        let before = self.lines[place.priority.index()].side(place).insert(place, Waiter { waker, span });
         debug_assert!(before.is_none(), "a place is taken once");
-        self.newcomers += usize::from(!place.returns());
+        self.len += 1;
     }
 
-    /// Whether somebody who waits comes before `place`.
-    pub fn has_ahead_of(&self, place: Place) -> bool {
-        self.waiting.first_key_value().is_some_and(|(first, _)| *first < place)
+    /// The class whose turn it is.
+    pub fn next_class(&self) -> Option<Priority> {
+        let waiting = |priority: &Priority| !self.lines[priority.index()].is_empty();
+        let owed = |priority: &Priority| self.lines[priority.index()].passed_over >= MOST_PASSED_OVER;
+        let classes = || Priority::ALL.into_iter().filter(waiting);
+        classes().find(owed).or_else(|| classes().next())
     }
 
-    /// Hands a grant to the first in the queue, who must be woken once the lock is free.
-    pub fn hand_to_first(&mut self, grant: G) -> Option<Waker> {
-        let (place, waker) = self.waiting.pop_first()?;
-        self.newcomers -= usize::from(!place.returns());
-        self.handed.insert(place, grant);
-        Some(waker)
+    /// The first in a class: those that returned, then by age, from the one end or the other.
+    pub fn next_of(&self, priority: Priority, newest_first: bool) -> Option<(Place, Span)> {
+        let line = &self.lines[priority.index()];
+        let next = if !newest_first {
+            line.first()
+        } else {
+            line.returned.first_key_value().or_else(|| line.newcomers.last_key_value())
+        };
+        next.map(|(place, waiter)| (*place, waiter.span))
     }
 
-    pub fn take_handed(&mut self, place: Place) -> Option<G> {
-        self.handed.remove(&place)
+    /// The newcomer of a class that has waited longest.
+    pub fn oldest_newcomer(&self, priority: Priority) -> Option<(Place, Span)> {
+        let oldest = self.lines[priority.index()].newcomers.first_key_value();
+        oldest.map(|(place, waiter)| (*place, waiter.span))
+    }
+
+    /// Hands a grant to one that waits, who must be woken once the lock is free.
+    pub fn hand(&mut self, place: Place, grant: G) -> Option<Waker> {
+        let waiter = self.remove(place)?;
+        for priority in Priority::ALL {
+            let line = &mut self.lines[priority.index()];
+            let passed_over = priority != place.priority && !line.is_empty();
+            line.passed_over = if passed_over { line.passed_over + 1 } else { 0 };
+        }
+        self.ended.insert(place, Outcome::Handed(grant, waiter.span));
+        Some(waiter.waker)
+    }
+
+    /// Ends a wait without a slot; who waited must be woken once the lock is free.
+    pub fn refuse(&mut self, place: Place, error: AcquireError) -> Option<Waker> {
+        let waiter = self.remove(place)?;
+        self.ended.insert(place, Outcome::Refused(error));
+        Some(waiter.waker)
+    }
+
+    /// How the wait has ended, once; none as long as it goes on.
+    pub fn take_outcome(&mut self, place: Place) -> Option<Outcome<G>> {
+        self.ended.remove(&place)
     }
 
     /// Takes back the grants that `is_void` and have not been taken; those they were for wait again, in their
     /// old places. They have been woken and not been polled since, so until that poll no waker is needed.
     pub fn take_back(&mut self, is_void: impl Fn(&G) -> bool) -> Vec<G> {
+        let is_void = |outcome: &Outcome<G>| matches!(outcome, Outcome::Handed(grant, _) if is_void(grant));
         let void: Vec<Place> =
-            self.handed.iter().filter(|(_, grant)| is_void(grant)).map(|(place, _)| *place).collect();
-        void.into_iter()
-            .filter_map(|place| {
-                self.push(place, Waker::noop().clone());
-                self.handed.remove(&place)
-            })
-            .collect()
+            self.ended.iter().filter(|(_, outcome)| is_void(outcome)).map(|(place, _)| *place).collect();
+        let mut grants = Vec::with_capacity(void.len());
+        for place in void {
+            if let Some(Outcome::Handed(grant, span)) = self.ended.remove(&place) {
+                self.push(place, span, Waker::noop().clone());
+                grants.push(grant);
+            }
+        }
+        grants
     }
 
     /// The waker comes back because dropping it may run foreign code: drop it after unlocking.
     pub fn leave(&mut self, place: Place) -> Option<Waker> {
-        let waker = self.waiting.remove(&place)?;
-        self.newcomers -= usize::from(!place.returns());
-        Some(waker)
+        self.remove(place).map(|waiter| waiter.waker)
     }
 
     /// Makes sure that `waker` is the one to be woken; the one it replaces comes back, as in [`Self::leave`].
     pub fn renew(&mut self, place: Place, waker: &Waker) -> Option<Waker> {
-        let current = self.waiting.get_mut(&place)?;
+        let current = &mut self.lines[place.priority.index()].side(place).get_mut(&place)?.waker;
         (!current.will_wake(waker)).then(|| std::mem::replace(current, waker.clone()))
     }
 
     pub fn drain(&mut self) -> Vec<Waker> {
-        self.newcomers = 0;
-        std::mem::take(&mut self.waiting).into_values().collect()
+        self.len = 0;
+        let sides = self.lines.iter_mut().flat_map(|line| [&mut line.returned, &mut line.newcomers]);
+        sides.flat_map(std::mem::take).map(|(_, waiter)| waiter.waker).collect()
+    }
+
+    fn remove(&mut self, place: Place) -> Option<Waiter> {
+        let waiter = self.lines[place.priority.index()].side(place).remove(&place)?;
+        self.len -= 1;
+        Some(waiter)
     }
 }

@@ -147,11 +147,11 @@ impl<E> Roster<E> {
     }
 
     /// A slot comes back. The caller holds the member, so no endpoint is dropped in here, under the lock.
-    pub fn release(&mut self, id: MemberId, trial: bool) {
+    pub fn release(&mut self, id: MemberId, trial: bool, now: Instant) {
         self.turns += 1;
         let turns = self.turns;
         let Some(seat) = self.seat_mut(id) else { return };
-        seat.lease_time(Instant::now());
+        seat.lease_time(now);
         seat.in_use -= 1;
         seat.last_used = turns;
         seat.on_trial &= !trial;

@@ -7,10 +7,9 @@ use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use super::choice::Choice;
-use super::claim::Policy;
-use super::pool::PoolSettings;
-use super::queue::Queue;
-use super::roster::{Member, MemberId, Roster};
+use super::claim::{Policy, Priority};
+use super::roster::{Member, MemberId};
+use super::state::State;
 
 /// A pool's figures of one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -23,11 +22,13 @@ pub struct PoolSnapshot<T = ()> {
     pub paused: bool,
     /// It gets more than it can do: newest first, and who cannot make it is refused.
     pub overloaded: bool,
-    /// How long a slot is held, as measured while others wait for it; none before anybody had to. In JSON microseconds.
+    /// How long a slot is held, the mean of late; none before enough have been. In JSON microseconds.
     #[serde(rename = "service_time_us", serialize_with = "microseconds")]
     pub service_time: Option<Duration>,
     /// How many wait.
     pub queue_length: usize,
+    /// The same by class.
+    pub waiting: Waiting,
     /// How many may wait.
     pub queue_limit: usize,
     /// How long the one that came first has been waiting; in JSON milliseconds.
@@ -41,6 +42,17 @@ pub struct PoolSnapshot<T = ()> {
     pub counters: PoolCounters,
     /// The members, in order of joining.
     pub members: Vec<MemberSnapshot<T>>,
+}
+
+/// How many wait, by class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Waiting {
+    /// With high priority.
+    pub high: usize,
+    /// With normal priority.
+    pub normal: usize,
+    /// With low priority.
+    pub low: usize,
 }
 
 /// Counted since the pool was made; they only grow.
@@ -84,13 +96,8 @@ pub struct MemberSnapshot<T = ()> {
 }
 
 impl<E> PoolSnapshot<Arc<Member<E>>> {
-    pub(super) fn take<G>(
-        queue: &Queue<G>,
-        roster: &Roster<E>,
-        settings: &PoolSettings,
-        counters: PoolCounters,
-        now: Instant,
-    ) -> Self {
+    pub(super) fn take(state: &State<E>, now: Instant) -> Self {
+        let State { queue, roster, settings, .. } = state;
         let seats = roster.seats();
         let members = seats.iter().map(|seat| MemberSnapshot {
             id: seat.member.id,
@@ -104,15 +111,20 @@ impl<E> PoolSnapshot<Arc<Member<E>>> {
         Self {
             choice: settings.choice,
             policy: settings.policy,
-            paused: false,
-            overloaded: false,
-            service_time: None,
+            paused: state.pause.is_on(),
+            overloaded: state.has_overload(now),
+            service_time: state.service.mean(),
             queue_length: queue.len(),
+            waiting: Waiting {
+                high: queue.len_of(Priority::High),
+                normal: queue.len_of(Priority::Normal),
+                low: queue.len_of(Priority::Low),
+            },
             queue_limit: settings.queue_limit,
             oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),
             slots: seats.iter().filter(|seat| !seat.left).map(|seat| seat.slots).sum(),
             in_use: seats.iter().map(|seat| seat.in_use).sum(),
-            counters,
+            counters: state.counters,
             members: members.collect(),
         }
     }
@@ -137,6 +149,7 @@ impl<T> PoolSnapshot<T> {
             overloaded: self.overloaded,
             service_time: self.service_time,
             queue_length: self.queue_length,
+            waiting: self.waiting,
             queue_limit: self.queue_limit,
             oldest_wait: self.oldest_wait,
             slots: self.slots,

@@ -127,6 +127,11 @@ impl Lifecycle {
         }
     }
 
+    /// How long the warm-up paths may take.
+    pub fn warm_by(&self) -> Option<Instant> {
+        if let State::Warming { until } = self.state { Some(until) } else { None }
+    }
+
     /// What happened at `now`, and what it means. An event that means nothing in this state changes nothing.
     pub fn step(mut self, event: Event, now: Instant) -> (Self, Vec<Action>) {
         let due = self.deadline().is_some_and(|deadline| deadline <= now);

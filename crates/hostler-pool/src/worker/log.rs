@@ -28,6 +28,16 @@ pub struct Record {
     pub entry: Entry,
 }
 
+impl Record {
+    /// Whom it is about: `web/1`, or `web` for what concerns the whole pool.
+    pub fn subject(&self) -> String {
+        match self.worker {
+            0 => self.pool.to_string(),
+            worker => format!("{}/{worker}", self.pool),
+        }
+    }
+}
+
 /// What a record is about.
 #[derive(Clone, Debug)]
 pub enum Entry {
@@ -84,8 +94,8 @@ pub enum WorkerEvent {
         pid: Option<u32>,
         /// How.
         how: String,
-        /// What follows.
-        next: Next,
+        /// What follows; nothing, if it was needed no more or had not yet taken the place of another.
+        next: Option<Next>,
     },
     /// It gets no more requests, and ends when it has finished those that it has.
     Retires {
@@ -176,8 +186,16 @@ impl fmt::Display for WorkerEvent {
         match self {
             Self::Started { pid } => write!(f, "started (pid {pid})"),
             Self::Ready { pid, took } => write!(f, "ready (pid {pid}) in {} ms", took.as_millis()),
-            Self::Died { pid: None, how, next } => write!(f, "did not start: {how}; {next}"),
-            Self::Died { pid: Some(pid), how, next } => write!(f, "died (pid {pid}): {how}; {next}"),
+            Self::Died { pid, how, next } => {
+                match pid {
+                    None => write!(f, "did not start: {how}; ")?,
+                    Some(pid) => write!(f, "died (pid {pid}): {how}; ")?,
+                }
+                match next {
+                    None => f.write_str("it does not come back"),
+                    Some(next) => next.fmt(f),
+                }
+            }
             Self::Retires { pid, why } => write!(f, "retires (pid {pid}): {why}"),
             Self::RestartBegan { workers } => write!(f, "restart: {workers} workers, one by one"),
             Self::RestartDone { workers, took } => {

@@ -204,6 +204,21 @@ async fn a_worker_that_hangs_while_it_retires_is_killed_and_not_replaced() {
 }
 
 #[tokio::test]
+async fn a_worker_that_dies_while_it_retires_is_no_obstacle() {
+    let crew = crew(&version("old")).started().await;
+    let pid = crew.worker().pid.unwrap();
+    let lost = crew.pool.acquire(Default::default()).await.unwrap();
+    let restarted = crew.workers.restart();
+    eventually("it retires", || states(&crew).iter().any(|state| state.2 == WorkerState::Retiring)).await;
+    assert_eq!(crew.worker().member, Some(lost.member()));
+    signal(pid, Signal::KILL);
+    assert_eq!(timeout(2 * PATIENCE, restarted).await.unwrap().unwrap().workers, 1);
+    crew.assert_logged("signal 9 (SIGKILL) before it had finished its requests; it does not come back");
+    assert_eq!(states(&crew), [(1, 2, WorkerState::Ready)]);
+    crew.stop().await;
+}
+
+#[tokio::test]
 async fn number_and_slots_of_the_workers_change_at_once() {
     let crew = crew(&version("old")).started().await;
     assert_eq!(crew.workers.update(crew.settings.clone()), Change::None);

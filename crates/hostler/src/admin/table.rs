@@ -56,10 +56,7 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
     write_rows(out, &rows);
     match pool.get("workers") {
-        Some(workers) => {
-            write_rollout(out, &pool["rollout"]);
-            write_workers(out, array(workers));
-        }
+        Some(workers) => write_workers(out, array(workers)),
         None => write_members(out, array(&pool["members"])),
     }
     for kept_off in array(&pool["kept_off"]) {

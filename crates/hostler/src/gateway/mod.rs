@@ -4,6 +4,7 @@ mod fallback;
 mod poison;
 mod refusal;
 mod spool;
+mod suspects;
 mod target;
 mod wait;
 
@@ -18,9 +19,10 @@ use crate::proxy::{self, Call, Failure};
 use crate::route::Table;
 use wait::Visit;
 
-pub use poison::{KeptOff, Poison, PoisonSettings};
+pub use poison::{Poison, PoisonSettings};
 pub use refusal::{Facts, Refusal};
 pub use spool::SpoolSettings;
+pub use suspects::{Convicted, KeptOff};
 pub use target::{Fixed, PoolTarget, Route, Target};
 
 /// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
@@ -147,7 +149,7 @@ async fn call_pool<D: Downstream>(
     let mut visit = Visit::begin(target, route.priority);
     let (mut sends, mut killed, mut last) = (0, Vec::new(), None);
     loop {
-        let trial = target.poison.trial(exchange).await;
+        let trial = target.poison.trial(exchange).await?;
         let lease = match visit.slot(exchange, client).await {
             Ok(lease) => lease,
             // What kept it from a member says more than that it has waited.
@@ -155,6 +157,8 @@ async fn call_pool<D: Downstream>(
             Err(refusal) => return Err(refusal),
         };
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
+        // Others with its URL may have been convicted while it waited.
+        target.poison.admit(exchange)?;
         exchange.trail.attempts += 1;
         exchange.deadline.set_at(visit.until());
         match proxy::forward(exchange, client, lease, &target.call, thread).await {

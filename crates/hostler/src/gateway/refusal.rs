@@ -5,7 +5,7 @@ use std::fmt;
 use hostler_pool::dispatch::AcquireError;
 use hostler_wire::{FramingError, HeadError, ScanError};
 
-use super::poison::Convicted;
+use super::suspects::Convicted;
 use crate::exchange::BodyError;
 use crate::proxy::Failure;
 

@@ -91,3 +91,108 @@ impl<'a> Visit<'a> {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+    use std::task::Context;
+
+    use hostler_pool::dispatch::{Pool, PoolSettings};
+    use hostler_wire::{Address, Fields, Limits, ResponseHead};
+    use tokio::time::sleep_until;
+
+    use super::*;
+    use crate::exchange::{BodyError, Sweep};
+    use crate::gateway::{Poison, PoisonSettings};
+    use crate::journal::{Form, Journal, Writer};
+    use crate::proxy::{CallSettings, Meter};
+
+    /// A client that only waits.
+    struct Patient;
+
+    impl Downstream for Patient {
+        fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Pending
+        }
+        fn allow_body(&mut self, _: u64) {}
+        fn poll_body(
+            &mut self,
+            _: &mut Context<'_>,
+            _: &mut Vec<u8>,
+            _: usize,
+        ) -> Poll<Result<bool, BodyError>> {
+            Poll::Pending
+        }
+        fn trailers(&self) -> Option<&Fields> {
+            None
+        }
+        fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Queue 5 s, answer 30 s.
+    fn target() -> PoolTarget {
+        let settings = PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false };
+        let journal = Journal::new(Form::Json, false, Writer::new(std::io::sink()));
+        PoolTarget {
+            name: "app".into(),
+            pool: Pool::new("app", PoolSettings::default()),
+            queue_timeout: seconds(5),
+            request_timeout: seconds(30),
+            call: CallSettings {
+                connect_timeout: seconds(1),
+                hang_timeout: seconds(60),
+                limits: Limits::default(),
+            },
+            meter: Arc::new(Meter::new(1)),
+            poison: Arc::new(Poison::new("app".into(), settings, journal)),
+        }
+    }
+
+    fn exchange() -> Exchange {
+        let sweep = Sweep::new();
+        tokio::spawn(sweep.clone().run());
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        Exchange::new(address, address, sweep.deadline())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_of_the_pool_costs_no_patience() {
+        let (target, mut exchange) = (target(), exchange());
+        target.pool.pause();
+        let (pool, meter) = (target.pool.clone(), target.meter.clone());
+        let began = Instant::now();
+        let operator = tokio::spawn(async move {
+            sleep_until(began + seconds(20)).await;
+            pool.resume();
+            // Of its own patience it has all that it had.
+            sleep_until(began + seconds(24)).await;
+            let nowhere = Address::Unix("/nowhere".into());
+            pool.join(Endpoint::new(nowhere, "1".into(), meter, 1, None), 1)
+        });
+        let mut visit = Visit::begin(&target, Priority::Normal);
+        let lease = visit.slot(&mut exchange, &mut Patient).await.unwrap();
+        assert_eq!(lease.since() - began, seconds(24));
+        assert_eq!(
+            visit.until() - began,
+            seconds(50),
+            "nor does the answer's time run while it cannot begin"
+        );
+        drop(operator.await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_held_by_a_pause_for_longer_than_another_request_timeout() {
+        let (target, mut exchange) = (target(), exchange());
+        target.pool.pause();
+        let began = Instant::now();
+        let refused = Visit::begin(&target, Priority::Normal).slot(&mut exchange, &mut Patient).await;
+        assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
+        let waited = began.elapsed();
+        assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");
+    }
+}

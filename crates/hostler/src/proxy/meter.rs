@@ -137,3 +137,21 @@ impl Spread {
 fn record(histogram: &mut Histogram<u32>, time: Duration) {
     histogram.saturating_record(u64::try_from(time.as_micros()).unwrap_or(LONGEST));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_refused_is_asked_to_stay_away_about_as_long_as_the_last_one_waited() {
+        let meter = Meter::new(1);
+        assert_eq!(meter.retry_after(), 1);
+        for (waited, least, most) in [(900, 1, 1), (4_500, 4, 6), (3_600_000, 20, 30)] {
+            meter.note_wait(Duration::from_millis(waited));
+            let asked: Vec<u32> = (0..200).map(|_| meter.retry_after()).collect();
+            assert!(asked.iter().all(|seconds| (least..=most).contains(seconds)), "{waited} ms: {asked:?}");
+        }
+        meter.record_queue_wait(0, Duration::ZERO);
+        assert_eq!(meter.retry_after(), 1);
+    }
+}

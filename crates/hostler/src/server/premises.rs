@@ -63,7 +63,7 @@ fn write_down(journal: &Journal, record: &Record) {
                 worker::Level::Warn => Level::Warn,
                 worker::Level::Error => Level::Error,
             };
-            journal.event(level, &format!("{}/{}: {event}", record.pool, record.worker));
+            journal.event(level, &format!("{}: {event}", record.subject()));
         }
     }
 }

@@ -82,6 +82,29 @@ async fn a_full_queue_is_refused_at_once() {
 }
 
 #[tokio::test]
+async fn refusals_wait_for_nothing_that_workers_do() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 2\npools.app.queue.limit = 1").await;
+    let _stuck = [site.begin("/a").await, site.begin("/b").await];
+    site.settles("app", 2, 0).await;
+    let _waiting = site.begin("/c").await;
+    site.settles("app", 2, 1).await;
+    // One after another on one connection, while nothing else can happen: no slot, no time-out.
+    let mut client = site.connect().await;
+    client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200)).await;
+    for _ in 0..200 {
+        client.answer().await.assert_refused(503, "queue_full").assert_no_field("connection");
+    }
+    let pool = site.pool("app").await;
+    assert_eq!(
+        (&pool["in_use"], &pool["queue_length"], &pool["counters"]["refused_full"]),
+        (&2.into(), &1.into(), &200.into()),
+        "{pool}"
+    );
+    assert_eq!(app.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn a_queue_of_none_lets_nobody_wait() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.limit = 0").await;

@@ -53,6 +53,18 @@ async fn a_request_that_has_killed_two_workers_is_refused_and_kept_off_the_pool(
 }
 
 #[tokio::test]
+async fn those_that_wait_with_the_same_url_are_refused_with_it() {
+    let site = workers(2).started().await;
+    let asked: Vec<_> = (0..10).map(|_| site.ask("/exit")).collect();
+    for answer in asked {
+        answer.await.unwrap().assert_refused(502, "poison");
+    }
+    // The first two met two workers each before it was known.
+    assert!(sent(&site, "/exit").len() <= 4, "{:?}", site.diary());
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_post_is_sent_once_and_the_next_one_that_kills_is_the_last() {
     let site = workers(2).started().await;
     site.post("/exit", "a").await.assert_refused(502, "worker_lost");

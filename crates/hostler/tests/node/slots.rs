@@ -50,6 +50,7 @@ async fn a_crowd_leaves(way: &str) {
     let site = two_workers().await;
     let requests: Vec<_> = (0..CROWD).map(|n| site.ask(&format!("/{way}?until=released&n={n}"))).collect();
     site.settles_at(2, CROWD - 2).await;
+    eventually("two have begun", async || (site.diary().len() == 2).then_some(())).await;
     for request in requests {
         request.abort();
     }

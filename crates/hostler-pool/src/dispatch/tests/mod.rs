@@ -2,12 +2,16 @@
 
 mod bench;
 mod choice;
+mod deadlines;
 mod fairness;
 mod gauge;
 mod leaving;
 mod locking;
 mod model;
+mod overload;
 mod pause;
+mod priority;
+mod simulation;
 mod stress;
 
 use std::pin::Pin;

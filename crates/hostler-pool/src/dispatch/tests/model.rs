@@ -1,13 +1,17 @@
 //! Random histories against what must hold at every moment.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
+use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::dispatch::{Membership, Ticket};
+use crate::dispatch::{Membership, Policy, Priority, Ticket};
 
 #[derive(Clone, Debug)]
 enum Step {
-    Arrive,
+    /// One of this class comes, which waits so many milliseconds at most.
+    Arrive(Priority, Option<u64>),
     /// Gives up a wait.
     Leave(usize),
     /// Ends a lease.
@@ -19,11 +23,19 @@ enum Step {
     Join(usize),
     Part(usize),
     Resize(usize, usize),
+    Pause,
+    Resume,
+    /// So many milliseconds pass; no owner's timer fires.
+    Pass(u64),
+}
+
+fn priority() -> impl Strategy<Value = Priority> {
+    prop_oneof![1 => Just(Priority::High), 4 => Just(Priority::Normal), 1 => Just(Priority::Low)]
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => Just(Step::Arrive),
+        6 => (priority(), prop::option::of(1..400u64)).prop_map(|(class, patience)| Step::Arrive(class, patience)),
         2 => (0..9usize).prop_map(Step::Leave),
         4 => (0..9usize).prop_map(Step::Finish),
         1 => (0..9usize).prop_map(Step::Return),
@@ -31,17 +43,29 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..3usize).prop_map(Step::Join),
         1 => (0..4usize).prop_map(Step::Part),
         1 => ((0..4usize), (0..3usize)).prop_map(|(member, slots)| Step::Resize(member, slots)),
+        1 => Just(Step::Pause),
+        2 => Just(Step::Resume),
+        3 => (1..200u64).prop_map(Step::Pass),
     ]
 }
 
 struct World {
     pool: Pool<&'static str>,
     members: Vec<Membership<&'static str>>,
-    waiting: Vec<(Ticket, Request<&'static str>)>,
-    leases: Vec<Lease<&'static str>>,
+    waiting: Vec<Waiting>,
+    leases: Vec<(Priority, Lease<&'static str>)>,
+    policy: Policy,
+    /// Deadlines are later by the pauses from then on.
+    was_paused: bool,
     /// A member left with slots that were handed over and not taken: who lost one waits again, behind those
     /// who hold theirs already.
     taken_back: bool,
+}
+
+struct Waiting {
+    ticket: Ticket,
+    claim: Claim,
+    request: Request<&'static str>,
 }
 
 /// The one that `index` means, wrapping around.
@@ -50,30 +74,58 @@ fn take<T>(list: &mut Vec<T>, index: usize) -> Option<T> {
 }
 
 impl World {
-    fn arrive(&mut self, ticket: Option<Ticket>) {
-        let acquire = self.pool.acquire(Claim { ticket, ..Claim::default() });
-        let entry = (acquire.ticket(), of(acquire));
-        self.waiting.push(entry);
+    fn arrive(&mut self, claim: Claim) {
+        let acquire = self.pool.acquire(claim);
+        self.waiting.push(Waiting { ticket: acquire.ticket(), claim, request: of(acquire) });
         self.poll(self.waiting.len() - 1);
     }
 
     fn poll(&mut self, index: usize) {
-        if let Poll::Ready(answer) = self.waiting[index].1.poll() {
-            self.waiting.remove(index);
-            self.leases.extend(answer);
+        if let Poll::Ready(answer) = self.waiting[index].request.poll() {
+            let claim = self.waiting.remove(index).claim;
+            self.end(claim, answer);
         }
     }
 
-    fn apply(&mut self, step: Step) {
+    fn end(&mut self, claim: Claim, answer: Result<Lease<&'static str>, AcquireError>) {
+        match answer {
+            Ok(lease) => {
+                let in_time =
+                    self.was_paused || claim.deadline.is_none_or(|deadline| Instant::now() < deadline);
+                assert!(in_time, "a slot after the deadline");
+                self.leases.push((claim.priority, lease));
+            }
+            Err(AcquireError::Expired) => {
+                assert!(
+                    claim.deadline.is_some_and(|deadline| deadline <= Instant::now()),
+                    "expired too early"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+
+    async fn apply(&mut self, step: Step) {
         match step {
-            Step::Arrive => self.arrive(None),
+            Step::Arrive(priority, patience) => {
+                let deadline = patience.map(|time| Instant::now() + Duration::from_millis(time));
+                self.arrive(Claim { priority, deadline, ..Claim::default() });
+            }
+            Step::Pause => {
+                self.was_paused = true;
+                self.pool.pause();
+            }
+            Step::Resume => self.pool.resume(),
+            Step::Pass(time) => advance(Duration::from_millis(time)).await,
             Step::Leave(index) => drop(take(&mut self.waiting, index)),
             Step::Finish(index) => drop(take(&mut self.leases, index)),
             Step::Return(index) => {
-                if let Some(ticket) = take(&mut self.leases, index).map(|lease| lease.ticket()) {
+                if let Some((priority, lease)) = take(&mut self.leases, index) {
+                    let claim = Claim { priority, ..Claim::again(lease.ticket()) };
+                    drop(lease);
                     // Who was handed a slot before the ticket came back was first.
                     self.check_order();
-                    self.arrive(Some(ticket));
+                    self.arrive(claim);
                 }
             }
             Step::Poll(index) if !self.waiting.is_empty() => self.poll(index % self.waiting.len()),
@@ -94,42 +146,78 @@ impl World {
     fn check(&self) {
         let figures = self.pool.snapshot();
         let handed = figures.in_use - self.leases.len();
-        assert_eq!(
-            figures.queue_length + handed,
-            self.waiting.len(),
-            "everybody waits or has been handed one"
-        );
+        assert!(figures.queue_length + handed <= self.waiting.len(), "nobody is counted twice");
         let free = figures.members.iter().any(|member| !member.left && member.in_use < member.slots);
-        assert!(!free || figures.queue_length == 0, "nobody waits while a slot is free");
+        assert!(!free || figures.paused || figures.queue_length == 0, "nobody waits while a slot is free");
         for member in &figures.members {
             assert!(!member.left || member.in_use > 0, "one that left stays only to finish");
         }
     }
 
-    /// Those who are served now must be exactly the ones that came first, whoever is polled first.
-    fn check_order(&mut self) {
-        let mut rest = Vec::new();
-        let mut granted = Vec::new();
-        for (ticket, mut request) in std::mem::take(&mut self.waiting).into_iter().rev() {
-            match request.poll() {
-                Poll::Pending => rest.push((ticket, request)),
+    /// Polls all who wait, the newest first. Whether anybody's wait has ended.
+    fn ask_everybody(&mut self, granted: &mut Vec<(Priority, Ticket)>) -> bool {
+        let all = std::mem::take(&mut self.waiting);
+        let before = all.len();
+        for mut waiting in all.into_iter().rev() {
+            match waiting.request.poll() {
+                Poll::Pending => self.waiting.push(waiting),
                 Poll::Ready(answer) => {
-                    granted.push(ticket);
-                    self.leases.extend(answer);
+                    if answer.is_ok() {
+                        granted.push((waiting.claim.priority, waiting.ticket));
+                    }
+                    self.end(waiting.claim, answer);
                 }
             }
         }
-        rest.reverse();
-        self.waiting = rest;
-        if std::mem::take(&mut self.taken_back) {
+        self.waiting.reverse();
+        self.waiting.len() < before
+    }
+
+    /// Those who are served now must be exactly the ones of their class that came first, whoever is polled first.
+    fn check_order(&mut self) {
+        let mut granted = Vec::new();
+        // A slot that one takes too late goes to another, who may have been asked before.
+        while self.ask_everybody(&mut granted) {}
+        let figures = self.pool.snapshot();
+        let handed = figures.in_use - self.leases.len();
+        assert_eq!(
+            figures.queue_length + handed,
+            self.waiting.len(),
+            "everybody waits or has been handed one"
+        );
+        if std::mem::take(&mut self.taken_back) || self.policy != Policy::Fifo {
             return;
         }
-        let last_served = granted.iter().max();
-        let first_waiting = self.waiting.iter().map(|(ticket, _)| ticket).min();
-        if let (Some(served), Some(waits)) = (last_served, first_waiting) {
-            assert!(served <= waits, "{served:?} was served before {waits:?}");
+        for class in Priority::ALL {
+            let served = granted.iter().filter(|(priority, _)| *priority == class).map(|(_, ticket)| ticket);
+            let waits = self.waiting.iter().filter(|waiting| waiting.claim.priority == class);
+            if let (Some(served), Some(waits)) = (served.max(), waits.map(|waiting| &waiting.ticket).min()) {
+                assert!(served <= waits, "{served:?} was served before {waits:?}");
+            }
         }
     }
+}
+
+/// One history; what must hold is checked on the way.
+async fn live(steps: Vec<Step>, pause: usize, policy: Policy) {
+    let pool = Pool::new("test", PoolSettings { queue_limit: 6, policy, ..PoolSettings::default() });
+    let members = vec![pool.join("a", 2)];
+    let (waiting, leases) = (vec![], vec![]);
+    let mut world = World { pool, members, waiting, leases, policy, taken_back: false, was_paused: false };
+    for (index, step) in steps.into_iter().enumerate() {
+        world.apply(step).await;
+        world.check();
+        if index % pause == 0 {
+            world.check_order();
+            world.check();
+        }
+    }
+    let World { pool, members, waiting, leases, .. } = world;
+    drop((waiting, leases));
+    let figures = pool.snapshot();
+    assert_eq!((figures.in_use, figures.queue_length), (0, 0));
+    drop(members);
+    assert!(pool.snapshot().members.is_empty());
 }
 
 proptest! {
@@ -139,23 +227,9 @@ proptest! {
     fn no_slot_is_lost_or_given_twice_and_order_is_kept(
         steps in prop::collection::vec(step(), 1..120),
         pause in 1..12usize,
+        policy in prop_oneof![Just(Policy::Fifo), Just(Policy::Adaptive)],
     ) {
-        let pool = pool(6);
-        let members = vec![pool.join("a", 2)];
-        let mut world = World { pool, members, waiting: vec![], leases: vec![], taken_back: false };
-        for (index, step) in steps.into_iter().enumerate() {
-            world.apply(step);
-            world.check();
-            if index % pause == 0 {
-                world.check_order();
-                world.check();
-            }
-        }
-        let World { pool, members, waiting, leases, .. } = world;
-        drop((waiting, leases));
-        prop_assert_eq!(pool.snapshot().in_use, 0);
-        prop_assert_eq!(pool.snapshot().queue_length, 0);
-        drop(members);
-        prop_assert!(pool.snapshot().members.is_empty());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(live(steps, pause, policy));
     }
 }

@@ -100,7 +100,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     }
 
     fn warm_up(&mut self) {
-        let Some(until) = self.life.deadline() else { return };
+        let Some(until) = self.life.warm_by() else { return };
         if let Some(running) = &mut self.running
             && let Some(address) = running.address.clone()
         {

@@ -21,20 +21,24 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             _ => return,
         };
         let how = how.unwrap_or_default();
+        let was_asked = matches!(before, State::Stopping { .. } | State::Killed { .. });
         let restarts_in = match self.life.state() {
-            State::Stopped => return self.log.event(WorkerEvent::Stopped { pid, how }),
-            State::BackingOff { until } => until.saturating_duration_since(Instant::now()),
-            _ => Duration::ZERO,
+            State::Stopped if was_asked => return self.log.event(WorkerEvent::Stopped { pid, how }),
+            State::Stopped => None,
+            State::BackingOff { until } => Some(until.saturating_duration_since(Instant::now())),
+            _ => Some(Duration::ZERO),
         };
         let how = match before {
             State::Booting { .. } | State::Warming { .. } if pid.is_some() => {
                 format!("{how} before it was ready")
             }
+            State::Retiring { .. } => format!("{how} before it had finished its requests"),
             State::Diagnosing { .. } => format!("{how} while it hung"),
             _ => how,
         };
         let crashes = self.life.crashes();
-        self.log.event(WorkerEvent::Died { pid, how, next: Next { restarts_in, crashes } });
+        let next = restarts_in.map(|restarts_in| Next { restarts_in, crashes });
+        self.log.event(WorkerEvent::Died { pid, how, next });
     }
 
     pub(super) fn publish(&mut self) {

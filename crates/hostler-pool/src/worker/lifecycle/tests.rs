@@ -1,5 +1,6 @@
 //! Lives of workers, with no process and no clock.
 
+mod hung;
 mod model;
 mod succession;
 
@@ -140,6 +141,8 @@ fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
 #[test]
 fn a_warm_up_that_takes_too_long_does_not_keep_it_out() {
     let life = born(Rules { warms_up: true, ..rules() }).on(Event::Turn).on(Event::Listening);
+    let start = life.now;
+    assert_eq!(life.life().warm_by(), Some(start + 30 * SECOND));
     let life = life.at_deadline().does(&[Action::YieldTurn]);
     life.at_deadline().does(&[Action::Join]).is(State::Ready).on(Event::Warmed).does(&[]);
 }
@@ -247,33 +250,6 @@ fn other_rules_hold_from_the_next_deadline_on() {
 fn one_without_a_process_stops_at_once() {
     born(rules()).on(Event::Stop).does(&[]).is(State::Stopped).on(Event::Turn).does(&[]);
     booting().dies().boots_again().dies().on(Event::Stop).does(&[]).is(State::Stopped);
-}
-
-#[test]
-fn a_hung_one_is_killed_and_replaced() {
-    let life = ready().after(60 * SECOND).on(Event::Hung).does(&[Action::Leave, Action::Diagnose]);
-    let life = life.on(Event::Diagnosed).does(&[Action::Kill(Why::Hung)]);
-    life.gets_killed().does(&[Action::AskTurn]);
-    booting().on(Event::Hung).does(&[]);
-}
-
-#[test]
-fn a_hung_one_that_does_not_say_where_is_killed_all_the_same_and_in_time() {
-    let life = hung();
-    let before = life.now;
-    let life = life.at_deadline().does(&[Action::Kill(Why::Hung)]);
-    assert!(life.now - before < SECOND);
-    life.on(Event::Diagnosed).does(&[]).gets_killed().does(&[Action::AskTurn]);
-}
-
-#[test]
-fn a_hung_one_is_asked_once_and_outlives_no_stop() {
-    hung().on(Event::Hung).does(&[]).on(Event::Listening).does(&[]);
-    hung().on(Event::Stop).does(&[Action::Kill(Why::Hung)]).gets_killed().is(State::Stopped);
-    hung().on(Event::Kill).does(&[Action::Kill(Why::Ordered)]).gets_killed().is(State::Stopped);
-    hung().on(Event::Orphaned).does(&[Action::Kill(Why::Orphaned)]).gets_killed().does(&[Action::AskTurn]);
-    hung().dies().does(&[Action::AskTurn]);
-    ready().on(Event::Diagnosed).does(&[]);
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use hostler_testkit::eventually;
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::Chaos;
 use super::verdict::{self, Unlucky};
+use crate::proc;
 
 impl Chaos {
     /// Sees to all that must hold once nobody asks any more, and stops it.
@@ -20,29 +22,39 @@ impl Chaos {
         self.counts_add_up(&access).await;
 
         let folder = self.site.folder().to_owned();
-        self.site.terminate();
+        proc::signal(self.users.pid().await, Signal::TERM);
         assert_eq!(self.site.exit().await, 0);
         eventually("no process is left", async || processes_with(&folder).is_empty().then_some(())).await;
         assert_eq!(self.site.run_directory().len(), 0, "the private directory is removed");
         assert_eq!(sockets_in(&folder), [""; 0]);
         println!(
-            "chaos: {} requests, {rounds} rounds, {unlucky} refused because struck twice",
-            entries.len()
+            "chaos: {rounds} rounds, {} requests, {unlucky} refused because struck twice\n{}",
+            entries.len(),
+            self.users.ledger.summary()
         );
     }
 
     /// Every worker is ready, nobody is served, nobody waits.
     async fn is_whole(&self) {
-        eventually("the pools are whole", async || {
-            let status = self.site.status().await;
-            let is_whole = |pool: &Value| {
-                let mut workers = pool["workers"].as_array().unwrap().iter();
-                pool["in_use"] == 0
-                    && pool["queue_length"] == 0
-                    && workers.len() == super::workers_of(pool["name"].as_str().unwrap())
-                    && workers.all(|worker| worker["state"] == "ready")
-            };
-            status["pools"].as_array().unwrap().iter().all(is_whole).then_some(())
+        self.settles("the pools are whole", |pool| pool["in_use"] == 0 && pool["queue_length"] == 0).await;
+    }
+
+    /// Every worker is ready.
+    pub(super) async fn has_its_workers(&self) {
+        self.settles("all workers are ready", |_| true).await;
+    }
+
+    async fn settles(&self, what: &str, also: impl Fn(&Value) -> bool) {
+        let shape = self.operator.shape();
+        let has_its_workers = |pool: &Value| {
+            let workers = pool["workers"].as_array().unwrap();
+            workers.len() == shape.workers(pool["name"].as_str().unwrap())
+                && workers.iter().all(|worker| worker["state"] == "ready")
+        };
+        eventually(what, async || {
+            let status = self.users.status().await;
+            let pools = status["pools"].as_array().unwrap();
+            pools.iter().all(|pool| has_its_workers(pool) && also(pool)).then_some(())
         })
         .await;
     }
@@ -55,7 +67,11 @@ impl Chaos {
 
     /// What the pools have counted is what the log says.
     async fn counts_add_up(&self, access: &[Value]) {
-        for pool in self.site.status().await["pools"].as_array().unwrap() {
+        // A successor begins to count anew.
+        if self.users.upgrades() > 0 {
+            return;
+        }
+        for pool in self.users.status().await["pools"].as_array().unwrap() {
             let own = access.iter().filter(|line| line["pool"] == pool["name"]);
             let attempts: u64 = own.map(|line| line["attempts"].as_u64().unwrap()).sum();
             assert_eq!(pool["counters"]["granted"], attempts, "leases taken: {pool}");
@@ -64,14 +80,14 @@ impl Chaos {
 }
 
 /// The processes whose environment names this folder: Hostler, its guard, its workers and all their children.
-fn processes_with(folder: &Path) -> Vec<String> {
+pub(super) fn processes_with(folder: &Path) -> Vec<u32> {
     let name = folder.to_str().unwrap().as_bytes();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let environments =
         entries.filter_map(|entry| Some((std::fs::read(entry.path().join("environ")).ok()?, entry)));
     environments
         .filter(|(environment, _)| environment.windows(name.len()).any(|window| window == name))
-        .map(|(_, entry)| entry.file_name().to_string_lossy().into_owned())
+        .filter_map(|(_, entry)| entry.file_name().to_str()?.parse().ok())
         .collect()
 }
 

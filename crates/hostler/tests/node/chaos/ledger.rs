@@ -1,5 +1,6 @@
 //! What was asked and what came of it, and what was done to the workers meanwhile. Judges nothing.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 
@@ -40,6 +41,8 @@ pub struct Blow {
     /// Some worker of the pool does not survive it.
     pub is_deadly: bool,
     pub what: String,
+    /// Which process, which request.
+    pub detail: String,
 }
 
 /// Written by everybody, read by the judge.
@@ -47,6 +50,14 @@ pub struct Ledger {
     began: Instant,
     entries: Mutex<Vec<Entry>>,
     blows: Mutex<Vec<Blow>>,
+}
+
+impl Blow {
+    /// Something that hurts nobody.
+    pub fn harmless(what: String) -> Self {
+        let (pool, detail) = ("", String::new());
+        Self { at: Instant::now(), pool, kills: None, is_deadly: false, what, detail }
+    }
 }
 
 impl Outcome {
@@ -92,9 +103,18 @@ impl Ledger {
         lock(&self.entries).clone()
     }
 
+    /// How often everything was done, for people.
+    pub fn summary(&self) -> String {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for Blow { pool, what, .. } in self.blows() {
+            *counts.entry(format!("{what} {pool}")).or_default() += 1;
+        }
+        counts.into_iter().map(|(kind, count)| format!("{count:5} {kind}")).collect::<Vec<_>>().join("\n")
+    }
+
     /// A blow as a line of the schedule.
-    pub fn line(&self, Blow { at, pool, what, .. }: &Blow) -> String {
-        format!("{} {pool}: {what}", self.clock(*at))
+    pub fn line(&self, Blow { at, pool, what, detail, .. }: &Blow) -> String {
+        format!("{} {what} {pool} {detail}", self.clock(*at))
     }
 
     /// Seconds since the beginning, for people.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hostler_testkit::{Client, try_client};
+use hostler_testkit::{Answer, Client, Ending, client, try_client};
+use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
@@ -20,10 +21,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What all users of one run share.
 pub struct Users {
     address: SocketAddr,
+    pub admin: SocketAddr,
     pub ledger: Ledger,
     is_over: AtomicBool,
-    /// Hostler has been replaced so many times: its predecessor closes the kept connections that it has, and a request may
-    /// cross with that (RFC 9112 section 9.3.1).
+    /// Counts the beginnings and the ends of upgrades, and so is odd while there is one. A predecessor closes the kept
+    /// connections that it has, and a request may cross with that (RFC 9112 section 9.3.1).
     upgrades: AtomicUsize,
 }
 
@@ -34,9 +36,38 @@ struct Kept {
 }
 
 impl Users {
-    pub fn new(address: SocketAddr) -> Arc<Self> {
+    pub fn new(address: SocketAddr, admin: SocketAddr) -> Arc<Self> {
         let (is_over, upgrades) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Arc::new(Self { address, ledger: Ledger::new(), is_over, upgrades })
+        Arc::new(Self { address, admin, ledger: Ledger::new(), is_over, upgrades })
+    }
+
+    /// Hostler's status, whichever process it is.
+    pub async fn status(&self) -> Value {
+        let mut client = client(self.admin).await;
+        client.send("GET /status HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n").await;
+        client.answer().await.assert_status(200).json()
+    }
+
+    pub async fn pool(&self, name: &str) -> Value {
+        let status = self.status().await;
+        status["pools"].as_array().unwrap().iter().find(|pool| pool["name"] == name).unwrap().clone()
+    }
+
+    pub async fn pid(&self) -> u32 {
+        self.status().await["pid"].as_u64().unwrap() as u32
+    }
+
+    pub fn upgrade_begins(&self) {
+        self.upgrades.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn upgrade_ends(&self) {
+        self.upgrades.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many have been begun.
+    pub fn upgrades(&self) -> usize {
+        self.upgrades.load(Ordering::Relaxed).div_ceil(2)
     }
 
     /// Starts a client that asks this pool until it is all over.
@@ -50,11 +81,10 @@ impl Users {
     }
 
     /// Asks once, on a connection of its own.
-    pub async fn ask(&self, request: Request) -> Outcome {
+    pub async fn ask(&self, request: Request) {
         let began = Instant::now();
         let (outcome, _) = self.attempt(&request, None, true).await;
-        self.ledger.enter(Entry { request, outcome: outcome.clone(), began, ended: Instant::now() });
-        outcome
+        self.ledger.enter(Entry { request, outcome, began, ended: Instant::now() });
     }
 
     async fn ask_on_and_on(self: Arc<Self>, name: String, pool: &'static str, mut chance: fastrand::Rng) {
@@ -81,7 +111,7 @@ impl Users {
         let upgrades = self.upgrades.load(Ordering::Relaxed);
         if let Some(Kept { client, upgrades: then }) = kept {
             match exchange(client, request, is_last).await {
-                (Outcome::Nothing(_), _) if then != self.upgrades.load(Ordering::Relaxed) => {}
+                (Outcome::Nothing(_), _) if self.may_have_crossed_with_an_end_since(then) => {}
                 (outcome, client) => return (outcome, client.map(|client| Kept { client, upgrades: then })),
             }
         }
@@ -90,6 +120,13 @@ impl Users {
         };
         let (outcome, client) = exchange(client, request, is_last).await;
         (outcome, client.map(|client| Kept { client, upgrades }))
+    }
+}
+
+impl Users {
+    fn may_have_crossed_with_an_end_since(&self, then: usize) -> bool {
+        let now = self.upgrades.load(Ordering::Relaxed);
+        now != then || now % 2 == 1
     }
 }
 
@@ -130,7 +167,7 @@ async fn exchange(mut client: Client, request: &Request, is_last: bool) -> (Outc
 }
 
 struct Read {
-    answer: Option<hostler_testkit::Answer>,
+    answer: Option<Answer>,
     /// What came after it.
     surplus: String,
     client: Client,
@@ -138,7 +175,7 @@ struct Read {
 
 async fn read(mut client: Client, method: &'static str, is_last: bool) -> Read {
     let answer = client.maybe_answer(method).await;
-    let is_whole = answer.as_ref().is_some_and(|answer| answer.ending == hostler_testkit::Ending::Whole);
+    let is_whole = answer.as_ref().is_some_and(|answer| answer.ending == Ending::Whole);
     let surplus = if is_last && is_whole { client.rest().await.0 } else { String::new() };
     Read { answer, surplus, client }
 }

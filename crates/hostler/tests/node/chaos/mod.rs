@@ -6,24 +6,27 @@ mod diary;
 mod ending;
 mod ledger;
 mod load;
+mod orders;
 mod plan;
 mod request;
+mod shape;
 mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use blows::Blows;
 use diary::Diary;
 use ledger::Entry;
 use load::Users;
-use plan::Plan;
+use orders::Operator;
+use plan::{End, Plan};
 use verdict::{Judge, Wrong};
 
-use super::site::{Site, configured_by, repository};
+use super::site::{Site, configured_by};
 
 /// One request at once: whoever kills its worker, kills nobody else.
 const ONE: &str = "one";
@@ -34,9 +37,7 @@ const LOOPS: &str = "loops";
 /// Its `request_timeout`.
 const PATIENCE_OF_LOOPS: Duration = Duration::from_secs(3);
 
-/// Clients and workers of each pool.
-const SIZES: [(&str, usize, usize); 3] = [(ONE, 8, 3), (MANY, 8, 2), (LOOPS, 2, 2)];
-const BETWEEN_BLOWS: Duration = Duration::from_millis(200);
+const CLIENTS: [(&str, usize); 3] = [(ONE, 8), (MANY, 8), (LOOPS, 2)];
 
 #[tokio::test]
 async fn whatever_happens_each_request_is_answered_once_and_rightly_or_refused_for_a_reason() {
@@ -47,10 +48,31 @@ async fn whatever_happens_each_request_is_answered_once_and_rightly_or_refused_f
     chaos.rage().await;
 }
 
+/// Between two blows.
+struct Pauses {
+    ticks: Interval,
+    chance: fastrand::Rng,
+}
+
+impl Pauses {
+    fn new(chance: fastrand::Rng) -> Self {
+        let mut ticks = interval(Duration::from_millis(200));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { ticks, chance }
+    }
+
+    async fn next(&mut self) {
+        for _ in 0..self.chance.u8(1..6) {
+            self.ticks.tick().await;
+        }
+    }
+}
+
 struct Chaos {
     plan: Plan,
     site: Site,
     users: Arc<Users>,
+    operator: Arc<Operator>,
     diary: Diary,
     /// Holds the configuration file.
     _folder: TempDir,
@@ -60,31 +82,38 @@ impl Chaos {
     async fn start(plan: Plan) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("hostler.toml");
-        std::fs::write(&file, configuration()).unwrap();
+        std::fs::write(&file, shape::Shape::default().text()).unwrap();
         let site = configured_by(&file).started().await;
-        let users = Users::new(site.address());
+        let users = Users::new(site.address(), site.admin());
+        let operator = Arc::new(Operator::new(Arc::clone(&users), file));
         let diary = Diary::new(site.file("diary"));
-        Self { plan, site, users, diary, _folder: folder }
+        Self { plan, site, users, operator, diary, _folder: folder }
     }
 
     async fn rage(mut self) {
         let mut clients = Vec::new();
-        for (pool, count, _) in SIZES {
+        for (pool, count) in CLIENTS {
             for number in 0..count {
                 let chance = self.plan.chance(clients.len() as u64);
                 clients.push(self.users.start(&format!("{pool}-{number}"), pool, chance));
             }
         }
-        let (began, mut rounds) = (Instant::now(), 0);
-        let mut chance = self.plan.chance(1000);
-        let mut blows = Blows::new(Arc::clone(&self.users), self.plan.chance(1001));
-        let mut pauses = interval(BETWEEN_BLOWS);
-        pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let began = Instant::now();
+        let mut rounds = 0;
+        let mut blows =
+            Blows::new(Arc::clone(&self.users), Arc::clone(&self.operator), self.plan.chance(1001));
+        let mut pauses = Pauses::new(self.plan.chance(1000));
         while !self.plan.is_over(began, rounds) {
-            for _ in 0..chance.u8(1..6) {
-                pauses.tick().await;
+            match self.plan.end {
+                End::After(_) => {
+                    pauses.next().await;
+                    blows.strike().await;
+                }
+                End::AfterRounds(_) => {
+                    self.has_its_workers().await;
+                    blows.strike_in_turn(rounds).await;
+                }
             }
-            blows.strike(&self.site).await;
             rounds += 1;
             self.judge();
         }
@@ -129,38 +158,9 @@ impl Chaos {
     }
 }
 
-fn workers_of(pool: &str) -> usize {
-    SIZES.iter().find(|(name, ..)| *name == pool).unwrap().2
-}
-
-fn configuration() -> String {
-    let app = repository().join("crates/hostler/tests/node/apps/chaos.cjs");
-    let pool = |name: &str, slots: usize, patience: u64| {
-        let workers = workers_of(name);
-        format!(
-            r#"
-[pools.{name}]
-command = ["node", {app:?}]
-workers = {workers}
-concurrency = {slots}
-env = {{ CHAOS_SLOTS = {slots} }}
-request_timeout = "{patience}s"
-hang_timeout = "{}s"
-[pools.{name}.queue]
-limit = 1000
-timeout = "1m"
-[[routes]]
-match = "/{name}/*"
-pool = "{name}"
-"#,
-            patience + 1
-        )
-    };
-    [
-        "[server]\ndrain_timeout = \"30s\"\n".to_owned(),
-        pool(ONE, 1, 60),
-        pool(MANY, 4, 60),
-        pool(LOOPS, 1, PATIENCE_OF_LOOPS.as_secs()),
-    ]
-    .concat()
+/// A successor is nobody's child: whatever a failed run has left is ended here.
+impl Drop for Chaos {
+    fn drop(&mut self) {
+        ending::processes_with(self.site.folder()).into_iter().for_each(super::proc::kill);
+    }
 }

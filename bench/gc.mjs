@@ -1,0 +1,69 @@
+// node bench/gc.mjs [--rounds N] [--load 0.7] [--seconds N]
+// Whether collecting garbage between requests (gc = "idle") helps those who wait: two equal Hostlers with two workers each, one of
+// them with it, take turns under the same arrivals. Prints what docs/concepts/gc.md tells; writes nothing.
+import { parseArgs } from 'node:util';
+import { app } from './lib/app.mjs';
+import { closedLoop, openLoop } from './lib/load.mjs';
+import { loadAverage } from './lib/procfs.mjs';
+import { createSession } from './lib/session.mjs';
+import { buildApp, buildHostler, buildLoad } from './lib/tools.mjs';
+import { startWithWorkers } from './peers/hostler.mjs';
+
+const WORKERS = 2;
+const MIX = { longShare: 0.1, edges: 32 };
+const WARM_SECONDS = 15;
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    load: { type: 'string', default: '0.7' },
+    seconds: { type: 'string', default: '12' },
+  },
+});
+const [rounds, load, seconds] = [values.rounds, values.load, values.seconds].map(Number);
+
+const session = createSession();
+process.on('exit', session.abandon);
+try {
+  await buildLoad();
+  await buildApp();
+  await buildHostler();
+  const ways = {};
+  for (const gc of ['off', 'idle']) {
+    ways[gc] = await startWithWorkers(session, { app, workers: WORKERS, concurrency: 1, queueTimeout: '5s', gc });
+    await closed(ways[gc]);
+  }
+  // Both are asked, and alike: the first runs of this script compared workers that had been warmed twice with such that had not.
+  const capacity = ((await closed(ways.off)) + (await closed(ways.idle))) / 2;
+  console.log(`capacity ${capacity.toFixed(1)} pages/s; load ${load} of it, ${seconds} s a run, ${rounds} rounds`);
+
+  const pairs = [];
+  for (let round = 1; round <= rounds; round += 1) {
+    const pair = {};
+    for (const gc of round % 2 === 0 ? ['off', 'idle'] : ['idle', 'off']) {
+      const load1 = loadAverage();
+      const at = { port: ways[gc].port, app, mix: MIX, rate: load * capacity, seconds, seed: round };
+      pair[gc] = await openLoop(session, at);
+      const { p50_us, p99_us, planned, ok } = pair[gc];
+      console.log(`round ${round}  ${gc.padEnd(4)}  p50 ${ms(p50_us)}  p99 ${ms(p99_us)}  ${ok} of ${planned} answered  (load1 ${load1})`);
+    }
+    pairs.push(pair);
+  }
+  for (const figure of ['p50_us', 'p99_us']) {
+    const ratios = pairs.map(({ off, idle }) => idle[figure] / off[figure]).sort((a, b) => a - b);
+    const spread = `${ratios[0].toFixed(2)} to ${ratios.at(-1).toFixed(2)}`;
+    console.log(`${figure.slice(0, 3)} with gc = "idle", as a share of that without: median ${ratios[ratios.length >> 1].toFixed(2)} (${spread})`);
+  }
+} finally {
+  await session.close();
+}
+
+/** Closed loop over one of them; pages a second. */
+async function closed({ port }) {
+  const { ok, seconds: took } = await closedLoop(session, { ports: [port], app, mix: MIX, seconds: WARM_SECONDS, seed: 1, each: 2 * WORKERS });
+  return ok / took;
+}
+
+function ms(us) {
+  return `${(us / 1000).toFixed(1)} ms`;
+}

@@ -1,0 +1,318 @@
+//! What a pool's mutex guards, and what happens under it; wakes nobody and drops no endpoint.
+
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::acquire::AcquireError;
+use super::claim::{Claim, Policy, Priority};
+use super::crowd::{Crowd, Served};
+use super::pause::Pause;
+use super::pool::PoolSettings;
+use super::queue::{Outcome, Place, Queue, Span};
+use super::roster::{Grant, MemberId, Roster};
+use super::service::{Pace, Service};
+use super::snapshot::PoolCounters;
+
+/// A pool whose slots have not moved for so many holdings is stuck.
+const STUCK_HOLDINGS: u32 = 16;
+
+pub(super) struct State<E> {
+    pub settings: PoolSettings,
+    pub queue: Queue<Grant<E>>,
+    pub roster: Roster<E>,
+    pub counters: PoolCounters,
+    pub pause: Pause,
+    pub service: Service,
+    pub closed: bool,
+    crowds: [Crowd; Priority::COUNT],
+    last_chosen: Option<MemberId>,
+    last_grant: Option<Instant>,
+}
+
+/// One moment, by two clocks.
+#[derive(Clone, Copy)]
+struct Now {
+    /// The world's; benches end by it.
+    real: Instant,
+    /// The pool's own, which stands still during pauses; patience ends by it.
+    served: Instant,
+}
+
+impl<E> State<E> {
+    pub fn new(settings: PoolSettings) -> Self {
+        Self {
+            settings,
+            queue: Queue::new(),
+            roster: Roster::new(),
+            counters: PoolCounters::default(),
+            pause: Pause::default(),
+            service: Service::default(),
+            closed: false,
+            crowds: Default::default(),
+            last_chosen: None,
+            last_grant: None,
+        }
+    }
+
+    /// A place that is not in the queue asks for a slot: granted at once, or from now on in the queue, or refused.
+    pub fn enter(
+        &mut self,
+        place: Place,
+        claim: &Claim,
+        waker: &Waker,
+        now: Instant,
+        woken: &mut Vec<Waker>,
+    ) -> Poll<Result<Grant<E>, AcquireError>> {
+        if self.closed {
+            return Poll::Ready(Err(AcquireError::Closed));
+        }
+        if claim.deadline.is_some_and(|deadline| deadline <= now) {
+            self.counters.expired += 1;
+            return Poll::Ready(Err(AcquireError::Expired));
+        }
+        // Who waits can only be served now if a bench has ended and its timer has not fired yet. Who still waits after
+        // this does so for want of a free slot, so nobody is overtaken below.
+        if !self.queue.is_empty() {
+            self.dispatch(now, woken);
+        }
+        let now = self.at(now);
+        if self.queue.len_of(place.priority) == 0 {
+            self.crowds[place.priority.index()].found_empty(now.served);
+        }
+        if self.queue.is_empty()
+            && let Some(grant) = self.grant(now)
+        {
+            return Poll::Ready(Ok(self.taken(grant)));
+        }
+        let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
+        let span = Span { since: now.served, until };
+        if !place.returns() {
+            self.admit(place.priority, span)?;
+        }
+        self.counters.queued += 1;
+        self.queue.push(place, span, waker.clone());
+        Poll::Pending
+    }
+
+    /// Whether one more may wait.
+    fn admit(&mut self, priority: Priority, span: Span) -> Result<(), AcquireError> {
+        let pace = self.pace();
+        let crowd = &mut self.crowds[priority.index()];
+        if pace.is_some() {
+            crowd.arrived()
+        } else {
+            crowd.interrupt()
+        }
+        let limit = self.settings.queue_limit;
+        if self.queue.newcomers() >= limit {
+            self.counters.refused_full += 1;
+            return Err(AcquireError::QueueFull { limit });
+        }
+        if self.settings.policy == Policy::Adaptive
+            && let Some(pace) = pace
+            && (self.is_hopeless(priority, span, &pace) || self.is_stuck(span, &pace))
+        {
+            self.counters.refused_overload += 1;
+            self.crowds[priority.index()].refused(span.since);
+            return Err(AcquireError::Overloaded);
+        }
+        Ok(())
+    }
+
+    /// Whether one that comes under overload, and so is next but for those that returned, would be too late even so.
+    fn is_hopeless(&self, priority: Priority, span: Span, pace: &Pace) -> bool {
+        let ahead = pace.turns(self.queue.returned(priority) as f64);
+        self.is_overloaded(priority, span.since)
+            && span.until.is_some_and(|until| until < span.since + ahead + pace.hold())
+    }
+
+    /// Whether slots have stood still for longer than this one can wait, and much longer than they should. Enough to take
+    /// every slot at the end of that are left to wait.
+    fn is_stuck(&self, span: Span, pace: &Pace) -> bool {
+        let stood = self.last_grant.map(|last| span.since.saturating_duration_since(last));
+        let (Some(stood), Some(until)) = (stood, span.until) else { return false };
+        stood >= until.saturating_duration_since(span.since)
+            && stood >= pace.hold() * STUCK_HOLDINGS
+            && self.queue.newcomers() >= self.slots()
+    }
+
+    /// Hands free slots to those who wait. The caller wakes them once the lock is free.
+    pub fn dispatch(&mut self, now: Instant, woken: &mut Vec<Waker>) {
+        let now = self.at(now);
+        self.shed(now, woken);
+        while !self.queue.is_empty()
+            && self.has_free_slot(now)
+            && let Some((place, span)) = self.next(now, woken)
+            && let Some(grant) = self.grant(now)
+        {
+            woken.extend(self.queue.hand(place, grant));
+            self.observe(place, span, now);
+            self.shed(now, woken);
+        }
+    }
+
+    /// Who gets the next slot. Those that would have been next and are too late are refused on the way.
+    fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(Place, Span)> {
+        while let Some(priority) = self.queue.next_class() {
+            let newest_first = self.is_overloaded(priority, now.served);
+            let (place, span) = self.queue.next_of(priority, newest_first)?;
+            if span.until.is_none_or(|until| now.served < until) {
+                return Some((place, span));
+            }
+            self.counters.expired += 1;
+            woken.extend(self.queue.refuse(place, AcquireError::Expired));
+        }
+        None
+    }
+
+    /// One that waited has got a slot: what its wait says about its class.
+    fn observe(&mut self, place: Place, span: Span, now: Now) {
+        if place.returns() || self.settings.policy == Policy::Fifo {
+            return;
+        }
+        let Some(pace) = self.pace() else { return };
+        let served = Served {
+            waited: now.served.saturating_duration_since(span.since),
+            patience: patience(span),
+            behind: self.queue.len_of(place.priority),
+        };
+        self.crowds[place.priority.index()].served(served, &pace, now.served);
+    }
+
+    /// Under overload, refuses those that have waited too long or can no longer be served in time.
+    fn shed(&mut self, now: Now, woken: &mut Vec<Waker>) {
+        for priority in Priority::ALL {
+            if !self.is_overloaded(priority, now.served) {
+                continue;
+            }
+            let Some(pace) = self.pace() else { return };
+            while let Some((place, span)) = self.queue.oldest_newcomer(priority)
+                && let Some(error) = overdue(span, &pace, now.served)
+            {
+                self.counters.shed += u64::from(error == AcquireError::Overloaded);
+                self.counters.expired += u64::from(error == AcquireError::Expired);
+                woken.extend(self.queue.refuse(place, error));
+                self.crowds[priority.index()].refused(now.served);
+            }
+            self.crowds[priority.index()].doubt(&pace, now.served);
+        }
+    }
+
+    /// A slot comes back in the ordinary way.
+    pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
+        let id = grant.member.id;
+        // A member that has left may have been stuck, and killed: its last holdings say nothing.
+        if self.roster.seat_mut(id).is_some_and(|seat| !seat.left) {
+            self.service.observe(now.saturating_duration_since(grant.since));
+        }
+        self.roster.release(id, grant.trial, now);
+    }
+
+    /// Slots of this member that were handed over and not taken yet: their waiters go back to their places.
+    /// The grants are for the caller to drop once the lock is free.
+    pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
+        let untaken = self.queue.take_back(|grant| grant.member.id == id);
+        for grant in &untaken {
+            self.roster.release(id, grant.trial, now);
+        }
+        untaken
+    }
+
+    /// How the wait at this place has ended, if it has. A slot that comes too late is for the caller to release.
+    pub fn outcome(&mut self, place: Place, now: Instant) -> Option<Result<Grant<E>, Late<E>>> {
+        match self.queue.take_outcome(place)? {
+            Outcome::Handed(grant, span) if span.until.is_some_and(|until| until <= self.at(now).served) => {
+                self.counters.expired += 1;
+                Some(Err(Late { error: AcquireError::Expired, grant: Some(grant) }))
+            }
+            Outcome::Handed(grant, _) => Some(Ok(self.taken(grant))),
+            Outcome::Refused(error) => Some(Err(Late { error, grant: None })),
+        }
+    }
+
+    /// Whether newest first is the order in this class.
+    fn is_overloaded(&self, priority: Priority, now: Instant) -> bool {
+        let empty = self.queue.len_of(priority) == 0;
+        self.crowds[priority.index()].is_overload(empty, now)
+    }
+
+    /// Whether it is so in any class.
+    pub fn has_overload(&self, now: Instant) -> bool {
+        let now = self.at(now).served;
+        Priority::ALL.into_iter().any(|priority| self.is_overloaded(priority, now))
+    }
+
+    /// No grants from now on.
+    pub fn pause(&mut self, now: Instant) {
+        self.pause.begin(now);
+        self.crowds.iter_mut().for_each(Crowd::interrupt);
+    }
+
+    /// New settings; under another policy, overload has to prove itself anew.
+    pub fn update(&mut self, settings: PoolSettings) {
+        if settings.policy != self.settings.policy {
+            self.crowds = Default::default();
+        }
+        self.settings = settings;
+    }
+
+    fn pace(&self) -> Option<Pace> {
+        self.service.pace(self.slots())
+    }
+
+    fn slots(&self) -> usize {
+        self.roster.seats().iter().filter(|seat| !seat.left).map(|seat| seat.slots).sum()
+    }
+
+    fn at(&self, now: Instant) -> Now {
+        Now { real: now, served: now - self.pause.total(now) }
+    }
+
+    fn has_free_slot(&self, now: Now) -> bool {
+        !self.pause.is_on() && self.roster.seats().iter().any(|seat| seat.has_free_slot(now.real))
+    }
+
+    fn grant(&mut self, now: Now) -> Option<Grant<E>> {
+        if self.pause.is_on() {
+            return None;
+        }
+        let index = self.settings.choice.choose(&self.roster, self.last_chosen, now.real)?;
+        let grant = self.roster.grant(index, now.real);
+        self.last_chosen = Some(grant.member.id);
+        self.last_grant = Some(now.served);
+        Some(grant)
+    }
+
+    /// Counted when a request really has the slot, not when one is held ready for it.
+    fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
+        self.counters.granted += 1;
+        if let Some(seat) = self.roster.seat_mut(grant.member.id) {
+            seat.granted += 1;
+        }
+        grant
+    }
+}
+
+/// A wait that ended without a lease.
+pub(super) struct Late<E> {
+    pub error: AcquireError,
+    /// A slot that came too late.
+    pub grant: Option<Grant<E>>,
+}
+
+/// Why one that waits under overload is not served any more.
+fn overdue(span: Span, pace: &Pace, now: Instant) -> Option<AcquireError> {
+    let waited = now.saturating_duration_since(span.since);
+    match span.until {
+        Some(until) if until <= now => Some(AcquireError::Expired),
+        Some(until) if until < now + pace.hold() => Some(AcquireError::Overloaded),
+        _ => (waited > pace.limit(patience(span))).then_some(AcquireError::Overloaded),
+    }
+}
+
+/// How long one can wait in all, if not for ever.
+fn patience(span: Span) -> Option<Duration> {
+    span.until.map(|until| until.saturating_duration_since(span.since))
+}

@@ -1,0 +1,93 @@
+//! A claim past its deadline gets no slot, whoever notices first.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, advance};
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn until(pool: &Pool<&'static str>, patience: Duration) -> Request<&'static str> {
+    of(pool.acquire(Claim { deadline: Some(Instant::now() + patience), ..Claim::default() }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_whose_deadline_has_passed_is_passed_over_though_its_owner_has_not_looked_yet() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let running = lease(&pool);
+    let (mut late, mut patient) = (until(&pool, SECOND), until(&pool, 2 * SECOND));
+    late.assert_waits();
+    patient.assert_waits();
+    advance(SECOND).await;
+    drop(running);
+    assert!(late.woken() && patient.woken());
+    patient.assert_served();
+    late.assert_refused(AcquireError::Expired);
+    let counters = pool.snapshot().counters;
+    assert_eq!((counters.expired, counters.left_queue, counters.granted), (1, 0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_comes_too_late_gets_nothing_even_if_a_slot_is_free() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    until(&pool, Duration::ZERO).assert_refused(AcquireError::Expired);
+    assert_eq!(pool.snapshot().counters.expired, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_is_not_taken_before_the_deadline_goes_to_the_next() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let running = lease(&pool);
+    let (mut asleep, mut next) = (until(&pool, SECOND), waiting(&pool));
+    asleep.assert_waits();
+    drop(running);
+    next.assert_waits();
+    advance(SECOND).await;
+    asleep.assert_refused(AcquireError::Expired);
+    next.assert_served();
+    assert_eq!(pool.snapshot().in_use, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_leaves_after_the_pool_gave_it_up_is_counted_once() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let running = lease(&pool);
+    let mut late = until(&pool, SECOND);
+    late.assert_waits();
+    advance(SECOND).await;
+    drop(running);
+    drop(late);
+    let figures = pool.snapshot();
+    assert_eq!((figures.counters.expired, figures.counters.left_queue), (1, 0));
+    assert_eq!((figures.queue_length, figures.in_use), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn during_a_pause_no_deadline_comes_nearer() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let running = lease(&pool);
+    let mut early = until(&pool, SECOND);
+    early.assert_waits();
+    pool.pause();
+    advance(60 * SECOND).await;
+    let mut during = until(&pool, SECOND);
+    during.assert_waits();
+    drop(running);
+    advance(60 * SECOND).await;
+    pool.resume();
+    early.assert_served();
+    during.assert_served();
+
+    let running = lease(&pool);
+    let mut after = until(&pool, SECOND);
+    after.assert_waits();
+    advance(SECOND).await;
+    drop(running);
+    after.assert_refused(AcquireError::Expired);
+}

@@ -1,0 +1,30 @@
+//! Workers that hang, in the pool and on their way out.
+
+use super::*;
+
+#[test]
+fn a_hung_one_is_killed_and_replaced() {
+    let life = ready().after(60 * SECOND).on(Event::Hung).does(&[Action::Leave, Action::Diagnose]);
+    let life = life.on(Event::Diagnosed).does(&[Action::Kill(Why::Hung)]);
+    life.gets_killed().does(&[Action::AskTurn]);
+    booting().on(Event::Hung).does(&[]);
+}
+
+#[test]
+fn a_hung_one_that_does_not_say_where_is_killed_all_the_same_and_in_time() {
+    let life = hung();
+    let before = life.now;
+    let life = life.at_deadline().does(&[Action::Kill(Why::Hung)]);
+    assert!(life.now - before < SECOND);
+    life.on(Event::Diagnosed).does(&[]).gets_killed().does(&[Action::AskTurn]);
+}
+
+#[test]
+fn a_hung_one_is_asked_once_and_outlives_no_stop() {
+    hung().on(Event::Hung).does(&[]).on(Event::Listening).does(&[]);
+    hung().on(Event::Stop).does(&[Action::Kill(Why::Hung)]).gets_killed().is(State::Stopped);
+    hung().on(Event::Kill).does(&[Action::Kill(Why::Ordered)]).gets_killed().is(State::Stopped);
+    hung().on(Event::Orphaned).does(&[Action::Kill(Why::Orphaned)]).gets_killed().does(&[Action::AskTurn]);
+    hung().dies().does(&[Action::AskTurn]);
+    ready().on(Event::Diagnosed).does(&[]);
+}
