@@ -129,7 +129,7 @@ impl Blows {
 
     fn ask(&mut self, pool: &'static str, way: Way, method: &'static str) {
         self.asked += 1;
-        let request = Request::special(self.asked, pool, way, method, "?mib=40");
+        let request = Request::special(self.asked, pool, way, method, "?mib=90");
         let blow =
             Blow { pool, is_deadly: way.is_deadly(), ..Blow::harmless(format!("{way:?} by {method}")) };
         self.users.ledger.strike(Blow { detail: request.id.clone(), ..blow });

@@ -28,10 +28,21 @@ impl Chaos {
         assert_eq!(self.site.run_directory().len(), 0, "the private directory is removed");
         assert_eq!(sockets_in(&folder), [""; 0]);
         println!(
-            "chaos: {rounds} rounds, {} requests, {excused:?}\n{}",
+            "chaos: {rounds} rounds, {} requests, {excused:?}, workers retired: {} in all, {} for their requests, {} for their memory\n{}",
             entries.len(),
+            self.retired(""),
+            self.retired(" requests"),
+            self.retired(" resident"),
             self.users.ledger.summary()
         );
+    }
+
+    /// How many workers have left for this reason.
+    fn retired(&self, why: &str) -> usize {
+        let log = self.site.log();
+        let own =
+            log.iter().filter(|line| line["event"] == "hostler").filter_map(|line| line["text"].as_str());
+        own.filter(|line| line.contains("retires") && line.contains(why)).count()
     }
 
     /// Every worker is ready, nobody is served, nobody waits.

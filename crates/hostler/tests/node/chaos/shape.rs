@@ -37,8 +37,8 @@ impl Shape {
         let minute = "request_timeout = \"60s\"\nhang_timeout = \"61s\"\n";
         let patience = PATIENCE_OF_LOOPS.as_secs();
         let hangs = format!("request_timeout = \"{patience}s\"\nhang_timeout = \"{}s\"\n", patience + 1);
-        let recycled = format!("{minute}max_requests = 400\n");
-        let leaks = format!("{minute}max_memory = \"150 MiB\"\n");
+        let recycled = format!("{minute}max_requests = 100\n");
+        let leaks = format!("{minute}max_memory = \"120 MiB\"\n");
         [
             "[server]\ndrain_timeout = \"20s\"\n".to_owned(),
             self.pool(ONE, 1, &recycled),

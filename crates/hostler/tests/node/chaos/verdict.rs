@@ -30,7 +30,7 @@ pub struct Judge<'a> {
 pub struct Excused {
     /// Must not be sent twice, and its worker was struck.
     pub lost: usize,
-    /// Met with two blows, and cannot be told from what kills its workers.
+    /// It, or others with its URL, met with two blows in a row, and cannot be told from what kills its workers.
     pub unlucky: usize,
     /// Behind requests that loop, in a pool without patience.
     pub late: usize,
@@ -105,6 +105,14 @@ impl<'a> Judge<'a> {
             (503, "overloaded") if request.pool == LOOPS && self.blows_during(entry, AFTERMATH) > 0 => {
                 excused.late += 1;
             }
+            // Others have asked for the same URL, and were struck twice in a row.
+            (502, "poison") if self.diary.visits(&request.id).is_empty() => {
+                let met = self.blows_during(entry, AFTERMATH);
+                if met < MOST_STRUCK {
+                    return Err(format!("its URL has met with {met} blows"));
+                }
+                excused.unlucky += 1;
+            }
             (502, "worker_lost" | "poison") if request.is_idempotent() => {
                 let met = self.blows_during(entry, Duration::from_secs(1));
                 if met < MOST_STRUCK {
@@ -112,7 +120,7 @@ impl<'a> Judge<'a> {
                 }
                 excused.unlucky += 1;
             }
-            (502, "worker_lost") => {
+            (502, "worker_lost" | "poison") => {
                 let was_struck = match self.diary.visits(&request.id) {
                     [] => self.blows_during(entry, AFTERMATH) > 0,
                     visits => visits.iter().all(|pid| self.struck.contains(pid)),
