@@ -87,6 +87,10 @@ fn write_workers(out: &mut String, workers: &[Value]) {
         ]);
     }
     write_rows(out, &rows);
+    // One number, and one reason, for all of them.
+    if let Some(reason) = workers.iter().find(|worker| worker["slots_reason"].is_string()) {
+        let _ = writeln!(out, "  {}", line(&reason["slots_reason"]));
+    }
     for worker in workers {
         let index = &worker["index"];
         if worker["state"] != "ready" && worker["last_error"].is_string() {
