@@ -88,15 +88,6 @@ impl Running {
         })
     }
 
-    /// Waits until every worker of every pool is ready.
-    pub async fn all_ready(&self) {
-        for pool in self.pools.load_full().iter() {
-            if let Some(supervisor) = &pool.supervisor {
-                supervisor.all_ready().await;
-            }
-        }
-    }
-
     /// All that have workers, those of pools on their way out included.
     pub fn supervisors(&self) -> Vec<Arc<Supervisor>> {
         let pools = self.pools.load();
