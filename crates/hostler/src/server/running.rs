@@ -54,7 +54,7 @@ impl Running {
         journal: Journal,
     ) -> Result<Self, StartError> {
         let environment = invocation.surroundings.environment.clone();
-        let premises = Premises::new(environment, config.server.threads, journal.clone());
+        let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let pools = pools::start_all(&config, &premises)?;
         let Routes { table, listed, weak } = routes(&config, &pools, &[]);
         let gateway = Gateway {
