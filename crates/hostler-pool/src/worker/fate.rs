@@ -1,6 +1,10 @@
 //! What becomes of a worker's process, for those who had a request with it. Knows neither process nor requests.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 /// What has become of one process. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -21,14 +25,27 @@ impl Fate {
         self.pid
     }
 
-    /// Waits for the end; true if nobody had told it to stop: it crashed, hung, exited, or was killed from outside.
-    pub async fn died(&self) -> bool {
+    /// Waits for the end, but no longer than this; true if it comes and nobody had told the process to stop: it crashed, hung,
+    /// exited, or was killed from outside.
+    pub async fn died_within(&self, patience: Duration) -> bool {
         let mut course = self.course.clone();
-        match course.wait_for(|course| course.ended).await {
-            Ok(course) => !course.dismissed,
-            // Whoever watched the process is gone, and so is the program.
-            Err(_) => false,
-        }
+        let news = async { course.wait_for(|course| course.ended).await.is_ok() };
+        let ended = match timeout(patience, news).await {
+            Ok(ended) => ended,
+            // Whoever watches it may be slow; the kernel knows.
+            Err(_) => has_exited(self.pid).await,
+        };
+        ended && !self.course.borrow().dismissed
+    }
+}
+
+/// Gone, or a zombie that nobody has buried yet.
+async fn has_exited(pid: u32) -> bool {
+    let look = spawn_blocking(move || std::fs::read_to_string(format!("/proc/{pid}/stat")));
+    match look.await {
+        Ok(Ok(stat)) => stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X'])),
+        Ok(Err(_)) => true,
+        Err(_) => false,
     }
 }
 
@@ -71,6 +88,16 @@ mod tests {
         let fates = [stopped.fate(1), crashed.fate(2)];
         stopped.dismiss();
         drop((stopped, crashed));
-        assert_eq!((fates[0].died().await, fates[1].died().await), (false, true));
+        let died = async |fate: &Fate| fate.died_within(Duration::MAX).await;
+        assert_eq!((died(&fates[0]).await, died(&fates[1]).await), (false, true));
+    }
+
+    #[tokio::test]
+    async fn when_news_is_slow_the_kernel_is_asked() {
+        let teller = Teller::new();
+        let mut process = std::process::Command::new("true").spawn().unwrap();
+        process.wait().unwrap();
+        assert!(teller.fate(process.id()).died_within(Duration::ZERO).await);
+        assert!(!teller.fate(std::process::id()).died_within(Duration::ZERO).await);
     }
 }

@@ -28,6 +28,8 @@ const OPENING: Duration = Duration::from_millis(150);
 /// A process that runs JavaScript stops at once when it is told to; what stops later was woken by something else.
 const HALT: Duration = Duration::from_millis(200);
 const FRAMES: usize = 8;
+/// Characters of a function's name, and of a file's.
+const NAME_LIMIT: usize = 200;
 /// Variables come with the frames, and they may be large.
 const MESSAGE_LIMIT: usize = 8 * 1024 * 1024;
 /// In a line as long as this the number of the line says nothing: the file is a bundle.
@@ -234,13 +236,19 @@ impl CallFrame {
             None if url.is_empty() => "(eval)".to_owned(),
             None => url.to_owned(),
         };
+        let (name, file) = (in_one_line(name), in_one_line(&file));
         let Location { line_number, column_number, .. } = self.location;
-        let line = line_number + 1;
+        let line = line_number.saturating_add(1);
         match column_number {
-            LONG_LINE.. => format!("{name} ({file}:{line}:{})", column_number + 1),
+            LONG_LINE.. => format!("{name} ({file}:{line}:{})", column_number.saturating_add(1)),
             _ => format!("{name} ({file}:{line})"),
         }
     }
+}
+
+/// Names are the app's to choose: a function may be called anything, and a module's address may be its whole source.
+fn in_one_line(name: &str) -> String {
+    name.chars().take(NAME_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -316,6 +324,14 @@ mod tests {
 
         let told = judge(&[frame("emit", "2", 1, 1), frame("f", "1", 1, 1)], &scripts).to_string();
         assert_eq!(told, "in f (/a b/app.js:2), emit (node:events:2)");
+    }
+
+    #[test]
+    fn a_name_that_the_app_has_chosen_breaks_no_line_and_no_bounds() {
+        let source = format!("data:text/javascript,{}", "x".repeat(100_000));
+        let scripts = scripts([("1", source.as_str())]);
+        let told = judge(&[frame("a\nb\u{1b}[2J", "1", u32::MAX, u32::MAX)], &scripts).to_string();
+        assert!(told.starts_with("in a b [2J (data:") && told.len() < 300, "{told}");
     }
 
     #[test]

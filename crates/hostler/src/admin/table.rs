@@ -56,7 +56,10 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
     write_rows(out, &rows);
     match pool.get("workers") {
-        Some(workers) => write_workers(out, array(workers)),
+        Some(workers) => {
+            write_rollout(out, &pool["rollout"]);
+            write_workers(out, array(workers));
+        }
         None => write_members(out, array(&pool["members"])),
     }
     for kept_off in array(&pool["kept_off"]) {
@@ -66,6 +69,18 @@ fn write_pool(out: &mut String, pool: &Value) {
 }
 
 /// A restart that runs, or has failed; one that went well is seen by the workers.
+/// A restart that runs, or has failed; one that went well is seen by the workers.
+fn write_rollout(out: &mut String, rollout: &Value) {
+    if rollout["running_ms"].is_number() {
+        let (done, total) = (&rollout["done"], &rollout["total"]);
+        let since = millis(&rollout["running_ms"]);
+        let _ = writeln!(out, "  restarting for {since}: {done} of {total} workers are new");
+    } else if rollout["last"]["succeeded"] == false {
+        let ago = millis(&rollout["last"]["ago_ms"]);
+        let _ = writeln!(out, "  restart failed {ago} ago: {}", line(&rollout["last"]["result"]));
+    }
+}
+
 fn write_workers(out: &mut String, workers: &[Value]) {
     let head = ["worker", "state", "pid", "uptime", "busy", "requests", "restarts", "memory", "last exit"];
     let mut rows = vec![head.map(String::from).to_vec()];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hostler_pool::worker::Fate;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 /// A connection breaks with its process, and whoever watches the process hears of it within this. One that has not ended by
 /// then has broken the connection off itself.
@@ -62,7 +62,7 @@ impl Aftermath {
                 Err(_) => Instant::now(),
             },
         };
-        let died = timeout(NEWS_TRAVELS, self.fate.died()).await.unwrap_or(false);
+        let died = self.fate.died_within(NEWS_TRAVELS).await;
         died.then(|| Death { pid: self.fate.pid(), since: self.since, at })
     }
 }

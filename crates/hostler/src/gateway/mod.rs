@@ -165,7 +165,7 @@ async fn call_pool<D: Downstream>(
             Ok(call) => return Ok(call),
             Err(failure @ Failure::Unreachable(_)) => last = Some(failure.into()),
             Err(failure) => {
-                target.poison.inquest(exchange, &trial, &mut killed).await?;
+                target.poison.inquest(exchange, trial, &mut killed).await?;
                 sends += 1;
                 if sends == MOST_SENDS || !failure.was_cut_off() || !proxy::is_repeatable(exchange) {
                     return Err(failure.into());

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::Refusal;
@@ -45,13 +45,13 @@ pub struct Poison {
     /// How many suspects there are: as long as it is none, a request costs a look at this.
     known: AtomicUsize,
     suspects: Mutex<Suspects>,
-    trials: Semaphore,
+    trials: Arc<Semaphore>,
 }
 
-/// One try of a request; a suspect's may be a trial.
-pub(super) struct Trial<'a> {
+/// One try of a request; a suspect's may be a trial, and no other one begins before it is over.
+pub(super) struct Trial {
     alone: bool,
-    _turn: Option<SemaphorePermit<'a>>,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Poison {
@@ -64,7 +64,7 @@ impl Poison {
             hasher: RandomState::new(),
             known: AtomicUsize::new(0),
             suspects: Mutex::default(),
-            trials: Semaphore::new(1),
+            trials: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -88,13 +88,13 @@ impl Poison {
     }
 
     /// A try of this request. In a crowded pool a suspect waits for its turn, so that a worker's death says whose doing it was.
-    pub(super) async fn trial(&self, exchange: &mut Exchange) -> Result<Trial<'_>, Refusal> {
+    pub(super) async fn trial(&self, exchange: &mut Exchange) -> Result<Trial, Refusal> {
         let crowded = self.settings.crowded;
         if !exchange.is_suspect || !crowded {
             return Ok(Trial { alone: !crowded, _turn: None });
         }
         let asked = Instant::now();
-        let turn = timeout(TRIAL_WAIT, self.trials.acquire()).await.ok().and_then(Result::ok);
+        let turn = timeout(TRIAL_WAIT, self.trials.clone().acquire_owned()).await.ok().and_then(Result::ok);
         exchange.timings.queue_wait += asked.elapsed();
         // Somebody with the same URL may have been answered meanwhile, or convicted.
         self.admit(exchange)?;
@@ -106,12 +106,12 @@ impl Poison {
     pub(super) async fn inquest(
         self: &Arc<Self>,
         exchange: &mut Exchange,
-        trial: &Trial<'_>,
+        trial: Trial,
         killed: &mut Vec<u32>,
     ) -> Result<(), Refusal> {
         let Some(aftermath) = self.aftermath(exchange) else { return Ok(()) };
         if aftermath.is_lingering() {
-            self.inquire_later(exchange, aftermath, trial.alone);
+            self.inquire_later(exchange, aftermath, trial);
             return Ok(());
         }
         let Some(death) = aftermath.death().await else { return Ok(()) };
@@ -130,7 +130,8 @@ impl Poison {
     /// An exchange has ended: what it left behind is followed up, and a suspect that was answered whole is none any more.
     pub(super) fn settle(self: &Arc<Self>, exchange: &mut Exchange) {
         if let Some(aftermath) = self.aftermath(exchange) {
-            return self.inquire_later(exchange, aftermath, !self.settings.crowded);
+            let trial = Trial { alone: !self.settings.crowded, _turn: None };
+            return self.inquire_later(exchange, aftermath, trial);
         }
         let trail = &exchange.trail;
         if exchange.is_suspect && trail.refusal.is_none() && trail.aborted.is_none() {
@@ -143,12 +144,14 @@ impl Poison {
         exchange.aftermath.take().filter(|_| self.settings.kills > 0)
     }
 
-    fn inquire_later(self: &Arc<Self>, exchange: &Exchange, aftermath: Aftermath, alone: bool) {
+    fn inquire_later(self: &Arc<Self>, exchange: &Exchange, aftermath: Aftermath, trial: Trial) {
         let (poison, identity) = (self.clone(), self.identity(exchange));
         tokio::spawn(async move {
             if let Some(death) = aftermath.death().await {
-                poison.record(&identity, &death, alone);
+                poison.record(&identity, &death, trial.alone);
             }
+            // Not before: another suspect would end up with the same worker.
+            drop(trial);
         });
     }
 

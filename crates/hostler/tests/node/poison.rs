@@ -4,12 +4,14 @@ use hostler_testkit::{Answer, eventually};
 use serde_json::Value;
 
 use super::proc;
-use super::site::{Plan, Site, app};
+use super::site::{Plan, Site, app, repository, source};
 
 fn workers(count: usize) -> Plan {
-    app("diary.cjs")
-        .workers(count)
-        .option("pools.app.concurrency=1")
+    with_patience(app("diary.cjs").workers(count))
+}
+
+fn with_patience(plan: Plan) -> Plan {
+    plan.option("pools.app.concurrency=1")
         .option("pools.app.queue.timeout=60s")
         .option("pools.app.request_timeout=60s")
 }
@@ -49,6 +51,19 @@ async fn a_request_that_has_killed_two_workers_is_refused_and_kept_off_the_pool(
     // Another query is another URL.
     site.get("/?x=1").await.assert_status(200);
     site.is_ready().await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_behind_a_process_that_lives_on_dies_all_the_same() {
+    let diary = repository().join("crates/hostler/tests/node/apps/diary.cjs");
+    let parent = format!(
+        "require('node:child_process').spawn('node', [{diary:?}], {{ stdio: 'inherit' }});
+        setInterval(() => {{}}, 1e6);"
+    );
+    let site = with_patience(source(&parent).workers(2)).started().await;
+    site.get("/exit").await.assert_refused(502, "poison");
+    assert_eq!(sent(&site, "/exit").len(), 2);
     site.stop().await;
 }
 

@@ -58,6 +58,8 @@ async fn under_twice_the_load_the_pool_answers_what_it_can_and_soon_and_recovers
         assert!(goodput >= 0.95, "{holding:?}: {goodput}");
         let slowest = world.latency(0.99, Duration::ZERO, 30 * SECOND);
         assert!(slowest < PATIENCE / 4, "{holding:?}: {slowest:?}");
+        let median = world.latency(0.5, Duration::ZERO, 30 * SECOND);
+        assert!(median < holding.mean() * 2, "{holding:?}: the newest are not first: {median:?}");
         let after = world.latency(0.99, 31 * SECOND, 41 * SECOND);
         assert!(after < 150 * MS, "{holding:?}: {after:?}");
         let late = world.stories.iter().filter(|story| story.arrived > 31 * SECOND);
@@ -162,6 +164,36 @@ async fn the_low_class_is_refused_first_and_still_gets_its_share() {
     assert!(of(Priority::High).all(|story| story.wait().is_some_and(|wait| wait < 100 * MS)));
     assert!(of(Priority::Low).filter(|story| story.is_good()).count() > 900);
     assert!(world.goodput(Duration::ZERO, 20 * SECOND) >= 0.95);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_recovers_while_a_lower_one_is_still_overloaded() {
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), PATIENCE);
+    world.pour(2.0, 20 * SECOND, Priority::Low);
+    world.pour(2.0, 5 * SECOND, Priority::High);
+    world.run(Some(6 * SECOND)).await;
+    let served_before = world.served.len();
+    world.pour(0.8, 10 * SECOND, Priority::High);
+    world.run(Some(10 * SECOND)).await;
+    assert!(world.pool.snapshot().overloaded);
+    let high = world.served[served_before..]
+        .iter()
+        .filter(|index| world.stories[**index].priority == Priority::High);
+    assert!(high.is_sorted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_overload_the_next_arrival_refuses_the_overdue_though_no_slot_moves() {
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), PATIENCE);
+    world.pour(2.0, 5 * SECOND, Priority::Normal);
+    world.run(Some(4 * SECOND)).await;
+    let before = world.pool.snapshot();
+    assert!(before.overloaded && before.queue_length > 0);
+    tokio::time::advance(SECOND).await;
+    let _late = waiting(&world.pool);
+    let after = world.pool.snapshot();
+    assert_eq!(after.queue_length, 1);
+    assert_eq!(after.counters.shed - before.counters.shed, before.queue_length as u64);
 }
 
 /// A pool of one slot that knows its service time: 20 ms.

@@ -7,14 +7,14 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::Chaos;
-use super::verdict::{self, Unlucky};
+use super::verdict;
 use crate::proc;
 
 impl Chaos {
     /// Sees to all that must hold once nobody asks any more, and stops it.
     pub(super) async fn end(mut self, rounds: usize) {
         self.is_whole().await;
-        let (entries, Unlucky(unlucky)) = self.judge();
+        let (entries, excused) = self.judge();
         let access = self.access_lines(&entries).await;
         if let Err(wrong) = verdict::compare_with_log(&entries, &access) {
             panic!("{}", self.story(&wrong));
@@ -28,7 +28,7 @@ impl Chaos {
         assert_eq!(self.site.run_directory().len(), 0, "the private directory is removed");
         assert_eq!(sockets_in(&folder), [""; 0]);
         println!(
-            "chaos: {rounds} rounds, {} requests, {unlucky} refused because struck twice\n{}",
+            "chaos: {rounds} rounds, {} requests, {excused:?}\n{}",
             entries.len(),
             self.users.ledger.summary()
         );

@@ -24,7 +24,7 @@ use ledger::Entry;
 use load::Users;
 use orders::Operator;
 use plan::{End, Plan};
-use verdict::{Judge, Wrong};
+use verdict::{Excused, Judge, Wrong};
 
 use super::site::{Site, configured_by};
 
@@ -126,12 +126,12 @@ impl Chaos {
     }
 
     /// Judges what has ended so far, so that a long run ends with its first failure.
-    fn judge(&mut self) -> (Vec<Entry>, verdict::Unlucky) {
+    fn judge(&mut self) -> (Vec<Entry>, Excused) {
         let entries = self.users.ledger.entries();
         self.diary.read_on();
         assert!(self.diary.violations.is_empty(), "more than its slots: {:?}", self.diary.violations);
         match Judge::new(&self.users.ledger, &self.diary).all(&entries) {
-            Ok(unlucky) => (entries, unlucky),
+            Ok(excused) => (entries, excused),
             Err(wrong) => panic!("{}", self.story(&wrong)),
         }
     }

@@ -25,8 +25,16 @@ pub struct Judge<'a> {
     struck: HashSet<u32>,
 }
 
-/// Requests that met with two blows; innocent, but indistinguishable from what kills its workers.
-pub struct Unlucky(pub usize);
+/// Requests that were asked in good faith and refused for a reason.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Excused {
+    /// Must not be sent twice, and its worker was struck.
+    pub lost: usize,
+    /// Met with two blows, and cannot be told from what kills its workers.
+    pub unlucky: usize,
+    /// Behind requests that loop, in a pool without patience.
+    pub late: usize,
+}
 
 /// What must not have happened.
 pub struct Wrong {
@@ -49,19 +57,15 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges all entries; the error is the first complaint.
-    pub fn all(&self, entries: &[Entry]) -> Result<Unlucky, Wrong> {
-        let mut unlucky = 0;
+    pub fn all(&self, entries: &[Entry]) -> Result<Excused, Wrong> {
+        let mut excused = Excused::default();
         for entry in entries {
-            match self.complaint(entry) {
-                Ok(was_unlucky) => unlucky += usize::from(was_unlucky),
-                Err(complaint) => return Err(Wrong::new(entry, complaint)),
-            }
+            self.judge(entry, &mut excused).map_err(|complaint| Wrong::new(entry, complaint))?;
         }
-        Ok(Unlucky(unlucky))
+        Ok(excused)
     }
 
-    /// Whether it was refused because it was struck too often.
-    fn complaint(&self, entry: &Entry) -> Result<bool, String> {
+    fn judge(&self, entry: &Entry, excused: &mut Excused) -> Result<(), String> {
         let request = &entry.request;
         let visits = self.diary.visits(&request.id);
         if !request.is_idempotent() && visits.len() > 1 {
@@ -74,19 +78,19 @@ impl<'a> Judge<'a> {
             return Err("the wrong body".into());
         }
         match (request.way, &entry.outcome) {
-            (_, Outcome::Left) => Ok(false),
+            (_, Outcome::Left) => Ok(()),
             (Way::Echo | Way::Leak, Outcome::Right) => match visits.is_empty() {
                 true => Err("answered, but no worker has had it".into()),
-                false => Ok(false),
+                false => Ok(()),
             },
             (_, Outcome::Right) => Err("it cannot have been answered".into()),
-            (Way::Echo | Way::Leak, _) => self.excuse(entry),
-            _ => self.is_deserved(entry).map(|()| false),
+            (Way::Echo | Way::Leak, _) => self.excuse(entry, excused),
+            _ => self.is_deserved(entry),
         }
     }
 
     /// Was it too slow for the pool that loops, or was its worker struck, so that it must not be sent (once more)?
-    fn excuse(&self, entry: &Entry) -> Result<bool, String> {
+    fn excuse(&self, entry: &Entry, excused: &mut Excused) -> Result<(), String> {
         let request = &entry.request;
         let Some((status, reason)) = entry.outcome.refusal() else {
             return Err("no answer, no refusal".into());
@@ -95,21 +99,32 @@ impl<'a> Judge<'a> {
             (504, "answer_timeout") | (503, "queue_timeout")
                 if request.pool == LOOPS && entry.ended - entry.began >= PATIENCE_OF_LOOPS =>
             {
-                Ok(false)
+                excused.late += 1;
+            }
+            // Nobody can be served in time while all its workers loop.
+            (503, "overloaded") if request.pool == LOOPS && self.blows_during(entry, AFTERMATH) > 0 => {
+                excused.late += 1;
             }
             (502, "worker_lost" | "poison") if request.is_idempotent() => {
                 let met = self.blows_during(entry, Duration::from_secs(1));
-                if met >= MOST_STRUCK { Ok(true) } else { Err(format!("it has met with {met} blows")) }
+                if met < MOST_STRUCK {
+                    return Err(format!("it has met with {met} blows"));
+                }
+                excused.unlucky += 1;
             }
             (502, "worker_lost") => {
                 let was_struck = match self.diary.visits(&request.id) {
                     [] => self.blows_during(entry, AFTERMATH) > 0,
                     visits => visits.iter().all(|pid| self.struck.contains(pid)),
                 };
-                if was_struck { Ok(false) } else { Err("nothing has happened to its worker".into()) }
+                if !was_struck {
+                    return Err("nothing has happened to its worker".into());
+                }
+                excused.lost += 1;
             }
-            _ => Err("no reason for this refusal".into()),
+            _ => return Err("no reason for this refusal".into()),
         }
+        Ok(())
     }
 
     /// What a request that kills or hangs its worker may get.
@@ -120,6 +135,7 @@ impl<'a> Judge<'a> {
         let fits = match (entry.request.way, refusal) {
             (_, Some((502, "worker_lost" | "poison"))) | (Way::Loop, Some((504, "answer_timeout"))) => true,
             // Its worker was killed with the one before; it waited for too long.
+            (Way::Loop, Some((503, "overloaded"))) => true,
             (Way::Loop, Some((503, "queue_timeout"))) => entry.ended - entry.began >= PATIENCE_OF_LOOPS,
             (Way::Half, Some((502, "bad_answer"))) => true,
             (Way::Half, None) => is_broken,
