@@ -55,6 +55,7 @@ fn write_pool(out: &mut String, pool: &Value) {
         rows.push(row);
     }
     write_rows(out, &rows);
+    write_rollout(out, &pool["rollout"]);
     match pool.get("workers") {
         Some(workers) => {
             write_rollout(out, &pool["rollout"]);
@@ -102,6 +103,10 @@ fn write_workers(out: &mut String, workers: &[Value]) {
         ]);
     }
     write_rows(out, &rows);
+    // What holds for one holds for all of a pool, give or take a slot.
+    if let Some(reason) = workers.iter().find_map(|worker| worker["slots_reason"].as_str()) {
+        let _ = writeln!(out, "  slots: {reason}");
+    }
     for worker in workers {
         let index = &worker["index"];
         if worker["state"] != "ready" && worker["last_error"].is_string() {

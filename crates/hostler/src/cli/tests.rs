@@ -179,6 +179,23 @@ fn status_finds_the_admin_address_without_a_file() {
 }
 
 #[test]
+fn orders_find_the_admin_address_as_status_does() {
+    let parse = |line: &str| Args::parse_given(shell_words::split(line).unwrap()).map(|args| args.command);
+    match parse("hostler pause web --admin :99").unwrap() {
+        Command::Pause(pause) => {
+            assert_eq!((pause.pool.as_str(), pause.timeout.as_secs()), ("web", 60));
+            let server = config::load_server(&pause.ask.invocation(surroundings())).unwrap();
+            assert_eq!(server.admin.unwrap().port(), 99);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(parse("hostler restart").unwrap(), Command::Restart(all) if all.pool.is_none()));
+    assert!(matches!(parse("hostler restart web").unwrap(), Command::Restart(one) if one.pool.is_some()));
+    assert!(parse("hostler resume").is_err());
+    assert!(parse("hostler pause web --timeout soon").is_err());
+}
+
+#[test]
 fn hidden_commands_are_there() {
     let guard = Args::parse_given(["hostler", "__guard", "--fd", "3"]).unwrap();
     assert!(matches!(guard.command, Command::Guard { args } if args == ["--fd", "3"]));

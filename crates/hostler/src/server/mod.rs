@@ -119,6 +119,8 @@ async fn serve(
             Ok(_) = succession.changed() => break *succession.borrow_and_update(),
         }
     };
+    // Who orders something now is told that we are stopping.
+    drop(orders);
     // Whoever wants to hand over now comes too late, and nobody else's copy keeps a socket open.
     running.listeners.store(None);
     match successor {

@@ -1,6 +1,6 @@
 //! The signals that Hostler listens to. Knows not what follows from them.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -10,6 +10,7 @@ pub(super) struct Signals {
     interrupt: Signal,
     hang_up: Signal,
     user: Signal,
+    has_terminal: bool,
 }
 
 /// What a signal asks for.
@@ -17,7 +18,7 @@ pub(super) struct Signals {
 pub(super) enum Wish {
     /// SIGTERM or SIGINT.
     Stop,
-    /// SIGHUP.
+    /// SIGHUP, unless a terminal was closed.
     Reload,
     /// SIGUSR2.
     Upgrade,
@@ -31,6 +32,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
             user: signal(SignalKind::user_defined2())?,
+            has_terminal: has_terminal(),
         })
     }
 
@@ -39,10 +41,20 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => Wish::Stop,
             _ = self.interrupt.recv() => Wish::Stop,
-            _ = self.hang_up.recv() => Wish::Reload,
+            _ = self.hang_up.recv() => self.hung_up(),
             _ = self.user.recv() => Wish::Upgrade,
         }
     }
+
+    /// The same signal says that a terminal was closed: then nobody is left to whom we belong.
+    fn hung_up(&self) -> Wish {
+        if self.has_terminal && !has_terminal() { Wish::Stop } else { Wish::Reload }
+    }
+}
+
+/// One that was closed is none any more.
+fn has_terminal() -> bool {
+    io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
 impl Wish {

@@ -24,6 +24,7 @@ mod orders;
 mod reloading;
 mod seeing;
 mod stopping;
+mod upgrading;
 
 use hostler_testkit::{Site, SitePlan, Upstream};
 

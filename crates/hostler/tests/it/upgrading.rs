@@ -1,0 +1,109 @@
+//! A successor on the same sockets, in front of members: what becomes of connections, addresses and streams.
+
+use std::net::SocketAddr;
+
+use hostler_testkit::{Site, Step, client, eventually, text, try_client, upstream};
+
+use crate::in_front_of;
+
+async fn upgrade(site: &Site) {
+    site.command(&["upgrade"]).await.assert_exit(0);
+}
+
+/// Where the successor says that it listens.
+async fn addresses(site: &Site, begin: usize) -> Vec<SocketAddr> {
+    site.says("has taken over").await;
+    let lines = site.lines().split_off(begin);
+    let told = lines.iter().filter_map(|line| line.split_once("listening on http://")?.1.split('"').next());
+    told.map(|address| address.parse().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn addresses_follow_the_file_and_those_that_stay_are_never_closed() {
+    let app = upstream().start().await;
+    let mut site = in_front_of(&app, "server.listen = ['127.0.0.1:0', '127.0.0.2:0']").await;
+    let [goes, stays] = [site.addresses()[0], site.addresses()[1]];
+    let begin = site.lines().len();
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!("server.listen = ['127.0.0.2:0', '127.0.0.3:0']\n{pool}"));
+    upgrade(&site).await;
+    client(stays).await.get("/").await.assert_ok("ok");
+    let now = addresses(&site, begin).await;
+    assert_eq!((now.len(), now[0]), (2, stays));
+    client(now[1]).await.get("/").await.assert_ok("ok");
+    assert_eq!(site.exit().await, 0);
+    assert!(try_client(goes).await.is_none(), "it was closed");
+    client(stays).await.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_told_and_changes_nothing() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let taken = upstream().start().await;
+    site.rewrite(&format!(
+        "server.listen = '{}'\n[pools.app]\nmembers = ['{}']\n",
+        taken.address(),
+        app.address()
+    ));
+    let refused = format!("cannot listen on {} (server.listen)", taken.address());
+    site.command(&["upgrade"]).await.assert_exit(1).assert_complains(&refused);
+    site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_at_the_old_one() {
+    let steps = [
+        text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
+        vec![Step::Hold],
+        text("1\r\nb\r\n0\r\n\r\n"),
+    ];
+    let app = upstream().does(steps.concat()).start().await;
+    let mut site = in_front_of(&app, "server.drain_timeout = '60s'").await;
+    let mut streaming = site.begin("/").await;
+    streaming.read_until("a\r\n").await;
+    let mut sending = site.connect().await;
+    sending.send("GET / HTTP/1.1\r\nHo").await;
+    // The thread that answers this has read the other before.
+    site.send("GET / HTTP/1.1\r\n\r\n").await.assert_status(400);
+    upgrade(&site).await;
+    app.release_all();
+    assert!(streaming.read_until("0\r\n\r\n").await.contains("b\r\n"));
+    sending.send("st: a\r\nConnection: close\r\n\r\n").await;
+    sending.answer().await.assert_status(200);
+    sending.assert_closed().await;
+    drop(streaming);
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_not_waited_for_longer_than_the_drain_timeout() {
+    let app = upstream().start().await;
+    let mut site = in_front_of(&app, "server.drain_timeout = '200ms'").await;
+    let mut silent = site.connect().await;
+    silent.get("/").await.assert_ok("ok");
+    upgrade(&site).await;
+    silent.assert_closed().await;
+    assert_eq!(site.exit().await, 0);
+    site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn what_is_ordered_of_one_that_stops_is_refused() {
+    let app = upstream().holds_requests().start().await;
+    let mut site = in_front_of(&app, "server.drain_timeout = '60s'").await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    site.terminate();
+    site.says("stopping").await;
+    for order in ["upgrade", "reload"] {
+        let output = site.command(&[order]).await;
+        output.assert_exit(1).assert_complains("this Hostler is stopping");
+    }
+    site.hang_up();
+    site.says("SIGHUP: ignored, this Hostler is stopping").await;
+    app.release_all();
+    running.answer().await.assert_ok("/running");
+    assert_eq!(site.exit().await, 0);
+    eventually("nobody listens", async || try_client(site.address()).await.is_none().then_some(())).await;
+}
