@@ -57,10 +57,7 @@ fn write_pool(out: &mut String, pool: &Value) {
     write_rows(out, &rows);
     write_rollout(out, &pool["rollout"]);
     match pool.get("workers") {
-        Some(workers) => {
-            write_rollout(out, &pool["rollout"]);
-            write_workers(out, array(workers));
-        }
+        Some(workers) => write_workers(out, array(workers)),
         None => write_members(out, array(&pool["members"])),
     }
     for kept_off in array(&pool["kept_off"]) {
@@ -69,7 +66,6 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
 }
 
-/// A restart that runs, or has failed; one that went well is seen by the workers.
 /// A restart that runs, or has failed; one that went well is seen by the workers.
 fn write_rollout(out: &mut String, rollout: &Value) {
     if rollout["running_ms"].is_number() {

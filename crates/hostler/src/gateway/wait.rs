@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use hostler_pool::dispatch::{Claim, Lease, Priority, Ticket};
@@ -39,56 +39,67 @@ impl<'a> Visit<'a> {
         exchange: &mut Exchange,
         client: &mut D,
     ) -> Result<Lease<Endpoint>, Refusal> {
-        loop {
-            let asked = Instant::now();
-            // A request that comes back because its member was lost goes on waiting; it does not begin anew.
-            let patience = self.target.queue_timeout + self.paused;
-            let until = self.until().min(asked + patience.saturating_sub(exchange.timings.queue_wait));
-            let paused = self.paused;
-            let outcome = self.wait(exchange, client, until).await;
-            exchange.timings.queue_wait += match &outcome {
-                Ok(lease) => lease.since().saturating_duration_since(asked),
-                Err(_) => asked.elapsed(),
-            };
-            match outcome {
-                Err(Refusal::QueueTimeout) if self.paused > paused => {}
-                Err(Refusal::QueueTimeout) => {
-                    self.target.meter.note_wait(exchange.timings.queue_wait);
-                    return outcome;
-                }
-                outcome => return outcome,
-            }
+        let asked = Instant::now();
+        let outcome = self.wait(exchange, client, asked).await;
+        exchange.timings.queue_wait += match &outcome {
+            Ok(lease) => lease.since().saturating_duration_since(asked),
+            Err(_) => asked.elapsed(),
+        };
+        if let Err(Refusal::QueueTimeout) = outcome {
+            self.target.meter.note_wait(exchange.timings.queue_wait);
         }
+        outcome
     }
 
     async fn wait<D: Downstream>(
         &mut self,
         exchange: &Exchange,
         client: &mut D,
-        until: Instant,
+        asked: Instant,
     ) -> Result<Lease<Endpoint>, Refusal> {
+        let target = self.target;
+        // A request that comes back because its member was lost goes on waiting; it does not begin anew.
+        let waited = exchange.timings.queue_wait;
+        let limit = |visit: &Self| {
+            visit.until().min(asked + (target.queue_timeout + visit.paused).saturating_sub(waited))
+        };
+        let until = limit(self);
         exchange.deadline.set_at(until);
+        // In the pool's eyes the deadline stands still during a pause by itself.
         let claim = Claim { ticket: self.ticket, priority: self.priority, deadline: Some(until) };
-        let mut acquire = pin!(self.target.pool.acquire(claim));
+        let mut acquire = pin!(target.pool.acquire(claim));
         self.ticket = Some(acquire.ticket());
         // Asked for only when there is a wait.
-        let mut paused_before = None;
+        let mut pauses = None;
         let outcome = poll_fn(|cx| {
-            if let Poll::Ready(acquired) = acquire.as_mut().poll(cx) {
-                return Poll::Ready(acquired.map_err(Refusal::from));
+            loop {
+                if let Poll::Ready(acquired) = acquire.as_mut().poll(cx) {
+                    return Poll::Ready(acquired.map_err(Refusal::from));
+                }
+                if client.poll_left(cx).is_ready() {
+                    return Poll::Ready(Err(Refusal::ClientLeft));
+                }
+                let (earlier, before) =
+                    *pauses.get_or_insert_with(|| (self.paused, target.pool.paused_time()));
+                ready!(exchange.deadline.poll_due(cx));
+                if !self.give_back(earlier, before) {
+                    return Poll::Ready(Err(Refusal::QueueTimeout));
+                }
+                exchange.deadline.set_at(limit(self));
             }
-            if client.poll_left(cx).is_ready() {
-                return Poll::Ready(Err(Refusal::ClientLeft));
-            }
-            paused_before.get_or_insert_with(|| self.target.pool.paused_time());
-            exchange.deadline.poll_due(cx).map(|()| Err(Refusal::QueueTimeout))
         })
         .await;
-        if let Some(before) = paused_before {
-            let paused = self.target.pool.paused_time().saturating_sub(before);
-            self.paused = (self.paused + paused).min(self.target.request_timeout);
+        if let Some((earlier, before)) = pauses {
+            self.give_back(earlier, before);
         }
         outcome
+    }
+
+    /// Counts what the pool has been paused since `before`. False if that is nothing new.
+    fn give_back(&mut self, earlier: Duration, before: Duration) -> bool {
+        let paused = earlier + self.target.pool.paused_time().saturating_sub(before);
+        let paused = paused.min(self.target.request_timeout);
+        std::mem::replace(&mut self.paused, paused) < paused
     }
 }
 
