@@ -76,12 +76,20 @@ export function createSession() {
   return { dir, start, begin, run, stop, close, abandon, write, path };
 }
 
+/**
+ * Each in a process group of its own, so that it can be ended whole, but all in one session: Linux shares the CPU out between
+ * sessions first (sched_autogroup), and peers of one session would get less of it than peers that are spread over several.
+ * `detached` would make a session of each.
+ */
+const IN_A_GROUP = ['perl', '-e', 'setpgrp(0, 0); exec { $ARGV[0] } @ARGV or die "$ARGV[0]: $!\\n"'];
+
 function startProcess(command, args, { name, log, cpu, env, cwd, stdout }) {
   const out = openSync(log, 'w');
-  // taskset replaces itself by the program: the process id is the program's.
-  const [file, ...rest] = cpu === undefined ? [command, ...args] : ['taskset', '-c', String(cpu), command, ...args];
+  // perl and taskset replace themselves by the program: the process id is the program's.
+  const pinned = cpu === undefined ? [] : ['taskset', '-c', String(cpu)];
+  const [file, ...rest] = [...IN_A_GROUP, ...pinned, command, ...args];
   const stdio = ['ignore', stdout ?? out, out];
-  const child = spawn(file, rest, { cwd, env: { ...process.env, ...env }, detached: true, stdio });
+  const child = spawn(file, rest, { cwd, env: { ...process.env, ...env }, stdio });
   closeSync(out);
   const started = { name, child, pid: child.pid, log, ended: null };
   started.exit = new Promise((resolve) => {

@@ -101,6 +101,6 @@ async function rendering(port) {
 
 function described({ peer, failed, refused, asked, deploys_ms: took, during }) {
   const mean = took.reduce((sum, ms) => sum + ms, 0) / took.length;
-  return `${peer}: ${took.length} deploys of ${(mean / 1000).toFixed(1)} s, ${asked} requests, ${failed + refused} failed, `
+  return `${peer}: ${took.length} deploys of ${(mean / 1000).toFixed(1)} s, ${asked} requests, ${failed} failed, ${refused} refused, `
     + `p99 ${(during.p99_us / 1000).toFixed(0)} ms during a deploy`;
 }

@@ -103,6 +103,10 @@ impl Ledger {
         lock(&self.entries).clone()
     }
 
+    pub fn was_struck_since(&self, then: Instant) -> bool {
+        lock(&self.blows).iter().any(|blow| blow.is_deadly && blow.at >= then)
+    }
+
     /// How often everything was done, for people.
     pub fn summary(&self) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use hostler_testkit::within;
 use tokio::process::Command;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 
 use super::load::Users;
 use super::shape::Shape;
+use super::verdict::AFTERMATH;
 use crate::proc;
 
 /// What may be ordered.
@@ -26,6 +27,9 @@ pub enum Order {
     Pause(&'static str),
     Upgrade,
 }
+
+/// An order that meets with a blow each time is no accident any more.
+const MOST_TRIES: usize = 5;
 
 pub struct Operator {
     users: Arc<Users>,
@@ -47,12 +51,12 @@ impl Operator {
     /// Gives an order and waits until it has been carried out.
     pub async fn give(&self, order: Order, chance: &mut fastrand::Rng) {
         match order {
-            Order::Restart(pool) => self.succeeds(&["restart", pool]).await,
+            Order::Restart(pool) => self.succeeds_in_the_end(&["restart", pool]).await,
             Order::Reload => {
                 let shape = self.shape().changed(chance);
                 *self.shape.lock().unwrap() = shape;
                 std::fs::write(&self.file, shape.text()).unwrap();
-                self.succeeds(&["reload"]).await;
+                self.succeeds_in_the_end(&["reload"]).await;
             }
             Order::BadReload => {
                 std::fs::write(&self.file, self.shape().text().replace("workers", "wokers")).unwrap();
@@ -79,6 +83,22 @@ impl Operator {
         within("the predecessor's end", end_of(old)).await;
         self.users.upgrade_ends();
         assert_ne!(self.users.pid().await, old);
+    }
+
+    /// An order that may meet with a blow to one of the new workers. A generation that dies as soon as it is ready is not
+    /// rolled out, whatever it died of; an operator tries again.
+    async fn succeeds_in_the_end(&self, command: &[&str]) {
+        for _ in 0..MOST_TRIES {
+            let began = Instant::now();
+            let Err(said) = self.command(command).await else { return };
+            let was_struck = self.users.ledger.was_struck_since(began - AFTERMATH);
+            assert!(
+                said.contains("as soon as it was ready") && was_struck,
+                "hostler {}: {said}",
+                command.join(" ")
+            );
+        }
+        panic!("hostler {}: {MOST_TRIES} times in vain", command.join(" "));
     }
 
     async fn succeeds(&self, command: &[&str]) {

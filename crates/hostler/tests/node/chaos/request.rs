@@ -7,6 +7,9 @@ use hostler_testkit::{chunked, request};
 /// What a worker writes at once and the kernel takes whole: such an answer is there, or it is not.
 const WHOLE: usize = 64 << 10;
 
+/// The size of the page that everybody wants.
+const POPULAR: usize = 1234;
+
 /// How the ids of those begin that their worker does not survive.
 pub const DEADLY: &str = "deadly-";
 
@@ -78,10 +81,12 @@ impl Request {
         let size = match chance.u8(..10) {
             0 => WHOLE,
             1 | 2 => chance.usize(1000..WHOLE),
-            _ => chance.usize(1..1000),
+            3..=5 => chance.usize(1..1000),
+            // The rest is one URL for all: whoever dies over it must not be taken for its victim.
+            _ => POPULAR,
         };
-        let mut query = format!("?ms={}&size={size}", chance.u32(..40));
-        if chance.u8(..4) == 0 {
+        let mut query = format!("?ms={}&size={size}", if size == POPULAR { 5 } else { chance.u32(..40) });
+        if size != POPULAR && chance.u8(..2) == 0 {
             query += &format!("&spin={}", chance.u32(1..20));
         }
         let leaving = match chance.u8(..40) {

@@ -13,7 +13,7 @@ use super::request::Way;
 use super::{LOOPS, PATIENCE_OF_LOOPS};
 
 /// A worker struck so long ago may still have looked alive to a request: its end is not yet known.
-const AFTERMATH: Duration = Duration::from_secs(10);
+pub const AFTERMATH: Duration = Duration::from_secs(10);
 /// A request that was struck twice is given up: it may itself be what kills.
 const MOST_STRUCK: usize = 2;
 
