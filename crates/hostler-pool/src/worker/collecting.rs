@@ -17,8 +17,8 @@ use crate::dispatch::{Gauge, Load};
 const GLANCE: Duration = Duration::from_millis(5);
 /// ... and at last, or while nothing is due.
 const REST: Duration = Duration::from_millis(50);
-/// A worker that does not answer by then is busy with something else, or broken; it gets requests again.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A worker that does not answer by then gets requests again: others may be slower still.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// A minor collection after so many requests. Node collects by itself at every fifth or sixth of the pages measured in
 /// docs/concepts/gc.md; asked at every eighth, it did a tenth less of it inside requests, at every second nearly half.
 const MINOR_EVERY: u64 = 2;
@@ -43,6 +43,9 @@ impl<E: Send + Sync + 'static> Collecting<E> {
             if self.settings.wait_for(|settings| settings.collect_when_idle).await.is_err() {
                 return;
             }
+            while let Ok(took) = collected.try_recv() {
+                self.vitals.collected(took); // later than it was waited for
+            }
             let Some(load) = self.gauge.load() else { return };
             match due.now(&load, Instant::now()) {
                 Look::Collect(garbage) => {
@@ -65,7 +68,6 @@ impl<E: Send + Sync + 'static> Collecting<E> {
     /// The hold lasts until the worker has answered, so that no request meets the pause.
     async fn collect(&self, garbage: Garbage, preload: &Speaker, collected: &mut mpsc::Receiver<Duration>) {
         let Some(_hold) = self.gauge.hold() else { return };
-        while collected.try_recv().is_ok() {}
         if preload.tell(ToWorker::Collect(garbage))
             && let Ok(Some(took)) = timeout(PATIENCE, collected.recv()).await
         {

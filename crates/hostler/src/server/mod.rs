@@ -1,5 +1,6 @@
 //! Builds everything below, owns every task, and ends it in reverse order. The table of contents of a running Hostler.
 
+mod boot;
 mod channel;
 mod environment;
 mod listeners;
@@ -148,9 +149,14 @@ async fn serve(
 
 /// Waits until the workers are ready and the predecessor says so.
 async fn is_let_begin(running: &Running, talk: &Talk, signals: &mut Signals) -> std::io::Result<()> {
+    let pools = running.pools.load_full();
+    let pools: Vec<_> = pools.iter().collect();
     let ready = async {
         tokio::select! {
-            () = running.all_ready() => talk.ready().await,
+            ready = boot::all_ready(&pools) => {
+                ready.map_err(std::io::Error::other)?;
+                talk.ready().await
+            }
             error = talk.ends() => Err(error),
         }
     };

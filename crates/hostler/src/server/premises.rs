@@ -1,6 +1,6 @@
 //! Where pools of workers live: what they inherit and share. Knows no pool.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hostler_pool::worker::{self, Entry, GuardCommand, Record, Yard, YardSettings};
@@ -21,13 +21,16 @@ pub(super) struct Premises {
     /// Data-plane threads, each of which keeps connections of its own.
     pub threads: usize,
     pub journal: Journal,
+    /// Our own program, as it was called at the start: once its file has been replaced, the system calls it "(deleted)".
+    guard: PathBuf,
     /// Made for the first pool of workers.
     yard: OnceLock<Yard>,
 }
 
 impl Premises {
-    pub fn new(environment: Environment, threads: usize, journal: Journal) -> Self {
-        Self { environment, threads, journal, yard: OnceLock::new() }
+    pub fn new(environment: Environment, threads: usize, journal: Journal) -> std::io::Result<Self> {
+        let guard = std::env::current_exe()?;
+        Ok(Self { environment, threads, journal, guard, yard: OnceLock::new() })
     }
 
     /// The yard; `temp_dir` is where its folder goes if there is no better place.
@@ -40,7 +43,7 @@ impl Premises {
         let made = Yard::new(YardSettings {
             parents: runtime_dir.into_iter().chain([temp_dir.to_owned()]).collect(),
             preload: PRELOAD.into(),
-            guard: GuardCommand { program: std::env::current_exe()?, args: vec!["__guard".into()] },
+            guard: GuardCommand { program: self.guard.clone(), args: vec!["__guard".into()] },
             log: Arc::new(move |record| write_down(&journal, &record)),
             boots_at_once: BOOTS_AT_ONCE,
         })?;

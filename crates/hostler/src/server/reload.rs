@@ -2,23 +2,19 @@
 //! neither files nor commands.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use hostler_pool::worker::{Supervisor, WorkerState};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::pools::RunningPool;
 use super::retire::retire;
 use super::routes::{Routes, routes};
 use super::running::Running;
-use super::settings;
+use super::{boot, settings};
 use crate::admin::{Done, LastReload, Undone};
 use crate::config::{self, Config, PoolChange};
 
 /// Keys that only a new process can apply.
 const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];
-/// How often a booting pool is looked at.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// Applies the configuration as it is now; if anything is wrong with it, nothing.
 pub(super) async fn reload(running: &Arc<Running>) -> Result<Done, Undone> {
@@ -126,13 +122,11 @@ async fn start_new(
         change.started.push(pool.name.clone());
         change.pools.push(pool);
     }
-    for pool in change.pools.iter().filter(|pool| change.started.contains(&pool.name)) {
-        if let Some(supervisor) = &pool.supervisor {
-            let outcome = first_ready(supervisor, newer.server.upgrade_timeout).await;
-            outcome.map_err(|why| format!("pool {}: {why}; nothing has changed", pool.name))?;
-        }
-    }
-    Ok(())
+    let started: Vec<_> = change.pools.iter().filter(|pool| change.started.contains(&pool.name)).collect();
+    let patience = newer.server.upgrade_timeout;
+    let late = |_| Err(format!("new workers were not ready in {patience:?} (server.upgrade_timeout)"));
+    let outcome = timeout(patience, boot::first_ready(&started)).await.unwrap_or_else(late);
+    outcome.map_err(|why| format!("{why}; nothing has changed"))
 }
 
 /// Gives the workers of pools that stay their new settings, and replaces them where it takes that. A pool whose new workers do
@@ -177,27 +171,6 @@ fn take_back(running: &Running, older: &Config, change: &Change, problem: String
     running.config.store(Arc::new(Config { pools: written, ..older.clone() }));
     running.pools.store(Arc::new(pools));
     format!("{problem}; renewed before: {}; nothing else has changed", change.renewed.join(", "))
-}
-
-/// Waits until a worker is ready, or one has failed to become so.
-async fn first_ready(supervisor: &Supervisor, patience: Duration) -> Result<(), String> {
-    let failed = async {
-        loop {
-            let workers = supervisor.snapshot();
-            if let Some(worker) = workers.into_iter().find(|worker| worker.state == WorkerState::BackingOff) {
-                return worker.last_error.unwrap_or_else(|| "a worker ended before it was ready".into());
-            }
-            sleep(GLANCE).await;
-        }
-    };
-    let ready = async {
-        tokio::select! {
-            _ = supervisor.ready() => Ok(()),
-            why = failed => Err(why),
-        }
-    };
-    let late = |_| Err(format!("no worker was ready in {patience:?} (server.upgrade_timeout)"));
-    timeout(patience, ready).await.unwrap_or_else(late)
 }
 
 /// From one moment to the next: whoever comes in from now on finds the new routes.

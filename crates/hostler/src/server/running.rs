@@ -54,7 +54,7 @@ impl Running {
         journal: Journal,
     ) -> Result<Self, StartError> {
         let environment = invocation.surroundings.environment.clone();
-        let premises = Premises::new(environment, config.server.threads, journal.clone());
+        let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let pools = pools::start_all(&config, &premises)?;
         let Routes { table, listed, weak } = routes(&config, &pools, &[]);
         let gateway = Gateway {
@@ -86,15 +86,6 @@ impl Running {
             changes: Semaphore::new(1),
             successor: watch::Sender::new(None),
         })
-    }
-
-    /// Waits until every worker of every pool is ready.
-    pub async fn all_ready(&self) {
-        for pool in self.pools.load_full().iter() {
-            if let Some(supervisor) = &pool.supervisor {
-                supervisor.all_ready().await;
-            }
-        }
     }
 
     /// All that have workers, those of pools on their way out included.

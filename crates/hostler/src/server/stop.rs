@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hostler_pool::worker::Supervisor;
 use tokio::time::timeout;
 
+use super::pools::RunningPool;
 use super::running::Running;
 use super::signals::{Signals, Wish};
 use super::threads::DataPlane;
@@ -12,6 +13,7 @@ use crate::journal::Level;
 
 /// Lets clients go after a successor has taken over: each with its next answer, or when it has long been silent.
 pub(super) async fn leave(running: &Running, signals: &mut Signals) {
+    end_pauses(running);
     running.connections().leave();
     tokio::select! {
         _ = timeout(running.drain_timeout(), running.connections().all_ended()) => {}
@@ -23,8 +25,7 @@ pub(super) async fn leave(running: &Running, signals: &mut Signals) {
 pub(super) async fn drain(running: &Running, data_plane: DataPlane, signals: &mut Signals) -> bool {
     let connections = running.connections();
     let mut is_urgent = false;
-    // What a pause holds would wait in vain from here on.
-    running.pools.load().iter().for_each(|pool| pool.resume());
+    end_pauses(running);
     connections.drain();
     data_plane.wake_all();
     tokio::select! {
@@ -62,6 +63,11 @@ pub(super) async fn stop_workers(running: &Running, signals: &mut Signals, at_on
     for supervisor in supervisors {
         supervisor.stopped().await;
     }
+}
+
+/// What a pause holds would wait in vain from here on.
+fn end_pauses(running: &Running) {
+    running.pools.load().iter().for_each(RunningPool::resume);
 }
 
 /// The next signal that says so; there is no time for the others any more.

@@ -12,6 +12,7 @@ mod answers;
 mod buffering;
 mod dispatch;
 mod fields;
+mod priorities;
 // Members
 mod fallback;
 mod faults;

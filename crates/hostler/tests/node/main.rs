@@ -7,6 +7,7 @@ mod chaos;
 mod deaths;
 mod deploys;
 mod examples;
+mod keys;
 mod limits;
 mod listening;
 mod load;

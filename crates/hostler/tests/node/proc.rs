@@ -36,6 +36,11 @@ pub fn is_hostler(pid: u32) -> bool {
     words.next().is_some_and(|name| name.ends_with(b"hostler")) && words.next() == Some(b"run")
 }
 
+/// What it is called by the kernel.
+pub fn name_of(pid: u32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+}
+
 pub fn children_of(pid: u32) -> Vec<u32> {
     everybody().filter(|&child| parent_of(child) == Some(pid)).collect()
 }

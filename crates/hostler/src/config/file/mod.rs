@@ -61,7 +61,8 @@ pub struct Server {
     /// signal: what is left is cut off.
     pub drain_timeout: Period,
     /// How long a new program that takes over (`hostler upgrade`, SIGUSR2) may need until its workers are ready.
-    /// Over it: it is ended, and the running one goes on as before.
+    /// Over it: it is ended, and the running one goes on as before. A pool that is new at `hostler reload` has as long for
+    /// its first worker.
     pub upgrade_timeout: Period,
     /// Bytes of the request line and all header fields together. Over it: 431 (RFC 6585, section 5). Workers are told to
     /// take as much, unless `NODE_OPTIONS` has a `--max-http-header-size`: Node by itself stops at 16 KiB.

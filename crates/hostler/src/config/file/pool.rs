@@ -61,8 +61,9 @@ pub struct Pool {
     /// queue included. Over it: 504, and the slot stays taken until the worker has finished; 503 if the request
     /// still waits in the queue. An answer that has begun may take as long as it likes. A route can have its own.
     pub request_timeout: Period,
-    /// The time a worker may take for one request before it is taken for hung. Over it: its call stack is taken and
-    /// logged, and it is killed and replaced. Not below `request_timeout`, the routes' own included.
+    /// The time a worker may take for one request, or not turn its event loop while it has any, before it is taken for hung.
+    /// Over it: its call stack is taken and logged, and it is killed and replaced. Not below `request_timeout`, the
+    /// routes' own included.
     #[schemars(with = "Period", extend("x-default" = "2 x the longest request_timeout"))]
     pub hang_timeout: Option<Period>,
     /// Requests after which a worker is replaced, looked at each second. Each worker's own number is drawn from 80 to 100 %

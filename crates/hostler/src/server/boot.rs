@@ -1,0 +1,54 @@
+//! Waiting for the workers of pools that were just started. Knows nothing of why they were.
+
+use std::time::Duration;
+
+use hostler_pool::worker::WorkerSnapshot;
+use tokio::time::sleep;
+
+use super::pools::RunningPool;
+
+/// How often booting workers are looked at.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Waits until each pool has a worker that is ready. The error says which worker has failed to become so.
+pub(super) async fn first_ready(pools: &[&RunningPool]) -> Result<(), String> {
+    let ready = async {
+        for supervisor in pools.iter().filter_map(|pool| pool.supervisor.as_ref()) {
+            supervisor.ready().await;
+        }
+    };
+    unless_one_fails(pools, ready).await
+}
+
+/// Waits until every worker of every pool is ready.
+pub(super) async fn all_ready(pools: &[&RunningPool]) -> Result<(), String> {
+    let ready = async {
+        for supervisor in pools.iter().filter_map(|pool| pool.supervisor.as_ref()) {
+            supervisor.all_ready().await;
+        }
+    };
+    unless_one_fails(pools, ready).await
+}
+
+/// A worker that has crashed is started again, and may succeed then; but nobody should have to wait for that.
+async fn unless_one_fails(pools: &[&RunningPool], ready: impl Future<Output = ()>) -> Result<(), String> {
+    let failure = async {
+        loop {
+            if let Some(why) = pools.iter().find_map(|pool| failure(pool)) {
+                return why;
+            }
+            sleep(GLANCE).await;
+        }
+    };
+    tokio::select! {
+        () = ready => Ok(()),
+        why = failure => Err(why),
+    }
+}
+
+fn failure(pool: &RunningPool) -> Option<String> {
+    let workers = pool.supervisor.as_ref()?.snapshot();
+    let crashed = workers.into_iter().find(|worker: &WorkerSnapshot| worker.crashes > 0)?;
+    let how = crashed.last_error.or(crashed.last_exit).unwrap_or_default();
+    Some(format!("pool {}: worker {}: {how}", pool.name, crashed.index))
+}

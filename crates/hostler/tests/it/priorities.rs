@@ -1,0 +1,38 @@
+//! Routes that matter more than others, and the order that a pool keeps: from the file to the member.
+
+use hostler_testkit::upstream;
+
+use crate::in_front_of;
+
+#[tokio::test]
+async fn routes_of_a_higher_priority_are_served_first() {
+    let app = upstream().holds_requests().start().await;
+    let route = |path: &str, more: &str| format!("[[routes]]\nmatch = '{path}'\npool = 'app'\n{more}\n");
+    let config = [
+        "pools.app.concurrency = 1\n".to_owned(),
+        route("*", ""),
+        route("/high/*", "priority = 'high'"),
+        route("/low/*", "priority = 'low'"),
+    ];
+    let site = in_front_of(&app, &config.concat()).await;
+    let mut clients = Vec::new();
+    for (waiting, path) in ["/first", "/low/1", "/low/2", "/normal", "/high/1"].into_iter().enumerate() {
+        clients.push(site.begin(path).await);
+        site.settles("app", 1, waiting).await;
+    }
+    assert_eq!(site.pool("app").await["waiting"], serde_json::json!({ "high": 1, "normal": 1, "low": 2 }));
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_status(200);
+    }
+    assert_eq!(app.targets(), ["/first", "/high/1", "/normal", "/low/1", "/low/2"]);
+}
+
+#[tokio::test]
+async fn a_pool_keeps_the_order_that_the_file_says() {
+    let app = upstream().start().await;
+    let adaptive = in_front_of(&app, "").await;
+    assert_eq!(adaptive.pool("app").await["policy"], "adaptive");
+    let fifo = in_front_of(&app, "pools.app.queue.policy = 'fifo'").await;
+    assert_eq!(fifo.pool("app").await["policy"], "fifo");
+}
