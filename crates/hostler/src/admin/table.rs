@@ -129,14 +129,16 @@ fn write_members(out: &mut String, members: &[Value]) {
 }
 
 fn write_routes(out: &mut String, status: &Value) {
-    let mut rows =
-        vec![["route", "to", "2xx", "3xx", "4xx", "5xx", "retries", "refusals"].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["route", "to", "2xx", "3xx", "4xx", "5xx", "retries", "refusals", "fallbacks"]
+            .map(String::from)
+            .to_vec(),
+    ];
     let row = |name: &str, to: &str, counts: &Value| {
         let mut row = vec![name.to_owned(), to.to_owned()];
         row.extend(["2xx", "3xx", "4xx", "5xx"].map(|class| plain(&counts["answers"][class])));
         row.push(plain(&counts["retries"]));
-        let refusals = counts["refusals"].as_object().into_iter().flatten();
-        row.push(refusals.map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", "));
+        row.extend(["refusals", "fallbacks"].map(|kind| by_reason(&counts[kind])));
         row
     };
     for route in array(&status["routes"]) {
@@ -145,6 +147,11 @@ fn write_routes(out: &mut String, status: &Value) {
     rows.push(row("(none)", "", &status["unrouted"]));
     out.push('\n');
     write_rows(out, &rows);
+}
+
+fn by_reason(counts: &Value) -> String {
+    let counts = counts.as_object().into_iter().flatten();
+    counts.map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Columns as wide as their widest cell; the last one is not padded.
