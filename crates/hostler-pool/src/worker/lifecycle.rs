@@ -32,7 +32,8 @@ const TURN: Duration = Duration::from_secs(10);
 /// How long a successor must stay in the pool before its predecessor goes: many apps listen first and find out
 /// then that there is no database.
 const PROBATION: Duration = Duration::from_millis(500);
-/// How many times a successor that dies before it is ready is booted again.
+/// How many times a successor that dies before it has stood the test is booted again: a single death may be the doing of a
+/// request, or of an operator.
 const SECOND_CHANCES: u32 = 1;
 
 /// What of a worker's settings decides about its life.
@@ -269,7 +270,7 @@ impl Lifecycle {
         let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
         let is_the_last = match self.standing {
             Standing::Regular => false,
-            Standing::Successor => was_in_pool || self.crashes > SECOND_CHANCES,
+            Standing::Successor => self.crashes > SECOND_CHANCES,
             Standing::Retired => true,
         };
         if is_the_last {

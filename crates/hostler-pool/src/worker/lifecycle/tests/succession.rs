@@ -74,12 +74,13 @@ fn a_successor_that_dies_before_it_is_ready_has_one_more_chance() {
 }
 
 #[test]
-fn a_successor_that_dies_as_soon_as_it_is_ready_has_none() {
-    successor().on(Event::Listening).dies().does(&[Action::Leave]).is(State::Stopped);
+fn so_has_one_that_dies_as_soon_as_it_is_ready() {
+    let life = successor().on(Event::Listening).dies().does(&[Action::Leave, Action::AskTurn]);
+    life.on(Event::Turn).on(Event::Listening).dies().does(&[Action::Leave]).is(State::Stopped);
 }
 
 #[test]
-fn a_successor_that_is_not_ready_in_time_or_hangs_has_none_either() {
+fn a_successor_that_is_not_ready_in_time_or_hangs_has_none() {
     let life = successor().at_deadline().at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
     life.gets_killed().does(&[]).is(State::Stopped);
     let life = successor().on(Event::Listening).on(Event::Hung).does(&[Action::Leave, Action::Diagnose]);
