@@ -15,7 +15,9 @@ const TARGET_TURNS: f64 = 16.0;
 const TARGETS_AN_INTERVAL: u32 = 10;
 /// The target and the interval are at most this part of what a request can wait.
 const SHARE_OF_PATIENCE: u32 = 4;
-/// Nobody is refused for having waited too long that has more left to wait than this part.
+/// Nobody is refused for having waited too long who has not waited for this part of what it can ...
+const SHARE_TO_BE_HAD: u32 = 8;
+/// ... and under overload everybody who has waited for this part.
 const SHARE_TO_BE_LEFT: u32 = 2;
 /// Those who wait may always wait for this many turns: fewer would now and then leave nobody to serve.
 const LEAST_TURNS: f64 = 4.0;
@@ -85,9 +87,13 @@ impl Pace {
         at_most(self.long() * TARGETS_AN_INTERVAL, patience, SHARE_OF_PATIENCE)
     }
 
-    /// Who has waited longer than this under overload is refused.
+    /// Who has waited longer than this under overload is refused. A machine that is slow for a second is overloaded, too, and
+    /// what waits then can still be served once that is over: so nobody is refused at once who has much time left.
     pub fn limit(&self, patience: Option<Duration>) -> Duration {
-        at_most(self.long(), patience, SHARE_TO_BE_LEFT).max(self.turns(LEAST_TURNS))
+        let long = self.long();
+        let limit = patience
+            .map_or(long, |patience| long.clamp(patience / SHARE_TO_BE_HAD, patience / SHARE_TO_BE_LEFT));
+        limit.max(self.turns(LEAST_TURNS))
     }
 
     /// What is long for this pool, whatever those who wait think of it. To wait as long as one is served is not.
@@ -104,4 +110,21 @@ impl Pace {
 
 fn at_most(time: Duration, patience: Option<Duration>, part: u32) -> Duration {
     patience.map_or(time, |patience| time.min(patience / part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_refused_who_has_waited_for_less_than_an_eighth_of_what_it_can_wait() {
+        let mut service = Service::default();
+        (0..ENOUGH).for_each(|_| service.observe(Duration::from_millis(20)));
+        let pace = service.pace(4).unwrap();
+        let limit = |patience| pace.limit(Some(Duration::from_millis(patience))).as_millis();
+        assert_eq!(pace.limit(None).as_millis(), 80, "sixteen turns of 5 ms");
+        assert_eq!(limit(400), 80);
+        assert_eq!(limit(5_000), 625);
+        assert_eq!(limit(120), 60, "nor served who has waited for half of it");
+    }
 }
