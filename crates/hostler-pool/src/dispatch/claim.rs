@@ -1,8 +1,5 @@
 //! What a request says of itself when it asks for a slot, and how a pool treats those who wait; knows neither queue nor members.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -58,36 +55,4 @@ pub enum Policy {
     Adaptive,
     /// In order of arrival, always.
     Fifo,
-}
-
-/// The text names no [`Policy`].
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such queue policy {0:?}: use \"adaptive\" or \"fifo\"")]
-pub struct UnknownPolicy(pub String);
-
-impl Policy {
-    /// The word for it in configuration and status.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Adaptive => "adaptive",
-            Self::Fifo => "fifo",
-        }
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Policy {
-    type Err = UnknownPolicy;
-
-    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
-        [Self::Adaptive, Self::Fifo]
-            .into_iter()
-            .find(|policy| policy.as_str() == text)
-            .ok_or_else(|| UnknownPolicy(text.to_owned()))
-    }
 }

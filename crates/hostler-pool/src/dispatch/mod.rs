@@ -34,7 +34,7 @@ mod tests;
 pub use acquire::{Acquire, AcquireError};
 pub use bench::BenchSettings;
 pub use choice::{Choice, UnknownChoice};
-pub use claim::{Claim, Policy, Priority, UnknownPolicy};
+pub use claim::{Claim, Policy, Priority};
 pub use gauge::{Gauge, Hold, Load};
 pub use lease::Lease;
 pub use membership::Membership;

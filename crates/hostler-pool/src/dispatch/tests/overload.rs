@@ -39,13 +39,13 @@ async fn flooded(policy: Policy, slots: usize, holding: Holding) -> World {
     let was_overloaded = world.pool.snapshot().overloaded;
     world.run(None).await;
     println!(
-        "{policy}, {slots} slots, {holding:?}: goodput {:.3}, p50 {:?}, p99 {:?}; a second later p99 {:?}",
+        "{policy:?}, {slots} slots, {holding:?}: goodput {:.3}, p50 {:?}, p99 {:?}; a second later p99 {:?}",
         world.goodput(Duration::ZERO, 30 * SECOND),
         world.latency(0.5, Duration::ZERO, 30 * SECOND),
         world.latency(0.99, Duration::ZERO, 30 * SECOND),
         world.latency(0.99, 31 * SECOND, 41 * SECOND),
     );
-    assert!(!was_overloaded, "{policy}, {holding:?}: still overloaded a second after the end");
+    assert!(!was_overloaded, "{policy:?}, {holding:?}: still overloaded a second after the end");
     world
 }
 
@@ -100,7 +100,7 @@ async fn routes_that_differ_by_a_factor_of_two_thousand_share_a_pool_without_non
         world.run(Some(30 * SECOND)).await;
         *goodput = world.goodput(Duration::ZERO, 30 * SECOND);
         println!(
-            "{policy}, 1 ms or 2 s: goodput {goodput:.3}, p50 {:?}",
+            "{policy:?}, 1 ms or 2 s: goodput {goodput:.3}, p50 {:?}",
             world.latency(0.5, Duration::ZERO, 30 * SECOND)
         );
     }
