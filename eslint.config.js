@@ -1,6 +1,7 @@
 // The JavaScript rules. Each one beyond the recommended set says why it is here.
 import js from '@eslint/js';
 import globals from 'globals';
+import typescript from 'typescript-eslint';
 
 /** A reader should know what a file is before reading it. */
 const opening = {
@@ -14,11 +15,11 @@ const opening = {
   }),
 };
 
-export default [
+export default typescript.config(
   { ignores: ['**/node_modules/', '**/dist/', '**/.next/', 'target/', 'fuzz/target/', '**/.cache/'] },
   js.configs.recommended,
   {
-    files: ['**/*.{js,mjs,cjs,jsx}'],
+    files: ['**/*.{js,mjs,cjs,jsx,ts,tsx}'],
     languageOptions: { ecmaVersion: 2024, globals: globals.node, parserOptions: { ecmaFeatures: { jsx: true } } },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
     plugins: { hostler: { rules: { opening } } },
@@ -35,6 +36,14 @@ export default [
     },
   },
   {
+    files: ['**/*.{ts,tsx}'],
+    extends: [typescript.configs.strict],
+    rules: {
+      'no-unused-vars': 'off', // the next one knows types as well
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', caughtErrors: 'all' }],
+    },
+  },
+  {
     files: ['**/*.cjs'],
     languageOptions: { sourceType: 'commonjs' },
   },
@@ -48,4 +57,4 @@ export default [
     files: ['**/test/apps/**', '**/tests/**/apps/**'],
     rules: { 'hostler/opening': 'off' },
   },
-];
+);

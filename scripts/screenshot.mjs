@@ -1,18 +1,5 @@
 // Takes a picture of a page with Debian's headless Chromium: node scripts/screenshot.mjs URL FILE [WIDTHxHEIGHT] [--full].
-import { existsSync } from 'node:fs';
-import { chromium } from 'playwright-core';
-
-const BROWSER = process.env.CHROMIUM ?? '/usr/bin/chromium';
-// Without the background flags Chromium calls its vendor's hosts at every start; QUIC and a GPU are of no use here.
-const ARGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
+import { openBrowser } from '@hostler/testkit';
 
 const options = process.argv.slice(2).filter((word) => word.startsWith('--'));
 const [url, file, size = '1440x1000'] = process.argv.slice(2).filter((word) => !word.startsWith('--'));
@@ -20,13 +7,8 @@ if (!url || !file || !/^\d+x\d+$/.test(size)) {
   console.error('usage: node scripts/screenshot.mjs URL FILE [WIDTHxHEIGHT] [--full]');
   process.exit(2);
 }
-if (!existsSync(BROWSER)) {
-  console.error(`screenshot: ${BROWSER} is missing. On Debian: apt-get install chromium. Elsewhere: set CHROMIUM to its path.`);
-  process.exit(2);
-}
-
 const [width, height] = size.split('x').map(Number);
-const browser = await chromium.launch({ executablePath: BROWSER, headless: true, args: ARGS });
+const browser = await openBrowser();
 try {
   const page = await browser.newPage({ viewport: { width, height } });
   const complaints = [];

@@ -6,6 +6,7 @@ import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, 
 
 /** Programs that tests call, by the Debian package that brings them. */
 const TOOLS = [
+  { command: 'chromium', package: 'chromium', why: 'pages in a real browser' },
   { command: 'ab', package: 'apache2-utils', why: 'load while workers are killed' },
   { command: 'curl', package: 'curl', why: 'slow clients' },
   { command: 'ss', package: 'iproute2', why: 'proof that a worker opens no TCP port' },
@@ -28,6 +29,7 @@ const suites = [];
 // --no-fail-fast: without it cargo stops at the first failing binary, and the rest would go uncounted.
 if (wants('--rust')) suites.push(await suite('cargo test', countCargo, 'cargo', ['test', '--workspace', '--locked', '--no-fail-fast']));
 if (wants('--node')) {
+  await mustRun('cargo', ['build', '--locked', '-p', 'hostler']); // the program that their sites run
   suites.push(await suite('scripts', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('scripts', '.test.mjs')]));
   suites.push(await suite('bench', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('bench/test', '.test.mjs')]));
   for (const { name, folder } of workspacesWith('test')) {

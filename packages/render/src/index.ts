@@ -1,0 +1,2 @@
+// The part of the package for both sides of the wire. Knows no server.
+export {};

@@ -1,0 +1,106 @@
+// A running Hostler: the real program with a configuration of its own, on free ports. Knows it only from outside.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The program under test: HOSTLER_BIN, or what cargo has built last for the tests. */
+export function hostlerProgram() {
+  const program = process.env.HOSTLER_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'debug', 'hostler');
+  if (!existsSync(program)) throw new Error(`${program} is missing; build it: cargo build -p hostler`);
+  return program;
+}
+
+/**
+ * Starts Hostler and waits until its workers are ready.
+ *
+ * `config`: the text of a configuration, whose [server] section gets free ports; or `file`: the path of one, whose addresses are
+ * set aside for free ports. `options`: values by key ("server.drain_timeout"), `env`: variables of its environment.
+ * Its workers know its address as `HOSTLER_URL` where `listen` is given (see `freePort`).
+ */
+export async function startHostler({ config, file, listen = '127.0.0.1:0', options = {}, env = {}, ready = true }) {
+  const folder = file ? undefined : await mkdtemp(join(tmpdir(), 'hostler-test-'));
+  if (folder) await writeFile(join(folder, 'hostler.toml'), config);
+  const set = { 'server.listen': listen, 'server.admin': '127.0.0.1:0', 'server.access_log': 'json', ...options };
+  const flags = Object.entries(set).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
+  const child = spawn(hostlerProgram(), ['start', '-c', file ?? join(folder, 'hostler.toml'), ...flags], {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const site = new Site(child, folder);
+  await site.listening();
+  if (ready) await site.ready();
+  return site;
+}
+
+class Site {
+  #child;
+  #folder;
+  #ended;
+  log = [];
+
+  constructor(child, folder) {
+    this.#child = child;
+    this.#folder = folder;
+    this.#ended = once(child, 'exit');
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on('line', (line) => this.log.push(line));
+    }
+  }
+
+  get pid() {
+    return this.#child.pid;
+  }
+
+  /** Where it listens, without a slash at the end. */
+  get url() {
+    return this.#after('listening on ');
+  }
+
+  get admin() {
+    return this.#after('status on ')?.replace(/\/status$/, '');
+  }
+
+  async status() {
+    const answer = await fetch(`${this.admin}/status`, { headers: { accept: 'application/json' } });
+    return answer.json();
+  }
+
+  async listening() {
+    await this.#until('listen', () => this.url && this.admin);
+  }
+
+  /** All workers of all pools are ready. */
+  async ready() {
+    await this.#until('have all its workers ready', async () => {
+      const { pools } = await this.status();
+      return pools.every(({ workers = [] }) => workers.every(({ state }) => state === 'ready'));
+    });
+  }
+
+  async stop() {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM');
+    await this.#ended;
+    if (this.#folder) await rm(this.#folder, { recursive: true });
+  }
+
+  async #until(what, look) {
+    const { eventually } = await import('./eventually.mjs');
+    await eventually(`Hostler to ${what}`, async () => {
+      if (this.#child.exitCode !== null) throw new Error(`Hostler ended (${this.#child.exitCode}): ${this.log.slice(-20).join('\n')}`);
+      return look();
+    });
+  }
+
+  #after(words) {
+    const line = this.log.find((each) => each.includes(`${words}http://`));
+    return line && /http:\/\/[^\s"/]+/.exec(line.slice(line.indexOf(words)))[0];
+  }
+}

@@ -1,0 +1,5 @@
+// What the JavaScript tests share, in one place to import from. Knows no test.
+export { openBrowser } from './browser.mjs';
+export { eventually } from './eventually.mjs';
+export { hostlerProgram, startHostler } from './hostler.mjs';
+export { freePort } from './port.mjs';
