@@ -99,6 +99,10 @@ fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll
         if ready!(call.connection.poll_head(cx, &call.settings.limits, call.to_head)).is_err() {
             return Poll::Ready(End::Broken);
         }
+        if call.connection.head().status == 101 {
+            // A tunnel to nobody: the answer has ended, and the connection with it.
+            return Poll::Ready(End::Whole);
+        }
         call.headed = !call.connection.head().is_interim();
     }
     loop {
