@@ -80,7 +80,12 @@ impl Gateway {
         };
         // The ladder: a fresh answer, else (once there is a cache) a stale one, else the fallback, else the refusal.
         match call_pool(&route, target, exchange, client, thread).await {
-            Ok(call) if call.has_switched() => Ok(Answer::Tunnel(call)),
+            Ok(call) if call.has_switched() => {
+                // It has been answered, whatever becomes of the tunnel, and however long that takes.
+                target.poison.settle(exchange);
+                exchange.is_suspect = false;
+                Ok(Answer::Tunnel(call))
+            }
             Ok(call) => Ok(Answer::Member(call)),
             Err(refusal) => {
                 exchange.trail.retry_after = target.meter.retry_after();

@@ -27,6 +27,8 @@ impl Passage {
     /// The member has answered with 101: passes that on, and whatever follows.
     pub fn new(shard: &Shard, client: Client, mut exchange: Exchange, call: Call) -> Self {
         exchange.trail.status = 101;
+        // Its times are over; one that is due for ever would be looked at for ever.
+        exchange.deadline.clear();
         exchange.body = Default::default();
         let sweep = exchange.deadline.sweep().clone();
         let client = client.switch(call.answer(), sweep.deadline());
