@@ -2,7 +2,6 @@
 //! no requests.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderName, HeaderValue};
@@ -39,14 +38,15 @@ impl Resolver<'_> {
             seen.insert(pattern.clone(), path.clone());
             if let Some(target) = self.target(&path, written, file) {
                 let fallback = written.fallback.as_deref().filter(|_| written.respond.is_none());
-                let fallback = fallback.and_then(|file| self.fallback(&path.key("fallback"), file));
+                let fallback =
+                    fallback.and_then(|what| self.fallback(&path.key("fallback"), what, written.buffer));
                 routes.push(Route {
                     pattern,
                     target,
                     buffer: written.buffer,
                     max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
                     priority: written.priority,
-                    fallback: fallback.map(Arc::new),
+                    fallback,
                 });
             }
         }
