@@ -30,7 +30,7 @@ pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Prio
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Concurrency, Config, Endpoint, Fallback, FallbackFile, Poison, Pool, Queue, Respond, Route, Server,
+    Body, Concurrency, Config, Endpoint, Fallback, LoadedFile, Poison, Pool, Queue, Respond, Route, Server,
     Source, Target, Workers,
 };
 pub use source::{Given, Setting};

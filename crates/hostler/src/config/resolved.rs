@@ -225,7 +225,7 @@ pub struct Route {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fallback {
     /// A file, for those that ask for a page.
-    File(Arc<FallbackFile>),
+    File(Arc<LoadedFile>),
     /// The client-side fallback of each job of a Hypernova batch; never beside [`Buffer::None`].
     Hypernova,
 }
@@ -239,9 +239,9 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// A file that is the answer where a pool has none, as it was when the configuration was loaded.
+/// A file that is an answer, as it was when the configuration was loaded: where a pool has none, or always.
 #[derive(Clone, PartialEq)]
-pub struct FallbackFile {
+pub struct LoadedFile {
     /// Absolute if the file's folder is.
     pub path: PathBuf,
     /// What it is, by its extension.
@@ -250,11 +250,11 @@ pub struct FallbackFile {
     pub body: Vec<u8>,
 }
 
-impl fmt::Debug for FallbackFile {
+impl fmt::Debug for LoadedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, content_type, body } = self;
         let body = format_args!("{} bytes", body.len());
-        f.debug_struct("FallbackFile")
+        f.debug_struct("LoadedFile")
             .field("path", path)
             .field("content_type", content_type)
             .field("body", &body)
@@ -284,5 +284,24 @@ pub struct Respond {
     /// No field that frames the message: those are for the server to set.
     pub headers: HeaderMap,
     /// Empty where the status allows no body.
-    pub body: String,
+    pub body: Body,
+}
+
+/// The body of an answer that needs no worker.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// As written.
+    Text(String),
+    /// A file, as it was when the configuration was loaded.
+    File(LoadedFile),
+}
+
+impl Body {
+    /// What is sent.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::File(file) => &file.body,
+        }
+    }
 }

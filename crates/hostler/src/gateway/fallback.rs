@@ -5,13 +5,13 @@ use std::sync::Arc;
 use hostler_wire::tokens;
 
 use super::{Refusal, hypernova};
-use crate::config::{Fallback, FallbackFile};
+use crate::config::{Fallback, LoadedFile};
 use crate::exchange::Exchange;
 
 /// A route's fallback for one request.
 pub enum StandIn {
     /// The same for everybody.
-    File(Arc<FallbackFile>),
+    File(Arc<LoadedFile>),
     /// Made for this request: Hypernova's response, in JSON.
     Batch(Vec<u8>),
 }
@@ -48,7 +48,7 @@ pub(super) async fn stand_in(
 }
 
 /// Only what asks for a page, and takes one: a POST must not be told that all is well.
-fn is_for(file: &FallbackFile, exchange: &Exchange) -> bool {
+fn is_for(file: &LoadedFile, exchange: &Exchange) -> bool {
     let asks = matches!(exchange.head.method(), b"GET" | b"HEAD");
     asks && (!file.content_type.starts_with("text/html") || accepts_html(exchange))
 }

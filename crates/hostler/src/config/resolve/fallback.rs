@@ -1,4 +1,5 @@
-//! What a route's `fallback` means. A file is read while loading: a request never waits for a disk. Knows no routes.
+//! What a route's `fallback` means, and files that are sent (`respond.file`), read while loading: a request never waits for a
+//! disk. Knows no routes.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +9,7 @@ use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::Buffer;
-use crate::config::resolved::{Fallback, FallbackFile};
+use crate::config::resolved::{Fallback, LoadedFile};
 use crate::config::value::ShowSize;
 
 /// Says that the answer is made, not read. No file can be meant by it: that has an extension, which tells what it is.
@@ -26,19 +27,27 @@ impl Resolver<'_> {
             }
             return Some(Fallback::Hypernova);
         }
-        let file = self.folder.join(written);
         let is_near = nearest(&written.to_lowercase(), [HYPERNOVA]).is_some();
-        let help = if is_near { format!("; did you mean \"{HYPERNOVA}\"?") } else { String::new() };
-        let read = read(&file).map_err(|why| self.refuse(path, format!("{} {why}{help}", file.display())));
-        read.ok().map(|file| Fallback::File(Arc::new(file)))
+        let help = if is_near { "; did you mean \"hypernova\"?" } else { "" };
+        self.file_or(help, path, written).map(|file| Fallback::File(Arc::new(file)))
+    }
+
+    /// The file as it is now; reports what is wrong with it.
+    pub(super) fn loaded_file(&mut self, path: &KeyPath, written: &str) -> Option<LoadedFile> {
+        self.file_or("", path, written)
+    }
+
+    fn file_or(&mut self, help: &str, path: &KeyPath, written: &str) -> Option<LoadedFile> {
+        let file = self.folder.join(written);
+        read(&file).map_err(|why| self.refuse(path, format!("{} {why}{help}", file.display()))).ok()
     }
 }
 
-fn read(path: &Path) -> Result<FallbackFile, String> {
+fn read(path: &Path) -> Result<LoadedFile, String> {
     let unread = |error: std::io::Error| format!("cannot be read: {error}");
     let kind = std::fs::metadata(path).map_err(unread)?;
     if kind.is_dir() {
-        return Err("is a folder; a fallback is a file".into());
+        return Err("is a folder, not a file".into());
     }
     // A pipe would make us wait for whoever writes into it.
     if !kind.is_file() {
@@ -54,7 +63,7 @@ fn read(path: &Path) -> Result<FallbackFile, String> {
     }
     let content_type =
         content_type(path, &body).ok_or("has no extension that tells what it is, such as .html")?;
-    Ok(FallbackFile { path: path.to_path_buf(), content_type, body })
+    Ok(LoadedFile { path: path.to_path_buf(), content_type, body })
 }
 
 /// Text is said to be UTF-8 only where it is.
