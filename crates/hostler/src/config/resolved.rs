@@ -221,7 +221,7 @@ pub struct Route {
     pub fallback: Option<Arc<Fallback>>,
 }
 
-/// A file that is the answer where a pool has none, as it was when the configuration was loaded.
+/// A file that is an answer, as it was when the configuration was loaded: where a pool has none, or always.
 #[derive(Clone, PartialEq)]
 pub struct Fallback {
     /// Absolute if the file's folder is.
@@ -266,5 +266,24 @@ pub struct Respond {
     /// No field that frames the message: those are for the server to set.
     pub headers: HeaderMap,
     /// Empty where the status allows no body.
-    pub body: String,
+    pub body: Body,
+}
+
+/// The body of an answer that needs no worker.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// As written.
+    Text(String),
+    /// A file, as it was when the configuration was loaded.
+    File(Fallback),
+}
+
+impl Body {
+    /// What is sent.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::File(file) => &file.body,
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! The file behind a route's `fallback`, read while loading: a request never waits for a disk. Knows no routes.
+//! The file behind a route's `fallback` or `respond.file`, read while loading: a request never waits for a disk. Knows no
+//! routes.
 
 use std::io::Read;
 use std::path::Path;
@@ -23,7 +24,7 @@ fn read(path: &Path) -> Result<Fallback, String> {
     let unread = |error: std::io::Error| format!("cannot be read: {error}");
     let kind = std::fs::metadata(path).map_err(unread)?;
     if kind.is_dir() {
-        return Err("is a folder; a fallback is a file".into());
+        return Err("is a folder, not a file".into());
     }
     // A pipe would make us wait for whoever writes into it.
     if !kind.is_file() {

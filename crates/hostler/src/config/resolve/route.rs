@@ -13,7 +13,7 @@ use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Buffer, File, Priority};
 use crate::config::pattern::MatchPattern;
-use crate::config::resolved::{Respond, Route, Target};
+use crate::config::resolved::{Body, Fallback, Respond, Route, Target};
 use crate::config::value::TextOr;
 
 impl Resolver<'_> {
@@ -149,6 +149,10 @@ impl Resolver<'_> {
         if bodiless && !written.body.is_empty() {
             self.refuse(&path.key("body"), format!("an answer with status {} has no body", status.as_u16()));
         }
+        let body = match &written.file {
+            Some(name) => Body::File(self.file_to_send(path, name, status, bodiless)?),
+            None => Body::Text(written.body.clone()),
+        };
         let mut headers = HeaderMap::new();
         for (name, value) in &written.headers {
             let here = path.key("headers").key(name);
@@ -163,10 +167,31 @@ impl Resolver<'_> {
             }
         }
         if !bodiless {
-            let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-            headers.entry(header::CONTENT_TYPE).or_insert(plain);
+            let kind = match &body {
+                Body::Text(_) => "text/plain; charset=utf-8",
+                Body::File(file) => &file.content_type,
+            };
+            let kind = HeaderValue::from_str(kind).expect("invariant: a media type is ASCII");
+            headers.entry(header::CONTENT_TYPE).or_insert(kind);
         }
-        Some(Respond { status, headers, body: written.body.clone() })
+        Some(Respond { status, headers, body })
+    }
+
+    fn file_to_send(
+        &mut self,
+        respond: &KeyPath,
+        name: &str,
+        status: StatusCode,
+        bodiless: bool,
+    ) -> Option<Fallback> {
+        let path = respond.key("file");
+        if bodiless {
+            self.refuse(&path, format!("an answer with status {} has no body", status.as_u16()));
+        }
+        if self.document.is_written(&respond.key("body")) {
+            self.refuse(&path, "there is a body already; write one of the two");
+        }
+        self.fallback(&path, name)
     }
 }
 

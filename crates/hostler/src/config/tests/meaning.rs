@@ -223,7 +223,9 @@ fn a_short_answer_is_plain_text_with_status_200() {
                     headers: {
                         "content-type": "text/plain; charset=utf-8",
                     },
-                    body: "PONG\n",
+                    body: Text(
+                        "PONG\n",
+                    ),
                 },
             ),
             Respond(
@@ -232,12 +234,34 @@ fn a_short_answer_is_plain_text_with_status_200() {
                     headers: {
                         "content-type": "text/html",
                     },
-                    body: "<p>",
+                    body: Text(
+                        "<p>",
+                    ),
                 },
             ),
         ]"#]];
     expected
         .assert_eq(&format!("{:#?}", config.routes.iter().map(|route| &route.target).collect::<Vec<_>>()));
+}
+
+#[test]
+fn an_answer_from_a_file_is_what_its_extension_says_unless_told_otherwise() {
+    let site = site(
+        "[[routes]]\nmatch = \"/\"\nrespond = { file = \"front.html\" }\n[[routes]]\nmatch = \"/soon\"\nrespond = { status = 503, file = \"front.html\", headers = { Content-Type = \"text/plain\" } }\n",
+    );
+    std::fs::write(site.folder().join("front.html"), "<p>one").unwrap();
+    let first = site.config();
+    let answers = first.routes.iter().map(|route| match &route.target {
+        Target::Respond(respond) => {
+            let kind = respond.headers["content-type"].to_str().unwrap();
+            (respond.status.as_u16(), kind, respond.body.bytes())
+        }
+        Target::Pool { name, .. } => panic!("pool {name}"),
+    });
+    let answers = answers.collect::<Vec<_>>();
+    assert_eq!(answers, [(200, "text/html; charset=utf-8", &b"<p>one"[..]), (503, "text/plain", b"<p>one")]);
+    std::fs::write(site.folder().join("front.html"), "<p>two").unwrap();
+    assert_ne!(first, site.config(), "a reload sees that the file has changed");
 }
 
 #[test]
