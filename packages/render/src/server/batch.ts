@@ -1,10 +1,10 @@
 // A batch from its jobs to the text of its answer, with Hypernova's events in Hypernova's order. Knows no HTTP: request and
 // response are handed through to plugins.
-import { report, type ErrorReport } from './error';
-import { RenderJob } from './job';
-import type { Plugins } from './plugins';
-import { onAccountOf, type Owner } from './stray';
-import type { BatchContext, GetComponent, Job, JobContext, Plugin } from './types';
+import { report, type ErrorReport } from './error.js';
+import { RenderJob } from './job.js';
+import type { Plugins } from './plugins.js';
+import { onAccountOf, type Owner } from './stray.js';
+import type { BatchContext, GetComponent, Job, JobContext, Plugin } from './types.js';
 
 /** What all batches of a renderer have in common. */
 export interface Core {

@@ -1,9 +1,9 @@
 // One job: its context, its render, and its result as text. Knows nothing of other jobs, of plugins or of HTTP.
 import { randomUUID } from 'node:crypto';
-import { noHtml, notRegistered, report, textOf, type ErrorReport } from './error';
-import { isThenable } from './plugins';
-import type { Owner } from './stray';
-import type { GetComponent, RenderContext, RenderFunction } from './types';
+import { noHtml, notRegistered, report, textOf, type ErrorReport } from './error.js';
+import { isThenable } from './plugins.js';
+import type { Owner } from './stray.js';
+import type { GetComponent, RenderContext, RenderFunction } from './types.js';
 
 export class RenderJob implements Owner {
   readonly context: RenderContext;

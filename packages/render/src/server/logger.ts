@@ -1,6 +1,6 @@
 // Where lines go: the application's logger, or one that writes each as a readable line.
 import { inspect } from 'node:util';
-import type { Logger, RendererConfig } from './types';
+import type { Logger, RendererConfig } from './types.js';
 
 const LEVELS = ['error', 'warn', 'info'];
 

@@ -1,7 +1,7 @@
 // Tells plugins of events, and waits for those that take time, but not for long. Knows no jobs.
-import { lines } from './error';
-import type { Log } from './logger';
-import type { Plugin } from './types';
+import { lines } from './error.js';
+import type { Log } from './logger.js';
+import type { Plugin } from './types.js';
 
 /** Milliseconds that an event may hold up a request. */
 const PATIENCE = 300;

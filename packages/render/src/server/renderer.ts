@@ -1,11 +1,11 @@
 // Hypernova's endpoint as a plain request listener. Knows no server, no port and no signals.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { answerEmpty, answerJson, answerMethods, answerNotFound, pathOf } from './answer';
-import { Batch, type Core } from './batch';
-import { BadBody, parseLimit, readJson } from './body';
-import { createLog, type Log } from './logger';
-import { Plugins } from './plugins';
-import type { Job, RendererConfig } from './types';
+import { answerEmpty, answerJson, answerMethods, answerNotFound, pathOf } from './answer.js';
+import { Batch, type Core } from './batch.js';
+import { BadBody, parseLimit, readJson } from './body.js';
+import { createLog, type Log } from './logger.js';
+import { Plugins } from './plugins.js';
+import type { Job, RendererConfig } from './types.js';
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 type Parsed = IncomingMessage & { body?: unknown };

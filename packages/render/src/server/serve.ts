@@ -1,9 +1,9 @@
 // `hypernova(config, onServer)`: a renderer that listens, and stops politely. Knows nothing of Hostler, which runs it as any Node app.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { lines } from './error';
-import { listenerOf, renderer, type Renderer } from './renderer';
-import { catchStrayErrors } from './stray';
-import type { Application, Config } from './types';
+import { lines } from './error.js';
+import { listenerOf, renderer, type Renderer } from './renderer.js';
+import { catchStrayErrors } from './stray.js';
+import type { Application, Config } from './types.js';
 
 export type OnServer = (app: Application, process: NodeJS.Process) => void;
 
