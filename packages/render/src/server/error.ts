@@ -34,8 +34,8 @@ export function notRegistered(name: unknown): ReferenceError {
 }
 
 export function report(thrown: unknown): ErrorReport {
-  if (thrown instanceof Failure) return thrown.report;
   try {
+    if (thrown instanceof Failure) return thrown.report;
     return ofError(thrown) ?? ofValue(thrown);
   } catch {
     return foreign('something was thrown that cannot be shown');

@@ -7,7 +7,7 @@ import type { Plugin } from './types.js';
 const PATIENCE = 300;
 
 type Waiting = 'initialize' | 'batchStart' | 'jobStart' | 'jobEnd' | 'batchEnd' | 'shutDown';
-type Immediate = 'beforeRender' | 'afterRender' | 'onError';
+type Immediate = 'beforeRender' | 'afterRender';
 /** The arguments of an event, for one plugin. */
 type Arguments = (plugin: Plugin) => unknown[];
 
@@ -32,20 +32,17 @@ export class Plugins {
 
   /** An error in the telling of an error helps nobody: it is logged. */
   tellError(args: Arguments): void {
-    try {
-      this.#call('onError', args);
-    } catch (error) {
-      this.#log.error(`a plugin's onError threw: ${lines(error)}`);
+    for (const plugin of this.#plugins) {
+      try {
+        call(plugin, 'onError', args);
+      } catch (error) {
+        this.#log.error(`a plugin's onError threw: ${lines(error)}`);
+      }
     }
   }
 
   #call(event: Waiting | Immediate, args: Arguments): unknown[] {
-    const results: unknown[] = [];
-    for (const plugin of this.#plugins) {
-      const method = plugin[event] as ((...args: unknown[]) => unknown) | undefined;
-      if (typeof method === 'function') results.push(method.apply(plugin, args(plugin)));
-    }
-    return results;
+    return this.#plugins.map((plugin) => call(plugin, event, args));
   }
 
   async #within(event: Waiting, work: Promise<unknown>): Promise<void> {
@@ -62,6 +59,11 @@ export class Plugins {
       clearTimeout(timer);
     }
   }
+}
+
+function call(plugin: Plugin, event: keyof Plugin, args: Arguments): unknown {
+  const method = plugin[event] as ((...args: unknown[]) => unknown) | undefined;
+  return typeof method === 'function' ? method.apply(plugin, args(plugin)) : undefined;
 }
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
