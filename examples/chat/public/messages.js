@@ -1,7 +1,7 @@
 // The messages as elements. Everything that people wrote goes in as text, never as HTML. Knows no sockets.
 
 const TOGETHER = 5 * 60_000; // messages of one person within that time share a head
-const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const TIME = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
 const DAY = new Intl.DateTimeFormat(undefined, { weekday: 'long', day: 'numeric', month: 'long' });
 
 /** An element with a class and children; texts become text nodes. */
@@ -124,7 +124,7 @@ function initials(name) {
 }
 
 function hueOf(id) {
-  let sum = 0;
-  for (const letter of id) sum = (sum * 31 + letter.codePointAt(0)) % 360;
-  return sum;
+  let sum = 2166136261; // FNV-1a: near ids get colours far apart
+  for (const letter of id) sum = Math.imul(sum ^ letter.codePointAt(0), 16777619);
+  return ((sum >>> 0) % 24) * 15;
 }
