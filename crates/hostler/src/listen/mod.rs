@@ -167,7 +167,7 @@ impl Shard {
         let instead = match answer {
             Ok(Answer::Member(call)) => match client.deliver(exchange, call, keep).await {
                 Ok(delivered) => return Outcome::Delivered(delivered),
-                Err(refusal) => self.gateway.instead(exchange, refusal),
+                Err(refusal) => self.gateway.instead(exchange, refusal).await,
             },
             Ok(Answer::Tunnel(call)) => return Outcome::Switched(call),
             Ok(Answer::Fixed(fixed)) => {
@@ -176,7 +176,7 @@ impl Shard {
             Err(instead) => instead,
         };
         Outcome::Delivered(match instead.fallback {
-            Some(file) => client.deliver_fallback(exchange, &file, &instead.refusal, keep).await,
+            Some(fallback) => client.deliver_fallback(exchange, &fallback, &instead.refusal, keep).await,
             None => client.refuse(exchange, &instead.refusal, keep).await,
         })
     }
