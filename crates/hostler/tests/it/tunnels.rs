@@ -259,7 +259,7 @@ async fn tunnels_spread_over_members_and_are_refused_when_none_takes_more() {
     // An ordinary request is none of that.
     let mut ordinary = site.begin("/").await;
     let mut end = tokio::select! { end = a.accept() => end, end = b.accept() => end };
-    end.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    end.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").await;
     ordinary.answer().await.assert_status(200);
     // The place of one that has ended is free again.
     drop(open.pop());
