@@ -53,6 +53,11 @@ export default typescript.config(
     languageOptions: { globals: globals.browser },
   },
   {
+    // Bundled for browsers, or holding functions that a test hands to one.
+    files: ['packages/render/test/react*/**', 'packages/render/test/react*', 'examples/islands/{src,test}/**'],
+    languageOptions: { globals: { ...globals.node, ...globals.browser } },
+  },
+  {
     // One file whatever it holds: Hostler carries it in its binary.
     files: ['packages/worker/preload.cjs'],
     rules: { 'max-lines': ['error', 450] },
