@@ -48,6 +48,11 @@ export default typescript.config(
     languageOptions: { sourceType: 'commonjs' },
   },
   {
+    // These run in browsers, as they are.
+    files: ['examples/*/public/**'],
+    languageOptions: { globals: globals.browser },
+  },
+  {
     // One file whatever it holds: Hostler carries it in its binary.
     files: ['packages/worker/preload.cjs'],
     rules: { 'max-lines': ['error', 450] },

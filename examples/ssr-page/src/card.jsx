@@ -1,4 +1,5 @@
 // One home in the list of results.
+import { under } from './base.js';
 import { AMENITIES } from './catalogue.js';
 import { days, euros, number } from './format.js';
 import { Icon } from './icons.jsx';
@@ -17,7 +18,7 @@ export function Card({ home }) {
         </div>
         <div className="card-head">
           <h3>
-            <a href={`/homes/${home.id}`}>{home.name}</a>
+            <a href={under(`/homes/${home.id}`)}>{home.name}</a>
           </h3>
           <Rating home={home} />
         </div>

@@ -1,4 +1,5 @@
 // What narrows a search: kinds as links, the rest as one plain form that works without JavaScript.
+import { under } from './base.js';
 import { AMENITIES, KINDS } from './catalogue.js';
 import { Icon } from './icons.jsx';
 import { DEFAULT_COUNT, HIGHEST_PRICE, address } from './search.js';
@@ -22,7 +23,7 @@ export function Kinds({ search, counts }) {
 export function Filters({ search, prices }) {
   return (
     <aside className="filters">
-      <form action="/" method="get">
+      <form action={under('/')} method="get">
         <Kept search={search} />
         <fieldset>
           <legend>Price a night</legend>
@@ -45,7 +46,7 @@ export function Filters({ search, prices }) {
         </fieldset>
         <div className="filter-buttons">
           <button type="submit">Show homes</button>
-          <a href="/">Clear all</a>
+          <a href={under('/')}>Clear all</a>
         </div>
       </form>
     </aside>

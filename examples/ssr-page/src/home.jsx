@@ -1,4 +1,5 @@
 // The page of one home, and the page for addresses that lead nowhere.
+import { under } from './base.js';
 import { Facts, Price, Rating } from './card.jsx';
 import { AMENITIES } from './catalogue.js';
 import { Icon } from './icons.jsx';
@@ -34,7 +35,7 @@ export function Home({ home }) {
             <Price home={home} />
             <Rating home={home} />
             <p className="quiet">Your host is {home.host}. You pay after {home.host} has said yes.</p>
-            <a className="button" href="/">
+            <a className="button" href={under('/')}>
               Back to all homes
             </a>
           </aside>
@@ -50,7 +51,7 @@ export function NotFound() {
       <main className="nothing wide">
         <h1>There is no such page</h1>
         <p>The address may be old, or a letter is missing.</p>
-        <a className="button" href="/">
+        <a className="button" href={under('/')}>
           Show all homes
         </a>
       </main>

@@ -1,4 +1,5 @@
 // The frame around every page: document head, header, footer.
+import { under } from './base.js';
 import { Icon, IconSymbols } from './icons.jsx';
 import { Lights } from './picture.jsx';
 import style from './style.css';
@@ -15,8 +16,8 @@ export function Layout({ title, search, children }) {
         <meta name="description" content="Cabins, cottages and lighthouses near the water." />
         <title>{`${title} · Wayside`}</title>
         <link rel="icon" href={`data:image/svg+xml,${encodeURIComponent(FAVICON)}`} />
-        <link rel="preload" href="/figtree.woff2" as="font" type="font/woff2" crossOrigin="" />
-        <style dangerouslySetInnerHTML={{ __html: style }} />
+        <link rel="preload" href={under('/figtree.woff2')} as="font" type="font/woff2" crossOrigin="" />
+        <style dangerouslySetInnerHTML={{ __html: STYLE }} />
       </head>
       <body>
         <svg className="shared" aria-hidden="true">
@@ -33,6 +34,9 @@ export function Layout({ title, search, children }) {
   );
 }
 
+/** Its addresses start at the root; the site may start below it. */
+const STYLE = style.replaceAll('url(/', `url(${under('/')}`);
+
 const FAVICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="9" fill="#1f5c52"/><path d="M7 21l9-12 9 12M11 21v3h10v-3" fill="none" stroke="#f6efe2" stroke-width="2.6" stroke-linejoin="round"/></svg>';
 
@@ -40,14 +44,14 @@ function Header({ search }) {
   return (
     <header className="top">
       <div className="wide">
-        <a className="brand" href="/">
+        <a className="brand" href={under('/')}>
           <svg viewBox="0 0 32 32" aria-hidden="true">
             <rect width="32" height="32" rx="9" />
             <path d="M7 21l9-12 9 12M11 21v3h10v-3" />
           </svg>
           Wayside
         </a>
-        <form className="finder" action="/" method="get" role="search">
+        <form className="finder" action={under('/')} method="get" role="search">
           <span>
             <Icon name="pin" />
             Near the water
@@ -72,8 +76,8 @@ function Header({ search }) {
           </button>
         </form>
         <nav className="links">
-          <a href="/?order=rating">Best rated</a>
-          <a href="/?with=pets">With pets</a>
+          <a href={under('/?order=rating')}>Best rated</a>
+          <a href={under('/?with=pets')}>With pets</a>
         </nav>
       </div>
     </header>

@@ -1,5 +1,6 @@
 // From an address to a rendered page. Knows React and the data, nothing of HTTP.
 import { renderToString } from 'react-dom/server';
+import { within } from './base.js';
 import { catalogue } from './catalogue.js';
 import { Home, NotFound } from './home.jsx';
 import { Results } from './results.jsx';
@@ -14,10 +15,11 @@ export function render(url) {
 }
 
 function choose({ pathname, searchParams }) {
-  if (pathname === '/') {
+  const path = within(pathname);
+  if (path === '/') {
     const search = parseSearch(searchParams);
     return { status: 200, page: <Results search={search} found={find(search)} /> };
   }
-  const home = catalogue.find(({ id }) => pathname === `/homes/${id}`);
+  const home = catalogue.find(({ id }) => path === `/homes/${id}`);
   return home ? { status: 200, page: <Home home={home} /> } : { status: 404, page: <NotFound /> };
 }

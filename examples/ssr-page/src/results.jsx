@@ -1,4 +1,5 @@
 // The search page: filters and the homes that fit.
+import { under } from './base.js';
 import { Card } from './card.jsx';
 import { Filters, Kinds } from './filters.jsx';
 import { Layout } from './layout.jsx';
@@ -67,7 +68,7 @@ function Nothing() {
     <div className="nothing">
       <h2>No home fits all of that</h2>
       <p>Take away a wish or two, or allow a higher price.</p>
-      <a className="button" href="/">
+      <a className="button" href={under('/')}>
         Show all homes
       </a>
     </div>

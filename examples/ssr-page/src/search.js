@@ -1,4 +1,5 @@
 // From a query string to the homes to show. Knows the catalogue, nothing of React or HTTP.
+import { under } from './base.js';
 import { AMENITIES, KINDS, catalogue } from './catalogue.js';
 
 export const DEFAULT_COUNT = 40;
@@ -51,7 +52,7 @@ export function address(search, changes = {}) {
   if (next.upTo !== HIGHEST_PRICE) params.set('upto', next.upTo);
   if (next.count !== DEFAULT_COUNT) params.set('count', next.count);
   const text = params.toString();
-  return text ? `/?${text}` : '/';
+  return under(text ? `/?${text}` : '/');
 }
 
 function score(home) {

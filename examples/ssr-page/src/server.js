@@ -1,6 +1,7 @@
 // The web server: plain node:http, one full render for each request.
 import { createServer } from 'node:http';
 import font from '@fontsource-variable/figtree/files/figtree-latin-wght-normal.woff2';
+import { within } from './base.js';
 import { STAMP, render } from './page.jsx';
 
 const server = createServer((request, response) => {
@@ -23,8 +24,13 @@ function answer(request, response) {
   }
   if (!URL.canParse(request.url, 'http://localhost')) return send(response, 400, 'text/plain', 'Not an address\n');
   const url = new URL(request.url, 'http://localhost');
-  if (url.pathname === '/healthz') return send(response, 200, 'text/plain', 'ok\n');
-  if (url.pathname === '/figtree.woff2') {
+  const path = within(url.pathname);
+  if (path === '') {
+    response.setHeader('location', `${url.pathname}/${url.search}`);
+    return send(response, 308, 'text/plain', '');
+  }
+  if (path === '/healthz') return send(response, 200, 'text/plain', 'ok\n');
+  if (path === '/figtree.woff2') {
     response.setHeader('cache-control', 'public, max-age=31536000, immutable');
     return send(response, 200, 'font/woff2', font);
   }

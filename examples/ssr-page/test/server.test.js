@@ -44,6 +44,20 @@ test('other addresses and methods are refused plainly', async () => {
   assert.equal(post.headers.get('allow'), 'GET, HEAD');
 });
 
+test('the site may live below a path of its host', async (t) => {
+  const own = await start({ BASE_PATH: '/stay/' });
+  t.after(() => own.process.kill());
+  const page = await (await fetch(`${own.base}/stay/?guests=3`)).text();
+  const ours = [...page.matchAll(/(?:href|action|src)="(\/[^"]*)"|url\((\/[^)]*)\)/g)].map(([, attribute, url]) => attribute ?? url);
+  assert.ok(ours.length > 50, `${ours.length} addresses`);
+  assert.deepEqual(ours.filter((address) => !address.startsWith('/stay/')), []);
+  assert.equal((await fetch(`${own.base}${ours.find((address) => address.endsWith('.woff2'))}`)).headers.get('content-type'), 'font/woff2');
+  assert.equal((await fetch(`${own.base}${ours.find((address) => address.startsWith('/stay/homes/'))}`)).status, 200);
+  const bare = await fetch(`${own.base}/stay?guests=3`, { redirect: 'manual' });
+  assert.deepEqual([bare.status, bare.headers.get('location')], [308, '/stay/?guests=3']);
+  for (const elsewhere of ['/', '/homes/17', '/stayed/', '/healthz']) assert.equal((await fetch(own.base + elsewhere)).status, 404);
+});
+
 /** Starts the built server on a free port and waits for the line that names it. */
 async function start(env) {
   const file = fileURLToPath(new URL('../dist/server.cjs', import.meta.url));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::Check;
 use crate::config::{
-    self, Concurrency, Config, Endpoint, Period, Policy, Pool, Priority, Route, ShowSize, Source,
+    self, Body, Concurrency, Config, Endpoint, Period, Policy, Pool, Priority, Route, ShowSize, Source,
     Surroundings, Target, Workers,
 };
 
@@ -94,7 +94,11 @@ fn of_workers(workers: &Workers) -> String {
 fn leads_to(route: &Route) -> String {
     match &route.target {
         Target::Respond(respond) => {
-            format!("answers {} ({} bytes)", respond.status.as_u16(), respond.body.len())
+            let from = match &respond.body {
+                Body::Text(_) => String::new(),
+                Body::File(file) => format!("with {} ", file.path.display()),
+            };
+            format!("answers {} {from}({} bytes)", respond.status.as_u16(), respond.body.bytes().len())
         }
         Target::Pool { name, request_timeout } => {
             let (timeout, size) = (Period(*request_timeout), ShowSize(route.max_body_size));
@@ -104,7 +108,7 @@ fn leads_to(route: &Route) -> String {
                 Priority::Low => ", after others",
             };
             let fallback = route.fallback.as_ref();
-            let fallback = fallback.map_or(String::new(), |file| format!(", else {}", file.path.display()));
+            let fallback = fallback.map_or(String::new(), |fallback| format!(", else {fallback}"));
             format!("pool {name} (answer within {timeout}, body up to {size}{priority}{fallback})")
         }
     }

@@ -81,9 +81,5 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
 
 fn fixed(respond: &config::Respond) -> Fixed {
     let fields = respond.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
-    Fixed {
-        status: respond.status.as_u16(),
-        fields: fields.collect(),
-        body: respond.body.clone().into_bytes(),
-    }
+    Fixed { status: respond.status.as_u16(), fields: fields.collect(), body: respond.body.bytes().to_vec() }
 }

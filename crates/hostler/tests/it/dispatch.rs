@@ -215,6 +215,29 @@ async fn an_answer_without_a_worker_needs_no_slot() {
 }
 
 #[tokio::test]
+async fn a_page_is_answered_from_a_file_as_it_was_when_the_configuration_was_loaded() {
+    let plan = site("[[routes]]\nmatch = '/'\nrespond = { file = 'front.html' }\n");
+    let page = plan.folder().join("front.html");
+    std::fs::write(&page, "<!doctype html><title>Éxamples</title>").unwrap();
+    let site = plan.start().await;
+    std::fs::write(&page, "<!doctype html><title>Others</title>").unwrap();
+    let mut client = site.connect().await;
+    let answer = client.get("/").await;
+    answer.assert_ok("<!doctype html><title>Éxamples</title>");
+    answer.assert_field("content-type", "text/html; charset=utf-8").assert_field("content-length", "39");
+    client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.answer_to("HEAD").await.assert_status(200).assert_field("content-length", "39");
+    client.get("/elsewhere").await.assert_refused(404, "no_route");
+
+    site.command(&["reload"]).await.assert_exit(0);
+    site.get("/").await.assert_ok("<!doctype html><title>Others</title>");
+    std::fs::remove_file(&page).unwrap();
+    let refused = site.command(&["reload"]).await;
+    assert!(refused.stderr.contains("routes[0].respond.file: "), "{}", refused.stderr);
+    site.get("/").await.assert_ok("<!doctype html><title>Others</title>");
+}
+
+#[tokio::test]
 async fn a_request_without_a_route_is_refused() {
     let app = upstream().start().await;
     let config = "

@@ -24,7 +24,7 @@ pub struct Route {
     /// The pool that answers. Exactly one of `pool` and `respond`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub pool: Option<String>,
-    /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body`.
+    /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body` or `file`.
     #[schemars(with = "TextOr<Respond>", extend("x-default" = "none"))]
     pub respond: Option<TextOr<Respond>>,
     /// Whether a request's body is read whole before the request takes a slot.
@@ -42,6 +42,12 @@ pub struct Route {
     /// a client whose `Accept` takes it. Its content type is that of its extension. It is read when the
     /// configuration is loaded (`hostler reload` reads it anew), and may have up to 1 MiB; relative to the file's
     /// folder.
+    ///
+    /// Or `"hypernova"`, for a route on which workers render Hypernova's batches (`POST /batch`): 200 with the markup
+    /// from which the browser renders, for every job of the batch, each with an error that says why. For batches of up
+    /// to 1,024,000 bytes, gzip or not; not beside `buffer = "none"`. A POST is not sent again when its worker is lost.
+    /// Set `request_timeout` below the time after which the clients give up by themselves (hypernova-ruby 0.6s,
+    /// hypernova-client 1s), so that they see this answer.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub fallback: Option<String>,
 }
@@ -78,13 +84,17 @@ pub struct Respond {
     pub status: Count<200, 599>,
     /// The text; must be empty with 204 and 304.
     pub body: String,
-    /// Header fields. `content-type` is `text/plain; charset=utf-8` unless given; those that frame the
-    /// message (`content-length`, `connection`, ...) are refused.
+    /// A file in place of `body`, such as a page. It is read when the configuration is loaded (`hostler reload` reads it
+    /// anew), and may have up to 1 MiB; relative to the file's folder.
+    #[schemars(with = "String", extend("x-default" = "none"))]
+    pub file: Option<String>,
+    /// Header fields. Unless given, `content-type` is that of the extension of `file`, and otherwise
+    /// `text/plain; charset=utf-8`; those that frame the message (`content-length`, `connection`, ...) are refused.
     pub headers: BTreeMap<String, String>,
 }
 
 impl Default for Respond {
     fn default() -> Self {
-        Self { status: Count(200), body: String::new(), headers: BTreeMap::new() }
+        Self { status: Count(200), body: String::new(), file: None, headers: BTreeMap::new() }
     }
 }

@@ -2,7 +2,6 @@
 //! no requests.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderName, HeaderValue};
@@ -13,7 +12,7 @@ use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Buffer, File, Priority};
 use crate::config::pattern::MatchPattern;
-use crate::config::resolved::{Respond, Route, Target};
+use crate::config::resolved::{Body, LoadedFile, Respond, Route, Target};
 use crate::config::value::TextOr;
 
 impl Resolver<'_> {
@@ -39,14 +38,15 @@ impl Resolver<'_> {
             seen.insert(pattern.clone(), path.clone());
             if let Some(target) = self.target(&path, written, file) {
                 let fallback = written.fallback.as_deref().filter(|_| written.respond.is_none());
-                let fallback = fallback.and_then(|file| self.fallback(&path.key("fallback"), file));
+                let fallback =
+                    fallback.and_then(|what| self.fallback(&path.key("fallback"), what, written.buffer));
                 routes.push(Route {
                     pattern,
                     target,
                     buffer: written.buffer,
                     max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
                     priority: written.priority,
-                    fallback: fallback.map(Arc::new),
+                    fallback,
                 });
             }
         }
@@ -149,6 +149,10 @@ impl Resolver<'_> {
         if bodiless && !written.body.is_empty() {
             self.refuse(&path.key("body"), format!("an answer with status {} has no body", status.as_u16()));
         }
+        let body = match &written.file {
+            Some(name) => Body::File(self.file_to_send(path, name, status, bodiless)?),
+            None => Body::Text(written.body.clone()),
+        };
         let mut headers = HeaderMap::new();
         for (name, value) in &written.headers {
             let here = path.key("headers").key(name);
@@ -163,10 +167,31 @@ impl Resolver<'_> {
             }
         }
         if !bodiless {
-            let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-            headers.entry(header::CONTENT_TYPE).or_insert(plain);
+            let kind = match &body {
+                Body::Text(_) => "text/plain; charset=utf-8",
+                Body::File(file) => &file.content_type,
+            };
+            let kind = HeaderValue::from_str(kind).expect("invariant: a media type is ASCII");
+            headers.entry(header::CONTENT_TYPE).or_insert(kind);
         }
-        Some(Respond { status, headers, body: written.body.clone() })
+        Some(Respond { status, headers, body })
+    }
+
+    fn file_to_send(
+        &mut self,
+        respond: &KeyPath,
+        name: &str,
+        status: StatusCode,
+        bodiless: bool,
+    ) -> Option<LoadedFile> {
+        let path = respond.key("file");
+        if bodiless {
+            self.refuse(&path, format!("an answer with status {} has no body", status.as_u16()));
+        }
+        if self.document.is_written(&respond.key("body")) {
+            self.refuse(&path, "there is a body already; write one of the two");
+        }
+        self.loaded_file(&path, name)
     }
 }
 

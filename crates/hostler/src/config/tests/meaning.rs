@@ -9,8 +9,8 @@ use super::site;
 use crate::config::file::File;
 use crate::config::reference::EXAMPLE;
 use crate::config::{
-    Concurrency, Config, Endpoint, Fallback, Gc, HostPattern, MatchPattern, PathPattern, Poison, Policy,
-    Priority, Source, Target, Workers,
+    Concurrency, Config, Endpoint, Fallback, Gc, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison,
+    Policy, Priority, Source, Target, Workers,
 };
 
 fn workers(config: &Config) -> &Workers {
@@ -189,7 +189,8 @@ fn a_fallback_is_read_when_the_file_is_loaded() {
     let route = &first.routes[0];
     assert_eq!(route.priority, Priority::Low);
     let content_type = "text/html; charset=utf-8".into();
-    assert_eq!(route.fallback.as_deref(), Some(&Fallback { path, content_type, body: b"<p>one".into() }));
+    let file = LoadedFile { path, content_type, body: b"<p>one".into() };
+    assert_eq!(route.fallback, Some(Fallback::File(file.into())));
 }
 
 #[test]
@@ -205,8 +206,17 @@ fn a_fallback_is_what_its_extension_says() {
             "pools.web.command = \"x\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\nfallback = \"{name}\"\n"
         ));
         std::fs::write(site.folder().join(name), contents).unwrap();
-        assert_eq!(site.config().routes[0].fallback.as_ref().unwrap().content_type, content_type, "{name}");
+        let Some(Fallback::File(file)) = site.config().routes[0].fallback.clone() else { panic!("{name}") };
+        assert_eq!(file.content_type, content_type, "{name}");
     }
+}
+
+#[test]
+fn hypernova_is_a_word_and_not_a_file() {
+    let text = "pools.web.command = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"web\"\nfallback = \"hypernova\"\n";
+    let site = site(text);
+    std::fs::write(site.folder().join("hypernova"), "<p>").unwrap();
+    assert_eq!(site.config().routes[0].fallback, Some(Fallback::Hypernova));
 }
 
 #[test]
@@ -223,7 +233,9 @@ fn a_short_answer_is_plain_text_with_status_200() {
                     headers: {
                         "content-type": "text/plain; charset=utf-8",
                     },
-                    body: "PONG\n",
+                    body: Text(
+                        "PONG\n",
+                    ),
                 },
             ),
             Respond(
@@ -232,12 +244,34 @@ fn a_short_answer_is_plain_text_with_status_200() {
                     headers: {
                         "content-type": "text/html",
                     },
-                    body: "<p>",
+                    body: Text(
+                        "<p>",
+                    ),
                 },
             ),
         ]"#]];
     expected
         .assert_eq(&format!("{:#?}", config.routes.iter().map(|route| &route.target).collect::<Vec<_>>()));
+}
+
+#[test]
+fn an_answer_from_a_file_is_what_its_extension_says_unless_told_otherwise() {
+    let site = site(
+        "[[routes]]\nmatch = \"/\"\nrespond = { file = \"front.html\" }\n[[routes]]\nmatch = \"/soon\"\nrespond = { status = 503, file = \"front.html\", headers = { Content-Type = \"text/plain\" } }\n",
+    );
+    std::fs::write(site.folder().join("front.html"), "<p>one").unwrap();
+    let first = site.config();
+    let answers = first.routes.iter().map(|route| match &route.target {
+        Target::Respond(respond) => {
+            let kind = respond.headers["content-type"].to_str().unwrap();
+            (respond.status.as_u16(), kind, respond.body.bytes())
+        }
+        Target::Pool { name, .. } => panic!("pool {name}"),
+    });
+    let answers = answers.collect::<Vec<_>>();
+    assert_eq!(answers, [(200, "text/html; charset=utf-8", &b"<p>one"[..]), (503, "text/plain", b"<p>one")]);
+    std::fs::write(site.folder().join("front.html"), "<p>two").unwrap();
+    assert_ne!(first, site.config(), "a reload sees that the file has changed");
 }
 
 #[test]

@@ -137,11 +137,40 @@ fn a_fallback_must_be_a_file_that_can_be_sent() {
     std::fs::write(site.folder().join("page"), "<p>").unwrap();
     site.says(expect![[r#"
         hostler.toml:6:12: routes[0].fallback: FOLDER/missing.html cannot be read: No such file or directory (os error 2)
-        hostler.toml:10:12: routes[1].fallback: FOLDER/folder.html is a folder; a fallback is a file
+        hostler.toml:10:12: routes[1].fallback: FOLDER/folder.html is a folder, not a file
         hostler.toml:14:12: routes[2].fallback: FOLDER/large.html is larger than 1 MiB
         hostler.toml:18:12: routes[3].fallback: FOLDER/empty.html is empty
         hostler.toml:22:12: routes[4].fallback: FOLDER/page has no extension that tells what it is, such as .html
         hostler.toml:26:12: routes[5].fallback: /dev/zero is not a regular file"#]]);
+}
+
+#[test]
+fn a_batch_that_is_streamed_cannot_be_answered_from_the_edge() {
+    check(
+        "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"a\"\nbuffer = \"none\"\nfallback = \"hypernova\"\n",
+        expect![[
+            r#"hostler.toml:7:12: routes[0].fallback: "hypernova" needs the whole batch, which is nowhere with buffer = "none""#
+        ]],
+    );
+    check(
+        "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"a\"\nfallback = \"Hypernova\"\n",
+        expect![[
+            r#"hostler.toml:6:12: routes[0].fallback: FOLDER/Hypernova cannot be read: No such file or directory (os error 2); did you mean "hypernova"?"#
+        ]],
+    );
+}
+
+#[test]
+fn an_answer_has_a_body_or_a_file_that_can_be_sent() {
+    let site = site(
+        "[[routes]]\nmatch = \"/a\"\nrespond = { body = \"\", file = \"page.html\" }\n[[routes]]\nmatch = \"/b\"\nrespond = { file = \"missing.html\" }\n[[routes]]\nmatch = \"/c\"\n[routes.respond]\nstatus = 204\nfile = \"page.html\"\n[[routes]]\nmatch = \"/d\"\nrespond = { file = \".\" }\n",
+    );
+    std::fs::write(site.folder().join("page.html"), "<p>").unwrap();
+    site.says(expect![[r#"
+        hostler.toml:3:31: routes[0].respond.file: there is a body already; write one of the two
+        hostler.toml:6:20: routes[1].respond.file: FOLDER/missing.html cannot be read: No such file or directory (os error 2)
+        hostler.toml:11:8: routes[2].respond.file: an answer with status 204 has no body
+        hostler.toml:14:20: routes[3].respond.file: FOLDER/. is a folder, not a file"#]]);
 }
 
 #[test]
