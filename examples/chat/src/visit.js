@@ -90,6 +90,7 @@ export class Visit {
   }
 
   async #say(room, { id, text }) {
+    if (text === undefined) return this.tell({ kind: 'unsayable', id });
     if (room.isKnown(id)) return this.tell({ kind: 'known', id }); // said before the connection broke
     const wait = this.#says.take();
     if (wait > 0) return this.tell({ kind: 'refused', id, why: 'too_fast', wait });

@@ -15,19 +15,31 @@ test('frames that are none end their connection, and nobody else notices', async
   const { host } = await chatFor(t);
   const ada = await enter(t, host);
   const first = ['', 'null', '[]', '"x"', '{', '{"kind":5}', '{"kind":"constructor"}', '{"kind":"__proto__"}', JSON.stringify({ kind: 'say', id: ID, text: 'x' })];
-  const wrongHellos = [{ room: '../lobby' }, { room: 'a/b' }, { room: '' }, { room: 'UPPER' }, { room: 'x'.repeat(33) }, { room: ['lobby'] }, { me: 'short' }, { me: 7 }, { name: '' }, { name: '\u202e \u0000' }, { name: {} }, { last: null }, { last: { seq: -1, id: ID } }, { last: { seq: 1e300, id: ID } }];
+  const wrongHellos = [{ room: '../lobby' }, { room: 'a/b' }, { room: '' }, { room: 'UPPER' }, { room: 'x'.repeat(33) }, { room: ['lobby'] }, { me: 'short' }, { me: 7 }, { name: {} }, { name: 'x'.repeat(129) }, { last: null }, { last: { seq: -1, id: ID } }, { last: { seq: 1e300, id: ID } }];
   for (const frame of [...first, ...wrongHellos.map((part) => JSON.stringify({ ...HELLO, ...part }))]) {
     const bad = await connect(t, host);
     bad.send(frame);
     assert.deepEqual(await bad.isClosed(), { code: 1008, reason: 'bad_frame' }, frame);
   }
-  for (const frame of [HELLO, { kind: 'say', id: ID, text: ' ' }, { kind: 'say', id: ID, text: 'x'.repeat(1001) }, { kind: 'say', id: '../../x', text: 'x' }, { kind: 'earlier', before: 'x' }, { kind: 'name', name: null }]) {
+  for (const frame of [HELLO, { kind: 'say', id: ID, text: ['x'] }, { kind: 'say', id: '../../x', text: 'x' }, { kind: 'earlier', before: 'x' }, { kind: 'name', name: null }]) {
     const bad = await enter(t, host);
     bad.send(frame);
     assert.equal((await bad.isClosed()).code, 1008, JSON.stringify(frame));
   }
   ada.say('still here');
   await ada.hears('still here');
+});
+
+test('a text that cannot be said comes back for good, and its connection stays', async (t) => {
+  const { host } = await chatFor(t);
+  const ada = await enter(t, host, { name: '\u202e \u0000' });
+  assert.deepEqual(ada.people, ['Somebody']);
+  for (const text of ['', ' \n ', '\u202e\u0000', 'x'.repeat(1001)]) {
+    const id = ada.say(text);
+    await ada.told('unsayable', (frame) => frame.id === id);
+  }
+  ada.say('x'.repeat(1000));
+  await ada.hears('x'.repeat(1000));
 });
 
 test('binary, oversized and broken frames are answered with their code', async (t) => {
