@@ -16,12 +16,16 @@ export async function chatFor(t, options = {}) {
   await once(chat.server, 'listening');
   let closing;
   const close = () => (closing ??= chat.close());
-  if (writers.has(folder)) writers.get(folder).push(close);
-  else t.after(close);
+  beforeItGoes(folder, close);
   return { close, folder, host: `127.0.0.1:${chat.server.address().port}` };
 }
 
 const writers = new Map(); // folder -> what ends those who write into it
+
+/** Called before the folder is removed. */
+export function beforeItGoes(folder, end) {
+  writers.get(folder).push(end);
+}
 
 export async function folderFor(t) {
   const folder = await mkdtemp(join(tmpdir(), 'chat-'));
