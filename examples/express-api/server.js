@@ -1,6 +1,7 @@
 // A JSON API on Express 5, as a team would write it: its own port, its own data, no word about who runs it.
 import express from 'express';
 import { listings } from './listings.js';
+import { stays } from './stay-routes.js';
 
 const PAGE = 20;
 const app = express();
@@ -22,6 +23,8 @@ app.get('/api/listings/:id', (request, response) => {
   if (!listing) return response.status(404).json({ error: `no listing ${request.params.id}` });
   response.json(listing);
 });
+
+app.use('/api/stays', stays);
 
 app.post('/api/echo', (request, response) => {
   response.json({ type: request.get('content-type') ?? null, length: Number(request.get('content-length') ?? 0), body: request.body ?? null });

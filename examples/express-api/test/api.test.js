@@ -1,9 +1,8 @@
 // The API as it is started in production, asked over HTTP.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { start } from './start.js';
 
 const { base, process: server } = await start();
 after(() => server.kill('SIGKILL'));
@@ -62,15 +61,4 @@ async function json(path, options) {
 
 function post(path, { type, body }) {
   return json(path, { method: 'POST', headers: { 'content-type': type }, body });
-}
-
-/** Starts the server on a free port and waits for the line that names it. */
-async function start() {
-  const file = fileURLToPath(new URL('../server.js', import.meta.url));
-  const child = spawn(process.execPath, [file], { env: { ...process.env, PORT: '0' }, stdio: ['ignore', 'pipe', 'inherit'] });
-  for await (const chunk of child.stdout) {
-    const found = /http:\/\/localhost:\d+/.exec(chunk);
-    if (found) return { base: found[0].replace('localhost', '127.0.0.1'), process: child };
-  }
-  throw new Error('the server ended before it listened');
 }

@@ -108,7 +108,7 @@ fn leads_to(route: &Route) -> String {
                 Priority::Low => ", after others",
             };
             let fallback = route.fallback.as_ref();
-            let fallback = fallback.map_or(String::new(), |file| format!(", else {}", file.path.display()));
+            let fallback = fallback.map_or(String::new(), |fallback| format!(", else {fallback}"));
             format!("pool {name} (answer within {timeout}, body up to {size}{priority}{fallback})")
         }
     }

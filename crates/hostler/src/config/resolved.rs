@@ -218,12 +218,30 @@ pub struct Route {
     /// Which requests get a slot first.
     pub priority: Priority,
     /// The answer where the pool has none; never beside [`Target::Respond`].
-    pub fallback: Option<Arc<Fallback>>,
+    pub fallback: Option<Fallback>,
+}
+
+/// The answer where a pool has none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fallback {
+    /// A file, for those that ask for a page.
+    File(Arc<LoadedFile>),
+    /// The client-side fallback of each job of a Hypernova batch; never beside [`Buffer::None`].
+    Hypernova,
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(file) => file.path.display().fmt(f),
+            Self::Hypernova => f.write_str("hypernova"),
+        }
+    }
 }
 
 /// A file that is an answer, as it was when the configuration was loaded: where a pool has none, or always.
 #[derive(Clone, PartialEq)]
-pub struct Fallback {
+pub struct LoadedFile {
     /// Absolute if the file's folder is.
     pub path: PathBuf,
     /// What it is, by its extension.
@@ -232,11 +250,11 @@ pub struct Fallback {
     pub body: Vec<u8>,
 }
 
-impl fmt::Debug for Fallback {
+impl fmt::Debug for LoadedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, content_type, body } = self;
         let body = format_args!("{} bytes", body.len());
-        f.debug_struct("Fallback")
+        f.debug_struct("LoadedFile")
             .field("path", path)
             .field("content_type", content_type)
             .field("body", &body)
@@ -275,7 +293,7 @@ pub enum Body {
     /// As written.
     Text(String),
     /// A file, as it was when the configuration was loaded.
-    File(Fallback),
+    File(LoadedFile),
 }
 
 impl Body {

@@ -1,14 +1,56 @@
-//! Who may have a route's fallback instead of a refusal. Knows neither files nor connections.
+//! What stands in for a refusal, and for whom. Knows neither files nor connections.
+
+use std::sync::Arc;
 
 use hostler_wire::tokens;
 
-use crate::config::Fallback;
+use super::{Refusal, hypernova};
+use crate::config::{Fallback, LoadedFile};
 use crate::exchange::Exchange;
 
+/// A route's fallback for one request.
+pub enum StandIn {
+    /// The same for everybody.
+    File(Arc<LoadedFile>),
+    /// Made for this request: Hypernova's response, in JSON.
+    Batch(Vec<u8>),
+}
+
+impl StandIn {
+    /// What it is.
+    pub fn content_type(&self) -> &str {
+        match self {
+            Self::File(file) => &file.content_type,
+            Self::Batch(_) => "application/json; charset=utf-8",
+        }
+    }
+
+    /// All of it.
+    pub fn body(&self) -> &[u8] {
+        match self {
+            Self::File(file) => &file.body,
+            Self::Batch(json) => json,
+        }
+    }
+}
+
+/// What this request may have; none gets the refusal.
+pub(super) async fn stand_in(
+    fallback: &Fallback,
+    exchange: &mut Exchange,
+    refusal: &Refusal,
+    max_body: u64,
+) -> Option<StandIn> {
+    match fallback {
+        Fallback::File(file) => is_for(file, exchange).then(|| StandIn::File(file.clone())),
+        Fallback::Hypernova => hypernova::stand_in(exchange, refusal, max_body).await.map(StandIn::Batch),
+    }
+}
+
 /// Only what asks for a page, and takes one: a POST must not be told that all is well.
-pub(super) fn is_for(fallback: &Fallback, exchange: &Exchange) -> bool {
+fn is_for(file: &LoadedFile, exchange: &Exchange) -> bool {
     let asks = matches!(exchange.head.method(), b"GET" | b"HEAD");
-    asks && (!fallback.content_type.starts_with("text/html") || accepts_html(exchange))
+    asks && (!file.content_type.starts_with("text/html") || accepts_html(exchange))
 }
 
 /// Whether `Accept` allows HTML (RFC 9110 section 12.5.1), as it does by its absence.

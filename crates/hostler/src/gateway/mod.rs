@@ -1,6 +1,7 @@
 //! The straight line: what happens to a request, in the order in which it happens. Knows no client protocol.
 
 mod fallback;
+mod hypernova;
 mod poison;
 mod refusal;
 mod spool;
@@ -13,12 +14,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use hostler_wire::BodyLength;
 
-use crate::config::Fallback;
 use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange};
 use crate::proxy::{self, Call, Failure};
 use crate::route::Table;
 use wait::Visit;
 
+pub use fallback::StandIn;
 pub use poison::{Poison, PoisonSettings};
 pub use refusal::{Facts, Refusal};
 pub use spool::SpoolSettings;
@@ -43,7 +44,7 @@ pub struct Instead {
     /// Why there is none.
     pub refusal: Refusal,
     /// What the route has for the case.
-    pub fallback: Option<Arc<Fallback>>,
+    pub fallback: Option<StandIn>,
 }
 
 impl<E: Into<Refusal>> From<E> for Instead {
@@ -82,15 +83,15 @@ impl Gateway {
             Ok(call) => Ok(Answer::Member(call)),
             Err(refusal) => {
                 exchange.trail.retry_after = target.meter.retry_after();
-                Err(fall_back(&route, exchange, refusal))
+                Err(fall_back(&route, exchange, refusal).await)
             }
         }
     }
 
     /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.
-    pub fn instead(&self, exchange: &Exchange, refusal: Refusal) -> Instead {
+    pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Instead {
         match self.route(exchange) {
-            Some(route) => fall_back(&route, exchange, refusal),
+            Some(route) => fall_back(&route, exchange, refusal).await,
             None => refusal.into(),
         }
     }
@@ -176,8 +177,12 @@ async fn call_pool<D: Downstream>(
 }
 
 /// The last step but one: the route's fallback, for those that it is for.
-fn fall_back(route: &Route, exchange: &Exchange, refusal: Refusal) -> Instead {
-    let may = |file: &&Arc<Fallback>| refusal.facts().may_fall_back && fallback::is_for(file, exchange);
-    let fallback = route.fallback.as_ref().filter(may).cloned();
+async fn fall_back(route: &Route, exchange: &mut Exchange, refusal: Refusal) -> Instead {
+    let fallback = match &route.fallback {
+        Some(fallback) if refusal.facts().may_fall_back => {
+            fallback::stand_in(fallback, exchange, &refusal, route.max_body).await
+        }
+        _ => None,
+    };
     Instead { refusal, fallback }
 }

@@ -23,7 +23,7 @@ pub struct Route {
     /// Its requests' class in the pool's queue.
     pub priority: Priority,
     /// What stands in for the pool's answer where there is none.
-    pub fallback: Option<Arc<Fallback>>,
+    pub fallback: Option<Fallback>,
     /// What has been answered.
     pub counters: Arc<Counters>,
 }

@@ -8,9 +8,8 @@ use hostler_wire::{BodyLength, CallError, ChunkStart, Version, write_end};
 
 use super::client::Client;
 use super::head::{self, Framing, Keeping};
-use crate::config::Fallback;
 use crate::exchange::{Downstream, Exchange};
-use crate::gateway::{Facts, Fixed, Refusal};
+use crate::gateway::{Facts, Fixed, Refusal, StandIn};
 use crate::proxy::Call;
 
 /// What is taken from a member at a time.
@@ -186,7 +185,7 @@ impl Client {
     pub async fn deliver_fallback(
         &mut self,
         exchange: &mut Exchange,
-        fallback: &Fallback,
+        fallback: &StandIn,
         refusal: &Refusal,
         keep: bool,
     ) -> Delivered {
@@ -195,12 +194,12 @@ impl Client {
         let keep = keep && !facts.closes && self.is_in_step();
         head::begin_own(&mut self.outbox, 200);
         let out = &mut self.outbox;
-        head::write_field(out, b"Content-Type", fallback.content_type.as_bytes());
+        head::write_field(out, b"Content-Type", fallback.content_type().as_bytes());
         // It stands for another page, and only for as long as that cannot be had.
         head::write_field(out, b"Cache-Control", b"no-store");
         head::write_field(out, b"Hostler-Fallback", facts.reason.as_bytes());
         head::write_field(out, b"X-Request-Id", exchange.id.as_bytes());
-        self.finish_own(exchange, 200, Some(fallback.body.len()), &fallback.body, keep).await
+        self.finish_own(exchange, 200, Some(fallback.body().len()), fallback.body(), keep).await
     }
 
     /// Answers for ourselves.

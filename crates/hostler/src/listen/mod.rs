@@ -150,13 +150,13 @@ impl Shard {
         let instead = match answer {
             Ok(Answer::Member(call)) => match client.deliver(exchange, call, keep).await {
                 Ok(delivered) => return delivered,
-                Err(refusal) => self.gateway.instead(exchange, refusal),
+                Err(refusal) => self.gateway.instead(exchange, refusal).await,
             },
             Ok(Answer::Fixed(fixed)) => return client.deliver_fixed(exchange, &fixed, keep).await,
             Err(instead) => instead,
         };
         match instead.fallback {
-            Some(file) => client.deliver_fallback(exchange, &file, &instead.refusal, keep).await,
+            Some(fallback) => client.deliver_fallback(exchange, &fallback, &instead.refusal, keep).await,
             None => client.refuse(exchange, &instead.refusal, keep).await,
         }
     }

@@ -9,6 +9,7 @@ mod limits;
 mod strictness;
 // What is between
 mod answers;
+mod batches;
 mod buffering;
 mod dispatch;
 mod fields;

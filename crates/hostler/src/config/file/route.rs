@@ -42,6 +42,12 @@ pub struct Route {
     /// a client whose `Accept` takes it. Its content type is that of its extension. It is read when the
     /// configuration is loaded (`hostler reload` reads it anew), and may have up to 1 MiB; relative to the file's
     /// folder.
+    ///
+    /// Or `"hypernova"`, for a route on which workers render Hypernova's batches (`POST /batch`): 200 with the markup
+    /// from which the browser renders, for every job of the batch, each with an error that says why. For batches of up
+    /// to 1,024,000 bytes, gzip or not; not beside `buffer = "none"`. A POST is not sent again when its worker is lost.
+    /// Set `request_timeout` below the time after which the clients give up by themselves (hypernova-ruby 0.6s,
+    /// hypernova-client 1s), so that they see this answer.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub fallback: Option<String>,
 }

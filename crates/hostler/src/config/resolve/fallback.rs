@@ -1,26 +1,49 @@
-//! The file behind a route's `fallback` or `respond.file`, read while loading: a request never waits for a disk. Knows no
-//! routes.
+//! What a route's `fallback` means, and files that are sent (`respond.file`), read while loading: a request never waits for a
+//! disk. Knows no routes.
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Resolver;
 use crate::config::document::KeyPath;
-use crate::config::resolved::Fallback;
+use crate::config::error::nearest;
+use crate::config::file::Buffer;
+use crate::config::resolved::{Fallback, LoadedFile};
 use crate::config::value::ShowSize;
 
-/// It is held in memory for as long as Hostler runs.
+/// Says that the answer is made, not read. No file can be meant by it: that has an extension, which tells what it is.
+const HYPERNOVA: &str = "hypernova";
+/// A file is held in memory for as long as Hostler runs.
 const LARGEST: u64 = 1 << 20;
 
 impl Resolver<'_> {
+    /// A file as it is now, or the word for Hypernova's; reports what is wrong with it.
+    pub(super) fn fallback(&mut self, path: &KeyPath, written: &str, buffer: Buffer) -> Option<Fallback> {
+        if written == HYPERNOVA {
+            if buffer == Buffer::None {
+                let why = "needs the whole batch, which is nowhere with buffer = \"none\"";
+                self.refuse(path, format!("\"{HYPERNOVA}\" {why}"));
+            }
+            return Some(Fallback::Hypernova);
+        }
+        let is_near = nearest(&written.to_lowercase(), [HYPERNOVA]).is_some();
+        let help = if is_near { "; did you mean \"hypernova\"?" } else { "" };
+        self.file_or(help, path, written).map(|file| Fallback::File(Arc::new(file)))
+    }
+
     /// The file as it is now; reports what is wrong with it.
-    pub(super) fn fallback(&mut self, path: &KeyPath, written: &str) -> Option<Fallback> {
+    pub(super) fn loaded_file(&mut self, path: &KeyPath, written: &str) -> Option<LoadedFile> {
+        self.file_or("", path, written)
+    }
+
+    fn file_or(&mut self, help: &str, path: &KeyPath, written: &str) -> Option<LoadedFile> {
         let file = self.folder.join(written);
-        read(&file).map_err(|why| self.refuse(path, format!("{} {why}", file.display()))).ok()
+        read(&file).map_err(|why| self.refuse(path, format!("{} {why}{help}", file.display()))).ok()
     }
 }
 
-fn read(path: &Path) -> Result<Fallback, String> {
+fn read(path: &Path) -> Result<LoadedFile, String> {
     let unread = |error: std::io::Error| format!("cannot be read: {error}");
     let kind = std::fs::metadata(path).map_err(unread)?;
     if kind.is_dir() {
@@ -40,7 +63,7 @@ fn read(path: &Path) -> Result<Fallback, String> {
     }
     let content_type =
         content_type(path, &body).ok_or("has no extension that tells what it is, such as .html")?;
-    Ok(Fallback { path: path.to_path_buf(), content_type, body })
+    Ok(LoadedFile { path: path.to_path_buf(), content_type, body })
 }
 
 /// Text is said to be UTF-8 only where it is.

@@ -2,7 +2,6 @@
 //! no requests.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderName, HeaderValue};
@@ -13,7 +12,7 @@ use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Buffer, File, Priority};
 use crate::config::pattern::MatchPattern;
-use crate::config::resolved::{Body, Fallback, Respond, Route, Target};
+use crate::config::resolved::{Body, LoadedFile, Respond, Route, Target};
 use crate::config::value::TextOr;
 
 impl Resolver<'_> {
@@ -39,14 +38,15 @@ impl Resolver<'_> {
             seen.insert(pattern.clone(), path.clone());
             if let Some(target) = self.target(&path, written, file) {
                 let fallback = written.fallback.as_deref().filter(|_| written.respond.is_none());
-                let fallback = fallback.and_then(|file| self.fallback(&path.key("fallback"), file));
+                let fallback =
+                    fallback.and_then(|what| self.fallback(&path.key("fallback"), what, written.buffer));
                 routes.push(Route {
                     pattern,
                     target,
                     buffer: written.buffer,
                     max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
                     priority: written.priority,
-                    fallback: fallback.map(Arc::new),
+                    fallback,
                 });
             }
         }
@@ -183,7 +183,7 @@ impl Resolver<'_> {
         name: &str,
         status: StatusCode,
         bodiless: bool,
-    ) -> Option<Fallback> {
+    ) -> Option<LoadedFile> {
         let path = respond.key("file");
         if bodiless {
             self.refuse(&path, format!("an answer with status {} has no body", status.as_u16()));
@@ -191,7 +191,7 @@ impl Resolver<'_> {
         if self.document.is_written(&respond.key("body")) {
             self.refuse(&path, "there is a body already; write one of the two");
         }
-        self.fallback(&path, name)
+        self.loaded_file(&path, name)
     }
 }
 

@@ -9,8 +9,8 @@ use super::site;
 use crate::config::file::File;
 use crate::config::reference::EXAMPLE;
 use crate::config::{
-    Concurrency, Config, Endpoint, Fallback, Gc, HostPattern, MatchPattern, PathPattern, Poison, Policy,
-    Priority, Source, Target, Workers,
+    Concurrency, Config, Endpoint, Fallback, Gc, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison,
+    Policy, Priority, Source, Target, Workers,
 };
 
 fn workers(config: &Config) -> &Workers {
@@ -189,7 +189,8 @@ fn a_fallback_is_read_when_the_file_is_loaded() {
     let route = &first.routes[0];
     assert_eq!(route.priority, Priority::Low);
     let content_type = "text/html; charset=utf-8".into();
-    assert_eq!(route.fallback.as_deref(), Some(&Fallback { path, content_type, body: b"<p>one".into() }));
+    let file = LoadedFile { path, content_type, body: b"<p>one".into() };
+    assert_eq!(route.fallback, Some(Fallback::File(file.into())));
 }
 
 #[test]
@@ -205,8 +206,17 @@ fn a_fallback_is_what_its_extension_says() {
             "pools.web.command = \"x\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\nfallback = \"{name}\"\n"
         ));
         std::fs::write(site.folder().join(name), contents).unwrap();
-        assert_eq!(site.config().routes[0].fallback.as_ref().unwrap().content_type, content_type, "{name}");
+        let Some(Fallback::File(file)) = site.config().routes[0].fallback.clone() else { panic!("{name}") };
+        assert_eq!(file.content_type, content_type, "{name}");
     }
+}
+
+#[test]
+fn hypernova_is_a_word_and_not_a_file() {
+    let text = "pools.web.command = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"web\"\nfallback = \"hypernova\"\n";
+    let site = site(text);
+    std::fs::write(site.folder().join("hypernova"), "<p>").unwrap();
+    assert_eq!(site.config().routes[0].fallback, Some(Fallback::Hypernova));
 }
 
 #[test]

@@ -145,6 +145,22 @@ fn a_fallback_must_be_a_file_that_can_be_sent() {
 }
 
 #[test]
+fn a_batch_that_is_streamed_cannot_be_answered_from_the_edge() {
+    check(
+        "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"a\"\nbuffer = \"none\"\nfallback = \"hypernova\"\n",
+        expect![[
+            r#"hostler.toml:7:12: routes[0].fallback: "hypernova" needs the whole batch, which is nowhere with buffer = "none""#
+        ]],
+    );
+    check(
+        "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"a\"\nfallback = \"Hypernova\"\n",
+        expect![[
+            r#"hostler.toml:6:12: routes[0].fallback: FOLDER/Hypernova cannot be read: No such file or directory (os error 2); did you mean "hypernova"?"#
+        ]],
+    );
+}
+
+#[test]
 fn an_answer_has_a_body_or_a_file_that_can_be_sent() {
     let site = site(
         "[[routes]]\nmatch = \"/a\"\nrespond = { body = \"\", file = \"page.html\" }\n[[routes]]\nmatch = \"/b\"\nrespond = { file = \"missing.html\" }\n[[routes]]\nmatch = \"/c\"\n[routes.respond]\nstatus = 204\nfile = \"page.html\"\n[[routes]]\nmatch = \"/d\"\nrespond = { file = \".\" }\n",

@@ -1,0 +1,165 @@
+//! A Hypernova batch as its client has written it: tokens, names and data stay the texts they are, so that nothing is lost that JavaScript
+//! can read. Knows no markup.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A job of a few bytes is answered with some hundred; nobody has as many islands on a page.
+const MOST_JOBS: usize = 10_000;
+
+/// Jobs by their tokens, in the order in which these came first.
+pub(super) struct Batch<'a>(pub Vec<(Token<'a>, Job<'a>)>);
+
+/// What the client knows a job by.
+pub(super) struct Token<'a> {
+    /// A JSON string.
+    pub json: Cow<'a, str>,
+    pub text: Text,
+}
+
+/// What is to be rendered.
+#[derive(Default)]
+pub(super) struct Job<'a> {
+    /// Any JSON; a component's name if it is a string.
+    pub name: Option<&'a RawValue>,
+    /// Any JSON.
+    pub data: Option<&'a RawValue>,
+}
+
+/// What a JSON string says, as UTF-8, but for halves of a surrogate pair, which JavaScript allows alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Text(pub Vec<u8>);
+
+impl<'a> Batch<'a> {
+    /// An object, or an array: then the tokens are `"0"`, `"1"`, ...
+    pub fn parse(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+}
+
+impl Job<'_> {
+    /// The component's name.
+    pub fn component(&self) -> Option<Text> {
+        self.name.and_then(|name| Text::of(name.get()).ok())
+    }
+}
+
+impl Text {
+    fn of(json: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(json)
+    }
+}
+
+impl<'de> Deserialize<'de> for Batch<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Jobs)
+    }
+}
+
+struct Jobs;
+
+impl<'de> Visitor<'de> for Jobs {
+    type Value = Batch<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "up to {MOST_JOBS} jobs, in an object or an array")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut jobs: Vec<(Token<'de>, Job<'de>)> = Vec::new();
+        let mut places: HashMap<Text, usize> = HashMap::new();
+        while let Some((json, job)) = map.next_entry::<&RawValue, Job>()? {
+            let text = Text::of(json.get()).map_err(A::Error::custom)?;
+            match places.get(&text) {
+                // As `JSON.parse` has it: the place of the first, the value of the last.
+                Some(&place) => jobs[place].1 = job,
+                None => {
+                    places.insert(text.clone(), jobs.len());
+                    jobs.push((Token { json: json.get().into(), text }, job));
+                }
+            }
+            at_most(jobs.len())?;
+        }
+        Ok(Batch(jobs))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut jobs = Vec::new();
+        while let Some(job) = list.next_element()? {
+            let index = jobs.len().to_string();
+            let json = format!("\"{index}\"").into();
+            jobs.push((Token { json, text: Text(index.into_bytes()) }, job));
+            at_most(jobs.len())?;
+        }
+        Ok(Batch(jobs))
+    }
+}
+
+fn at_most<E: Error>(jobs: usize) -> Result<(), E> {
+    if jobs <= MOST_JOBS { Ok(()) } else { Err(E::invalid_length(jobs, &Jobs)) }
+}
+
+impl<'de> Deserialize<'de> for Job<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // Taken as text first: serde_json reads that without recursion, however deep it is.
+        let text = <&RawValue>::deserialize(from)?.get();
+        let is_object = text.starts_with('{');
+        let fields =
+            if is_object { serde_json::from_str(text).map_err(D::Error::custom)? } else { Fields::default() };
+        Ok(fields.0)
+    }
+}
+
+/// The fields of a job that is an object; any other has none.
+#[derive(Default)]
+struct Fields<'a>(Job<'a>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Self::default())
+    }
+}
+
+impl<'de> Visitor<'de> for Fields<'de> {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a job")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+        while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            match Text::of(key.get()).map_err(A::Error::custom)?.0.as_slice() {
+                b"name" => self.0.name = Some(value),
+                b"data" => self.0.data = Some(value),
+                _ => {}
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // As bytes, not as `String`: that would refuse half a surrogate pair.
+        from.deserialize_bytes(Bytes)
+    }
+}
+
+struct Bytes;
+
+impl Visitor<'_> for Bytes {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text, E> {
+        Ok(Text(bytes.to_vec()))
+    }
+}

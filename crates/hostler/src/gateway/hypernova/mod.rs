@@ -1,0 +1,119 @@
+//! What stands in for a worker that should have rendered a Hypernova batch: each job's client-side fallback, for the browser to render
+//! from. Knows no pools and no connections.
+
+mod batch;
+mod reply;
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use hostler_wire::{Fields, Name};
+use tokio::sync::Semaphore;
+
+use super::Refusal;
+use crate::exchange::{Body, Exchange};
+use batch::Batch;
+use reply::Cause;
+
+/// Bytes of a batch, inflated: what Hypernova takes. An answer may have eight times as many, and nobody knows how slowly it is read.
+const MOST: u64 = 1_024_000;
+/// A body up to this size is answered where it is: in less time than a thread takes to wake up.
+const SMALL: usize = 32 * 1024;
+
+/// Large batches that are answered at a time. They come when everything is late already, and must not take the processor from it.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+/// How the body is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Identity,
+    Gzip,
+    /// As HTTP and Node mean it: with zlib's head.
+    Deflate,
+}
+
+/// The answer to a batch that no worker has rendered. None for what is no batch, or one that Hypernova would not take: that gets its
+/// refusal.
+pub(super) async fn stand_in(exchange: &mut Exchange, refusal: &Refusal, max_body: u64) -> Option<Vec<u8>> {
+    let coding = coding_of_batch(exchange)?;
+    let most = max_body.min(MOST);
+    let cause = Cause::of(refusal, exchange.head.fields.first(Name::UserAgent));
+    // Nobody else needs it any more; the answer needs the room.
+    let body = std::mem::take(&mut exchange.body);
+    let small = matches!(&body, Body::Memory(bytes) if bytes.len() <= SMALL) && coding == Coding::Identity;
+    let answer = move || answer(&body, coding, most, &cause);
+    if small {
+        return answer();
+    }
+    let _turn = TURNS.acquire().await.ok()?;
+    tokio::task::spawn_blocking(answer).await.ok().flatten()
+}
+
+fn answer(body: &Body, coding: Coding, most: u64, cause: &Cause) -> Option<Vec<u8>> {
+    let bytes = whole(body, coding, most).ok()?;
+    // Node decodes so: what is no UTF-8 becomes U+FFFD, and a byte order mark is none of the text.
+    let text = String::from_utf8_lossy(&bytes);
+    let batch = Batch::parse(text.strip_prefix('\u{feff}').unwrap_or(&text)).ok()?;
+    reply::write(&batch, cause).ok()
+}
+
+/// How the body is packed, if Hypernova's body parser would take it for a batch.
+fn coding_of_batch(exchange: &Exchange) -> Option<Coding> {
+    let fields = &exchange.head.fields;
+    let is_json = fields.first(Name::ContentType).is_some_and(is_utf8_json);
+    (exchange.head.method() == b"POST" && is_json).then(|| coding(fields)).flatten()
+}
+
+fn coding(fields: &Fields) -> Option<Coding> {
+    let mut codings = fields.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"content-encoding"));
+    let Some((_, _, coding)) = codings.next() else { return Some(Coding::Identity) };
+    let known = [("identity", Coding::Identity), ("gzip", Coding::Gzip), ("deflate", Coding::Deflate)];
+    let (_, coding) = known.into_iter().find(|(name, _)| coding.eq_ignore_ascii_case(name.as_bytes()))?;
+    codings.next().is_none().then_some(coding)
+}
+
+fn is_utf8_json(content_type: &[u8]) -> bool {
+    let mut parts = content_type.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+    let is_json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/json"));
+    is_json
+        && parts.all(|parameter| match parameter.split_at_checked(b"charset=".len()) {
+            Some((name, charset)) if name.eq_ignore_ascii_case(b"charset=") => {
+                charset.trim_ascii().eq_ignore_ascii_case(b"utf-8")
+                    || charset.eq_ignore_ascii_case(b"\"utf-8\"")
+            }
+            _ => true,
+        })
+}
+
+/// The body as it was before it was packed. Never more than `most`, however small it has come.
+fn whole(body: &Body, coding: Coding, most: u64) -> io::Result<Cow<'_, [u8]>> {
+    let packed = match body {
+        Body::Memory(bytes) if bytes.len() as u64 <= most => Cow::Borrowed(bytes.as_slice()),
+        Body::Spilled(file, size) if *size <= most => {
+            let mut bytes = vec![0; usize::try_from(*size).map_err(io::Error::other)?];
+            // At a place of its own: a call that was given up may still be reading.
+            file.read_exact_at(&mut bytes, 0)?;
+            Cow::Owned(bytes)
+        }
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    match coding {
+        Coding::Identity => Ok(packed),
+        Coding::Gzip => inflate(MultiGzDecoder::new(&*packed), most),
+        Coding::Deflate => inflate(ZlibDecoder::new(&*packed), most),
+    }
+}
+
+fn inflate(packed: impl Read, most: u64) -> io::Result<Cow<'static, [u8]>> {
+    let mut bytes = Vec::new();
+    packed.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 <= most {
+        true => Ok(Cow::Owned(bytes)),
+        false => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

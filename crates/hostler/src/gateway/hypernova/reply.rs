@@ -1,0 +1,132 @@
+//! Hypernova's response for a batch in which every job has failed, each with the markup from which the browser renders it. Knows not how
+//! the batch came.
+
+use memchr::memchr3;
+use serde_json::Result;
+
+use super::batch::{Batch, Job, Text, Token};
+use crate::gateway::Refusal;
+
+/// Why there is nothing better, and who is told.
+pub(super) struct Cause {
+    status: u16,
+    message: String,
+    /// The client is built on axios, as hypernova-client is.
+    is_axios: bool,
+}
+
+impl Cause {
+    pub fn of(refusal: &Refusal, user_agent: Option<&[u8]>) -> Self {
+        let facts = refusal.facts();
+        Self {
+            status: facts.status,
+            message: format!("not rendered on the server: {refusal} ({})", facts.reason),
+            is_axios: user_agent.is_some_and(|agent| agent.starts_with(b"axios/")),
+        }
+    }
+
+    /// An error as Hypernova writes it. hypernova-ruby makes it an exception of the class of this name, so it must be one that Ruby has.
+    fn error(&self) -> Result<String> {
+        let name = "RuntimeError";
+        let (message, first) = (json(&self.message)?, json(&format!("{name}: {}", self.message))?);
+        Ok(format!("{{\"name\":\"{name}\",\"message\":{message},\"stack\":[{first}]}}"))
+    }
+}
+
+/// The response. The errors are the jobs' own, as where renders fail; only hypernova-client gets one for the whole batch, because it puts
+/// markup of its own, that no browser code finds, in place of that of a job with an error (docs/decisions/0010-hypernova-fallback.md).
+pub(super) fn write(batch: &Batch<'_>, cause: &Cause) -> Result<Vec<u8>> {
+    let error = cause.error()?;
+    let is_at_once = cause.is_axios && has_names_for_tokens(batch);
+    let (success, of_batch, of_job) =
+        if is_at_once { ("false", error.as_str(), "null") } else { ("true", "null", error.as_str()) };
+    let mut out = format!("{{\"success\":{success},\"error\":{of_batch},\"results\":{{");
+    for (index, (token, job)) in batch.0.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        out.extend([comma, &token.json, ":{"]);
+        if let Some(name) = job.name {
+            out.extend(["\"name\":", name.get(), ","]);
+        }
+        let html = match job.component() {
+            Some(name) => json(&markup(&name, token, job))?,
+            // Nothing that a browser could render; each client makes of it what it makes of any failed job.
+            None => "null".into(),
+        };
+        let status = itoa::Buffer::new().format(cause.status).to_owned();
+        out.extend(["\"html\":", &html, ",\"meta\":{},\"duration\":null,\"statusCode\":", &status]);
+        out.extend([",\"success\":false,\"error\":", of_job, "}"]);
+    }
+    out.push_str("}}");
+    Ok(out.into_bytes())
+}
+
+/// As hypernova-client has it, and no other client.
+fn has_names_for_tokens(batch: &Batch<'_>) -> bool {
+    !batch.0.is_empty()
+        && batch.0.iter().all(|(token, job)| job.component().is_some_and(|name| name == token.text))
+}
+
+/// What `serialize` of the package `hypernova` writes for a component that has rendered nothing.
+fn markup(name: &Text, token: &Token<'_>, job: &Job<'_>) -> String {
+    let (key, id) = (key(name), id(token));
+    // Without data there are no props; `null` is what the browser's code reads as that.
+    let data = job.data.map_or("null", |data| data.get());
+    let attributes = format!("data-hypernova-key=\"{key}\" data-hypernova-id=\"{id}\"");
+    let mut markup = format!("<div {attributes}></div>\n<script type=\"application/json\" {attributes}><!--");
+    encode(data, &mut markup);
+    markup.push_str("--></script>");
+    markup
+}
+
+/// The name without what JavaScript's `\W` matches.
+fn key(name: &Text) -> String {
+    name.0
+        .iter()
+        .filter(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+        .map(|&byte| byte as char)
+        .collect()
+}
+
+/// The browser's code undoes `&gt;` and `&amp;`, and `JSON.parse` the rest: `<` stands in strings only, so an escape can take its place,
+/// and then nothing in the data can end the script.
+fn encode(data: &str, out: &mut String) {
+    let mut rest = data;
+    while let Some(at) = memchr3(b'&', b'<', b'>', rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        out.push_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "\\u003c",
+            _ => "&gt;",
+        });
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+}
+
+/// The token where it is unique (pyramid-hypernova's are), as its client's own fallback has it; any other (`"0"`, a name) would come
+/// again with the next batch of the same page.
+fn id(token: &Token<'_>) -> String {
+    match std::str::from_utf8(&token.text.0) {
+        Ok(token) if is_uuid(token) => token.to_owned(),
+        _ => new_id(),
+    }
+}
+
+pub(super) fn is_uuid(token: &str) -> bool {
+    token.len() == 36
+        && token.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// A UUID of version 4. It is to be unique, not secret.
+fn new_id() -> String {
+    let id = fastrand::u128(..) & !(0xf000 << 64) & !(0xc000 << 48) | 0x4000 << 64 | 0x8000 << 48;
+    let digits = format!("{id:032x}");
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
+fn json(text: &str) -> Result<String> {
+    serde_json::to_string(text)
+}

@@ -1,0 +1,113 @@
+// The HTTP side: which request is for what, and how each outcome is said. Knows no upstream but through Lookups.
+import { Flickr } from './flickr.js';
+import { Lookups } from './lookups.js';
+import { createPage } from './page.js';
+import { Refusal } from './refusal.js';
+import { createReport } from './report.js';
+
+// Ids are opaque and their form may change (https://www.flickr.com/services/api/misc.overview.html), so letters are let through.
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const VIEW = '/view/';
+const LEFT = new Error('the client has left');
+
+export function createApp(settings, report = createReport()) {
+  const flickr = new Flickr(settings);
+  const lookups = new Lookups({
+    ask: (id, signal) => flickr.photo(id, signal).catch((error) => {
+      report(id, error);
+      throw error;
+    }),
+    calls: settings.upstreamCalls,
+    cache: settings.cache,
+  });
+  const page = createPage(settings);
+
+  return (request, response) => {
+    answer({ request, lookups, page, left: leaving(response) }).then(
+      (said) => send(request, response, said),
+      (error) => {
+        if (error === LEFT) return;
+        report('', error);
+        send(request, response, refuse(new Refusal('internal')));
+      },
+    );
+  };
+}
+
+async function answer({ request, lookups, page, left }) {
+  const [path, query] = request.url.split('?', 2);
+  const about = subject(path);
+  if (!about) return refuse(new Refusal('nothing_here'));
+  if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(new Refusal('method_not_allowed'), { ...about, headers: { allow: 'GET, HEAD' } });
+  if (about.health) return { status: 200, headers: { 'content-type': TEXT, 'cache-control': 'no-store' }, body: 'ok\n' };
+  if (about.page) return home(page, new URLSearchParams(query).get('id'));
+  if (!ID.test(about.id)) return refuse(new Refusal('bad_id'), about);
+  const found = await lookups.find(about.id, left);
+  if (found.refusal) return refuse(found.refusal, { ...about, headers: freshness(found) });
+  return about.json ? sizes(found) : redirect(found);
+}
+
+function subject(path) {
+  if (path === '/' || path === '/view' || path === VIEW) return { page: true };
+  if (path === '/healthz') return { health: true };
+  if (!path.startsWith(VIEW)) return undefined;
+  const name = path.slice(VIEW.length);
+  return name.endsWith('.json') ? { id: name.slice(0, -'.json'.length), json: true } : { id: name };
+}
+
+/** Without scripts the page's form asks for `/view/?id=...`. */
+function home(page, id) {
+  if (id === null) return { status: 200, ...page };
+  if (!ID.test(id.trim())) return refuse(new Refusal('bad_id'));
+  return { status: 303, headers: { location: VIEW + id.trim(), 'content-type': TEXT, 'cache-control': 'no-store' }, body: `See ${VIEW}${id.trim()}\n` };
+}
+
+function redirect(found) {
+  const { picture } = found.photo;
+  if (!picture) return refuse(new Refusal('no_picture'), { headers: freshness(found) });
+  const headers = { location: picture.source, 'content-type': TEXT, ...freshness(found) };
+  return { status: 302, headers, body: `${picture.label}, ${picture.width} x ${picture.height}: ${picture.source}\n` };
+}
+
+function sizes(found) {
+  return { status: 200, headers: { 'content-type': JSON_TYPE, ...freshness(found) }, body: toJson(found.photo) };
+}
+
+function refuse(refusal, { json, headers } = {}) {
+  const { status, code, message, retryAfter } = refusal;
+  return {
+    status,
+    headers: {
+      'content-type': json ? JSON_TYPE : TEXT,
+      'cache-control': 'no-store',
+      ...(retryAfter ? { 'retry-after': String(retryAfter) } : {}),
+      ...headers,
+    },
+    body: json ? toJson({ error: code, message }) : `${message}\n`,
+  };
+}
+
+/** How long an answer is good, and whence it is: Cache-Status is RFC 9211; a negative `ttl` says that it is past its time. */
+function freshness({ from, seconds, hides, refusal }) {
+  const status = from === 'kept' ? `hit; ttl=${seconds}` : `fwd=miss${from === 'flight' ? '; collapsed' : ''}`;
+  const reuse = hides ? 'no-cache' : refusal && !refusal.lasting ? 'no-store' : `public, max-age=${seconds}`;
+  return { 'cache-control': reuse, 'cache-status': `original-photos; ${status}${hides ? `; detail=${hides.code}` : ''}` };
+}
+
+const TEXT = 'text/plain; charset=utf-8';
+const JSON_TYPE = 'application/json; charset=utf-8';
+const toJson = (value) => `${JSON.stringify(value, null, 2)}\n`;
+
+function send(request, response, { status, headers, body }) {
+  response.writeHead(status, { 'x-content-type-options': 'nosniff', ...headers, 'content-length': Buffer.byteLength(body) });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+/** Aborted when the client is gone before its answer. */
+function leaving(response) {
+  const controller = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) controller.abort(LEFT);
+  });
+  return controller.signal;
+}

@@ -1,0 +1,111 @@
+// One lookup at Flickr: at most two tries, bounded in time and size. Knows the REST API, nothing of caches or of who asks.
+import { Refusal } from './refusal.js';
+import { readPhoto } from './sizes.js';
+
+const MOST_BYTES = 256 * 1024; // a photo has some 20 sizes of 300 bytes
+const PAUSE_S = 30; // after a 429 that does not say how long
+const LONGEST_PAUSE_S = 3600; // the quota is per hour: https://www.flickr.com/services/developer/api/
+// No answer has begun, so nothing is known against asking once more. A look-up of sizes changes nothing at Flickr.
+const CONNECTION = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_SOCKET']);
+const TIMEOUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
+const LATE = Symbol('late');
+
+export class Flickr {
+  #settings;
+  #pausedUntil = 0;
+
+  constructor(settings) {
+    this.#settings = settings;
+  }
+
+  /** The photo, or a Refusal; rejects with the signal's reason when nobody waits any more. */
+  async photo(id, signal) {
+    this.#refuseWhilePaused();
+    const until = performance.now() + this.#settings.lookupTimeout;
+    try {
+      return await this.#ask(id, signal, until);
+    } catch (error) {
+      if (error.code !== 'upstream_unreachable') throw error;
+      return await this.#ask(id, signal, until);
+    }
+  }
+
+  async #ask(id, signal, until) {
+    const within = Math.min(this.#settings.tryTimeout, until - performance.now());
+    if (within <= 0) throw new Refusal('upstream_timeout');
+    const own = new AbortController(); // AbortSignal.any() over a signal that lives long keeps every try alive in Node 20
+    const leave = () => own.abort(signal.reason);
+    signal.throwIfAborted();
+    signal.addEventListener('abort', leave, { once: true });
+    const timer = setTimeout(() => own.abort(LATE), within);
+    try {
+      const response = await fetch(this.#address(id), { signal: own.signal, redirect: 'manual', headers: { accept: 'application/json' } });
+      this.#checkStatus(response);
+      return readPhoto(id, await readText(response), this.#settings.origins);
+    } catch (error) {
+      if (own.signal.aborted) throw own.signal.reason === LATE ? new Refusal('upstream_timeout') : own.signal.reason;
+      throw error instanceof Refusal ? error : refused(error);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', leave);
+    }
+  }
+
+  /** https://www.flickr.com/services/api/request.rest.html and response.json.html: without `nojsoncallback` it is a script. */
+  #address(id) {
+    const url = new URL(this.#settings.flickrUrl);
+    url.search = new URLSearchParams({
+      method: 'flickr.photos.getSizes',
+      api_key: this.#settings.key,
+      photo_id: id,
+      format: 'json',
+      nojsoncallback: '1',
+    });
+    return url;
+  }
+
+  #checkStatus(response) {
+    if (response.status === 200) return;
+    response.body?.cancel().catch(() => {}); // what it says does not matter; the connection goes with it at worst
+    const detail = `status ${response.status}`;
+    if (response.status !== 429 && response.status !== 503) throw new Refusal('upstream_invalid', { detail });
+    const retryAfter = seconds(response.headers.get('retry-after')) ?? PAUSE_S;
+    // Flickr revokes keys that go on after this, so until then nobody is asked in vain.
+    if (response.status === 429) this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + retryAfter * 1000);
+    throw new Refusal('upstream_busy', { detail, retryAfter });
+  }
+
+  #refuseWhilePaused() {
+    const left = this.#pausedUntil - performance.now();
+    if (left > 0) throw new Refusal('upstream_busy', { detail: 'not asked: it has said to wait', retryAfter: Math.ceil(left / 1000) });
+  }
+}
+
+async function readText(response) {
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength; // after decompression: that is what has to be held
+    if (bytes > MOST_BYTES) throw new Refusal('upstream_invalid', { detail: `more than ${MOST_BYTES} bytes` });
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+/** fetch() says "fetch failed" and puts what happened into the cause; an answer that breaks off is "terminated". */
+function refused(error) {
+  const code = error.cause?.code ?? error.code;
+  const detail = code ?? error.cause?.message ?? error.message;
+  if (error.message === 'terminated') return new Refusal('upstream_invalid', { detail: `broke off: ${detail}` });
+  if (TIMEOUT.has(code)) return new Refusal('upstream_timeout', { detail });
+  if (CONNECTION.has(code)) return new Refusal('upstream_unreachable', { detail });
+  return new Refusal('upstream_invalid', { detail });
+}
+
+/** Retry-After is a number of seconds or a date (RFC 9110, section 10.2.3). */
+function seconds(text) {
+  if (!text) return undefined;
+  const wait = /^\d{1,9}$/.test(text) ? Number(text) : Math.ceil((Date.parse(text) - Date.now()) / 1000);
+  return Number.isFinite(wait) ? Math.min(Math.max(wait, 1), LONGEST_PAUSE_S) : undefined;
+}

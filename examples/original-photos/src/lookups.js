@@ -1,0 +1,100 @@
+// Finds photos: from the cache, from a lookup that is under way, or by a new one. Knows neither HTTP nor Flickr's API.
+import { LRUCache } from 'lru-cache';
+import { Line } from './line.js';
+import { Refusal } from './refusal.js';
+
+export class Lookups {
+  #ask;
+  #seconds;
+  #kept;
+  #line;
+  #flights = new Map();
+
+  /** `ask(id, signal)` resolves with a photo or rejects with a Refusal. */
+  constructor({ ask, calls, cache }) {
+    this.#ask = ask;
+    this.#seconds = cache;
+    this.#kept = new LRUCache({ max: cache.entries });
+    this.#line = new Line(calls);
+  }
+
+  /**
+   * `{ photo }` or `{ refusal }`, with where it comes from (`from`: kept, flight or asked) and for how many seconds it is
+   * good; a photo that is past that stands in where Flickr fails now, and says which failure it hides (`hides`).
+   */
+  async find(id, signal) {
+    const kept = this.#kept.get(id);
+    const left = kept ? Math.ceil((kept.freshUntil - performance.now()) / 1000) : 0;
+    if (left > 0) return { ...kept.found, from: 'kept', seconds: left };
+    const shared = this.#flights.get(id);
+    try {
+      const found = await (shared ?? this.#start(id)).wait(signal);
+      return { ...found, from: shared ? 'flight' : 'asked', seconds: this.#goodFor(found) };
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      if (kept?.found.photo) return { ...kept.found, from: 'kept', seconds: left, hides: error };
+      return { refusal: error, from: shared ? 'flight' : 'asked', seconds: 0 };
+    }
+  }
+
+  #start(id) {
+    const flight = new Flight((signal) => this.#line.run(signal, () => this.#ask(id, signal)).then(
+      (photo) => this.#keep(id, { photo }),
+      (error) => {
+        if (!error.lasting) throw error;
+        return this.#keep(id, { refusal: error });
+      },
+    ), () => {
+      // One that was given up may still be ending when the next for the same photo is under way.
+      if (this.#flights.get(id) === flight) this.#flights.delete(id);
+    });
+    this.#flights.set(id, flight);
+    return flight;
+  }
+
+  #goodFor({ photo }) {
+    return photo ? this.#seconds.fresh : this.#seconds.unknown;
+  }
+
+  #keep(id, found) {
+    const fresh = this.#goodFor(found);
+    const ttl = (fresh + (found.photo ? this.#seconds.stale : 0)) * 1000;
+    if (ttl > 0) this.#kept.set(id, { found, freshUntil: performance.now() + fresh * 1000 }, { ttl });
+    else this.#kept.delete(id);
+    return found;
+  }
+}
+
+/** A lookup that several may wait for. It ends when it is done, or when the last of them has left. */
+class Flight {
+  #controller = new AbortController();
+  #waiting = 0;
+  #result;
+  #ended;
+
+  constructor(work, ended) {
+    this.#ended = ended;
+    this.#result = work(this.#controller.signal);
+    this.#result.then(ended, ended);
+  }
+
+  async wait(signal) {
+    signal.throwIfAborted();
+    this.#waiting += 1;
+    let leave;
+    const left = new Promise((_, reject) => {
+      leave = () => reject(signal.reason);
+      signal.addEventListener('abort', leave, { once: true });
+    });
+    try {
+      return await Promise.race([this.#result, left]);
+    } finally {
+      signal.removeEventListener('abort', leave);
+      this.#waiting -= 1;
+      if (this.#waiting === 0 && signal.aborted) {
+        this.#ended();
+        this.#controller.abort(signal.reason);
+      }
+    }
+  }
+}

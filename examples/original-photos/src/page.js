@@ -1,0 +1,35 @@
+// The page for people: what this service does, and a form to try it. Knows no lookups; its script asks the service itself.
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+const read = (name) => readFileSync(new URL(`./page/${name}`, import.meta.url), 'utf8');
+
+/** Headers and body, made once: nothing in it depends on the request. */
+export function createPage({ standIn, flickrUrl, origins }) {
+  const [style, script] = [read('page.css'), read('page.js')];
+  const values = { style, script, notice: standIn ? notice(flickrUrl) : '', samples: standIn ? SAMPLES : '', sample: standIn ? '52551849781' : '' };
+  const body = read('page.html').replace(/\{\{(\w+)\}\}/g, (_, name) => values[name]);
+  const pictures = origins.map(({ protocol, host }) => `${protocol}//${host.startsWith('.') ? '*' : ''}${host}`);
+  const policy = `default-src 'none'; style-src '${hash(style)}'; script-src '${hash(script)}'; connect-src 'self'; img-src ${pictures.join(' ')}; `
+    + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-cache',
+    'content-security-policy': policy,
+    'referrer-policy': 'no-referrer',
+  };
+  return { headers, body };
+}
+
+const hash = (text) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
+
+const notice = (url) => `<p class="notice"><strong>This is a demonstration.</strong> It asks a stand-in at <code>${escape(url.origin)}</code>
+instead of Flickr: every number is a photo there, and each is drawn by a program.</p>`;
+
+const SAMPLES = `<p class="samples">Try
+<a href="/view/52551849781">52551849781</a>, <a href="/view/8391270110">8391270110</a>, <a href="/view/2610">2610</a>; and what goes wrong:
+<a href="/view/unknown">unknown</a>, <a href="/view/fault-private">fault-private</a>, <a href="/view/fault-busy">fault-busy</a>,
+<a href="/view/fault-html">fault-html</a>, <a href="/view/fault-reset_once">fault-reset_once</a>, <a href="/view/fault-silent">fault-silent</a>,
+<a href="/view/fault-small">fault-small</a>, <a href="/view/fault-video">fault-video</a>.</p>`;
+
+const escape = (text) => text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);

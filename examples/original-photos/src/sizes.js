@@ -1,0 +1,90 @@
+// Makes a photo of the text that flickr.photos.getSizes has answered, or says what is wrong with it. Knows no HTTP.
+import { Refusal } from './refusal.js';
+
+// https://www.flickr.com/services/api/flickr.photos.getSizes.html
+const FAILURES = {
+  1: 'unknown_photo', // "Photo not found"
+  2: 'private_photo', // "Permission denied"
+  100: 'misconfigured', // "Invalid API Key"
+  105: 'upstream_busy', // "Service currently unavailable"
+  106: 'upstream_busy', // "Write operation failed", which is said to be temporary too
+  111: 'misconfigured', // "Format not found"
+  112: 'misconfigured', // "Method not found"
+};
+const SOON_S = 10;
+
+/** `origins` are those where a picture may be: a redirect to anywhere else would make this service a way to hide addresses. */
+export function readPhoto(id, text, origins) {
+  const { stat, code, sizes } = parse(text);
+  if (stat === 'fail') throw failure(code);
+  if (stat !== 'ok') throw invalid('no "stat"');
+  if (!Array.isArray(sizes?.size)) throw invalid('no list of sizes');
+  const listed = sizes.size.map((size) => readSize(size, origins));
+  const may = (flag) => Number(flag) === 1;
+  return {
+    id,
+    picture: best(listed.filter(({ media }) => media === 'photo')),
+    sizes: listed,
+    may: { blog: may(sizes.canblog), print: may(sizes.canprint), download: may(sizes.candownload) },
+  };
+}
+
+function parse(text) {
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw invalid('not JSON'); // the parser's own message quotes the text
+  }
+  return value ?? {};
+}
+
+function failure(code) {
+  const known = Object.hasOwn(FAILURES, code) ? FAILURES[code] : 'upstream_invalid';
+  return new Refusal(known, { detail: `code ${Number(code)}`, retryAfter: known === 'upstream_busy' ? SOON_S : undefined });
+}
+
+/** Numbers come as numbers for squares and as strings for the rest. */
+function readSize(size, origins) {
+  const { label, media } = size ?? {};
+  const [width, height] = [pixels(size?.width), pixels(size?.height)];
+  if (typeof label !== 'string' || (media !== 'photo' && media !== 'video')) throw invalid('a size without label or media');
+  // We never redirect to a video, and Flickr itself does not always know how large one is.
+  if (media === 'photo' && !(width && height)) throw invalid(`${label} without width and height`);
+  const source = media === 'photo' ? picture(size.source, origins) : webAddress(size.source);
+  if (!source) throw invalid(`${label} at an address that is not allowed`);
+  return { label, media, width, height, source, page: webAddress(size.url) };
+}
+
+function pixels(value) {
+  const number = typeof value === 'string' && /^\d{1,7}$/.test(value) ? Number(value) : value;
+  return Number.isInteger(number) && number > 0 ? number : null;
+}
+
+/** The address of a picture if its origin is allowed; the old `http:` form of an origin that is allowed with https is lifted to that. */
+function picture(source, origins) {
+  const url = URL.canParse(source) ? new URL(source) : undefined;
+  if (!url || url.username || url.password) return undefined;
+  const allowed = (protocol) => origins.some((origin) => origin.protocol === protocol && isHost(url.host, origin.host));
+  if (allowed(url.protocol)) return url.href;
+  if (url.protocol !== 'http:' || !allowed('https:')) return undefined;
+  url.protocol = 'https:';
+  return url.href;
+}
+
+/** `.example.com` stands for that host and all below it. */
+const isHost = (host, allowed) => (allowed.startsWith('.') ? `.${host}`.endsWith(allowed) : host === allowed);
+
+function webAddress(text) {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url && /^https?:$/.test(url.protocol) ? url.href : null;
+}
+
+/** The original where its owner shares it, or else the largest there is. */
+function best(pictures) {
+  const area = ({ width, height }) => width * height;
+  const original = pictures.find(({ label }) => label === 'Original');
+  return original ?? pictures.reduce((most, one) => (most && area(most) >= area(one) ? most : one), null);
+}
+
+const invalid = (detail) => new Refusal('upstream_invalid', { detail });

@@ -1,0 +1,38 @@
+// Hypernova's markup in a browser's document: where each component is, and its data. Knows no framework.
+import { decode, unwrap } from './data.js';
+import { attributeName, DATA_ID, DATA_KEY, keyOf } from './markup.js';
+
+export interface Payload {
+  node: Element;
+  data: unknown;
+  id: string;
+}
+
+/**
+ * Every place of the component on the page. hypernova-client (npm) and the PHP client write the unchanged name as the key when they
+ * stand in for the renderer, so that `Search.js` comes as `Searchjs` from a server and as `Search.js` from them: both are found.
+ */
+export function load(name: string): Payload[] {
+  const keys = [...new Set([keyOf(name), name])];
+  const nodes = document.querySelectorAll(keys.map((key) => `div${selector({ [DATA_KEY]: key })}`).join());
+  return Array.from(nodes, (node) => {
+    const key = node.getAttribute(`data-${DATA_KEY}`) ?? '';
+    const id = node.getAttribute(`data-${DATA_ID}`) ?? '';
+    return { node, data: fromScript({ [DATA_KEY]: key, [DATA_ID]: id }), id };
+  });
+}
+
+/** The data of the first script with these attributes; null if there is none. */
+export function fromScript(attributes: Record<string, string>): unknown {
+  const script = document.querySelector(`script${selector(attributes)}`);
+  return script && decode(unwrap(script.innerHTML));
+}
+
+function selector(attributes: Record<string, string>): string {
+  return Object.entries(attributes).map(([name, value]) => `[${attributeName(name)}="${quoted(value)}"]`).join('');
+}
+
+/** Inside a CSS string. */
+function quoted(value: string): string {
+  return value.replace(/["\\\n\r\f]/g, (char) => `\\${char.charCodeAt(0).toString(16)} `);
+}

@@ -1,0 +1,141 @@
+// A batch from its jobs to the text of its answer, with Hypernova's events in Hypernova's order. Knows no HTTP: request and
+// response are handed through to plugins.
+import { report, type ErrorReport } from './error.js';
+import { RenderJob } from './job.js';
+import type { Plugins } from './plugins.js';
+import { onAccountOf, type Owner } from './stray.js';
+import type { BatchContext, GetComponent, Job, JobContext, Plugin } from './types.js';
+
+/** What all batches of a renderer have in common. */
+export interface Core {
+  getComponent: GetComponent;
+  plugins: Plugins;
+  concurrent: boolean;
+  /** Milliseconds; 0 is none. */
+  jobTimeout: number;
+}
+
+export interface Outcome {
+  statusCode: number;
+  text: string;
+}
+
+type Outside = Pick<BatchContext, 'request' | 'response'> & { signal: AbortSignal };
+
+export class Batch implements Owner {
+  readonly label = 'a batch';
+  readonly #core: Core;
+  readonly #outside: Outside;
+  readonly #jobs: Record<string, Job>;
+  readonly #tokens: string[];
+  readonly #renders: Map<string, RenderJob>;
+  readonly #batchMeta = {};
+  readonly #data = new Map<Plugin, Map<unknown, unknown>>();
+  #error: ErrorReport | null = null;
+
+  constructor(core: Core, jobs: Record<string, Job>, outside: Outside) {
+    this.#core = core;
+    this.#outside = outside;
+    this.#jobs = jobs;
+    this.#tokens = Object.keys(jobs);
+    this.#renders = new Map(this.#tokens.map((token) => [token, new RenderJob(token, jobs[token], outside.signal)]));
+  }
+
+  /** Errors of plugins that nobody waits for fail nothing: they are logged. */
+  fail(): boolean {
+    return false;
+  }
+
+  run(): Promise<Outcome> {
+    return onAccountOf(this, () => this.#run());
+  }
+
+  async #run(): Promise<Outcome> {
+    const { plugins } = this.#core;
+    const context = (plugin: Plugin) => [this.#batchContext(plugin)];
+    const giveUp = () => this.#abandon();
+    this.#outside.signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      await plugins.tell('batchStart', context);
+      await this.#renderAll();
+      await plugins.tell('batchEnd', context);
+    } catch (error) {
+      this.#error = report(error);
+      plugins.tellError((plugin) => [this.#batchContext(plugin), error]);
+    } finally {
+      this.#outside.signal.removeEventListener('abort', giveUp);
+    }
+    return { statusCode: this.#error ? 500 : 200, text: this.#toText() };
+  }
+
+  async #renderAll(): Promise<void> {
+    // A plugin may have taken jobs out of the batch at its start.
+    const renders = Object.keys(this.#jobs).flatMap((token) => this.#renders.get(token) ?? []);
+    if (this.#core.concurrent) {
+      await Promise.all(renders.map((render) => this.#renderOne(render)));
+      return;
+    }
+    for (const render of renders) {
+      if (this.#outside.signal.aborted) return; // nobody will read it
+      await this.#renderOne(render);
+    }
+  }
+
+  #renderOne(render: RenderJob): Promise<void> {
+    return onAccountOf(render, async () => {
+      const { plugins, getComponent, jobTimeout } = this.#core;
+      const context = (plugin: Plugin) => [this.#jobContext(plugin, render)];
+      try {
+        const started = plugins.tell('jobStart', context);
+        if (started) await started;
+        plugins.tellNow('beforeRender', context);
+        await render.render(getComponent, jobTimeout);
+        plugins.tellNow('afterRender', context);
+        const told = plugins.tell('jobEnd', context);
+        if (told) await told;
+      } catch (error) {
+        render.record(error);
+        plugins.tellError((plugin) => [this.#jobContext(plugin, render), error]);
+      }
+    });
+  }
+
+  #abandon(): void {
+    for (const render of this.#renders.values()) render.fail(this.#outside.signal.reason);
+  }
+
+  #jobContext(plugin: Plugin, { context }: RenderJob): JobContext {
+    return { ...this.#shared(), ...context, data: this.#dataOf(plugin) };
+  }
+
+  #batchContext(plugin: Plugin): BatchContext {
+    return { ...this.#shared(), tokens: this.#tokens, jobs: this.#jobs, data: this.#dataOf(plugin) };
+  }
+
+  #shared() {
+    const { request, response } = this.#outside;
+    return { request, response, batchMeta: this.#batchMeta };
+  }
+
+  #dataOf(plugin: Plugin): Map<unknown, unknown> {
+    const data = this.#data.get(plugin) ?? new Map();
+    this.#data.set(plugin, data);
+    return data;
+  }
+
+  /** Put together by hand: a job whose result JSON cannot say fails alone, and a token may be `__proto__`. */
+  #toText(): string {
+    const results = [...this.#renders].map(([token, render]) => `${JSON.stringify(token)}:${this.#resultOf(render)}`);
+    return `{"success":${this.#error === null},"error":${JSON.stringify(this.#error)},"results":{${results.join(',')}}}`;
+  }
+
+  #resultOf(render: RenderJob): string {
+    try {
+      return render.toText();
+    } catch (error) {
+      render.forget(error);
+      this.#core.plugins.tellError((plugin) => [this.#jobContext(plugin, render), error]);
+      return render.toText();
+    }
+  }
+}

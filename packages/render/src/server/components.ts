@@ -1,0 +1,103 @@
+// Components from files, each in a sandbox of its own. Knows no jobs: what it gives is a `getComponent`.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import { LRUCache } from 'lru-cache';
+import { lines } from './error.js';
+import { SandboxModule } from './module.js';
+
+export interface VmOptions {
+  /** How many modules are kept; as many as there are files, or 1,000. */
+  cacheSize?: number;
+  /** A module whose sandbox and cache that of this name is to share, such as from `loadModules`. */
+  environment?: (name: string) => SandboxModule | null | undefined;
+  /** `${name}::${sha1 of the code}` */
+  getKey?: (name: string, code: string) => string;
+}
+
+export interface Vm {
+  readonly exportsCache: LRUCache<string, Exports>;
+  /** What the code exports; it is run only if it is not in the cache. */
+  run(name: string, code: string): unknown;
+}
+
+/** Boxed: a module may export anything, `undefined` too, and a cache has no such entry. */
+interface Exports {
+  exports: unknown;
+}
+
+const CACHE_SIZE = 1000;
+
+export function createVM({ cacheSize = CACHE_SIZE, environment, getKey = nameAndHash }: VmOptions = {}): Vm {
+  const exportsCache = new LRUCache<string, Exports>({ max: Math.max(1, cacheSize) });
+  return {
+    exportsCache,
+    run(name, code) {
+      const key = getKey(name, code);
+      const cached = exportsCache.get(key);
+      if (cached) return cached.exports;
+      const module = new SandboxModule(name, environment?.(name) ?? undefined);
+      module._compile(code, name);
+      module.loaded = true;
+      exportsCache.set(key, { exports: module.exports });
+      return module.exports;
+    },
+  };
+}
+
+/**
+ * `files`: names of components and their files, which are read once, and run once to begin with. One that cannot be run is reported
+ * and left out; one that cannot be read is a mistake in the list, and throws.
+ */
+export function createGetComponent(files: Record<string, string>, vmOptions: VmOptions = {}): (name: string) => unknown {
+  const keyOf = vmOptions.getKey ?? nameAndHash; // once a file: to hash a bundle for every job costs more than some renders
+  const vm = createVM({ cacheSize: Object.keys(files).length, ...vmOptions });
+  const components = new Map<string, { file: string; code: string; key: string }>();
+  for (const [name, file] of Object.entries(files)) {
+    const code = readFileSync(file, 'utf8');
+    try {
+      vm.run(file, code);
+      components.set(name, { file, code, key: keyOf(file, code) });
+    } catch (error) {
+      console.error(`error: the component ${JSON.stringify(name)} is left out, ${file} cannot be run: ${lines(error)}`);
+    }
+  }
+  return (name) => {
+    const found = components.get(name);
+    if (!found) return null;
+    const cached = vm.exportsCache.get(found.key);
+    return cached ? cached.exports : vm.run(found.file, found.code);
+  };
+}
+
+/** The .js files in a folder and below, by their path from there; what begins with a dot is passed over. */
+export function getFiles(folder: string): { name: string; path: string }[] {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const wanted = names.filter((name) => name.endsWith('.js') && !name.split(sep).some((part) => part.startsWith('.')));
+  return wanted.sort().map((name) => ({ name, path: join(folder, name) }));
+}
+
+/** An `environment`: each call makes one sandbox and runs these modules in it. Those that are not there are passed over. */
+export function loadModules(require: NodeJS.Require, files: string[]): () => SandboxModule | null {
+  return () => files.reduce<SandboxModule | null>((module, file) => load(resolved(require, file), module), null);
+}
+
+function load(file: string | undefined, parent: SandboxModule | null): SandboxModule | null {
+  if (file === undefined) return parent;
+  const module = new SandboxModule(file, parent ?? undefined);
+  module.run();
+  return module;
+}
+
+function resolved(require: NodeJS.Require, file: string): string | undefined {
+  try {
+    return require.resolve(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined;
+    throw error;
+  }
+}
+
+function nameAndHash(name: string, code: string): string {
+  return `${name}::${createHash('sha1').update(code).digest('hex')}`;
+}

@@ -1,0 +1,112 @@
+// One job: its context, its render, and its result as text. Knows nothing of other jobs, of plugins or of HTTP.
+import { randomUUID } from 'node:crypto';
+import { noHtml, notRegistered, report, textOf, type ErrorReport } from './error.js';
+import { isThenable } from './plugins.js';
+import type { Owner } from './stray.js';
+import type { GetComponent, RenderContext, RenderFunction } from './types.js';
+
+export class RenderJob implements Owner {
+  readonly context: RenderContext;
+  readonly label: string;
+  #error: ErrorReport | null = null;
+  /** Ends the wait that is going on, if one is. */
+  #interrupt: ((error: unknown) => void) | undefined;
+  /** Came while nothing was waited for: the next step will find it. */
+  #pending: { error: unknown } | undefined;
+  /** Rendered, or failed: nothing can fail it any more. */
+  #ended = false;
+
+  /** `job` is whatever the client has sent under this token. */
+  constructor(token: string, job: unknown, signal: AbortSignal) {
+    const { name, data, metadata } = (job ?? {}) as Record<string, unknown>;
+    this.label = `job ${JSON.stringify(token)}, component ${JSON.stringify(textOf(name))}`;
+    this.context = {
+      name: name as string,
+      token,
+      props: data,
+      metadata,
+      statusCode: 200,
+      duration: null,
+      html: null,
+      returnMeta: {},
+      id: randomUUID(),
+      signal,
+    };
+  }
+
+  /** What it throws later, in a timer or a promise that nobody waits for, fails it as if the render had thrown. */
+  fail(error: unknown): boolean {
+    if (this.#ended) return false;
+    if (this.#interrupt) this.#interrupt(error);
+    else this.#pending ??= { error };
+    return true;
+  }
+
+  async render(getComponent: GetComponent, timeout: number): Promise<void> {
+    const { context } = this;
+    const began = performance.now();
+    const timer = timeout > 0 ? setTimeout(() => this.fail(new Error(`the job took longer than ${timeout} ms`)), timeout) : undefined;
+    try {
+      const found = await this.#settled(() => getComponent(context.name, context));
+      const render = renderFunction(found);
+      if (!render) {
+        context.statusCode = 404;
+        throw notRegistered(context.name);
+      }
+      const html = await this.#settled(() => render(context.props, context));
+      // A function or a symbol would vanish from the JSON.
+      if (!html || typeof html === 'function' || typeof html === 'symbol') throw noHtml();
+      context.html = html;
+    } finally {
+      this.#ended = true;
+      context.duration = performance.now() - began;
+      clearTimeout(timer);
+    }
+  }
+
+  record(error: unknown): void {
+    const { context } = this;
+    context.statusCode = context.statusCode === 200 ? 500 : context.statusCode;
+    context.error = error;
+    this.#error = report(error);
+  }
+
+  /** Throws if plugins or the component have left what JSON cannot say. */
+  toText(): string {
+    const { name, html = null, returnMeta, duration, statusCode } = this.context;
+    return JSON.stringify({
+      name,
+      html,
+      meta: returnMeta ?? {},
+      duration,
+      statusCode,
+      success: html !== null,
+      error: this.#error,
+    });
+  }
+
+  /** In place of a result that cannot be said. */
+  forget(error: unknown): void {
+    this.context.html = null;
+    this.context.returnMeta = {};
+    this.record(error);
+  }
+
+  /** The result of a step, waited for if need be, until something else fails the job. */
+  #settled(step: () => unknown): unknown {
+    if (this.#pending) throw this.#pending.error;
+    const result = step();
+    if (!isThenable(result)) return result;
+    return new Promise((resolve, reject) => {
+      this.#interrupt = reject;
+      result.then(resolve, reject);
+    }).finally(() => (this.#interrupt = undefined));
+  }
+}
+
+/** A module's default export will do: that is what bundlers make of `export default`. Hypernova answers 404 there. */
+function renderFunction(found: unknown): RenderFunction | undefined {
+  const value = typeof found === 'object' && found !== null && 'default' in found ? found.default : found;
+  return typeof value === 'function' ? (value as RenderFunction) : undefined;
+}
+

@@ -1,0 +1,94 @@
+// Hypernova's endpoint as a plain request listener. Knows no server, no port and no signals.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { answerEmpty, answerJson, answerMethods, answerNotFound, pathOf } from './answer.js';
+import { Batch, type Core } from './batch.js';
+import { BadBody, parseLimit, readJson } from './body.js';
+import { createLog, type Log } from './logger.js';
+import { Plugins } from './plugins.js';
+import type { Job, RendererConfig } from './types.js';
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+type Parsed = IncomingMessage & { body?: unknown };
+
+/** Hypernova's, which is 1,024,000 bytes, not a megabyte. */
+const BODY_LIMIT = 1024 * 1000;
+const BODY_PARSER_OPTIONS = ['limit'];
+
+/** The parts of a renderer, for those who route on their own. */
+export interface Renderer {
+  readonly log: Log;
+  readonly plugins: Plugins;
+  readonly endpoint: string;
+  /** Leaves the parsed body in `request.body`; an answer of its own where it cannot be parsed. */
+  parse(request: Parsed, response: ServerResponse, next: () => void): void;
+  /** Renders the batch in `request.body`. */
+  render(request: Parsed, response: ServerResponse): void;
+}
+
+/** A listener for `http.createServer`, or to be called from one. */
+export function createRenderer(config: RendererConfig): Listener {
+  return listenerOf(renderer(config));
+}
+
+/** Routes as Express does: neither the case nor a slash at the end matters. */
+export function listenerOf({ endpoint, parse, render }: Renderer): Listener {
+  const plain = endpoint.toLowerCase().replace(/(?<=.)\/$/, '');
+  return (request, response) => {
+    const path = pathOf(request).toLowerCase();
+    if (path !== plain && path !== `${plain}/`) return answerNotFound(request, response);
+    if (request.method === 'OPTIONS') return answerMethods(response, 'POST');
+    if (request.method !== 'POST') return answerNotFound(request, response);
+    parse(request, response, () => render(request, response));
+  };
+}
+
+export function renderer(config: RendererConfig): Renderer {
+  if (typeof config?.getComponent !== 'function') {
+    throw new TypeError('Hypernova requires a `getComponent` property and it must be a function');
+  }
+  const { getComponent, endpoint = '/batch', bodyParser = {}, processJobsConcurrently = false, jobTimeout = 0 } = config;
+  const log = createLog(config);
+  const plugins = new Plugins(config.plugins ?? [], log);
+  const limit = parseLimit(bodyParser.limit ?? BODY_LIMIT);
+  const core: Core = { getComponent, plugins, concurrent: processJobsConcurrently, jobTimeout };
+  for (const option of Object.keys(bodyParser)) {
+    if (!BODY_PARSER_OPTIONS.includes(option)) log.warn(`bodyParser.${option} is not supported and has no effect`);
+  }
+  return {
+    log,
+    plugins,
+    endpoint,
+    parse(request, response, next) {
+      if (request.body !== undefined) return next(); // somebody before us has read it
+      readJson(request, limit).then(
+        (body) => {
+          request.body = body;
+          next();
+        },
+        (error) => refuse(error, { request, response, log, plugins }),
+      );
+    },
+    render(request, response) {
+      void answer(core, request, response);
+    },
+  };
+}
+
+async function answer(core: Core, request: Parsed, response: ServerResponse): Promise<void> {
+  const gone = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort(new Error('the client went away'));
+  });
+  const batch = new Batch(core, (request.body ?? {}) as Record<string, Job>, { request, response, signal: gone.signal });
+  const { statusCode, text } = await batch.run();
+  if (!response.headersSent) answerJson(response, statusCode, text);
+}
+
+type Refused = Pick<Renderer, 'log' | 'plugins'> & { request: Parsed; response: ServerResponse };
+
+function refuse(error: unknown, { request, response, log, plugins }: Refused): void {
+  const status = error instanceof BadBody ? error.status : 400;
+  log.info(`a batch was refused with ${status}: ${(error as Error).message}`);
+  if (!response.headersSent) answerEmpty(response, status);
+  plugins.tellError(() => [{ request, response, batchMeta: {}, tokens: [], jobs: {}, data: new Map() }, error]);
+}

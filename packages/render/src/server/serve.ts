@@ -1,0 +1,127 @@
+// `hypernova(config, onServer)`: a renderer that listens, and stops politely. Knows nothing of Hostler, which runs it as any Node app.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { lines } from './error.js';
+import { listenerOf, renderer, type Renderer } from './renderer.js';
+import { catchStrayErrors } from './stray.js';
+import type { Application, Config } from './types.js';
+
+export type OnServer = (app: Application, process: NodeJS.Process) => void;
+
+/** Milliseconds that what is under way may take once the process is to end. */
+const FAREWELL = 30_000;
+const EXPRESS_ONLY = ['use', 'post', 'get', 'put', 'delete', 'all', 'set', 'enable', 'disable', 'engine', 'route'];
+
+/** Starts the server; the application is returned, as Hypernova does. */
+export function hypernova(config: Config, onServer?: OnServer): Application {
+  const parts = renderer(config);
+  const { log } = parts;
+  if (config.getCPUs || config.devMode !== undefined) {
+    log.info('getCPUs and devMode have no effect: this is one process, and who starts it says how many there are');
+  }
+  const app = config.createApplication ? checked(config.createApplication()) : plainApplication(parts);
+  if (config.createApplication) app.use(parts.parse);
+  onServer?.(app, process);
+  if (config.createApplication) app.post(parts.endpoint, parts.render);
+
+  const service = new Service(config, parts);
+  catchStrayErrors({
+    late: (owner, error) => log.error(`${owner.label} threw when it had ended: ${lines(error)}`),
+    unknown: (error) => {
+      log.error(`an error that belongs to no job; this process ends, for it may be broken: ${lines(error)}`);
+      void service.stop(1, error);
+    },
+  });
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      log.info(`${signal}: finishing what is under way`);
+      void service.stop(0);
+    });
+  }
+  service.start(app).catch((error) => {
+    log.error(`cannot start: ${lines(error)}`);
+    void service.stop(1, error);
+  });
+  return app;
+}
+
+class Service {
+  readonly #config: Config;
+  readonly #parts: Pick<Renderer, 'log' | 'plugins'>;
+  readonly #underWay = new Set<ServerResponse>();
+  #server: Server | undefined;
+  #stopping = false;
+
+  constructor(config: Config, parts: Pick<Renderer, 'log' | 'plugins'>) {
+    this.#config = config;
+    this.#parts = parts;
+  }
+
+  async start(app: Application): Promise<void> {
+    await this.#parts.plugins.tell('initialize', () => [this.#config]);
+    if (this.#stopping) return;
+    const { port = 8080, host = '0.0.0.0', listenArgs } = this.#config;
+    const args = (listenArgs ?? [port, host]) as never[];
+    const server = app.listen(...args) as Server;
+    this.#server = server;
+    server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => this.#follow(response));
+    await new Promise<void>((resolve, reject) => server.once('listening', resolve).once('error', reject));
+    this.#parts.log.info('Connected', { listen: args });
+  }
+
+  /** Finishes what is under way, tells the plugins, ends the process. */
+  async stop(code: number, error?: unknown): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    setTimeout(() => process.exit(code), FAREWELL).unref();
+    await this.#closed();
+    try {
+      await this.#parts.plugins.tell('shutDown', () => [this.#config, error]);
+    } catch (thrown) {
+      this.#parts.log.error(`a plugin's shutDown threw: ${lines(thrown)}`);
+    }
+    process.exit(code);
+  }
+
+  #closed(): Promise<void> {
+    const server = this.#server;
+    if (!server?.listening) return Promise.resolve();
+    return new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeIdleConnections();
+      for (const response of this.#underWay) this.#makeLast(response);
+    });
+  }
+
+  #follow(response: ServerResponse): void {
+    this.#underWay.add(response);
+    response.once('close', () => this.#underWay.delete(response));
+    if (this.#stopping) this.#makeLast(response);
+  }
+
+  /** Without this a kept connection would hold the server open after its answer. */
+  #makeLast(response: ServerResponse): void {
+    response.shouldKeepAlive = false;
+    response.once('close', () => this.#server?.closeIdleConnections());
+  }
+}
+
+function checked(app: Application): Application {
+  const complete = typeof app === 'function' && ['use', 'post', 'listen'].every((name) => typeof app[name as keyof Application] === 'function');
+  if (!complete) {
+    throw new TypeError('`createApplication` must return a valid express instance with `use`, `post`, and `listen` methods');
+  }
+  return app;
+}
+
+/** An application of nothing but the endpoint; who wants more is told how to get it. */
+function plainApplication(parts: Renderer): Application {
+  const listener = listenerOf(parts);
+  const refusals = EXPRESS_ONLY.map((name) => {
+    const refuse = () => {
+      throw new TypeError(`app.${name} needs Express: give \`createApplication: () => express()\` in the configuration`);
+    };
+    return [name, refuse];
+  });
+  const listen = (...args: never[]) => createServer(listener).listen(...args);
+  return Object.assign(listener, Object.fromEntries(refusals), { listen }) as unknown as Application;
+}

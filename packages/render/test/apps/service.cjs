@@ -1,0 +1,62 @@
+// A rendering service that misbehaves on demand.
+const { once } = require('node:events');
+const { setTimeout: sleep } = require('node:timers/promises');
+const hypernova = require('@hostler/render/server');
+
+const FOREVER = 1e9;
+let outside = () => {};
+setInterval(() => outside(), 1); // made before any job: nobody's
+
+const components = {
+  ok: () => 'ok',
+  async timer() {
+    setTimeout(() => {
+      throw new Error('in a timer');
+    }, 1);
+    await sleep(FOREVER);
+  },
+  async promise() {
+    Promise.reject(new Error('in a promise'));
+    await sleep(FOREVER);
+  },
+  async nothing() {
+    Promise.reject(null);
+    await sleep(FOREVER);
+  },
+  late() {
+    setTimeout(() => {
+      throw new Error('too late');
+    }, 1);
+    return 'in time';
+  },
+  lateRejection() {
+    setTimeout(() => Promise.reject(new Error('rejected too late')), 1);
+    return 'in time';
+  },
+  async outside() {
+    await new Promise((resolve) => {
+      outside = () => {
+        setImmediate(resolve);
+        throw new Error('of nobody');
+      };
+    });
+    return 'rendered all the same';
+  },
+  async untilSignal() {
+    console.log('waiting');
+    await Promise.race(['SIGTERM', 'SIGINT'].map((signal) => once(process, signal)));
+    await sleep(1);
+    return 'waited';
+  },
+};
+
+const plugins = [
+  {
+    initialize: (config) => console.log(`initialize ${config.port}`),
+    shutDown: async (config, error) => {
+      await sleep(1);
+      console.log(`shutDown ${config.port} ${error?.message}`);
+    },
+  },
+];
+hypernova({ getComponent: (name) => components[name], plugins, port: Number(process.env.PORT), host: '127.0.0.1' });

@@ -1,0 +1,89 @@
+// The service as a process of its own: stray errors, signals, an Express application.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { eventually, freePort } from '@hostler/testkit';
+import { client, JSON_TYPE } from './support/renderer.mjs';
+
+async function start(t, app) {
+  const port = await freePort();
+  const child = spawn(process.execPath, [fileURLToPath(new URL(`apps/${app}`, import.meta.url))], { env: { ...process.env, PORT: String(port) } });
+  const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }));
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const lines = [];
+  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', (line) => lines.push(line));
+  const said = (text) => eventually(`the service to say "${text}", not only\n${lines.join('\n')}`, () => lines.find((line) => line.includes(text)));
+  await said('Connected');
+  const url = `http://127.0.0.1:${port}`;
+  return { child, ended, lines, said, port, url, ...client(url) };
+}
+
+test('what a component throws later fails its job and no other', async (t) => {
+  const { results, child } = await start(t, 'service.cjs');
+  const found = await results({ a: { name: 'timer' }, b: { name: 'promise' }, c: { name: 'nothing' }, d: { name: 'ok' } });
+  assert.deepEqual(
+    Object.values(found).map(({ html, statusCode, error }) => [html, statusCode, error?.message]),
+    [[null, 500, 'in a timer'], [null, 500, 'in a promise'], [null, 500, 'null'], ['ok', 200, undefined]],
+  );
+  assert.equal(child.exitCode, null);
+});
+
+test('what a component throws when it has ended is logged, with the name of its job', async (t) => {
+  const { results, said, child } = await start(t, 'service.cjs');
+  const { a, b } = await results({ a: { name: 'late' }, b: { name: 'lateRejection' } });
+  assert.deepEqual([a.html, b.html], ['in time', 'in time']);
+  await said('error: job "a", component "late" threw when it had ended: Error: too late');
+  await said('error: job "b", component "lateRejection" threw when it had ended: Error: rejected too late');
+  assert.equal((await results({ a: { name: 'ok' } })).a.html, 'ok');
+  assert.equal(child.exitCode, null);
+});
+
+test('an error that belongs to no job ends the process, after what is under way', async (t) => {
+  const { results, said, ended } = await start(t, 'service.cjs');
+  const { a } = await results({ a: { name: 'outside' } });
+  assert.equal(a.html, 'rendered all the same');
+  assert.deepEqual(await ended, { code: 1, signal: null });
+  await said('error: an error that belongs to no job');
+  await said('Error: of nobody');
+});
+
+for (const signal of ['SIGTERM', 'SIGINT']) {
+  test(`${signal} finishes what is under way, tells the plugins, and ends the process with 0`, async (t) => {
+    const { post, said, child, ended, lines, port } = await start(t, 'service.cjs');
+    await Promise.all([1, 2].map(async () => (await post({})).text())); // two connections, of which one will be idle
+    const under = post({ a: { name: 'untilSignal' } });
+    await said('waiting');
+    child.kill(signal);
+    child.kill(signal); // one Ctrl-C arrives twice: from the terminal and from npm
+    const answer = await under;
+    assert.equal(answer.headers.get('connection'), 'close');
+    assert.equal((await answer.json()).results.a.html, 'waited');
+    assert.deepEqual(await ended, { code: 0, signal: null });
+    await said(`shutDown ${port} undefined`);
+    assert.ok(lines.includes(`initialize ${port}`));
+  });
+}
+
+test('with createApplication the endpoint is part of that application', async (t) => {
+  const { results, post, url, child, said } = await start(t, 'with-express.mjs');
+  assert.equal((await results({ a: { name: 'A', data: { x: 1 } } }, { path: '/BATCH/' })).a.html, 'A {"x":1}');
+  assert.equal(await (await fetch(`${url}/health`)).text(), `${child.pid}`);
+  assert.equal(await (await fetch(`${url}/later`)).text(), 'later');
+  assert.equal(await (await post({ body: 'parsed' }, { path: '/echo' })).text(), '{"body":"parsed"}');
+  assert.deepEqual([(await post('{bad', { headers: JSON_TYPE })).status, (await fetch(`${url}/batch`)).status], [400, 404]);
+  await said('getCPUs and devMode have no effect');
+});
+
+test('a port that is taken ends the process with 1 and says why', async (t) => {
+  const { port } = await start(t, 'service.cjs');
+  const child = spawn(process.execPath, [fileURLToPath(new URL('apps/service.cjs', import.meta.url))], { env: { ...process.env, PORT: String(port) } });
+  const [output, [code]] = await Promise.all([child.stderr.toArray(), once(child, 'exit')]);
+  assert.equal(code, 1);
+  assert.match(Buffer.concat(output).toString(), /error: cannot start: Error: listen EADDRINUSE/);
+});
