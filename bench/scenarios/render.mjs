@@ -5,7 +5,7 @@ import { ENDPOINT, ISLAND_PEERS } from '../peers/islands.mjs';
 import { rotated, stopAll } from '../peers/renders.mjs';
 import { get } from '../lib/http.mjs';
 import { HYPERNOVA, ISLANDS, REACT, installIslands } from '../lib/islands.mjs';
-import { steppedLoop } from '../lib/load.mjs';
+import { closedLoop, steppedLoop } from '../lib/load.mjs';
 import { around } from '../lib/phases.mjs';
 import { cpuTime, family, loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
@@ -60,15 +60,16 @@ export const render = {
   },
 };
 
-/** What the bursts are measured out by: npm hypernova's own most. */
+/** What the bursts are measured out by: npm hypernova's own most, while the generator that makes the bursts runs beside it. */
 async function measureCapacity(session, { islands, seconds, warmup }) {
   const { batch, file } = islands.find(({ island }) => island === BURST_ISLAND);
   const { port, processes } = await ISLAND_PEERS.hypernova(session, { workers: WORKERS, probe: batch });
-  const loop = { port, path: ENDPOINT, connections: CONNECTIONS, body: file };
-  await wrk(session, { ...loop, seconds: warmup });
-  const { requests, seconds: took } = await wrk(session, { ...loop, seconds });
+  const loop = { ports: [port], ...burstLoad(file), seed: 1, each: CONNECTIONS };
+  await closedLoop(session, { ...loop, seconds: warmup });
+  const { ok, refused, failed, seconds: took } = await closedLoop(session, { ...loop, seconds });
   await stopAll(session, processes);
-  return { rate: requests / took };
+  if (refused + failed > 0) throw new Error(`npm hypernova failed ${refused + failed} requests: no capacity to speak of`);
+  return { rate: ok / took };
 }
 
 /** Fresh processes for all; then each measurement with all peers in turn, the others idle meanwhile. */
@@ -103,11 +104,12 @@ async function measured({ processes }, work) {
   return { ...figures, cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks };
 }
 
+const burstLoad = (body) => ({ app: { short: ENDPOINT, long: ENDPOINT, body }, mix: { longShare: 0, edges: EDGES } });
+
 async function inBursts(session, { port, file, bursts, rate, seed }) {
   const spell = [CALM, BURST].map(({ load, seconds }) => ({ rate: load * rate, seconds }));
   const steps = [...Array.from({ length: bursts }, () => spell).flat(), spell[0]];
-  const app = { short: ENDPOINT, long: ENDPOINT, body: file };
-  const { hits, errors } = await steppedLoop(session, { port, app, mix: { longShare: 0, edges: EDGES }, steps, seed, patience: PATIENCE });
+  const { hits, errors } = await steppedLoop(session, { port, ...burstLoad(file), steps, seed, patience: PATIENCE });
   const every = (CALM.seconds + BURST.seconds) * 1000;
   const spans = Array.from({ length: bursts }, (_, i) => ({ from: i * every + CALM.seconds * 1000, to: (i + 1) * every }));
   return { ...around(hits, spans), errors };
