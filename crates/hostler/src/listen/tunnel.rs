@@ -11,9 +11,9 @@ use crate::exchange::{Connections, Deadline, Exchange, OpenConnection, OpenTunne
 use crate::proxy::{Call, ClientEnd, Ended, Tunnel};
 
 /// Tunnels end so much one after another when they all have to, but all in ...
-const APART: Duration = Duration::from_micros(250);
+const APART: Duration = Duration::from_micros(500);
 /// ... this time: their clients come back at once, each with a request.
-const SPREAD: Duration = Duration::from_secs(1);
+const SPREAD: Duration = Duration::from_secs(2);
 
 /// What a connection has become.
 pub(super) struct Passage {
