@@ -21,6 +21,7 @@ test('every answer is that of npm hypernova, but for what differs on purpose', a
       if (alike) assert.equal(alike(ours), reference);
     });
   }
+  if (!results.peers.python) t.test('pyramid-hypernova', { skip: results.peers.why });
   assert.ok(results.rows.length > 55);
 });
 
