@@ -77,10 +77,13 @@ export const EXCHANGES = [
   { what: '`PUT /batch`', method: 'PUT', body: '{}' },
 ];
 
+const FAILED = 'the job has failed; in Hypernova the worker ends, with all that it was rendering';
+
 /** After which the reference is gone. */
 export const DEADLY = [
-  { what: '`{"a":null}`', body: '{"a":null}' },
-  { what: '`[null]`', body: '[null]' },
+  { what: '`{"a":null}`', body: '{"a":null}', differs: FAILED },
+  { what: '`[null]`', body: '[null]', differs: FAILED },
+  { what: 'ends the process', body: body({ a: job('Exits') }), differs: 'Hostler answers for the worker, with the markup from which the browser renders' },
 ];
 
 /** By our bindings (`@hostler/render/react`) in place of Airbnb's. */

@@ -26,7 +26,7 @@ test('every answer is that of npm hypernova, but for what differs on purpose', a
 });
 
 test('a job that is none has failed, and the worker that Hypernova loses over it goes on', () => {
-  const deaths = results.rows.filter(({ answers }) => answers.reference.died);
+  const deaths = results.rows.filter(({ answers, what }) => answers.reference.died && what.includes('null'));
   assert.equal(deaths.length, 2);
   for (const { answers } of deaths) {
     assert.equal(answers.reference.exit, 1);
@@ -37,6 +37,14 @@ test('a job that is none has failed, and the worker that Hypernova loses over it
   }
 });
 
+test('a component that ends its process costs its own batch the server-side render, and nobody an answer', () => {
+  const { answers } = results.rows.find(({ what }) => what === 'ends the process');
+  assert.equal(answers.reference.exit, 1);
+  const { status, headers, body } = answers.ours;
+  assert.deepEqual([status, headers['hostler-fallback'], body.results.a.statusCode], [200, 'worker_lost', 502]);
+  assert.match(body.results.a.html, /^<div data-hypernova-key="Exits"/);
+});
+
 test('when no worker renders, each client shows the markup of the edge, and reports the error', (t) => {
   const found = results.away.filter(({ from }) => from === 'edge');
   assert.equal(found.length, results.peers.python ? 2 : 1);
@@ -44,7 +52,7 @@ test('when no worker renders, each client shows the markup of the edge, and repo
     t.diagnostic(by);
     // hypernova-client hears of the batch, pyramid-hypernova of each of its two jobs.
     assert.deepEqual(errors.map(({ name }) => name), Array(by === 'hypernova-client' ? 1 : 2).fill('RuntimeError'));
-    assert.match(errors[0].message, /^not rendered on the server: .* \(unreachable\)$/);
+    assert.match(errors[0].message, /^not rendered on the server: .* \((unreachable|queue_timeout)\)$/);
     for (const [index, key] of ['Boomjs', 'abcjs'].entries()) {
       const pattern = new RegExp(`^<div data-hypernova-key="${key}" data-hypernova-id="([^"]+)"></div>\n<script [^>]*data-hypernova-id="\\1"><!--[^<]*--></script>$`);
       assert.match(html[index], pattern);

@@ -28,7 +28,8 @@ export function startOurs({ folder }) {
       [pools.render]
       command = "node service.cjs"
       cwd = ${JSON.stringify(folder)}
-      workers = 1
+      workers = 2
+      queue.timeout = "60s" # a worker that has ended is replaced, however slow this machine is
       env = ${inline(service('@hostler/render/server', '@hostler/render/react'))}
       [[routes]]
       match = "*"

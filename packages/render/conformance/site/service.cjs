@@ -26,6 +26,7 @@ const components = {
   RejectsObject: () => Promise.reject({ code: 7 }),
   Empty: () => '',
   Undefined: () => undefined,
+  Exits: () => process.exit(1),
   NotAFunction: { render: Greeting },
   Default: { default: () => '<i>default</i>' },
 };
