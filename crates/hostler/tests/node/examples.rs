@@ -26,11 +26,11 @@ async fn start(file: &str) -> Site {
     configured_by(&examples().join(file)).option("server.access_log=json").started().await
 }
 
-async fn the_page_answers(site: &Site) {
-    let page = site.get("/").await;
+async fn the_page_answers(site: &Site, base: &str) {
+    let page = site.get(&format!("{base}/")).await;
     page.assert_status(200).assert_field("content-type", "text/html; charset=utf-8");
     assert!(page.text().matches("<article").count() >= 40, "a page of forty homes");
-    site.get("/nowhere").await.assert_status(404).assert_no_field("hostler-refusal");
+    site.get(&format!("{base}/nowhere")).await.assert_status(404).assert_no_field("hostler-refusal");
 }
 
 async fn the_api_answers(site: &Site) {
@@ -42,14 +42,20 @@ async fn the_api_answers(site: &Site) {
     site.get("/api/nowhere").await.assert_status(404).assert_no_field("hostler-refusal");
 }
 
+async fn the_chat_answers(site: &Site, base: &str) {
+    let page = site.get(&format!("{base}/room/lobby")).await;
+    page.assert_status(200).assert_says(&format!("<base href=\"{base}/\">"));
+    site.get(&format!("{base}/room/")).await.assert_status(404).assert_no_field("hostler-refusal");
+}
+
 #[tokio::test]
-async fn both_examples_answer_behind_one_address() {
+async fn the_examples_answer_behind_one_address() {
     let site = start("hostler.toml").await;
-    the_page_answers(&site).await;
+    site.get("/").await.assert_status(200).assert_field("content-type", "text/html; charset=utf-8");
+    the_page_answers(&site, "/homes").await;
     the_api_answers(&site).await;
+    the_chat_answers(&site, "/chat").await;
     let status = site.status().await;
-    let names: Vec<_> = status["pools"].as_array().unwrap().iter().map(|pool| &pool["name"]).collect();
-    assert_eq!(names, ["api", "page"]);
 
     // No worker is left to answer this.
     for worker in
@@ -67,10 +73,13 @@ async fn both_examples_answer_behind_one_address() {
 #[tokio::test]
 async fn each_example_answers_by_its_own_file() {
     let page = start("ssr-page/hostler.toml").await;
-    the_page_answers(&page).await;
+    the_page_answers(&page, "").await;
     page.stop().await;
     let api = start("express-api/hostler.toml").await;
     the_api_answers(&api).await;
     api.get("/elsewhere").await.assert_refused(404, "no_route");
     api.stop().await;
+    let chat = start("chat/hostler.toml").await;
+    the_chat_answers(&chat, "").await;
+    chat.stop().await;
 }
