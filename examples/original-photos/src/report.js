@@ -7,8 +7,9 @@ export function createReport(write = console.error, now = () => performance.now(
   let quietUntil = 0;
 
   return (id, error) => {
+    if (error.name === 'AbortError') return; // given up, since nobody waits for it any more
     if (!(error instanceof Refusal)) {
-      if (error instanceof Error && error.message !== 'the client has left') write(`internal error${about(id)}: ${error.stack}`);
+      write(`internal error${id ? ` with ${id}` : ''}: ${error.stack}`);
       return;
     }
     if (error.status < 500) return; // no trouble: such a photo, or no such photo
@@ -21,5 +22,3 @@ export function createReport(write = console.error, now = () => performance.now(
     write(`lookup of ${id} failed: ${error.code}${error.detail ? ` (${error.detail})` : ''}`);
   };
 }
-
-const about = (id) => (id ? ` with ${id}` : '');

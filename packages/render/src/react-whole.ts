@@ -14,17 +14,22 @@ export function renderWhole(element: ReactElement, island: Island, options: Reac
   }
   if (signal?.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
-    const stop = () => stream.abort(signal?.reason);
+    let framed = false;
+    const stop = () => {
+      stream.abort(signal?.reason);
+      if (!framed) reject(signal?.reason); // React 18 says nothing here
+    };
     const stream = server.renderToPipeableStream(element, {
       identifierPrefix: island.id,
       // A whole document in order: what is ready goes in its place however long it is, and no inline script moves it there later.
       progressiveChunkSize: Number.MAX_SAFE_INTEGER,
+      onShellReady: () => (framed = true),
       onShellError: reject,
       onAllReady: () => {
         signal?.removeEventListener('abort', stop);
         collect(stream).then(resolve, reject);
       },
-      ...(options.onError && { onError: (error: unknown) => options.onError?.(error, island) }),
+      ...(options.onError && { onError: (error: unknown) => void options.onError?.(error, island) }),
     });
     signal?.addEventListener('abort', stop, { once: true });
   });
