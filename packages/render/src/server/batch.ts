@@ -23,7 +23,7 @@ export interface Outcome {
 type Outside = Pick<BatchContext, 'request' | 'response'>;
 
 export class Batch implements Owner {
-  readonly label = 'a batch';
+  readonly label = 'the plugins of a batch';
   readonly #core: Core;
   readonly #outside: Outside;
   readonly #jobs: Record<string, Job>;

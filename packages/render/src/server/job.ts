@@ -43,7 +43,7 @@ export class RenderJob implements Owner {
 
   get label(): string {
     const { token, name } = this.context;
-    return `job ${JSON.stringify(token)}, component ${JSON.stringify(textOf(name))}`;
+    return `job ${JSON.stringify(token)} (component ${JSON.stringify(textOf(name))}), which has ended`;
   }
 
   /** Aborted when the job fails while it is being rendered: whatever it still does is for nobody. */
