@@ -8,7 +8,7 @@ import { readResults, render } from '../render.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
-const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle'];
+const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'photos'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
@@ -32,7 +32,7 @@ test('a missed target is called not met', () => {
 });
 
 test('a run without Hostler claims nothing', () => {
-  for (const name of ['proxy', 'overload', 'deploys']) {
+  for (const name of ['proxy', 'overload', 'deploys', 'photos']) {
     const peersOnly = fixture(name);
     peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
     peersOnly.peers = peersOnly.peers.filter((peer) => peer !== 'hostler');
@@ -63,4 +63,14 @@ test('one failed request is enough for a deploy to fail', () => {
   assert.match(render([deploys]), /0 failed \| met/);
   deploys.rows.find(({ peer }) => peer === 'hostler').refused = 1;
   assert.match(render([deploys]), /1 failed \| \*\*not met/);
+});
+
+test('one burst that was not answered whole is enough to fail, and a median above the limit too', () => {
+  const photos = fixture('photos');
+  assert.equal(render([photos]).match(/\| met \|/g).length, 4);
+  const own = photos.rows.filter(({ peer, count }) => peer === 'hostler' && count === 500);
+  own[0].ok = 499;
+  assert.match(render([photos]), /500 at once: not answered with a redirect \| 1 \| 0 \| \*\*not met/);
+  for (const row of own) row.took_us *= 1.2;
+  assert.match(render([photos]), /500 at once: time.*<= 1\.2 \| \*\*not met/);
 });
