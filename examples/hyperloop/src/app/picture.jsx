@@ -1,0 +1,31 @@
+// A drawn picture of a stay. The drawing is text that React need not look into, neither here nor in the browser.
+import { memo } from 'react';
+import { lightOf, scene } from '../art/scene.js';
+import { map } from '../art/map.js';
+import { room } from '../art/room.js';
+import { KIND_NAMES, SETTINGS } from './names.js';
+
+const SIZES = { card: [320, 400], wide: [640, 480], tile: [480, 360], hero: [1600, 640] };
+const KEPT = 600;
+const drawn = new Map();
+
+export const PHOTOS = [
+  { draw: scene, light: (id) => lightOf(id), label: (stay) => `${KIND_NAMES[stay.kind]} in ${stay.town}, ${SETTINGS[stay.setting]}` },
+  { draw: room, part: 'sitting', light: (id) => lightOf(id), label: () => 'The sitting room, with the view' },
+  { draw: room, part: 'sleeping', light: (id) => lightOf(id + 2), label: () => 'A bedroom' },
+  { draw: scene, light: () => 'night', label: () => 'The house at night' },
+  { draw: map, light: () => 'day', label: (stay) => `A map of ${stay.town} and around` },
+];
+
+export const Picture = memo(function Picture({ stay, photo = 0, size = 'card', light, house = true, hidden = false }) {
+  const [w, h] = SIZES[size];
+  const { draw, part, light: usual, label } = PHOTOS[photo];
+  const shine = light ?? usual(stay.id);
+  const key = `${size}${stay.id}${photo}${shine}`;
+  if (!drawn.has(key)) {
+    if (drawn.size >= KEPT) drawn.clear();
+    drawn.set(key, draw({ key, id: stay.id, setting: stay.setting, kind: stay.kind, part, light: shine, w, h, house }));
+  }
+  const named = hidden ? { 'aria-hidden': true } : { role: 'img', 'aria-label': label(stay) };
+  return <svg className="picture" viewBox={`0 0 ${w} ${h}`} preserveAspectRatio="xMidYMid slice" {...named} dangerouslySetInnerHTML={{ __html: drawn.get(key) }} />;
+});

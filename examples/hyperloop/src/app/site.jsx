@@ -1,0 +1,107 @@
+// The page for an address, and moving from one to the next without leaving it. Knows pages, not how they look.
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useTransition } from 'react';
+import { Boundary } from './boundary.jsx';
+import { SiteContext } from './context.js';
+import { DataContext } from './data.jsx';
+import { Document } from './document.jsx';
+import { List } from './list.jsx';
+import { routeOf } from './route.js';
+import { Stay } from './stay.jsx';
+import { Broken, Missing } from './trouble.jsx';
+
+/** `at`: path and query, as text. */
+export function Site({ at, base, data, from, files, css }) {
+  const { place, go, reload, moving } = usePlace(at, base, data);
+  const route = useMemo(() => routeOf(place.at, base), [place.at, base]);
+  const site = useMemo(() => ({ base, go, reload }), [base, go, reload]);
+  return (
+    <DataContext value={data}>
+      <SiteContext value={site}>
+        <Document base={base} from={from} files={files} css={css}>
+          <div className={moving ? 'moving on' : 'moving'} role="presentation" />
+          <Boundary key={place.visit} instead={<Broken />}>
+            <Page route={route} />
+          </Boundary>
+        </Document>
+      </SiteContext>
+    </DataContext>
+  );
+}
+
+function Page({ route }) {
+  if (route.name === 'list') return <List search={route.search} path={route.needs} />;
+  if (route.name === 'stay') return <Stay key={route.id} route={route} />;
+  return <Missing />;
+}
+
+/** Where we are: the address last asked for, once its page could be shown. */
+function usePlace(at, base, data) {
+  const [place, setPlace] = useState({ at, visit: 0, onArrival: undefined });
+  const [moving, startTransition] = useTransition();
+  const last = useRef(at);
+
+  const move = useCallback(
+    (to, onArrival) => {
+      const [before, after] = [last.current, to].map((each) => routeOf(each, base));
+      const same = before.name === after.name && before.id === after.id;
+      last.current = to;
+      startTransition(() => setPlace((now) => ({ at: to, visit: same ? now.visit : now.visit + 1, onArrival: onArrival ?? arrival(same, before, after) })));
+    },
+    [base],
+  );
+  const go = useCallback(
+    (href, { replace = false } = {}) => {
+      history.replaceState({ y: window.scrollY }, '');
+      history[replace ? 'replaceState' : 'pushState']({ y: window.scrollY }, '', href);
+      move(location.pathname + location.search);
+    },
+    [move],
+  );
+  const reload = useCallback(
+    (path) => {
+      data.drop(path);
+      startTransition(() => setPlace((now) => ({ ...now, onArrival: undefined })));
+    },
+    [data],
+  );
+  useMovement(base, go, move);
+  useLayoutEffect(() => {
+    place.onArrival?.();
+  }, [place]);
+  return { place, go, reload, moving };
+}
+
+/** What happens on arrival: another page begins at its top, for readers of screens too; the same page stays where it is. */
+function arrival(same, before, after) {
+  if (same && before.search?.page === after.search?.page) return undefined;
+  return () => {
+    window.scrollTo(0, same ? (document.getElementById('results')?.offsetTop ?? 0) - 90 : 0);
+    document.querySelector(same ? '#results h2' : 'h1')?.focus({ preventScroll: true });
+  };
+}
+
+/** Links, and the browser's own buttons. */
+function useMovement(base, go, move) {
+  useEffect(() => {
+    const onClick = (event) => {
+      const link = event.target.closest('a[href]');
+      if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+      const url = new URL(link.href);
+      if (url.origin !== location.origin || link.target || url.hash || routeOf(url.pathname + url.search, base).name === 'missing') return;
+      event.preventDefault();
+      go(url.href, { replace: link.dataset.replace !== undefined });
+    };
+    const onPop = ({ state }) => move(location.pathname + location.search, () => window.scrollTo(0, state?.y ?? 0));
+    const onLeave = () => history.replaceState({ y: window.scrollY }, '');
+    history.scrollRestoration = 'manual';
+    if (history.state?.y) window.scrollTo(0, history.state.y);
+    document.addEventListener('click', onClick);
+    window.addEventListener('popstate', onPop);
+    window.addEventListener('pagehide', onLeave);
+    return () => {
+      document.removeEventListener('click', onClick);
+      window.removeEventListener('popstate', onPop);
+      window.removeEventListener('pagehide', onLeave);
+    };
+  }, [base, go, move]);
+}

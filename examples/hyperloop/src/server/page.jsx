@@ -1,0 +1,100 @@
+// One page, streamed: its shell as soon as its status is known, each late part when it is there. Knows React and HTTP, no page.
+import { randomBytes } from 'node:crypto';
+import { renderToPipeableStream } from 'react-dom/server';
+import { Data } from '../app/data.jsx';
+import { routeOf, statusOf } from '../app/route.js';
+import { Site } from '../app/site.jsx';
+import { apiClient } from './api.js';
+
+const BOTS = /bot\b|crawl|spider|slurp|facebookexternalhit|embedly|preview/i;
+
+/** `built`: `{ files, script, shell }`, what the build has made for the browser. */
+export async function sendPage({ request, response, url, settings, built }) {
+  const { base } = settings;
+  const began = performance.now();
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+
+  const at = url.pathname + url.search;
+  const route = routeOf(at, base);
+  const timeoutFor = (path) => (path === route.needs ? settings.needsWithin : settings.renderWithin);
+  const data = new Data(apiClient({ url: settings.api, signal: gone.signal, timeoutFor }));
+  const needs = route.needs && data.get(route.needs);
+  for (const path of route.later) data.get(path); // asked now, read later
+  const answer = await needs;
+  if (gone.signal.aborted) return;
+
+  const asked = performance.now();
+  const nonce = randomBytes(16).toString('base64');
+  const site = <Site at={at} base={base} data={data} from="server" files={built.files} />;
+  stream(site, {
+    request,
+    response,
+    gone: gone.signal,
+    nonce,
+    settings,
+    built,
+    isWhole: url.searchParams.has('bot') || BOTS.test(request.headers['user-agent'] ?? ''),
+    head: () => ({
+      status: statusOf(route, answer),
+      timing: `api;dur=${(asked - began).toFixed(1)}, shell;dur=${(performance.now() - asked).toFixed(1)}`,
+    }),
+  });
+}
+
+function stream(site, { request, response, gone, nonce, settings, built, isWhole, head }) {
+  const send = () => {
+    if (gone.aborted) return;
+    const { status, timing } = head();
+    response.writeHead(status, { ...headersFor(nonce), 'server-timing': timing, ...(status === 503 && { 'retry-after': '5', 'cache-control': 'no-store' }) });
+    if (request.method === 'HEAD') {
+      response.end();
+      abort();
+    } else pipe(response);
+  };
+  let late = false;
+  const { pipe, abort } = renderToPipeableStream(site, {
+    nonce,
+    bootstrapModules: [`${settings.base}/assets/${built.script}`],
+    // What is there when the shell is sent belongs into it, however long: somebody may read it without scripts.
+    progressiveChunkSize: Infinity,
+    onShellReady: () => isWhole || send(),
+    onAllReady: () => {
+      clearTimeout(limit);
+      if (isWhole) send();
+    },
+    onShellError: () => {
+      clearTimeout(limit);
+      sendShell({ response, status: 500, built });
+    },
+    onError: (error) => {
+      if (gone.aborted || request.method === 'HEAD') return undefined;
+      console.error(late ? `${request.url}: left to the browser after ${settings.renderWithin} ms` : error);
+      return late ? 'late' : 'broken'; // all that a browser learns of it
+    },
+  });
+  const limit = setTimeout(() => {
+    late = true;
+    abort();
+  }, settings.renderWithin);
+  gone.addEventListener('abort', () => {
+    clearTimeout(limit);
+    abort();
+  });
+}
+
+/** The page from which the browser renders by itself: it may well succeed where this process has failed. */
+export function sendShell({ response, status, built }) {
+  response.writeHead(status, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'content-length': Buffer.byteLength(built.shell) });
+  response.end(built.shell);
+}
+
+function headersFor(nonce) {
+  return {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'private, no-cache', // each page has a nonce of its own
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'strict-origin-when-cross-origin',
+    'content-security-policy': `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  };
+}
