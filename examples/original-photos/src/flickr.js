@@ -43,7 +43,7 @@ export class Flickr {
     try {
       const response = await fetch(this.#address + encodeURIComponent(id), { signal, redirect: 'manual', headers: ACCEPT });
       this.#checkStatus(response);
-      return readPhoto(id, await readText(response), this.#settings.origins);
+      return readPhoto(await readText(response), this.#settings.origins);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       throw error instanceof Refusal ? error : refused(error);
