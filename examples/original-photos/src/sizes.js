@@ -64,9 +64,9 @@ function readSize(size, checked) {
   const [width, height] = [pixels(size?.width), pixels(size?.height)];
   if (typeof label !== 'string' || (media !== 'photo' && media !== 'video')) throw invalid('a size without label or media');
   // We never redirect to a video, and Flickr itself does not always know how large one is.
-  if (media === 'photo' && !(width && height)) throw invalid(`${label} without width and height`);
+  if (media === 'photo' && !(width && height)) throw invalid('a picture without width and height');
   const source = media === 'photo' ? checked(size.source) : webAddress(size.source);
-  if (!source) throw invalid(`${label} at an address that is not allowed`);
+  if (!source) throw invalid(`a ${media} at an address that is not allowed`);
   return { label, media, width, height, source, page: webAddress(size.url) };
 }
 
