@@ -7,13 +7,13 @@ use hostler_wire::ResponseHead;
 
 use super::client::Client;
 use super::{Shard, head};
-use crate::exchange::{Deadline, Exchange, OpenConnection, OpenTunnel};
+use crate::exchange::{Connections, Deadline, Exchange, OpenConnection, OpenTunnel};
 use crate::proxy::{Call, ClientEnd, Ended, Tunnel};
 
 /// Tunnels end so much one after another when they all have to, but all in ...
-const APART: Duration = Duration::from_micros(250);
+const APART: Duration = Duration::from_micros(500);
 /// ... this time: their clients come back at once, each with a request.
-const SPREAD: Duration = Duration::from_secs(1);
+const SPREAD: Duration = Duration::from_secs(2);
 
 /// What a connection has become.
 pub(super) struct Passage {
@@ -37,33 +37,36 @@ impl Passage {
     }
 
     /// Carries on for as long as it lasts, in a task of its own, which is much smaller than one that serves requests.
-    pub fn go_on(self, shard: Arc<Shard>, open: OpenConnection) {
+    pub fn go_on(mut self, shard: Arc<Shard>, open: OpenConnection) {
+        // Nothing is moved out of what this takes along: the task would have room for both.
         tokio::spawn(async move {
-            let Self { mut tunnel, mut exchange, _counted } = self;
-            let _open = open;
-            let connections = &shard.connections;
-            let delay = || {
-                let most = SPREAD.min(APART * u32::try_from(connections.tunnels()).unwrap_or(u32::MAX));
-                most.mul_f64(fastrand::f64())
-            };
-            let ended = tunnel.carry(connections.is_ending(), delay).await;
-            let trail = &mut exchange.trail;
-            let (bytes_in, bytes_out) = tunnel.bytes();
-            (trail.bytes_in, trail.bytes_out) = (trail.bytes_in + bytes_in, bytes_out);
-            match ended {
-                Ended::Whole => {}
-                Ended::Dismissed => {
-                    trail.detail = Some("the tunnel's worker leaves, or all is ending".into())
-                }
-                Ended::Idle => trail.detail = Some("nothing went through in tunnel_idle_timeout".into()),
-                Ended::Client => trail.aborted = Some("client"),
-                Ended::ClientStalled => trail.aborted = Some("client stalled"),
-                Ended::Worker => trail.aborted = Some("worker"),
-                Ended::WorkerStalled => trail.aborted = Some("worker stalled"),
-            }
-            shard.settle(&mut exchange);
+            let _open = &open;
+            let ended = self.tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
+            self.note(ended);
+            shard.settle(&mut self.exchange);
         });
     }
+
+    fn note(&mut self, ended: Ended) {
+        let trail = &mut self.exchange.trail;
+        let (bytes_in, bytes_out) = self.tunnel.bytes();
+        (trail.bytes_in, trail.bytes_out) = (trail.bytes_in + bytes_in, bytes_out);
+        match ended {
+            Ended::Whole => {}
+            Ended::Dismissed => trail.detail = Some("the tunnel's worker leaves, or all is ending".into()),
+            Ended::Idle => trail.detail = Some("nothing went through in tunnel_idle_timeout".into()),
+            Ended::Client => trail.aborted = Some("client"),
+            Ended::ClientStalled => trail.aborted = Some("client stalled"),
+            Ended::Worker => trail.aborted = Some("worker"),
+            Ended::WorkerStalled => trail.aborted = Some("worker stalled"),
+        }
+    }
+}
+
+/// How long one that is told to end stays.
+fn delay(connections: &Connections) -> Duration {
+    let tunnels = u32::try_from(connections.tunnels()).unwrap_or(u32::MAX);
+    SPREAD.min(APART.saturating_mul(tunnels)).mul_f64(fastrand::f64())
 }
 
 impl Client {

@@ -143,6 +143,22 @@ async fn a_worker_that_dies_leaves_no_client_without_a_word() {
 }
 
 #[tokio::test]
+async fn a_worker_that_hangs_over_a_message_is_found_and_its_sockets_are_told_to_go() {
+    let site = sockets(1).option("pools.app.request_timeout=500ms").started().await;
+    let mut socket = opened(&site).await;
+    eventually("the worker to be asked how it is doing, for its socket's sake", async || {
+        site.workers().await[0]["utilisation"].as_f64()
+    })
+    .await;
+    socket.socket.send(Message::text("hang")).await.unwrap();
+    socket.is_told_to_go().await;
+    site.logged("its event loop").await;
+    site.is_ready().await;
+    assert_ne!(opened(&site).await.pid, socket.pid);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn an_upgrade_of_hostler_leads_sockets_over() {
     let mut site = sockets(1).option("server.drain_timeout=1m").started().await;
     let mut socket = opened(&site).await;

@@ -1,5 +1,5 @@
-// Sends back what comes over a WebSocket, after a greeting with its process id, and writes down with which code each was closed.
-// Requests get the process id, and /exit none. Has never heard of Hostler.
+// Sends back what comes over a WebSocket, but for 'hang', after a greeting with its process id, and writes down with which code
+// each was closed. Requests get the process id, and /exit none. Has never heard of Hostler.
 const fs = require('node:fs');
 const http = require('node:http');
 const path = require('node:path');
@@ -10,7 +10,10 @@ const sockets = new WebSocketServer({ server });
 
 sockets.on('connection', (socket) => {
   socket.send(String(process.pid));
-  socket.on('message', (data, binary) => socket.send(data, { binary }));
+  socket.on('message', (data, binary) => {
+    while (String(data) === 'hang');
+    socket.send(data, { binary });
+  });
   socket.on('error', () => {});
   socket.on('close', (code) => fs.appendFileSync(path.join(process.env.TEST_FOLDER, 'closed'), `${process.pid} ${code}\n`));
 });
