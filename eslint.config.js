@@ -53,6 +53,11 @@ export default typescript.config(
     languageOptions: { globals: globals.browser },
   },
   {
+    // Bundled for browsers, or holding functions that a test hands to one.
+    files: ['packages/render/test/react*/**', 'packages/render/test/react*', 'examples/islands/{src,test}/**'],
+    languageOptions: { globals: { ...globals.node, ...globals.browser } },
+  },
+  {
     // These run on the server and in the browser; FILES is what its build puts in: the names of the styles.
     files: ['examples/hyperloop/src/{app/**,browser.jsx}'],
     languageOptions: { globals: { ...globals.browser, FILES: 'readonly' } },

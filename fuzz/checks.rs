@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each fuzz target uses its own check")]
 
 use hostler_wire::{
-    BodyReader, Chunk, ChunkStart, ChunkedDecoder, ChunkedError, Field, Fields, FramingError, HeadError,
-    HeadScan, Limits, Name, RequestHead, ResponseHead, request_body, response_body, write_end,
+    BodyReader, Chunk, ChunkStart, ChunkedDecoder, ChunkedError, Field, Fields, Frames, FramingError,
+    HeadError, HeadScan, Limits, Name, RequestHead, ResponseHead, request_body, response_body, write_end,
 };
 
 /// Names and values.
@@ -55,6 +55,29 @@ pub fn response(bytes: &[u8]) {
     for piece in [1, 3, 64] {
         assert_eq!(read_answer(bytes, piece, to_head), whole, "{}", shown(bytes));
     }
+}
+
+/// The frames of a WebSocket's direction: they end where they end, however they come.
+pub fn frames(bytes: &[u8]) {
+    let whole = frame_ends(bytes, bytes.len().max(1));
+    for piece in [1, 3, 64] {
+        assert_eq!(frame_ends(bytes, piece), whole, "{}", shown(bytes));
+    }
+}
+
+/// Where frames end, whether one of them was a Close frame, and whether the last one is whole.
+fn frame_ends(bytes: &[u8], piece: usize) -> (Vec<usize>, bool, bool) {
+    let (mut frames, mut ends, mut at) = (Frames::default(), Vec::new(), 0);
+    while at < bytes.len() {
+        let next = &bytes[at..bytes.len().min(at + piece)];
+        let taken = frames.take_to_end(next);
+        assert!((1..=next.len()).contains(&taken), "what is there is taken");
+        at += taken;
+        if frames.is_between() {
+            ends.push(at);
+        }
+    }
+    (ends, frames.has_closed(), frames.is_between())
 }
 
 /// A body in the chunked coding: decoded, and encoded again.

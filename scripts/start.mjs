@@ -64,10 +64,9 @@ async function announce() {
   while (!(await answers(PAGE))) await new Promise((resolve) => setTimeout(resolve, 200));
   if (hostler.exitCode !== null) return;
   console.log(`
-  The page     ${PAGE}
-  An API       ${PAGE}/api/whoami
-  Status       ${ADMIN}/status
-  Stop         Ctrl-C
+  The examples   ${PAGE}
+  Status         ${ADMIN}/status
+  Stop           Ctrl-C
 `);
 }
 

@@ -92,7 +92,8 @@ export async function installModules() {
 
 export async function buildExamples() {
   say('Building the examples');
-  await mustRun('npm', ['run', 'build', '--workspaces', '--if-present', '--silent']);
+  // One by one, the packages first: the examples import what comes out of them.
+  for (const { name } of workspacesWith('build')) await mustRun('npm', ['run', 'build', '--silent', '--workspace', name]);
 }
 
 /** The npm workspaces with a script of this name, as [{name, folder}]. */

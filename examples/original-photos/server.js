@@ -18,6 +18,11 @@ server.listen(settings.port, 4096, () => {
   console.log(`listening on ${typeof at === 'string' ? at : `http://localhost:${at.port}`}, asking ${settings.flickrUrl.href}`);
 });
 
-// Requests under way are answered; each of them is bounded by the timeouts of its lookup.
-process.once('SIGTERM', () => server.close());
-process.once('SIGINT', () => server.close());
+/** Requests under way are answered, each within the timeouts of its lookup; then their connections are of no more use. */
+function stop() {
+  server.close();
+  setInterval(() => server.closeIdleConnections(), 100).unref();
+}
+
+process.once('SIGTERM', stop);
+process.once('SIGINT', stop);

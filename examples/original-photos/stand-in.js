@@ -14,6 +14,7 @@ const server = createServer(createStandIn({
   latency: whole('LATENCY_MS', 200),
   perHour: whole('LIMIT_PER_HOUR', 3600),
 }));
+server.keepAliveTimeout = 65_000;
 server.listen(process.env.PORT || 3001, 4096, () => {
   const at = server.address();
   console.log(`a stand-in for Flickr's API listens on ${typeof at === 'string' ? at : `http://localhost:${at.port}/services/rest/`}`);

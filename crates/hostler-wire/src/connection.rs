@@ -40,8 +40,8 @@ pub enum CallError {
     /// The body breaks its coding.
     #[error("malformed answer: {0}")]
     Chunked(#[from] ChunkedError),
-    /// A switch of protocols that nobody asked for.
-    #[error("malformed answer: 101 without an upgrade")]
+    /// A switch of protocols that nobody asked for, or to one that nobody offered.
+    #[error("malformed answer: 101 to no protocol that was offered")]
     Switched,
 }
 
@@ -68,6 +68,8 @@ pub struct MemberConnection {
     body: BodyReader,
     length: BodyLength,
     answered: bool,
+    /// The protocols to which the member may switch, as a list; mostly none.
+    offer: Vec<u8>,
     calls: u64,
     idle_since: Instant,
     keep_alive: Option<Duration>,
@@ -93,6 +95,7 @@ impl MemberConnection {
             body: BodyReader::Length(0),
             length: BodyLength::Known(0),
             answered: false,
+            offer: Vec::new(),
             calls: 0,
             idle_since: Instant::now(),
             keep_alive: None,
@@ -106,8 +109,14 @@ impl MemberConnection {
         self.scan = HeadScan::default();
         self.body = BodyReader::Length(0);
         self.answered = false;
+        self.offer.clear();
         self.calls += 1;
         &mut self.outbox
+    }
+
+    /// The member may answer this call with a switch to one of these protocols, a list as in `Upgrade`.
+    pub fn offer(&mut self, protocols: &[u8]) {
+        self.offer.extend_from_slice(protocols);
     }
 
     /// More of the request; append only after [`poll_send`](Self::poll_send) was ready, so that it stays bounded.
@@ -140,12 +149,18 @@ impl MemberConnection {
         Poll::Ready(())
     }
 
+    /// True while something waits in the outbox.
+    pub fn has_unsent(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// True when the member takes no more of the request.
     pub fn has_send_failed(&self) -> bool {
         self.send_failed
     }
 
-    /// Reads the answer's head, then [`head`](Self::head) has it. After an interim head, call it again.
+    /// Reads the answer's head, then [`head`](Self::head) has it. After an interim head, call it again; but not after 101, the
+    /// last one in HTTP, which comes only if it was [offered](Self::offer).
     pub fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -158,7 +173,7 @@ impl MemberConnection {
                 self.head.parse(&unread[..end], limits)?;
                 self.take(end);
                 self.scan = HeadScan::default();
-                if self.head.status == 101 {
+                if self.head.status == 101 && !self.is_offered() {
                     return Poll::Ready(Err(CallError::Switched));
                 }
                 self.length = response_body(&self.head, to_head)?;
@@ -178,6 +193,13 @@ impl MemberConnection {
             }
             self.answered = true;
         }
+    }
+
+    /// A 101 must name what it switches to, and only what it was offered (RFC 9110 section 7.8).
+    fn is_offered(&self) -> bool {
+        let mut named = self.head.fields.all(Name::Upgrade).flat_map(tokens).peekable();
+        let is_offered = |protocol| tokens(&self.offer).any(|offered| offered.eq_ignore_ascii_case(protocol));
+        self.head.version == Version::Http11 && named.peek().is_some() && named.all(is_offered)
     }
 
     /// The head that was read last.
@@ -273,6 +295,12 @@ impl MemberConnection {
     /// Asks the kernel whether the member has closed by now; see [`Stream::is_quiet_now`].
     pub fn is_quiet_now(&self) -> bool {
         self.stream.is_quiet_now()
+    }
+
+    /// What is left once the member has switched protocols: the stream, and what has come on it behind the head.
+    pub fn into_stream(mut self) -> (Stream, Vec<u8>) {
+        self.inbox.drain(..self.taken);
+        (self.stream, self.inbox)
     }
 
     /// Tells the member that nothing more will come and nobody reads on (FIN); Node then ends the answer at its next turn

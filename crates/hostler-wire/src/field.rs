@@ -136,6 +136,7 @@ pub struct Fields {
 struct Connection {
     close: bool,
     keep_alive: bool,
+    upgrade: bool,
 }
 
 impl Default for Fields {
@@ -182,6 +183,7 @@ impl Fields {
                     connection.close = true;
                     continue;
                 }
+                connection.upgrade |= token.eq_ignore_ascii_case(b"upgrade");
                 for field in list.iter_mut() {
                     if !field.known.is_essential() && field.name.get(bytes).eq_ignore_ascii_case(token) {
                         field.listed = true;
@@ -261,6 +263,11 @@ impl Fields {
     /// True when `Connection` has the option `keep-alive`.
     pub fn says_keep_alive(&self) -> bool {
         self.connection.keep_alive
+    }
+
+    /// True when `Connection` has the option `upgrade`, without which an `Upgrade` field means nothing (RFC 9110 section 7.8).
+    pub fn says_upgrade(&self) -> bool {
+        self.connection.upgrade
     }
 }
 

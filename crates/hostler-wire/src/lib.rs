@@ -2,7 +2,7 @@
 //!
 //! Both sides of a proxy are served by one set of rules, so that what is accepted in front is never read differently
 //! behind: `head` and `scan` read heads, `framing` says where a body ends, `body` and `chunked` take it apart,
-//! `connection` is a connection to a member.
+//! `connection` is a connection to a member. Of WebSockets only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod chunked;
@@ -12,6 +12,7 @@ pub mod framing;
 pub mod head;
 pub mod scan;
 pub mod stream;
+pub mod websocket;
 
 pub use body::{BodyReader, Taken};
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
@@ -20,4 +21,5 @@ pub use field::{Field, Fields, Name, Span, tokens};
 pub use framing::{BodyLength, FramingError, request_body, response_body};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
 pub use scan::{HeadScan, Limits, ScanError};
-pub use stream::{Address, Stream, read_some};
+pub use stream::{Address, Stream, keep_alive, read_some, read_then};
+pub use websocket::{Frames, going_away};

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -63,6 +65,22 @@ impl Stream {
         matches!(peeked, Err(rustix::io::Errno::AGAIN))
     }
 
+    /// Breaks the connection when it is dropped, so that nobody takes what was sent for the whole. Over a Unix socket it cannot be
+    /// told.
+    pub fn abort(&self) {
+        if let Self::Tcp(stream) = self {
+            // Already gone is fine.
+            let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+        }
+    }
+
+    /// Has the kernel look after a peer that may be silent for hours; see [`keep_alive`].
+    pub fn keep_alive(&self) {
+        if let Self::Tcp(stream) = self {
+            keep_alive(stream);
+        }
+    }
+
     /// True while nothing has come in and the other side has not closed, as far as the kernel has told us by now: no
     /// system call when it has told us nothing.
     pub fn is_quiet(&self) -> bool {
@@ -104,6 +122,17 @@ impl AsyncWrite for Stream {
     }
 }
 
+/// Has the kernel ask a silent TCP peer whether it is still there, so that one that has vanished is noticed in two minutes: a
+/// minute of silence, then six questions.
+pub fn keep_alive(socket: impl AsFd) {
+    use rustix::net::sockopt;
+    // It is a courtesy: where the system has none of it, connections last until their timeouts.
+    let _ = sockopt::set_tcp_keepidle(&socket, Duration::from_secs(60))
+        .and_then(|()| sockopt::set_tcp_keepintvl(&socket, Duration::from_secs(10)))
+        .and_then(|()| sockopt::set_tcp_keepcnt(&socket, 6))
+        .and_then(|()| sockopt::set_socket_keepalive(&socket, true));
+}
+
 /// What one read takes at the most.
 const SCRATCH: usize = 64 * 1024;
 
@@ -123,9 +152,22 @@ pub fn read_some<S, T>(
 where
     S: AsyncRead + Unpin,
 {
+    read_then(stream, cx, max, |_, bytes| taking(bytes))
+}
+
+/// As [`read_some`], for those who pass on at once what they read: `taking` may write, but must not read.
+pub fn read_then<S, T>(
+    stream: &mut S,
+    cx: &mut Context<'_>,
+    max: usize,
+    taking: impl FnOnce(&mut Context<'_>, &[u8]) -> T,
+) -> Poll<io::Result<T>>
+where
+    S: AsyncRead + Unpin,
+{
     READING.with_borrow_mut(|scratch| {
         let mut buf = ReadBuf::new(&mut scratch[..max.clamp(1, SCRATCH)]);
         ready!(Pin::new(stream).poll_read(cx, &mut buf))?;
-        Poll::Ready(Ok(taking(buf.filled())))
+        Poll::Ready(Ok(taking(cx, buf.filled())))
     })
 }

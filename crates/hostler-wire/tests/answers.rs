@@ -147,7 +147,10 @@ fn bad_heads() -> Vec<Case> {
             "HTTP/2.0 200 OK\r\n\r\n".into(),
             malformed("the protocol version is neither HTTP/1.0 nor HTTP/1.1"),
         ),
-        ("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n".into(), malformed("101 without an upgrade")),
+        (
+            "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n".into(),
+            malformed("101 to no protocol that was offered"),
+        ),
         // Lines.
         ("HTTP/1.1 200 OK\n\n".into(), malformed("a line ends in a bare LF")),
         (

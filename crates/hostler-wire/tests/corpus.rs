@@ -43,3 +43,8 @@ fn responses() {
 fn chunked_bodies() {
     on_corpus("chunked", checks::chunked);
 }
+
+#[test]
+fn websocket_frames() {
+    on_corpus("frames", checks::frames);
+}

@@ -50,7 +50,7 @@ export function outboxOf(room) {
   return {
     load: () => {
       const kept = read(sessionStorage, OUTBOX + room);
-      return Array.isArray(kept) ? kept : [];
+      return Array.isArray(kept) ? kept.filter((each) => typeof each?.id === 'string' && typeof each.text === 'string') : [];
     },
     save: (messages) => write(sessionStorage, OUTBOX + room, messages),
   };

@@ -7,10 +7,14 @@ const FILES = {
   'index.html': 'text/html; charset=utf-8',
   'style.css': 'text/css; charset=utf-8',
   'main.js': 'text/javascript; charset=utf-8',
+  'composer.js': 'text/javascript; charset=utf-8',
   'conversation.js': 'text/javascript; charset=utf-8',
   'link.js': 'text/javascript; charset=utf-8',
-  'person.js': 'text/javascript; charset=utf-8',
   'messages.js': 'text/javascript; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+  'people.js': 'text/javascript; charset=utf-8',
+  'person.js': 'text/javascript; charset=utf-8',
+  'side.js': 'text/javascript; charset=utf-8',
   'icon.svg': 'image/svg+xml',
 };
 const HEADERS = {

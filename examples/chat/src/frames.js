@@ -9,7 +9,8 @@ const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202
 
 const KINDS = {
   hello: ({ room, me, name, last }) => isRoom(room) && isId(me) && isName(name) && (last === undefined || isPlace(last)) && { room, me, name: nameOf(name), last },
-  say: ({ id, text }) => isId(id) && isText(text) && { id, text: textOf(text) },
+  // A text that cannot be said is answered, not taken for an attack: a page would send it again after each break.
+  say: ({ id, text }) => isId(id) && typeof text === 'string' && { id, text: isText(text) ? textOf(text) : undefined },
   name: ({ name }) => isName(name) && { name: nameOf(name) },
   typing: () => ({}),
   earlier: ({ before }) => isCount(before) && { before },
@@ -38,11 +39,11 @@ function isId(id) {
 }
 
 function isName(name) {
-  return typeof name === 'string' && name.length <= 4 * LIMITS.name && nameOf(name).length > 0;
+  return typeof name === 'string' && name.length <= 4 * LIMITS.name;
 }
 
 function isText(text) {
-  return typeof text === 'string' && text.length <= LIMITS.text && textOf(text).length > 0;
+  return text.length <= LIMITS.text && textOf(text).length > 0;
 }
 
 function isPlace(last) {
@@ -54,7 +55,7 @@ function isCount(number) {
 }
 
 function nameOf(name) {
-  return name.toWellFormed().replace(UNSEEN, '').replace(/\s+/g, ' ').trim().slice(0, LIMITS.name).toWellFormed();
+  return name.toWellFormed().replace(UNSEEN, '').replace(/\s+/g, ' ').trim().slice(0, LIMITS.name).toWellFormed() || 'Somebody';
 }
 
 function textOf(text) {

@@ -18,6 +18,7 @@ export class Visit {
   #id;
   #place; // { room, leave } once it is in
   #hello;
+  #saying = Promise.resolve();
   #alive = true;
 
   constructor(socket, rooms, limits = LIMITS) {
@@ -73,7 +74,7 @@ export class Visit {
     if (!this.#place) return undefined; // on its way in; a page waits for its welcome
     const { room } = this.#place;
     switch (frame.kind) {
-      case 'say': return this.#say(room, frame);
+      case 'say': return (this.#saying = this.#saying.then(() => this.#say(room, frame))); // in the order in which they came
       case 'name': return room.rename(this.#id, frame.name);
       case 'typing': return this.#typing.take() === 0 && room.types(this, this.#id);
       case 'earlier': return this.tell({ kind: 'earlier', ...room.earlier(frame.before) });
@@ -90,6 +91,7 @@ export class Visit {
   }
 
   async #say(room, { id, text }) {
+    if (text === undefined) return this.tell({ kind: 'unsayable', id });
     if (room.isKnown(id)) return this.tell({ kind: 'known', id }); // said before the connection broke
     const wait = this.#says.take();
     if (wait > 0) return this.tell({ kind: 'refused', id, why: 'too_fast', wait });

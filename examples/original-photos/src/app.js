@@ -13,7 +13,7 @@ const LEFT = new Error('the client has left');
 export function createApp(settings, report = createReport()) {
   const flickr = new Flickr(settings);
   const lookups = new Lookups({
-    ask: (id, signal) => flickr.photo(id, signal).catch((error) => {
+    ask: (id, lookup) => flickr.photo(id, lookup).catch((error) => {
       report(id, error);
       throw error;
     }),
@@ -103,11 +103,13 @@ function send(request, response, { status, headers, body }) {
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** Aborted when the client is gone before its answer. */
+/** Rejects when the client is gone before its answer. */
 function leaving(response) {
-  const controller = new AbortController();
-  response.once('close', () => {
-    if (!response.writableFinished) controller.abort(LEFT);
+  const left = new Promise((_, reject) => {
+    response.once('close', () => {
+      if (!response.writableFinished) reject(LEFT);
+    });
   });
-  return controller.signal;
+  left.catch(() => {}); // it may leave while nobody looks
+  return left;
 }

@@ -8,60 +8,48 @@ const LONGEST_PAUSE_S = 3600; // the quota is per hour: https://www.flickr.com/s
 // No answer has begun, so nothing is known against asking once more. A look-up of sizes changes nothing at Flickr.
 const CONNECTION = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_SOCKET']);
 const TIMEOUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
-const LATE = Symbol('late');
+const ACCEPT = { accept: 'application/json' };
 
 export class Flickr {
   #settings;
+  #address;
   #pausedUntil = 0;
 
   constructor(settings) {
     this.#settings = settings;
+    this.#address = address(settings);
   }
 
-  /** The photo, or a Refusal; rejects with the signal's reason when nobody waits any more. */
-  async photo(id, signal) {
+  /**
+   * The photo, or a Refusal. `lookup` is an AbortController: whoever asks aborts it when nobody waits any more (and gets that
+   * reason back), a lookup that takes too long does so itself. One for all: a signal is what costs most beside fetch().
+   */
+  async photo(id, lookup) {
     this.#refuseWhilePaused();
     const until = performance.now() + this.#settings.lookupTimeout;
     try {
-      return await this.#ask(id, signal, until);
+      return await this.#ask(id, lookup, until);
     } catch (error) {
       if (error.code !== 'upstream_unreachable') throw error;
-      return await this.#ask(id, signal, until);
+      return await this.#ask(id, lookup, until);
     }
   }
 
-  async #ask(id, signal, until) {
-    const within = Math.min(this.#settings.tryTimeout, until - performance.now());
-    if (within <= 0) throw new Refusal('upstream_timeout');
-    const own = new AbortController(); // AbortSignal.any() over a signal that lives long keeps every try alive in Node 20
-    const leave = () => own.abort(signal.reason);
+  async #ask(id, lookup, until) {
+    const { signal } = lookup;
     signal.throwIfAborted();
-    signal.addEventListener('abort', leave, { once: true });
-    const timer = setTimeout(() => own.abort(LATE), within);
+    const within = Math.min(this.#settings.tryTimeout, until - performance.now());
+    const timer = setTimeout(() => lookup.abort(new Refusal('upstream_timeout')), Math.max(within, 0));
     try {
-      const response = await fetch(this.#address(id), { signal: own.signal, redirect: 'manual', headers: { accept: 'application/json' } });
+      const response = await fetch(this.#address + encodeURIComponent(id), { signal, redirect: 'manual', headers: ACCEPT });
       this.#checkStatus(response);
       return readPhoto(id, await readText(response), this.#settings.origins);
     } catch (error) {
-      if (own.signal.aborted) throw own.signal.reason === LATE ? new Refusal('upstream_timeout') : own.signal.reason;
+      if (signal.aborted) throw signal.reason;
       throw error instanceof Refusal ? error : refused(error);
     } finally {
       clearTimeout(timer);
-      signal.removeEventListener('abort', leave);
     }
-  }
-
-  /** https://www.flickr.com/services/api/request.rest.html and response.json.html: without `nojsoncallback` it is a script. */
-  #address(id) {
-    const url = new URL(this.#settings.flickrUrl);
-    url.search = new URLSearchParams({
-      method: 'flickr.photos.getSizes',
-      api_key: this.#settings.key,
-      photo_id: id,
-      format: 'json',
-      nojsoncallback: '1',
-    });
-    return url;
   }
 
   #checkStatus(response) {
@@ -81,16 +69,26 @@ export class Flickr {
   }
 }
 
+/** All but the id. https://www.flickr.com/services/api/request.rest.html and response.json.html: without `nojsoncallback` it is a script. */
+function address({ flickrUrl, key }) {
+  const fixed = { method: 'flickr.photos.getSizes', api_key: key, format: 'json', nojsoncallback: '1' };
+  return `${flickrUrl.href}?${new URLSearchParams(fixed)}&photo_id=`;
+}
+
 async function readText(response) {
-  const decoder = new TextDecoder();
-  let text = '';
+  const reader = response.body.getReader();
+  const chunks = [];
   let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength; // after decompression: that is what has to be held
-    if (bytes > MOST_BYTES) throw new Refusal('upstream_invalid', { detail: `more than ${MOST_BYTES} bytes` });
-    text += decoder.decode(chunk, { stream: true });
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return Buffer.concat(chunks, bytes).toString();
+    bytes += value.byteLength; // after decompression: that is what has to be held
+    if (bytes > MOST_BYTES) {
+      reader.cancel().catch(() => {}); // ends the connection, which has more to come
+      throw new Refusal('upstream_invalid', { detail: `more than ${MOST_BYTES} bytes` });
+    }
+    chunks.push(value);
   }
-  return text + decoder.decode();
 }
 
 /** fetch() says "fetch failed" and puts what happened into the cause; an answer that breaks off is "terminated". */

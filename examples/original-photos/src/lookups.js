@@ -10,7 +10,7 @@ export class Lookups {
   #line;
   #flights = new Map();
 
-  /** `ask(id, signal)` resolves with a photo or rejects with a Refusal. */
+  /** `ask(id, controller)` resolves with a photo or rejects with a Refusal; it is aborted when nobody waits any more. */
   constructor({ ask, calls, cache }) {
     this.#ask = ask;
     this.#seconds = cache;
@@ -21,33 +21,37 @@ export class Lookups {
   /**
    * `{ photo }` or `{ refusal }`, with where it comes from (`from`: kept, flight or asked) and for how many seconds it is
    * good; a photo that is past that stands in where Flickr fails now, and says which failure it hides (`hides`).
+   * `left` is a promise that rejects when the client has gone: so does this then.
    */
-  async find(id, signal) {
+  async find(id, left) {
     const kept = this.#kept.get(id);
-    const left = kept ? Math.ceil((kept.freshUntil - performance.now()) / 1000) : 0;
-    if (left > 0) return { ...kept.found, from: 'kept', seconds: left };
+    const seconds = kept ? Math.ceil((kept.freshUntil - performance.now()) / 1000) : 0;
+    if (seconds > 0) return { ...kept.found, from: 'kept', seconds };
     const shared = this.#flights.get(id);
     try {
-      const found = await (shared ?? this.#start(id)).wait(signal);
+      const found = await (shared ?? this.#start(id)).wait(left);
       return { ...found, from: shared ? 'flight' : 'asked', seconds: this.#goodFor(found) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      if (kept?.found.photo) return { ...kept.found, from: 'kept', seconds: left, hides: error };
+      if (kept?.found.photo) return { ...kept.found, from: 'kept', seconds, hides: error };
       return { refusal: error, from: shared ? 'flight' : 'asked', seconds: 0 };
     }
   }
 
   #start(id) {
-    const flight = new Flight((signal) => this.#line.run(signal, () => this.#ask(id, signal)).then(
-      (photo) => this.#keep(id, { photo }),
-      (error) => {
-        if (!error.lasting) throw error;
-        return this.#keep(id, { refusal: error });
+    const flight = new Flight(
+      (controller) => this.#line.run(controller.signal, () => this.#ask(id, controller)).then(
+        (photo) => this.#keep(id, { photo }),
+        (error) => {
+          if (!error.lasting) throw error;
+          return this.#keep(id, { refusal: error });
+        },
+      ),
+      () => {
+        // One that was given up may still be ending when the next for the same photo is under way.
+        if (this.#flights.get(id) === flight) this.#flights.delete(id);
       },
-    ), () => {
-      // One that was given up may still be ending when the next for the same photo is under way.
-      if (this.#flights.get(id) === flight) this.#flights.delete(id);
-    });
+    );
     this.#flights.set(id, flight);
     return flight;
   }
@@ -69,31 +73,28 @@ export class Lookups {
 class Flight {
   #controller = new AbortController();
   #waiting = 0;
+  #over = false;
   #result;
   #ended;
 
   constructor(work, ended) {
-    this.#ended = ended;
-    this.#result = work(this.#controller.signal);
-    this.#result.then(ended, ended);
+    this.#ended = () => {
+      this.#over = true;
+      ended();
+    };
+    this.#result = work(this.#controller);
+    this.#result.then(this.#ended, this.#ended);
   }
 
-  async wait(signal) {
-    signal.throwIfAborted();
+  async wait(left) {
     this.#waiting += 1;
-    let leave;
-    const left = new Promise((_, reject) => {
-      leave = () => reject(signal.reason);
-      signal.addEventListener('abort', leave, { once: true });
-    });
     try {
       return await Promise.race([this.#result, left]);
     } finally {
-      signal.removeEventListener('abort', leave);
       this.#waiting -= 1;
-      if (this.#waiting === 0 && signal.aborted) {
-        this.#ended();
-        this.#controller.abort(signal.reason);
+      if (this.#waiting === 0 && !this.#over) {
+        this.#ended(); // at once: who comes now needs another
+        this.#controller.abort();
       }
     }
   }

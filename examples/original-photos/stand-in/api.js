@@ -13,7 +13,7 @@ const PICTURE = /^\/services\/pictures\/([\w-]+?)(_[a-z])?\.svg$/;
 
 /**
  * A request listener. `keys` are valid; every answer takes `latency` ms; a key has `perHour` calls (0: no limit).
- * `onCall({ id, key, closed })` hears of each call; `closed` says whether the caller has left before its answer.
+ * `onCall({ id, key, over, left })` hears of each call; later it is `over`, and `left` if the caller went before its answer.
  */
 export function createStandIn({ keys = ['demo'], latency = 0, perHour = 3600, onCall = () => {}, now = () => performance.now() } = {}) {
   const quota = createQuota({ perHour, now });
@@ -23,17 +23,14 @@ export function createStandIn({ keys = ['demo'], latency = 0, perHour = 3600, on
     const picture = PICTURE.exec(url.pathname);
     if (picture) return sendPicture(response, picture[1], picture[2] ?? '');
     if (!REST.test(url.pathname)) return plain(response, 404, "nothing here: this is a stand-in for Flickr's /services/rest/");
-    const call = { id: url.searchParams.get('photo_id') ?? '', key: url.searchParams.get('api_key'), closed: false };
-    response.once('close', () => (call.closed = !response.writableFinished));
+    const call = { id: url.searchParams.get('photo_id') ?? '', key: url.searchParams.get('api_key'), over: false, left: false };
+    response.once('close', () => Object.assign(call, { over: true, left: !response.writableFinished }));
     onCall(call);
     rest({ url, call, response, keys, latency, quota }).catch((error) => response.destroy(error));
   };
 }
 
 async function rest({ url, call, response, keys, latency, quota }) {
-  const left = quota(call.key);
-  if (left !== undefined) return tooMany(response, left);
-  if (latency > 0) await delay(latency);
   const format = url.searchParams.get('format') ?? 'rest';
   const callback = url.searchParams.get('nojsoncallback') === '1' ? null : (url.searchParams.get('jsoncallback') ?? 'jsonFlickrApi');
   const method = url.searchParams.get('method') ?? '';
@@ -41,10 +38,13 @@ async function rest({ url, call, response, keys, latency, quota }) {
   if (format !== 'rest' && format !== 'json') return write(response, { format: 'rest', answer: fail(111, `Format "${format}" not found`) });
   if (method !== 'flickr.photos.getSizes') return say(fail(112, `Method "${method}" not found`));
   if (!keys.includes(call.key)) return say(fail(100, 'Invalid API Key (Key has invalid format)'));
+  const wait = quota(call.key);
+  if (wait !== undefined) return tooMany(response, wait);
   const fault = faultOf(call.id);
   const photo = () => found(call.id, url.origin);
-  if (fault) return FAULTS[fault]({ id: call.id, url, response, say, fail, photo });
-  return say(/^\d{1,20}$/.test(call.id) ? photo() : fail(1, 'Photo not found'));
+  const answer = fault ? undefined : /^\d{1,20}$/.test(call.id) ? photo() : fail(1, 'Photo not found');
+  if (latency > 0) await delay(latency);
+  return fault ? FAULTS[fault]({ id: call.id, url, response, say, fail, photo }) : say(answer);
 }
 
 const fail = (code, message) => ({ stat: 'fail', code, message });

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const HTML = '<html><body><h1>Bad, bad panda!</h1></body></html>\n';
 const seen = new Set();
+const MOST_SEEN = 10_000;
 
 export function faultOf(id) {
   const [, name] = /^fault-([a-z0-9_]+)(?:-|$)/.exec(id) ?? [];
@@ -73,6 +74,7 @@ function status(response, code, headers = {}, body = HTML) {
 /** Whether this id is asked for the first time. */
 function first(id) {
   if (seen.has(id)) return false;
+  if (seen.size >= MOST_SEEN) seen.clear();
   seen.add(id);
   return true;
 }

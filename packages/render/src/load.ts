@@ -8,18 +8,24 @@ export interface Payload {
   id: string;
 }
 
-/**
- * Every place of the component on the page. hypernova-client (npm) and the PHP client write the unchanged name as the key when they
- * stand in for the renderer, so that `Search.js` comes as `Searchjs` from a server and as `Search.js` from them: both are found.
- */
+/** Every place of the component on the page. */
 export function load(name: string): Payload[] {
+  return placesOf(name).map(payloadOf);
+}
+
+/**
+ * hypernova-client (npm) and the PHP client write the unchanged name as the key when they stand in for the renderer, so that
+ * `Search.js` comes as `Searchjs` from a server and as `Search.js` from them: both are found.
+ */
+export function placesOf(name: string): Element[] {
   const keys = [...new Set([keyOf(name), name])];
-  const nodes = document.querySelectorAll(keys.map((key) => `div${selector({ [DATA_KEY]: key })}`).join());
-  return Array.from(nodes, (node) => {
-    const key = node.getAttribute(`data-${DATA_KEY}`) ?? '';
-    const id = node.getAttribute(`data-${DATA_ID}`) ?? '';
-    return { node, data: fromScript({ [DATA_KEY]: key, [DATA_ID]: id }), id };
-  });
+  return [...document.querySelectorAll(keys.map((key) => `div${selector({ [DATA_KEY]: key })}`).join())];
+}
+
+export function payloadOf(node: Element): Payload {
+  const key = node.getAttribute(`data-${DATA_KEY}`) ?? '';
+  const id = node.getAttribute(`data-${DATA_ID}`) ?? '';
+  return { node, data: fromScript({ [DATA_KEY]: key, [DATA_ID]: id }), id };
 }
 
 /** The data of the first script with these attributes; null if there is none. */

@@ -1,5 +1,5 @@
 // Every place of a component on the page, each on its own: one that fails leaves the others alone. Knows no framework.
-import { load, type Payload } from './load.js';
+import { payloadOf, placesOf, type Payload } from './load.js';
 
 /** Calls `mount` for each, once the document is complete: so the script works in the page's head as well. */
 export function mountAll(name: string, mount: (payload: Payload) => void): void {
@@ -7,9 +7,9 @@ export function mountAll(name: string, mount: (payload: Payload) => void): void 
     document.addEventListener('DOMContentLoaded', () => mountAll(name, mount), { once: true });
     return;
   }
-  for (const payload of load(name)) {
+  for (const node of placesOf(name)) {
     try {
-      mount(payload);
+      mount(payloadOf(node));
     } catch (error) {
       report(error);
     }

@@ -22,6 +22,9 @@ pub enum AcquireError {
     /// short wait.
     #[error("the pool is overloaded")]
     Overloaded,
+    /// It is for a tunnel, and every member that could have it has as many as it may.
+    #[error("no member takes another tunnel")]
+    TooManyTunnels,
     /// The claim's deadline has passed.
     #[error("no slot became free before the deadline")]
     Expired,

@@ -54,6 +54,14 @@ impl Choice {
     }
 }
 
+/// The seat for a tunnel, under any [`Choice`]: tunnels last, so what counts is who has the fewest, not who is warm.
+pub(super) fn for_tunnel<E>(roster: &Roster<E>, most: usize, now: Instant) -> Option<usize> {
+    let seats = roster.seats().iter().enumerate();
+    let free = seats.filter(|(_, seat)| seat.has_free_slot(now) && seat.has_room_for_tunnel(most));
+    let chosen = free.min_by_key(|(_, seat)| (seat.all_tunnels(), seat.in_use, seat.last_used));
+    chosen.map(|(index, _)| index)
+}
+
 /// Compares `in_use / slots` without dividing; equal shares go to the one used longest ago.
 fn busier<E>(a: &Seat<E>, b: &Seat<E>) -> std::cmp::Ordering {
     let (left, right) = (a.in_use as u128 * b.slots as u128, b.in_use as u128 * a.slots as u128);

@@ -14,6 +14,8 @@ pub struct Claim {
     pub priority: Priority,
     /// A slot is of no use to it from then on.
     pub deadline: Option<Instant>,
+    /// What begins with the slot may go on without it: a [`Tether`](super::Tether) may be wanted.
+    pub tunnel: bool,
 }
 
 impl Claim {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::pool::Shared;
-use super::roster::MemberId;
+use super::roster::{MemberId, Seat};
 
 /// Reads the load of one member.
 pub struct Gauge<E> {
@@ -22,6 +22,8 @@ pub struct Load {
     pub slots: usize,
     /// Requests that it has.
     pub in_use: usize,
+    /// Tunnels that it has.
+    pub tunnels: usize,
     /// Requests that it has had.
     pub granted: u64,
     /// The time that all its leases have taken, running ones included; over any span of time, what it grew by divided
@@ -40,6 +42,13 @@ pub(super) struct Waiting {
     pub ever: u64,
 }
 
+impl Load {
+    /// Somebody waits for what it does, or may at any moment.
+    pub fn is_wanted(&self) -> bool {
+        self.in_use > 0 || self.tunnels > 0
+    }
+}
+
 impl<E> Gauge<E> {
     pub(super) fn new(shared: Arc<Shared<E>>, id: MemberId) -> Self {
         Self { shared, id }
@@ -50,8 +59,15 @@ impl<E> Gauge<E> {
         self.shared.with_roster(|roster, waiting| {
             let seat = roster.seat_mut(self.id)?;
             let lease_time = seat.lease_time(Instant::now());
-            let (slots, in_use, granted) = (seat.slots, seat.in_use, seat.granted);
-            Some(Load { slots, in_use, granted, lease_time, queued: waiting.ever, waiting: waiting.now })
+            Some(Load {
+                slots: seat.slots,
+                in_use: seat.in_use,
+                tunnels: seat.tunnels,
+                granted: seat.granted,
+                lease_time,
+                queued: waiting.ever,
+                waiting: waiting.now,
+            })
         })
     }
 
@@ -60,11 +76,12 @@ impl<E> Gauge<E> {
         self.shared.set_slots(self.id, slots);
     }
 
-    /// Keeps requests from the member until the hold is dropped. Only if it has none and nobody waits for one: a hold
-    /// overtakes nobody.
+    /// Keeps requests from the member until the hold is dropped. Only if it has none, no tunnel either, and nobody waits for
+    /// one: a hold overtakes nobody.
     pub fn hold(&self) -> Option<Hold<E>> {
         let is_held = self.shared.with_roster(|roster, waiting| {
-            let seat = roster.seat_mut(self.id).filter(|seat| seat.in_use == 0 && !seat.held_back);
+            let is_idle = |seat: &&mut Seat<E>| seat.in_use == 0 && seat.tunnels == 0 && !seat.held_back;
+            let seat = roster.seat_mut(self.id).filter(is_idle);
             seat.filter(|_| waiting.now == 0).map(|seat| seat.held_back = true)
         });
         is_held.map(|()| Hold { shared: Arc::clone(&self.shared), id: self.id })

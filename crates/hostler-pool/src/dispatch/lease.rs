@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::pool::{Shared, redispatch_at};
 use super::queue::Ticket;
 use super::roster::{Grant, MemberId};
+use super::tether::Tether;
 
 /// One slot at one member, returned when dropped. Derefs to the member's endpoint.
 #[must_use = "dropping a lease returns the slot"]
@@ -38,6 +39,14 @@ impl<E> Lease<E> {
     /// The arrival it was granted for; to be shown when the request has to try again.
     pub fn ticket(&self) -> Ticket {
         self.ticket
+    }
+
+    /// Returns the slot. The tether is for what goes on at the member without one: counted apart, and the member has not finished
+    /// before it is dropped.
+    pub fn tether(mut self) -> Tether<E> {
+        self.returned = true;
+        self.shared.tether(&self.grant);
+        Tether::new(Arc::clone(&self.shared), Arc::clone(&self.grant.member))
     }
 
     /// The member answered: whatever failed before is forgotten. Costs no lock while nothing had failed.

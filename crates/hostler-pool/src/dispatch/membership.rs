@@ -8,7 +8,8 @@ use super::gauge::Gauge;
 use super::pool::Shared;
 use super::roster::{Member, MemberId};
 
-/// Kept for as long as the member may get requests. Dropped, it gets no new ones; running ones end by themselves.
+/// Kept for as long as the member may get requests. Dropped, it gets no new ones; running ones end by themselves, tunnels
+/// are told to.
 #[must_use = "dropping a membership takes the member out of the pool"]
 pub struct Membership<E> {
     shared: Arc<Shared<E>>,
@@ -42,14 +43,14 @@ impl<E> Membership<E> {
         self.shared.set_slots(self.member.id, slots);
     }
 
-    /// No new leases from this moment on; the returned future resolves when the last one has ended. Dropping it
-    /// changes nothing.
+    /// No new leases from this moment on, and its tunnels are told to end; the returned future resolves when the last lease and
+    /// the last tunnel have ended. Dropping it changes nothing.
     pub fn leave(mut self) -> impl Future<Output = ()> + Send + use<E> {
         let gone = self.gone.take();
         drop(self);
         async move {
             if let Some(gone) = gone {
-                // Never sent: the sender goes with the member, and the last lease is what holds the member longest.
+                // Never sent: the sender goes with the member, and the last lease or tunnel is what holds the member longest.
                 let _ = gone.await;
             }
         }
@@ -59,5 +60,6 @@ impl<E> Membership<E> {
 impl<E> Drop for Membership<E> {
     fn drop(&mut self) {
         self.shared.leave(self.member.id);
+        self.member.dismiss_tunnels();
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! membership   join(endpoint, slots) -> Membership     dropped: the member has left
 //! request      acquire(claim) -> Acquire -> Lease     dropped: out of the queue / slot returned
+//! tunnel       lease.tether() -> Tether               slot returned; dropped: the member is rid of it
 //! ```
 //!
 //! One mutex per pool guards everything (`state::State`). Two rules keep it safe from several runtimes at once:
@@ -30,6 +31,7 @@ mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tether;
 
 pub use acquire::{Acquire, AcquireError};
 pub use bench::BenchSettings;
@@ -42,3 +44,4 @@ pub use pool::{Pool, PoolSettings};
 pub use queue::Ticket;
 pub use roster::MemberId;
 pub use snapshot::{MemberSnapshot, PoolCounters, PoolSnapshot, Waiting};
+pub use tether::Tether;

@@ -30,6 +30,8 @@ pub struct PoolSettings {
     pub policy: Policy,
     /// How long a member that could not be reached gets nothing.
     pub bench: BenchSettings,
+    /// How many tunnels one member may have.
+    pub max_tunnels: usize,
 }
 
 impl Default for PoolSettings {
@@ -39,6 +41,7 @@ impl Default for PoolSettings {
             queue_limit: 100,
             policy: Policy::default(),
             bench: BenchSettings::default(),
+            max_tunnels: usize::MAX,
         }
     }
 }
@@ -134,6 +137,13 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.shared.lock().pause.total(now)
     }
 
+    /// Tells every tunnel of the members of this moment to end.
+    pub fn dismiss_tunnels(&self) {
+        let members: Vec<_> =
+            self.shared.lock().roster.seats().iter().map(|seat| Arc::clone(&seat.member)).collect();
+        members.iter().for_each(|member| member.dismiss_tunnels());
+    }
+
     /// Settings for what comes from now on; those who wait already stay.
     pub fn update(&self, settings: PoolSettings) {
         self.shared.lock().update(settings);
@@ -209,9 +219,23 @@ impl<E> Shared<E> {
         self.change(|state, now| state.release(grant, now));
     }
 
+    /// A slot comes back, and what was begun with it goes on.
+    pub fn tether(&self, grant: &Grant<E>) {
+        self.change(|state, now| {
+            state.counters.tunnels += 1;
+            state.roster.tether(grant.member.id);
+            state.release(grant, now);
+        });
+    }
+
+    /// What went on without a slot has ended.
+    pub fn untether(&self, id: MemberId) {
+        self.change(|state, _| state.roster.untether(id));
+    }
+
     /// A slot comes back that nobody has used.
     fn untake(&self, grant: &Grant<E>) {
-        self.change(|state, now| state.roster.release(grant.member.id, grant.trial, now));
+        self.change(|state, now| state.roster.release(grant, now));
     }
 
     /// The member could not be reached: returns the slot and says until when the member is benched, if it is.
@@ -220,7 +244,7 @@ impl<E> Shared<E> {
             state.counters.member_failures += 1;
             let bench = state.settings.bench;
             let until = state.roster.bench(grant, bench, now);
-            state.roster.release(grant.member.id, grant.trial, now);
+            state.roster.release(grant, now);
             let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
             (until, untaken)
         })
@@ -232,7 +256,7 @@ impl<E> Shared<E> {
         self.change(|state, now| {
             let until = now + SUSPENSE;
             state.roster.suspend(grant.member.id, until);
-            state.roster.release(grant.member.id, grant.trial, now);
+            state.roster.release(grant, now);
             (until, state.take_back(grant.member.id, now))
         })
         .0

@@ -40,11 +40,12 @@ impl Place {
     }
 }
 
-/// Since when one waits and until when, by the pool's clock, which stands still while the pool is paused.
+/// Since when one waits and until when, by the pool's clock, which stands still while the pool is paused; and whether for a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub since: Instant,
     pub until: Option<Instant>,
+    pub tunnel: bool,
 }
 
 /// How a wait has ended.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::bench::BenchSettings;
@@ -30,6 +30,8 @@ pub(super) struct Member<E> {
     failures: AtomicU32,
     /// It hung up on a request and has not answered any since; written and read as `failures` are.
     suspected: AtomicBool,
+    /// Its tunnels are to end: it has left, or its pool has.
+    dismissed: watch::Sender<bool>,
     /// Dropped with the member, never under the pool's lock: tells that its last lease has ended.
     _held: oneshot::Sender<()>,
 }
@@ -37,6 +39,16 @@ pub(super) struct Member<E> {
 impl<E> Member<E> {
     pub fn is_doubted(&self) -> bool {
         self.failures.load(Ordering::Relaxed) > 0
+    }
+
+    /// Its tunnels are to end. Wakes foreign tasks: never under the pool's lock.
+    pub fn dismiss_tunnels(&self) {
+        self.dismissed.send_replace(true);
+    }
+
+    /// True from then on.
+    pub fn dismissed(&self) -> watch::Receiver<bool> {
+        self.dismissed.subscribe()
     }
 
     /// Whether an answer would be news.
@@ -50,12 +62,17 @@ pub(super) struct Grant<E> {
     pub member: Arc<Member<E>>,
     pub since: Instant,
     pub trial: bool,
+    /// A tether may follow.
+    pub tunnel: bool,
 }
 
 pub(super) struct Seat<E> {
     pub member: Arc<Member<E>>,
     pub slots: usize,
     pub in_use: usize,
+    /// Tethers that are held, and those that leases in use may become.
+    pub tunnels: usize,
+    pub reserved: usize,
     /// Leases that were really taken.
     pub granted: u64,
     /// The pool's turn counter when it was last given or got back a slot.
@@ -80,6 +97,16 @@ impl<E> Seat<E> {
     pub fn has_free_slot(&self, now: Instant) -> bool {
         let is_tried = self.on_trial && self.member.is_doubted();
         self.in_use < self.slots && !self.left && !self.held_back && !is_tried && !self.is_benched(now)
+    }
+
+    /// Whether it may be the member of one more tunnel.
+    pub fn has_room_for_tunnel(&self, most: usize) -> bool {
+        self.all_tunnels() < most
+    }
+
+    /// Those that it has, and those that it may be about to have.
+    pub fn all_tunnels(&self) -> usize {
+        self.tunnels + self.reserved
     }
 
     /// The time that all its leases have taken up to now. To be asked before each change of their number.
@@ -116,11 +143,14 @@ impl<E> Roster<E> {
         let id = MemberId(self.next_id);
         self.next_id += 1;
         let (failures, suspected) = (AtomicU32::new(0), AtomicBool::new(false));
-        let member = Arc::new(Member { id, endpoint, failures, suspected, _held: held });
+        let dismissed = watch::Sender::new(false);
+        let member = Arc::new(Member { id, endpoint, failures, suspected, dismissed, _held: held });
         self.seats.push(Seat {
             member: Arc::clone(&member),
             slots,
             in_use: 0,
+            tunnels: 0,
+            reserved: 0,
             granted: 0,
             last_used: 0,
             benched_until: None,
@@ -134,27 +164,44 @@ impl<E> Roster<E> {
     }
 
     /// The seat at `index` gives away a slot.
-    pub fn grant(&mut self, index: usize, now: Instant) -> Grant<E> {
+    pub fn grant(&mut self, index: usize, tunnel: bool, now: Instant) -> Grant<E> {
         self.turns += 1;
         let seat = &mut self.seats[index];
         debug_assert!(seat.has_free_slot(now), "only a free slot is granted");
         seat.lease_time(now);
         seat.in_use += 1;
+        seat.reserved += usize::from(tunnel);
         seat.last_used = self.turns;
         let trial = seat.member.is_doubted();
         seat.on_trial |= trial;
-        Grant { member: Arc::clone(&seat.member), since: now, trial }
+        Grant { member: Arc::clone(&seat.member), since: now, trial, tunnel }
     }
 
     /// A slot comes back. The caller holds the member, so no endpoint is dropped in here, under the lock.
-    pub fn release(&mut self, id: MemberId, trial: bool, now: Instant) {
+    pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         self.turns += 1;
-        let turns = self.turns;
+        let (id, turns) = (grant.member.id, self.turns);
         let Some(seat) = self.seat_mut(id) else { return };
         seat.lease_time(now);
         seat.in_use -= 1;
+        seat.reserved -= usize::from(grant.tunnel);
         seat.last_used = turns;
-        seat.on_trial &= !trial;
+        seat.on_trial &= !grant.trial;
+        self.forget_if_gone(id);
+    }
+
+    /// Something goes on at the member without a slot; to be said while it still has one.
+    pub fn tether(&mut self, id: MemberId) {
+        if let Some(seat) = self.seat_mut(id) {
+            seat.tunnels += 1;
+        }
+    }
+
+    /// It has ended; the caller holds the member, as in [`Self::release`].
+    pub fn untether(&mut self, id: MemberId) {
+        if let Some(seat) = self.seat_mut(id) {
+            seat.tunnels -= 1;
+        }
         self.forget_if_gone(id);
     }
 
@@ -208,6 +255,7 @@ impl<E> Roster<E> {
         if let Ok(index) = self.seats.binary_search_by_key(&id, |seat| seat.member.id)
             && self.seats[index].left
             && self.seats[index].in_use == 0
+            && self.seats[index].tunnels == 0
         {
             self.seats.remove(index);
         }

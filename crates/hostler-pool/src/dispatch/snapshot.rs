@@ -38,6 +38,8 @@ pub struct PoolSnapshot<T = ()> {
     pub slots: usize,
     /// Slots in use, also at members that have left and still finish.
     pub in_use: usize,
+    /// Open tunnels, also at members that have left.
+    pub tunnels: usize,
     /// What has been counted since the pool was made.
     pub counters: PoolCounters,
     /// The members, in order of joining.
@@ -68,6 +70,10 @@ pub struct PoolCounters {
     pub refused_overload: u64,
     /// Times a request that waited was refused under overload.
     pub shed: u64,
+    /// Times a request was refused because no member takes another tunnel.
+    pub refused_tunnels: u64,
+    /// Tunnels begun.
+    pub tunnels: u64,
     /// Times a deadline passed before there was a slot, as far as the pool was the first to notice.
     pub expired: u64,
     /// Times a request left the queue unserved, by its own will.
@@ -87,6 +93,8 @@ pub struct MemberSnapshot<T = ()> {
     pub in_use: usize,
     /// How many it has had.
     pub granted: u64,
+    /// Tunnels that it has.
+    pub tunnels: usize,
     /// It could not be reached and gets nothing for a while.
     pub benched: bool,
     /// It has left and only finishes what it has.
@@ -104,6 +112,7 @@ impl<E> PoolSnapshot<Arc<Member<E>>> {
             slots: seat.slots,
             in_use: seat.in_use,
             granted: seat.granted,
+            tunnels: seat.tunnels,
             benched: seat.is_benched(now),
             left: seat.left,
             endpoint: Arc::clone(&seat.member),
@@ -124,6 +133,7 @@ impl<E> PoolSnapshot<Arc<Member<E>>> {
             oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),
             slots: seats.iter().filter(|seat| !seat.left).map(|seat| seat.slots).sum(),
             in_use: seats.iter().map(|seat| seat.in_use).sum(),
+            tunnels: seats.iter().map(|seat| seat.tunnels).sum(),
             counters: state.counters,
             members: members.collect(),
         }
@@ -137,6 +147,7 @@ impl<T> PoolSnapshot<T> {
             slots: member.slots,
             in_use: member.in_use,
             granted: member.granted,
+            tunnels: member.tunnels,
             benched: member.benched,
             left: member.left,
             endpoint: view(member.endpoint),
@@ -154,6 +165,7 @@ impl<T> PoolSnapshot<T> {
             oldest_wait: self.oldest_wait,
             slots: self.slots,
             in_use: self.in_use,
+            tunnels: self.tunnels,
             counters: self.counters,
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::acquire::AcquireError;
+use super::choice;
 use super::claim::{Claim, Policy, Priority};
 use super::crowd::{Crowd, Served};
 use super::pause::Pause;
@@ -72,6 +73,9 @@ impl<E> State<E> {
             self.counters.expired += 1;
             return Poll::Ready(Err(AcquireError::Expired));
         }
+        if claim.tunnel && self.is_full_of_tunnels() {
+            return Poll::Ready(Err(self.refuse_tunnel()));
+        }
         // Who waits can only be served now if a bench has ended and its timer has not fired yet. Who still waits after
         // this does so for want of a free slot, so nobody is overtaken below.
         if !self.queue.is_empty() {
@@ -82,12 +86,16 @@ impl<E> State<E> {
             self.crowds[place.priority.index()].found_empty(now.served);
         }
         if self.queue.is_empty()
-            && let Some(grant) = self.grant(now)
+            && let Some(grant) = self.grant(now, claim.tunnel)
         {
             return Poll::Ready(Ok(self.taken(grant)));
         }
+        // Where it is not slots that are missing, waiting for one would not help, and would hold up who comes next.
+        if claim.tunnel && self.queue.is_empty() && self.has_free_slot(now) {
+            return Poll::Ready(Err(self.refuse_tunnel()));
+        }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let span = Span { since: now.served, until };
+        let span = Span { since: now.served, until, tunnel: claim.tunnel };
         if !place.returns() {
             self.admit(place.priority, span)?;
         }
@@ -145,7 +153,7 @@ impl<E> State<E> {
         while !self.queue.is_empty()
             && self.has_free_slot(now)
             && let Some((place, span)) = self.next(now, woken)
-            && let Some(grant) = self.grant(now)
+            && let Some(grant) = self.grant(now, span.tunnel)
         {
             woken.extend(self.queue.hand(place, grant));
             self.observe(place, span, now);
@@ -153,16 +161,23 @@ impl<E> State<E> {
         }
     }
 
-    /// Who gets the next slot. Those that would have been next and are too late are refused on the way.
+    /// Who gets the next slot. Those that would have been next and are too late are refused on the way;
+    /// and tunnels for which no free member has room.
     fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(Place, Span)> {
         while let Some(priority) = self.queue.next_class() {
             let newest_first = self.is_overloaded(priority, now.served);
             let (place, span) = self.queue.next_of(priority, newest_first)?;
-            if span.until.is_none_or(|until| now.served < until) {
+            let error = if span.until.is_some_and(|until| until <= now.served) {
+                self.counters.expired += 1;
+                AcquireError::Expired
+            } else if span.tunnel
+                && choice::for_tunnel(&self.roster, self.settings.max_tunnels, now.real).is_none()
+            {
+                self.refuse_tunnel()
+            } else {
                 return Some((place, span));
-            }
-            self.counters.expired += 1;
-            woken.extend(self.queue.refuse(place, AcquireError::Expired));
+            };
+            woken.extend(self.queue.refuse(place, error));
         }
         None
     }
@@ -207,7 +222,7 @@ impl<E> State<E> {
         if self.roster.seat_mut(id).is_some_and(|seat| !seat.left) {
             self.service.observe(now.saturating_duration_since(grant.since));
         }
-        self.roster.release(id, grant.trial, now);
+        self.roster.release(grant, now);
     }
 
     /// Slots of this member that were handed over and not taken yet: their waiters go back to their places.
@@ -215,7 +230,7 @@ impl<E> State<E> {
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
-            self.roster.release(id, grant.trial, now);
+            self.roster.release(grant, now);
         }
         untaken
     }
@@ -274,12 +289,28 @@ impl<E> State<E> {
         !self.pause.is_on() && self.roster.seats().iter().any(|seat| seat.has_free_slot(now.real))
     }
 
-    fn grant(&mut self, now: Now) -> Option<Grant<E>> {
+    /// Whether no member has room for another, free or not.
+    fn is_full_of_tunnels(&self) -> bool {
+        let most = self.settings.max_tunnels;
+        let mut present = self.roster.seats().iter().filter(|seat| !seat.left).peekable();
+        present.peek().is_some() && present.all(|seat| !seat.has_room_for_tunnel(most))
+    }
+
+    fn refuse_tunnel(&mut self) -> AcquireError {
+        self.counters.refused_tunnels += 1;
+        AcquireError::TooManyTunnels
+    }
+
+    fn grant(&mut self, now: Now, tunnel: bool) -> Option<Grant<E>> {
         if self.pause.is_on() {
             return None;
         }
-        let index = self.settings.choice.choose(&self.roster, self.last_chosen, now.real)?;
-        let grant = self.roster.grant(index, now.real);
+        let PoolSettings { choice, max_tunnels, .. } = self.settings;
+        let index = match tunnel {
+            true => choice::for_tunnel(&self.roster, max_tunnels, now.real),
+            false => choice.choose(&self.roster, self.last_chosen, now.real),
+        }?;
+        let grant = self.roster.grant(index, tunnel, now.real);
         self.last_chosen = Some(grant.member.id);
         self.last_grant = Some(now.served);
         Some(grant)

@@ -97,7 +97,7 @@ enum Look {
 
 impl Due {
     fn now(&mut self, load: &Load, now: Instant) -> Look {
-        let is_idle = load.in_use == 0 && load.waiting == 0;
+        let is_idle = !load.is_wanted() && load.waiting == 0;
         let idle_since = *self.idle_since.get_or_insert(now);
         if !is_idle {
             self.idle_since = None;
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn load(granted: u64, in_use: usize, waiting: usize) -> Load {
-        Load { slots: 1, in_use, granted, lease_time: Duration::ZERO, queued: 0, waiting }
+        Load { slots: 1, in_use, tunnels: 0, granted, lease_time: Duration::ZERO, queued: 0, waiting }
     }
 
     #[test]

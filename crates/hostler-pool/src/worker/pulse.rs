@@ -49,10 +49,10 @@ impl<E: Send + Sync + 'static> Pulse<E> {
                     let now = Instant::now();
                     let Some(load) = self.gauge.load() else { return };
                     self.set_slots(load);
-                    if silence.grows(now - beat, load.in_use > 0 && preload.is_open()) >= self.settings.borrow().hang_timeout {
+                    if silence.grows(now - beat, load.is_wanted() && preload.is_open()) >= self.settings.borrow().hang_timeout {
                         return wire.send(News::Silent).await;
                     }
-                    if load.in_use > 0 || load.granted != granted {
+                    if load.is_wanted() || load.granted != granted {
                         silence.asked = silence.asked || preload.tell(ToWorker::Report);
                     } else {
                         self.vitals.rests();
@@ -157,6 +157,7 @@ mod tests {
         let load = |lease_ms, queued| Load {
             slots: 4,
             in_use: 1,
+            tunnels: 0,
             granted: 9,
             lease_time: Duration::from_millis(lease_ms),
             queued,

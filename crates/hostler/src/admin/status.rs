@@ -83,6 +83,7 @@ pub struct Status {
 #[derive(Debug, Serialize)]
 pub struct ConnectionStatus {
     pub open: usize,
+    pub tunnels: usize,
     pub refused: usize,
 }
 
@@ -106,6 +107,7 @@ pub struct WorkerStatus {
     pub worker: WorkerSnapshot,
     pub slots: usize,
     pub in_use: usize,
+    pub tunnels: usize,
     pub requests: u64,
 }
 
@@ -128,6 +130,7 @@ impl Sources {
             memory: resident_bytes(std::process::id()),
             connections: ConnectionStatus {
                 open: self.connections.open(),
+                tunnels: self.connections.tunnels(),
                 refused: self.connections.refused(),
             },
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
@@ -147,6 +150,7 @@ impl PoolSource {
                 WorkerStatus {
                     slots: member.map_or(0, |member| member.slots),
                     in_use: member.map_or(0, |member| member.in_use),
+                    tunnels: member.map_or(0, |member| member.tunnels),
                     requests: member.map_or(0, |member| member.granted),
                     worker,
                 }

@@ -11,11 +11,12 @@ pub fn table(status: &Value) -> String {
     let uptime = millis(&status["uptime_ms"]);
     let _ = writeln!(
         out,
-        "hostler {} (pid {}) {}, up {uptime}, {} connections, {}",
+        "hostler {} (pid {}) {}, up {uptime}, {} connections{}, {}",
         text(&status["version"]),
         status["pid"],
         text(&status["state"]),
         status["connections"]["open"],
+        if_any(&status["connections"]["tunnels"], " of them tunnels"),
         bytes(&status["memory"]),
     );
     let reload = &status["last_reload"];
@@ -31,7 +32,7 @@ pub fn table(status: &Value) -> String {
 }
 
 fn write_pool(out: &mut String, pool: &Value) {
-    let mut notes = String::new();
+    let mut notes = if_any(&pool["tunnels"], " tunnels");
     for (key, note) in [("paused", ", PAUSED"), ("overloaded", ", OVERLOADED")] {
         notes.push_str(if pool[key] == true { note } else { "" });
     }
@@ -79,7 +80,18 @@ fn write_rollout(out: &mut String, rollout: &Value) {
 }
 
 fn write_workers(out: &mut String, workers: &[Value]) {
-    let head = ["worker", "state", "pid", "uptime", "busy", "requests", "restarts", "memory", "last exit"];
+    let head = [
+        "worker",
+        "state",
+        "pid",
+        "uptime",
+        "busy",
+        "tunnels",
+        "requests",
+        "restarts",
+        "memory",
+        "last exit",
+    ];
     let mut rows = vec![head.map(String::from).to_vec()];
     for worker in workers {
         let mut state = text(&worker["state"]).to_owned();
@@ -92,6 +104,7 @@ fn write_workers(out: &mut String, workers: &[Value]) {
             plain(&worker["pid"]),
             millis(&worker["uptime_ms"]),
             format!("{}/{}", worker["in_use"], worker["slots"]),
+            plain(&worker["tunnels"]),
             worker["requests"].to_string(),
             worker["restarts"].to_string(),
             bytes(&worker["memory"]),
@@ -116,11 +129,12 @@ fn write_workers(out: &mut String, workers: &[Value]) {
 }
 
 fn write_members(out: &mut String, members: &[Value]) {
-    let mut rows = vec![["member", "busy", "requests", "state"].map(String::from).to_vec()];
+    let mut rows = vec![["member", "busy", "tunnels", "requests", "state"].map(String::from).to_vec()];
     for member in members {
         rows.push(vec![
             text(&member["endpoint"]).to_owned(),
             format!("{}/{}", member["in_use"], member["slots"]),
+            plain(&member["tunnels"]),
             member["granted"].to_string(),
             if member["benched"] == true { "unreachable".into() } else { "ok".into() },
         ]);
@@ -168,6 +182,11 @@ fn write_rows(out: &mut String, rows: &[Vec<String>]) {
         out.push_str(line.trim_end());
         out.push('\n');
     }
+}
+
+/// What most do not have is not worth a word.
+fn if_any(count: &Value, what: &str) -> String {
+    count.as_u64().filter(|count| *count > 0).map_or(String::new(), |count| format!(", {count}{what}"))
 }
 
 fn array(value: &Value) -> &[Value] {

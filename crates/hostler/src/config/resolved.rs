@@ -91,6 +91,10 @@ pub struct Pool {
     pub request_timeout: Duration,
     /// How long connecting to a member may take.
     pub connect_timeout: Duration,
+    /// How many tunnels one worker or member may have.
+    pub max_tunnels: usize,
+    /// How long a tunnel may be without a byte in either direction.
+    pub tunnel_idle_timeout: Duration,
     /// What becomes of a request that takes worker after worker down with it.
     pub poison: Poison,
 }

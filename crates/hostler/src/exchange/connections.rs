@@ -18,6 +18,8 @@ pub struct Connections {
     /// Sockets that may still let clients in.
     listening: AtomicUsize,
     open: AtomicUsize,
+    /// Those of them that are tunnels.
+    tunnels: AtomicUsize,
     /// 0 while clients come and go.
     stage: AtomicU8,
     changed: Notify,
@@ -28,6 +30,11 @@ impl Connections {
     /// How many are open.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
+    }
+
+    /// How many of them are tunnels.
+    pub fn tunnels(&self) -> usize {
+        self.tunnels.load(Ordering::Relaxed)
     }
 
     /// How many were refused for being too many.
@@ -120,5 +127,22 @@ impl Drop for OpenConnection {
         if self.0.open.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.0.changed.notify_waiters();
         }
+    }
+}
+
+/// One connection that has become a tunnel, counted for as long as this lives.
+pub struct OpenTunnel(Arc<Connections>);
+
+impl OpenTunnel {
+    /// One more.
+    pub fn new(connections: &Arc<Connections>) -> Self {
+        connections.tunnels.fetch_add(1, Ordering::Relaxed);
+        Self(connections.clone())
+    }
+}
+
+impl Drop for OpenTunnel {
+    fn drop(&mut self) {
+        self.0.tunnels.fetch_sub(1, Ordering::Relaxed);
     }
 }

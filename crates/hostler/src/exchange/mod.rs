@@ -6,6 +6,7 @@ pub mod connections;
 pub mod counters;
 pub mod deadline;
 pub mod id;
+mod offer;
 pub mod trust;
 
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 
 pub use aftermath::{Aftermath, Death};
 pub use body::{Body, BodyError, Downstream};
-pub use connections::{Connections, Listening, OpenConnection};
+pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use id::RequestId;
@@ -29,6 +30,8 @@ pub struct Exchange {
     pub head: RequestHead,
     /// How its body is framed.
     pub length: BodyLength,
+    /// The protocols to which its member may switch, as a list in `Upgrade`; none for an ordinary request.
+    pub offer: Option<Box<[u8]>>,
     /// Its body, once it was read.
     pub body: Body,
     /// Trailer fields of a body that was read whole.
@@ -105,6 +108,7 @@ impl Exchange {
         Self {
             head: RequestHead::default(),
             length: BodyLength::Known(0),
+            offer: None,
             body: Body::default(),
             trailers: None,
             peer,
@@ -126,6 +130,7 @@ impl Exchange {
         self.reset();
         self.client = trust.client(self.peer.ip(), &self.head.fields);
         self.id = RequestId::of(&self.head.fields);
+        self.offer = offer::of(&self.head);
     }
 
     /// Begins a request whose head never came, or is none.
@@ -136,6 +141,7 @@ impl Exchange {
 
     fn reset(&mut self) {
         self.length = BodyLength::Known(0);
+        self.offer = None;
         self.body = Body::default();
         self.trailers = None;
         self.client = ClientAddress { ip: self.peer.ip().to_canonical(), peer_trusted: false };

@@ -31,10 +31,11 @@ pub use target::{Fixed, PoolTarget, Route, Target};
 const MOST_SENDS: u32 = 3;
 
 /// What answers a request.
-#[expect(clippy::large_enum_variant, reason = "moved once; a box would be an allocation for each request")]
 pub enum Answer {
     /// A member, whose answer's head has come.
     Member(Call),
+    /// A member, which has switched protocols with 101.
+    Tunnel(Call),
     /// The route itself.
     Fixed(Arc<Fixed>),
 }
@@ -80,6 +81,12 @@ impl Gateway {
         };
         // The ladder: a fresh answer, else (once there is a cache) a stale one, else the fallback, else the refusal.
         match call_pool(&route, target, exchange, client, thread).await {
+            Ok(call) if call.has_switched() => {
+                // It has been answered, whatever becomes of the tunnel, and however long that takes.
+                target.poison.settle(exchange);
+                exchange.is_suspect = false;
+                Ok(Answer::Tunnel(call))
+            }
             Ok(call) => Ok(Answer::Member(call)),
             Err(refusal) => {
                 exchange.trail.retry_after = target.meter.retry_after();
@@ -124,7 +131,8 @@ impl Gateway {
             BodyLength::Known(length) if length > route.max_body => {
                 return Err(BodyError::TooLarge(route.max_body));
             }
-            _ if route.streams_body => {
+            // Whoever offers another protocol must have sent his request first.
+            _ if route.streams_body && exchange.offer.is_none() => {
                 exchange.body = Body::Streaming;
                 return Ok(());
             }

@@ -39,6 +39,8 @@ pub enum Refusal {
     },
     /// The pool gets more than it can do, and this one would not have been served in time.
     Overloaded,
+    /// No member takes another tunnel.
+    TooManyTunnels,
     /// No slot became free in time.
     QueueTimeout,
     /// The pool takes no more: Hostler is stopping.
@@ -105,6 +107,7 @@ impl Refusal {
             Self::NoRoute => facts(404, "no_route"),
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
+            Self::TooManyTunnels => later("too_many_tunnels"),
             Self::QueueTimeout => later("queue_timeout"),
             Self::Stopping => Facts { closes: true, ..later("stopping") },
             Self::ClientLeft => closing(499, "client_left"),
@@ -143,6 +146,7 @@ impl fmt::Display for Refusal {
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
+            Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
             Self::QueueTimeout => f.write_str("no worker became free in time"),
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
@@ -201,6 +205,7 @@ impl From<AcquireError> for Refusal {
         match error {
             AcquireError::QueueFull { limit } => Self::QueueFull { limit },
             AcquireError::Overloaded => Self::Overloaded,
+            AcquireError::TooManyTunnels => Self::TooManyTunnels,
             AcquireError::Expired => Self::QueueTimeout,
             AcquireError::Closed => Self::Stopping,
         }

@@ -66,7 +66,8 @@ impl<'a> Visit<'a> {
         let until = limit(self);
         exchange.deadline.set_at(until);
         // In the pool's eyes the deadline stands still during a pause by itself.
-        let claim = Claim { ticket: self.ticket, priority: self.priority, deadline: Some(until) };
+        let tunnel = exchange.offer.is_some();
+        let claim = Claim { ticket: self.ticket, priority: self.priority, deadline: Some(until), tunnel };
         let mut acquire = pin!(target.pool.acquire(claim));
         self.ticket = Some(acquire.ticket());
         // Asked for only when there is a wait.
@@ -157,6 +158,7 @@ mod tests {
             call: CallSettings {
                 connect_timeout: seconds(1),
                 hang_timeout: seconds(60),
+                tunnel_idle_timeout: seconds(60),
                 limits: Limits::default(),
             },
             meter: Arc::new(Meter::new(1)),

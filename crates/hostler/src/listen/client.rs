@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use super::{Settings, Shard, head};
 use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
 use crate::gateway::Refusal;
+use crate::proxy::ClientEnd;
 
 /// What is read ahead while a request waits: enough to see that the client leaves, and for a few pipelined requests.
 const READ_AHEAD: usize = 64 * 1024;
@@ -195,6 +196,19 @@ impl Client {
             }
         })
         .await;
+    }
+
+    /// What is left of it for another protocol.
+    pub fn into_end(mut self, third: Deadline) -> ClientEnd {
+        self.inbox.drain(..self.taken);
+        self.outbox.drain(..self.sent);
+        ClientEnd {
+            stream: self.stream,
+            head: self.outbox,
+            early: self.inbox,
+            deadlines: [self.silence, self.refusal_to_read, third],
+            send_timeout: self.settings.send_timeout,
+        }
     }
 
     /// Breaks the connection so that nobody takes what was sent for the whole.

@@ -36,6 +36,10 @@ pub(super) fn write_answer(out: &mut Vec<u8>, head: &ResponseHead, framing: Fram
     }
     write_framing(out, framing);
     write_keeping(out, keeping);
+    if status == 426 && head.fields.first(Name::Upgrade).is_some() {
+        // What it takes to be answered (RFC 9110 section 15.5.22).
+        write_upgrade(out, head);
+    }
     out.extend_from_slice(b"\r\n");
 }
 
@@ -54,6 +58,24 @@ pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
         !field.listed && !field.known.is_hop_by_hop() && field.known != Name::ContentLength
     });
     out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the head with which a member switches protocols.
+pub(super) fn write_switch(out: &mut Vec<u8>, head: &ResponseHead) {
+    write_status(out, head.status, head.reason());
+    head.fields.copy_lines(out, |field, _| {
+        !field.listed && !field.known.is_hop_by_hop() && field.known != Name::ContentLength
+    });
+    write_upgrade(out, head);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `Upgrade` is for the next hop alone, and so always goes with the option that says so.
+fn write_upgrade(out: &mut Vec<u8>, head: &ResponseHead) {
+    for protocols in head.fields.all(Name::Upgrade) {
+        write_field(out, b"Upgrade", protocols);
+    }
+    write_field(out, b"Connection", b"Upgrade");
 }
 
 /// Begins a head of our own; fields and [`end_own`] follow.

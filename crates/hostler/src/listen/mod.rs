@@ -5,6 +5,7 @@ mod client;
 mod deliver;
 mod head;
 mod socket;
+mod tunnel;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,9 +18,11 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
+use crate::proxy::Call;
 
 use client::Client;
 use deliver::{Delivered, wants_keep_alive};
+use tunnel::Passage;
 
 use socket::BACKLOG;
 pub use socket::bind;
@@ -54,6 +57,14 @@ pub struct Shard {
     pub journal: Journal,
     /// Client connections of all shards.
     pub connections: Arc<Connections>,
+}
+
+/// What came of an exchange.
+#[expect(clippy::large_enum_variant, reason = "moved once")]
+enum Outcome {
+    Delivered(Delivered),
+    /// The member has answered with 101.
+    Switched(Call),
 }
 
 impl Shard {
@@ -97,41 +108,47 @@ impl Shard {
         }
         let Ok(local) = stream.local_addr() else { return };
         tokio::spawn(async move {
-            let _open = open;
             if crowded {
                 self.turn_away(stream, peer, local).await;
-            } else {
-                self.serve(stream, peer, local).await;
+            } else if let Some(passage) = self.serve(stream, peer, local).await {
+                passage.go_on(self, open);
+                return;
             }
+            drop(open);
         });
     }
 
-    /// One connection, one request after another.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+    /// One connection, one request after another, to its end; or to what comes after HTTP.
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) -> Option<Passage> {
         let mut client = Client::new(stream, self);
         let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(true) => {}
-                Ok(false) => return,
+                Ok(false) => return None,
                 Err(refusal) => {
                     exchange.begin_unread();
                     client.distrust();
                     let delivered = client.refuse(&mut exchange, &refusal, false).await;
                     self.settle(&mut exchange);
-                    return end(client, delivered).await;
+                    end(client, delivered).await;
+                    return None;
                 }
             }
-            let delivered = self.exchange(&mut client, &mut exchange).await;
+            let delivered = match self.exchange(&mut client, &mut exchange).await {
+                Outcome::Delivered(delivered) => delivered,
+                Outcome::Switched(call) => return Some(Passage::new(self, client, exchange, call)),
+            };
             self.settle(&mut exchange);
             if delivered != Delivered::Keep {
-                return end(client, delivered).await;
+                end(client, delivered).await;
+                return None;
             }
         }
     }
 
     /// One request and its answer.
-    async fn exchange(&self, client: &mut Client, exchange: &mut Exchange) -> Delivered {
+    async fn exchange(&self, client: &mut Client, exchange: &mut Exchange) -> Outcome {
         let checked = check::check(&mut exchange.head);
         let wants_keep = wants_keep_alive(exchange);
         exchange.begin(&client.settings.trust);
@@ -149,16 +166,19 @@ impl Shard {
         let keep = wants_keep && !self.connections.is_ending();
         let instead = match answer {
             Ok(Answer::Member(call)) => match client.deliver(exchange, call, keep).await {
-                Ok(delivered) => return delivered,
+                Ok(delivered) => return Outcome::Delivered(delivered),
                 Err(refusal) => self.gateway.instead(exchange, refusal).await,
             },
-            Ok(Answer::Fixed(fixed)) => return client.deliver_fixed(exchange, &fixed, keep).await,
+            Ok(Answer::Tunnel(call)) => return Outcome::Switched(call),
+            Ok(Answer::Fixed(fixed)) => {
+                return Outcome::Delivered(client.deliver_fixed(exchange, &fixed, keep).await);
+            }
             Err(instead) => instead,
         };
-        match instead.fallback {
+        Outcome::Delivered(match instead.fallback {
             Some(fallback) => client.deliver_fallback(exchange, &fallback, &instead.refusal, keep).await,
             None => client.refuse(exchange, &instead.refusal, keep).await,
-        }
+        })
     }
 
     /// A clear word to one connection too many.

@@ -9,7 +9,7 @@ use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, Respon
 use tokio::time::Instant;
 
 use super::upload::Upload;
-use super::{CallSettings, Endpoint, Failure, linger, request};
+use super::{CallSettings, Endpoint, Failure, MemberEnd, linger, request};
 use crate::exchange::{Aftermath, BodyError, Downstream, Exchange};
 
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
@@ -21,6 +21,8 @@ pub struct Call {
     pub(super) to_head: bool,
     /// The final head has come.
     pub(super) headed: bool,
+    /// The final head is 101: HTTP has ended.
+    switched: bool,
     upload: Upload,
     began: Instant,
     thread: usize,
@@ -38,12 +40,16 @@ impl Call {
         let mut upload = Upload::new(exchange);
         request::write_head(outbox, exchange, upload.framing());
         upload.start(outbox);
+        if let Some(offer) = &exchange.offer {
+            connection.offer(offer);
+        }
         Self {
             lease,
             connection,
             settings: settings.clone(),
             to_head: exchange.is_head_request(),
             headed: false,
+            switched: false,
             upload,
             began: Instant::now(),
             thread,
@@ -91,8 +97,15 @@ impl Call {
         if let Poll::Ready(Err(error)) = self.poll_upload(cx, client) {
             return Poll::Ready(Err(Failure::Body(error)));
         }
+        if self.switched {
+            return self.poll_switch(cx, exchange);
+        }
         while let Poll::Ready(outcome) = self.connection.poll_head(cx, &self.settings.limits, self.to_head) {
             match outcome {
+                Ok(()) if self.connection.head().status == 101 => {
+                    self.switched = true;
+                    return self.poll_switch(cx, exchange);
+                }
                 Ok(()) if !self.connection.head().is_interim() => {
                     // One that is cut off by now has not cost the client a byte, and may be had elsewhere.
                     let ahead = self.connection.poll_ahead(cx);
@@ -106,6 +119,17 @@ impl Call {
                 Ok(()) => client.interim(cx, self.connection.head()),
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
+        }
+        exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
+    }
+
+    /// The request ends before the new protocol begins (RFC 9110 section 7.8), however early the member says that it will.
+    fn poll_switch(&mut self, cx: &mut Context<'_>, exchange: &Exchange) -> Poll<Result<(), Failure>> {
+        if self.upload.is_done() && !self.connection.has_unsent() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.connection.has_send_failed() {
+            return Poll::Ready(Err(Failure::Broken(CallError::Cut)));
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
@@ -127,6 +151,21 @@ impl Call {
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
         self.upload.poll_push(cx, &mut self.connection, client)
+    }
+
+    /// The answer is 101: what follows is not HTTP, and [`Self::switch`] has it.
+    pub fn has_switched(&self) -> bool {
+        self.switched
+    }
+
+    /// Gives the slot back and the connection away.
+    pub fn switch(self, exchange: &mut Exchange) -> MemberEnd {
+        exchange.timings.slot_hold = Some(self.record_slot_hold());
+        let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
+        let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
+        let (stream, early) = self.connection.into_stream();
+        let idle_timeout = self.settings.tunnel_idle_timeout;
+        MemberEnd { stream, early, is_websocket, idle_timeout, tether: self.lease.tether() }
     }
 
     /// The answer's head.

@@ -95,11 +95,16 @@ async fn drain(call: &mut Call) -> End {
 fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<End> {
     // What is left of a request that was read whole is still sent: a worker that waits for it would never finish.
     let _ = call.poll_upload(cx, &mut Nobody);
-    while !call.headed {
+    while !call.headed && !call.has_switched() {
         if ready!(call.connection.poll_head(cx, &call.settings.limits, call.to_head)).is_err() {
             return Poll::Ready(End::Broken);
         }
-        call.headed = !call.connection.head().is_interim();
+        let head = call.connection.head();
+        call.headed = !head.is_interim() || head.status == 101;
+    }
+    if call.connection.head().status == 101 {
+        // A tunnel to nobody ends with its connection, at once.
+        return Poll::Ready(End::Whole);
     }
     loop {
         sink.clear();

@@ -3,9 +3,11 @@
 mod ask;
 mod call;
 mod endpoint;
+mod lane;
 mod linger;
 mod meter;
 mod request;
+mod tunnel;
 mod upload;
 
 use std::future::{Future, poll_fn};
@@ -23,6 +25,7 @@ pub use ask::{Asked, ask, post};
 pub use call::Call;
 pub use endpoint::{Endpoint, OnHang, Ours};
 pub use meter::{Meter, Spread, Times};
+pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
 /// What a call needs besides the exchange.
 #[derive(Debug, Clone)]
@@ -31,6 +34,8 @@ pub struct CallSettings {
     pub connect_timeout: Duration,
     /// How long a call that nobody waits for any more may go on before its worker counts as hung.
     pub hang_timeout: Duration,
+    /// How long a tunnel may be without a byte in either direction.
+    pub tunnel_idle_timeout: Duration,
     /// How large an answer's head may be.
     pub limits: Limits,
 }

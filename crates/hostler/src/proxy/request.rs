@@ -27,6 +27,10 @@ pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option
         true
     });
     write_forwarding(out, exchange, &seen);
+    if let Some(offer) = &exchange.offer {
+        write_field(out, b"Connection", b"Upgrade");
+        write_field(out, b"Upgrade", offer);
+    }
     match framing {
         Some(BodyLength::Known(length)) => write_number(out, b"Content-Length", length),
         Some(BodyLength::Chunked) => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),

@@ -18,6 +18,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// program. A request that is still sending its body has found its route, but is not in the queue yet; `routes` tell of those.
 pub(super) fn retire(running: &Arc<Running>, pool: RunningPool, routes: Vec<Weak<Route>>) {
     pool.resume();
+    pool.pool.dismiss_tunnels();
     let leaving = pool.supervisor.clone().map(|supervisor| Leaving::enter(running, supervisor));
     let running = running.clone();
     tokio::spawn(async move {
@@ -38,7 +39,7 @@ pub(super) fn retire(running: &Arc<Running>, pool: RunningPool, routes: Vec<Weak
 
 fn is_busy(pool: &RunningPool) -> bool {
     let figures = pool.pool.snapshot();
-    figures.in_use > 0 || figures.queue_length > 0
+    figures.in_use > 0 || figures.queue_length > 0 || figures.tunnels > 0
 }
 
 /// Known to whoever ends the program for as long as it has not ended by itself.

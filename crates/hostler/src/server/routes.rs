@@ -72,6 +72,7 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
         call: CallSettings {
             connect_timeout: pool.settings.connect_timeout,
             hang_timeout,
+            tunnel_idle_timeout: pool.settings.tunnel_idle_timeout,
             limits: settings::limits(&config.server),
         },
         meter: pool.meter.clone(),

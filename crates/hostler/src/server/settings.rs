@@ -54,6 +54,7 @@ pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
         choice: choice(pool.choice),
         queue_limit: pool.queue.limit,
         policy: policy(pool.queue.policy),
+        max_tunnels: pool.max_tunnels,
         ..Default::default()
     }
 }

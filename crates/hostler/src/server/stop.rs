@@ -15,6 +15,7 @@ use crate::journal::Level;
 pub(super) async fn leave(running: &Running, signals: &mut Signals) {
     end_pauses(running);
     running.connections().leave();
+    dismiss_tunnels(running);
     tokio::select! {
         _ = timeout(running.drain_timeout(), running.connections().all_ended()) => {}
         () = stop_asked(running, signals) => {}
@@ -27,6 +28,7 @@ pub(super) async fn drain(running: &Running, data_plane: DataPlane, signals: &mu
     let mut is_urgent = false;
     end_pauses(running);
     connections.drain();
+    dismiss_tunnels(running);
     data_plane.wake_all();
     tokio::select! {
         drained = timeout(running.drain_timeout(), connections.all_ended()) => if drained.is_err() {
@@ -68,6 +70,11 @@ pub(super) async fn stop_workers(running: &Running, signals: &mut Signals, at_on
 /// What a pause holds would wait in vain from here on.
 fn end_pauses(running: &Running) {
     running.pools.load().iter().for_each(RunningPool::resume);
+}
+
+/// Tunnels have no next answer with which to leave. One that begins later finds that all is ending.
+fn dismiss_tunnels(running: &Running) {
+    running.pools.load().iter().for_each(|pool| pool.pool.dismiss_tunnels());
 }
 
 /// The next signal that says so; there is no time for the others any more.

@@ -19,6 +19,8 @@ mod fallback;
 mod faults;
 mod framing;
 mod malformed_answers;
+mod tunnel_ends;
+mod tunnels;
 // The program
 mod command;
 mod descriptors;

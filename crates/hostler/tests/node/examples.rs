@@ -4,33 +4,47 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Once;
 
-use hostler_testkit::request;
+use hostler_testkit::{no_upstream, request};
 use serde_json::json;
 
 use super::proc;
-use super::site::{Site, configured_by, repository};
+use super::site::{Plan, Site, configured_by, repository};
 
-/// The page is bundled by its own build script.
+/// Built as `npm start` builds them.
 fn examples() -> PathBuf {
     static BUILT: Once = Once::new();
     let folder = repository().join("examples");
     BUILT.call_once(|| {
-        let output =
-            Command::new("node").arg("build.mjs").current_dir(folder.join("ssr-page")).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let script = "import { buildExamples } from './scripts/steps.mjs'; await buildExamples();";
+        let output = Command::new("node")
+            .args(["--input-type=module", "--eval", script])
+            .current_dir(repository())
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
     });
     folder
 }
 
-async fn start(file: &str) -> Site {
-    configured_by(&examples().join(file)).option("server.access_log=json").started().await
+fn plan(file: &str) -> Plan {
+    configured_by(&examples().join(file)).option("server.access_log=json")
 }
 
-async fn the_page_answers(site: &Site) {
-    let page = site.get("/").await;
+/// An example that asks another through Hostler has to be told where that will listen: `pool` and `variable`, and a path.
+async fn start(file: &str, asks: &[(&str, &str, &str)]) -> Site {
+    let address = no_upstream().await;
+    let plan = asks.iter().fold(plan(file), |plan, (pool, variable, path)| {
+        plan.option(&format!("pools.{pool}.env.{variable}=http://{address}{path}"))
+    });
+    plan.option(&format!("server.listen={address}")).started().await
+}
+
+async fn the_homes_answer(site: &Site, base: &str) {
+    let page = site.get(&format!("{base}/")).await;
     page.assert_status(200).assert_field("content-type", "text/html; charset=utf-8");
     assert!(page.text().matches("<article").count() >= 40, "a page of forty homes");
-    site.get("/nowhere").await.assert_status(404).assert_no_field("hostler-refusal");
+    site.get(&format!("{base}/nowhere")).await.assert_status(404).assert_no_field("hostler-refusal");
 }
 
 async fn the_api_answers(site: &Site) {
@@ -42,19 +56,81 @@ async fn the_api_answers(site: &Site) {
     site.get("/api/nowhere").await.assert_status(404).assert_no_field("hostler-refusal");
 }
 
+async fn the_stays_answer(site: &Site, base: &str) {
+    let page = site.get(&format!("{base}/")).await;
+    page.assert_status(200).assert_no_field("hostler-fallback");
+    assert!(page.text().matches("<article").count() >= 10, "what the API has to offer");
+    site.get(&format!("{base}/nowhere")).await.assert_status(404).assert_no_field("hostler-refusal");
+}
+
+async fn the_islands_answer(site: &Site, base: &str) {
+    let page = site.get(&format!("{base}/")).await;
+    page.assert_status(200);
+    assert_eq!(page.text().matches("</b> worker ").count(), 5, "each island names who rendered it: {page:?}");
+    let job = json!({"one": {"name": "Nobody", "data": {}}}).to_string();
+    let batch = request("POST /batch", "Content-Type: application/json\r\n", job.as_bytes());
+    let answer = site.send(batch).await;
+    answer.assert_status(200).assert_no_field("hostler-fallback");
+    assert_eq!(answer.json()["results"]["one"]["success"], json!(false), "there is no such component");
+}
+
+async fn the_photos_answer(site: &Site) {
+    let found = site.get("/view/52551849781").await;
+    let address = found.assert_status(302).field("location").unwrap();
+    let picture = address.find("/services/pictures/").map(|from| &address[from..]);
+    site.get(picture.unwrap()).await.assert_status(200).assert_field("content-type", "image/svg+xml");
+    site.get("/view/unknown").await.assert_status(404).assert_no_field("hostler-refusal");
+}
+
+async fn the_chat_answers(site: &Site, base: &str) {
+    let page = site.get(&format!("{base}/room/lobby")).await;
+    page.assert_status(200).assert_says(&format!("<base href=\"{base}/\">"));
+    site.get(&format!("{base}/room/")).await.assert_status(404).assert_no_field("hostler-refusal");
+    let fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let mut client = site.connect().await;
+    client.send(format!("GET {base}/socket HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n{fields}\r\n")).await;
+    client.answer().await.assert_status(403).assert_no_field("hostler-refusal");
+    let mut client = site.connect().await;
+    client.send(format!("GET {base}/socket HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
+    let head = client.next_head().await.unwrap();
+    assert!(head.start_line().starts_with("HTTP/1.1 101 "), "{head:?}");
+}
+
+/// Whatever the front page leads to is there.
+async fn its_links_lead_somewhere(site: &Site) {
+    let front = site.get("/").await;
+    front.assert_status(200).assert_field("content-type", "text/html; charset=utf-8");
+    let text = front.text();
+    let links: Vec<_> = text.split("href=\"/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(links.len() >= 15, "{links:?}");
+    for link in links {
+        let answer = site.get(&format!("/{}", link.replace("&amp;", "&"))).await;
+        let expected = if link.ends_with("/nowhere") { 404..=404 } else { 200..=399 };
+        assert!(expected.contains(&answer.status), "/{link}: {}", answer.status);
+        answer.assert_no_field("hostler-refusal").assert_no_field("hostler-fallback");
+    }
+}
+
 #[tokio::test]
-async fn both_examples_answer_behind_one_address() {
-    let site = start("hostler.toml").await;
-    the_page_answers(&site).await;
+async fn the_examples_answer_behind_one_address() {
+    let asks = [
+        ("stays", "API_URL", "/api"),
+        ("islands-page", "HYPERNOVA_URL", "/batch"),
+        ("photos", "FLICKR_URL", "/services/rest/"),
+    ];
+    let site = start("hostler.toml", &asks).await;
+    its_links_lead_somewhere(&site).await;
+    the_homes_answer(&site, "/homes").await;
     the_api_answers(&site).await;
-    let status = site.status().await;
-    let names: Vec<_> = status["pools"].as_array().unwrap().iter().map(|pool| &pool["name"]).collect();
-    assert_eq!(names, ["api", "page"]);
+    the_stays_answer(&site, "/stays").await;
+    the_islands_answer(&site, "/islands").await;
+    the_photos_answer(&site).await;
+    the_chat_answers(&site, "/chat").await;
 
     // No worker is left to answer this.
-    for worker in
-        status["pools"].as_array().unwrap().iter().flat_map(|pool| pool["workers"].as_array().unwrap())
-    {
+    let status = site.status().await;
+    let pools = status["pools"].as_array().unwrap();
+    for worker in pools.iter().flat_map(|pool| pool["workers"].as_array().unwrap()) {
         proc::kill(worker["pid"].as_u64().unwrap() as u32);
     }
     site.get("/ping").await.assert_ok("PONG\n");
@@ -65,12 +141,45 @@ async fn both_examples_answer_behind_one_address() {
 }
 
 #[tokio::test]
-async fn each_example_answers_by_its_own_file() {
-    let page = start("ssr-page/hostler.toml").await;
-    the_page_answers(&page).await;
-    page.stop().await;
-    let api = start("express-api/hostler.toml").await;
-    the_api_answers(&api).await;
-    api.get("/elsewhere").await.assert_refused(404, "no_route");
-    api.stop().await;
+async fn the_homes_answer_by_their_own_file() {
+    let site = start("ssr-page/hostler.toml", &[]).await;
+    the_homes_answer(&site, "").await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_api_answers_by_its_own_file() {
+    let site = start("express-api/hostler.toml", &[]).await;
+    the_api_answers(&site).await;
+    site.get("/elsewhere").await.assert_refused(404, "no_route");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_stays_answer_by_their_own_file() {
+    let site = start("hyperloop/hostler.toml", &[("stays", "API_URL", "/api")]).await;
+    the_stays_answer(&site, "").await;
+    the_api_answers(&site).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_islands_answer_by_their_own_file() {
+    let site = start("islands/hostler.toml", &[("page", "HYPERNOVA_URL", "/batch")]).await;
+    the_islands_answer(&site, "").await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_photos_answer_by_their_own_file() {
+    let site = start("original-photos/hostler.toml", &[("photos", "FLICKR_URL", "/services/rest/")]).await;
+    the_photos_answer(&site).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_chat_answers_by_its_own_file() {
+    let site = start("chat/hostler.toml", &[]).await;
+    the_chat_answers(&site, "").await;
+    site.stop().await;
 }

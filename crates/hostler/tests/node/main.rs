@@ -18,4 +18,5 @@ mod slots;
 mod slow;
 mod stopping;
 mod streaming;
+mod tunnels;
 mod upgrades;

@@ -1,4 +1,5 @@
 // In the browser: shows a photo's sizes below the form. Text only ever enters the page as text.
+/* global document, HTMLAnchorElement */
 const form = document.querySelector('form');
 const field = document.querySelector('#id');
 const result = document.querySelector('#result');

@@ -5,9 +5,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
 export function answerJson(response: ServerResponse, statusCode: number, text: string): void {
-  const body = Buffer.from(text);
-  response.writeHead(statusCode, ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(body.length), 'ETag', weakTag(body)]);
-  response.end(body);
+  const length = Buffer.byteLength(text);
+  const headers = ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(length), 'ETag', weakTag(text, length)];
+  response.writeHead(statusCode, headers);
+  response.end(text); // as a string it goes out in one write with the head
 }
 
 export function answerEmpty(response: ServerResponse, statusCode: number): void {
@@ -30,9 +31,9 @@ export function answerNotFound(request: IncomingMessage, response: ServerRespons
 }
 
 export function answerMethods(response: ServerResponse, methods: string): void {
-  const body = Buffer.from(methods);
-  const headers = { Allow: methods, 'Content-Type': 'text/html; charset=utf-8', 'Content-Length': body.length, ETag: weakTag(body) };
-  response.writeHead(200, headers).end(body);
+  const { length } = methods;
+  const headers = { Allow: methods, 'Content-Type': 'text/html; charset=utf-8', 'Content-Length': length, ETag: weakTag(methods, length) };
+  response.writeHead(200, headers).end(methods);
 }
 
 export function pathOf({ url = '/' }: IncomingMessage): string {
@@ -41,8 +42,8 @@ export function pathOf({ url = '/' }: IncomingMessage): string {
 }
 
 /** As the npm package `etag` makes it: the length and 27 letters of the SHA-1. */
-function weakTag(body: Buffer): string {
-  return `W/"${body.length.toString(16)}-${createHash('sha1').update(body).digest('base64').slice(0, 27)}"`;
+function weakTag(text: string, length: number): string {
+  return `W/"${length.toString(16)}-${createHash('sha1').update(text).digest('base64').slice(0, 27)}"`;
 }
 
 /** As the npm package `encodeurl` does: what may not stand in a URL, and a per cent sign that begins no escape. */

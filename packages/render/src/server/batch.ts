@@ -20,7 +20,7 @@ export interface Outcome {
   text: string;
 }
 
-type Outside = Pick<BatchContext, 'request' | 'response'> & { signal: AbortSignal };
+type Outside = Pick<BatchContext, 'request' | 'response'>;
 
 export class Batch implements Owner {
   readonly label = 'a batch';
@@ -32,18 +32,35 @@ export class Batch implements Owner {
   readonly #batchMeta = {};
   readonly #data = new Map<Plugin, Map<unknown, unknown>>();
   #error: ErrorReport | null = null;
+  /** Why nobody waits for the answer any more. */
+  #abandoned: Error | undefined;
+  /** Made for the first who asks: it costs more than all else that a batch costs here. */
+  #aborter: AbortController | undefined;
 
   constructor(core: Core, jobs: Record<string, Job>, outside: Outside) {
     this.#core = core;
     this.#outside = outside;
     this.#jobs = jobs;
     this.#tokens = Object.keys(jobs);
-    this.#renders = new Map(this.#tokens.map((token) => [token, new RenderJob(token, jobs[token], outside.signal)]));
+    this.#renders = new Map(this.#tokens.map((token) => [token, new RenderJob(token, jobs[token], this)]));
   }
 
   /** Errors of plugins that nobody waits for fail nothing: they are logged. */
   fail(): boolean {
     return false;
+  }
+
+  get signal(): AbortSignal {
+    this.#aborter ??= new AbortController();
+    if (this.#abandoned) this.#aborter.abort(this.#abandoned);
+    return this.#aborter.signal;
+  }
+
+  /** Nobody waits for the answer: what waits for something fails, what has not begun never will. */
+  abandon(why: Error): void {
+    this.#abandoned = why;
+    this.#aborter?.abort(why);
+    for (const render of this.#renders.values()) render.fail(why);
   }
 
   run(): Promise<Outcome> {
@@ -53,8 +70,6 @@ export class Batch implements Owner {
   async #run(): Promise<Outcome> {
     const { plugins } = this.#core;
     const context = (plugin: Plugin) => [this.#batchContext(plugin)];
-    const giveUp = () => this.#abandon();
-    this.#outside.signal.addEventListener('abort', giveUp, { once: true });
     try {
       await plugins.tell('batchStart', context);
       await this.#renderAll();
@@ -62,8 +77,6 @@ export class Batch implements Owner {
     } catch (error) {
       this.#error = report(error);
       plugins.tellError((plugin) => [this.#batchContext(plugin), error]);
-    } finally {
-      this.#outside.signal.removeEventListener('abort', giveUp);
     }
     return { statusCode: this.#error ? 500 : 200, text: this.#toText() };
   }
@@ -76,7 +89,7 @@ export class Batch implements Owner {
       return;
     }
     for (const render of renders) {
-      if (this.#outside.signal.aborted) return; // nobody will read it
+      if (this.#abandoned) return;
       await this.#renderOne(render);
     }
   }
@@ -98,10 +111,6 @@ export class Batch implements Owner {
         plugins.tellError((plugin) => [this.#jobContext(plugin, render), error]);
       }
     });
-  }
-
-  #abandon(): void {
-    for (const render of this.#renders.values()) render.fail(this.#outside.signal.reason);
   }
 
   #jobContext(plugin: Plugin, { context }: RenderJob): JobContext {

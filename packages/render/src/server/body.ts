@@ -79,8 +79,9 @@ function collect(request: IncomingMessage, limit: number): Promise<Buffer> {
       reject(tooLarge(limit));
     });
     request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
-    request.on('close', () => reject(new BadBody(400, 'the client went away while it sent the body')));
-    request.on('error', (error) => reject(new BadBody(400, error.message)));
+    request.on('close', () => {
+      if (!request.complete) reject(new BadBody(400, 'the client went away while it sent the body'));
+    });
   });
 }
 

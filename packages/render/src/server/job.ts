@@ -5,9 +5,30 @@ import { isThenable } from './plugins.js';
 import type { Owner } from './stray.js';
 import type { GetComponent, RenderContext, RenderFunction } from './types.js';
 
+interface WithSignal {
+  readonly signal: AbortSignal;
+}
+
+class Context implements RenderContext {
+  statusCode = 200;
+  duration: number | null = null;
+  html: unknown = null;
+  returnMeta: Record<string, unknown> = {};
+  readonly id = randomUUID();
+  readonly #batch: WithSignal;
+
+  constructor(readonly token: string, public name: string, public props: unknown, public metadata: unknown, batch: WithSignal) {
+    this.#batch = batch;
+  }
+
+  /** Not a property: copies of the context for plugins do without, and most components never ask. */
+  get signal(): AbortSignal {
+    return this.#batch.signal;
+  }
+}
+
 export class RenderJob implements Owner {
   readonly context: RenderContext;
-  readonly label: string;
   #error: ErrorReport | null = null;
   /** Ends the wait that is going on, if one is. */
   #interrupt: ((error: unknown) => void) | undefined;
@@ -17,21 +38,14 @@ export class RenderJob implements Owner {
   #ended = false;
 
   /** `job` is whatever the client has sent under this token. */
-  constructor(token: string, job: unknown, signal: AbortSignal) {
+  constructor(token: string, job: unknown, batch: WithSignal) {
     const { name, data, metadata } = (job ?? {}) as Record<string, unknown>;
-    this.label = `job ${JSON.stringify(token)}, component ${JSON.stringify(textOf(name))}`;
-    this.context = {
-      name: name as string,
-      token,
-      props: data,
-      metadata,
-      statusCode: 200,
-      duration: null,
-      html: null,
-      returnMeta: {},
-      id: randomUUID(),
-      signal,
-    };
+    this.context = new Context(token, name as string, data, metadata, batch);
+  }
+
+  get label(): string {
+    const { token, name } = this.context;
+    return `job ${JSON.stringify(token)}, component ${JSON.stringify(textOf(name))}`;
   }
 
   /** What it throws later, in a timer or a promise that nobody waits for, fails it as if the render had thrown. */

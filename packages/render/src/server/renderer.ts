@@ -75,11 +75,10 @@ export function renderer(config: RendererConfig): Renderer {
 }
 
 async function answer(core: Core, request: Parsed, response: ServerResponse): Promise<void> {
-  const gone = new AbortController();
+  const batch = new Batch(core, (request.body ?? {}) as Record<string, Job>, { request, response });
   response.once('close', () => {
-    if (!response.writableFinished) gone.abort(new Error('the client went away'));
+    if (!response.writableFinished) batch.abandon(new Error('the client went away'));
   });
-  const batch = new Batch(core, (request.body ?? {}) as Record<string, Job>, { request, response, signal: gone.signal });
   const { statusCode, text } = await batch.run();
   if (!response.headersSent) answerJson(response, statusCode, text);
 }

@@ -49,7 +49,7 @@ interface PluginContext {
 }
 
 /** A copy: to assign has no effect, to change `returnMeta`, `props`, `batchMeta` or `data` has. */
-export type JobContext = PluginContext & RenderContext;
+export type JobContext = PluginContext & Omit<RenderContext, 'signal'>;
 
 export interface BatchContext extends PluginContext {
   tokens: string[];

@@ -13,6 +13,7 @@ mod pause;
 mod priority;
 mod simulation;
 mod stress;
+mod tunnels;
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -6,16 +6,22 @@ use proptest::prelude::*;
 use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::dispatch::{Membership, Policy, Priority, Ticket};
+use crate::dispatch::{Membership, Policy, Priority, Tether, Ticket};
+
+const MAX_TUNNELS: usize = 2;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// One of this class comes, which waits so many milliseconds at most.
-    Arrive(Priority, Option<u64>),
+    /// One of this class comes, which waits so many milliseconds at most; perhaps for a tunnel.
+    Arrive(Priority, Option<u64>, bool),
     /// Gives up a wait.
     Leave(usize),
     /// Ends a lease.
     Finish(usize),
+    /// Turns a lease into a tunnel.
+    Tether(usize),
+    /// Ends a tunnel.
+    Untether(usize),
     /// Ends a lease and comes back with its ticket.
     Return(usize),
     /// Polls one waiter, so that hand-overs are taken in any order.
@@ -35,7 +41,10 @@ fn priority() -> impl Strategy<Value = Priority> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (priority(), prop::option::of(1..400u64)).prop_map(|(class, patience)| Step::Arrive(class, patience)),
+        6 => (priority(), prop::option::of(1..400u64), prop::bool::weighted(0.3))
+            .prop_map(|(class, patience, tunnel)| Step::Arrive(class, patience, tunnel)),
+        1 => (0..9usize).prop_map(Step::Tether),
+        1 => (0..9usize).prop_map(Step::Untether),
         2 => (0..9usize).prop_map(Step::Leave),
         4 => (0..9usize).prop_map(Step::Finish),
         1 => (0..9usize).prop_map(Step::Return),
@@ -53,7 +62,8 @@ struct World {
     pool: Pool<&'static str>,
     members: Vec<Membership<&'static str>>,
     waiting: Vec<Waiting>,
-    leases: Vec<(Priority, Lease<&'static str>)>,
+    leases: Vec<(Claim, Lease<&'static str>)>,
+    tethers: Vec<Tether<&'static str>>,
     policy: Policy,
     /// Deadlines are later by the pauses from then on.
     was_paused: bool,
@@ -93,7 +103,7 @@ impl World {
                 let in_time =
                     self.was_paused || claim.deadline.is_none_or(|deadline| Instant::now() < deadline);
                 assert!(in_time, "a slot after the deadline");
-                self.leases.push((claim.priority, lease));
+                self.leases.push((claim, lease));
             }
             Err(AcquireError::Expired) => {
                 assert!(
@@ -107,9 +117,9 @@ impl World {
 
     async fn apply(&mut self, step: Step) {
         match step {
-            Step::Arrive(priority, patience) => {
+            Step::Arrive(priority, patience, tunnel) => {
                 let deadline = patience.map(|time| Instant::now() + Duration::from_millis(time));
-                self.arrive(Claim { priority, deadline, ..Claim::default() });
+                self.arrive(Claim { priority, deadline, tunnel, ..Claim::default() });
             }
             Step::Pause => {
                 self.was_paused = true;
@@ -120,14 +130,22 @@ impl World {
             Step::Leave(index) => drop(take(&mut self.waiting, index)),
             Step::Finish(index) => drop(take(&mut self.leases, index)),
             Step::Return(index) => {
-                if let Some((priority, lease)) = take(&mut self.leases, index) {
-                    let claim = Claim { priority, ..Claim::again(lease.ticket()) };
+                if let Some((claim, lease)) = take(&mut self.leases, index) {
+                    let claim = Claim { ticket: Some(lease.ticket()), deadline: None, ..claim };
                     drop(lease);
                     // Who was handed a slot before the ticket came back was first.
                     self.check_order();
                     self.arrive(claim);
                 }
             }
+            Step::Tether(index) => {
+                let all = std::mem::take(&mut self.leases);
+                let (mut candidates, others): (Vec<_>, Vec<_>) =
+                    all.into_iter().partition(|(claim, _)| claim.tunnel);
+                self.tethers.extend(take(&mut candidates, index).map(|(_, lease)| lease.tether()));
+                self.leases = [others, candidates].into_iter().flatten().collect();
+            }
+            Step::Untether(index) => drop(take(&mut self.tethers, index)),
             Step::Poll(index) if !self.waiting.is_empty() => self.poll(index % self.waiting.len()),
             Step::Poll(_) => {}
             Step::Join(slots) => self.members.push(self.pool.join("a", slots)),
@@ -150,8 +168,11 @@ impl World {
         let free = figures.members.iter().any(|member| !member.left && member.in_use < member.slots);
         assert!(!free || figures.paused || figures.queue_length == 0, "nobody waits while a slot is free");
         for member in &figures.members {
-            assert!(!member.left || member.in_use > 0, "one that left stays only to finish");
+            let has_work = member.in_use > 0 || member.tunnels > 0;
+            assert!(!member.left || has_work, "one that left stays only to finish");
+            assert!(member.tunnels <= MAX_TUNNELS, "a limit");
         }
+        assert_eq!(figures.tunnels, self.tethers.len());
     }
 
     /// Polls all who wait, the newest first. Whether anybody's wait has ended.
@@ -200,10 +221,14 @@ impl World {
 
 /// One history; what must hold is checked on the way.
 async fn live(steps: Vec<Step>, pause: usize, policy: Policy) {
-    let pool = Pool::new("test", PoolSettings { queue_limit: 6, policy, ..PoolSettings::default() });
+    let pool = Pool::new(
+        "test",
+        PoolSettings { queue_limit: 6, policy, max_tunnels: MAX_TUNNELS, ..PoolSettings::default() },
+    );
     let members = vec![pool.join("a", 2)];
-    let (waiting, leases) = (vec![], vec![]);
-    let mut world = World { pool, members, waiting, leases, policy, taken_back: false, was_paused: false };
+    let (waiting, leases, tethers) = (vec![], vec![], vec![]);
+    let mut world =
+        World { pool, members, waiting, leases, tethers, policy, taken_back: false, was_paused: false };
     for (index, step) in steps.into_iter().enumerate() {
         world.apply(step).await;
         world.check();
@@ -212,10 +237,10 @@ async fn live(steps: Vec<Step>, pause: usize, policy: Policy) {
             world.check();
         }
     }
-    let World { pool, members, waiting, leases, .. } = world;
-    drop((waiting, leases));
+    let World { pool, members, waiting, leases, tethers, .. } = world;
+    drop((waiting, leases, tethers));
     let figures = pool.snapshot();
-    assert_eq!((figures.in_use, figures.queue_length), (0, 0));
+    assert_eq!((figures.in_use, figures.queue_length, figures.tunnels), (0, 0, 0));
     drop(members);
     assert!(pool.snapshot().members.is_empty());
 }

@@ -81,6 +81,13 @@ pub struct Pool {
     pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>>,
     /// Whether workers are asked to collect garbage while they have nothing to do.
     pub gc: Gc,
+    /// Tunnels that one worker or member may have: connections that went over to another protocol, such as WebSockets. They take
+    /// no slots. Over it: another worker gets the next; where none takes more, 503 with Retry-After. 0: none at all. Each
+    /// costs a connection of `server.max_connections`, too, and two file descriptors.
+    pub max_tunnels: Count<0, 1_000_000>,
+    /// The time a tunnel may be without a byte in either direction. Over it: it is closed, a WebSocket with 1001. An
+    /// application that pings its clients never gets there.
+    pub tunnel_idle_timeout: Period,
     /// The time that connecting to a worker or member may take. Over it: another one is tried.
     pub connect_timeout: Period,
     /// Where requests wait when every slot is taken.
@@ -115,6 +122,8 @@ impl Default for Pool {
             max_age: None,
             max_memory: None,
             gc: Gc::Off,
+            max_tunnels: Count(10_000),
+            tunnel_idle_timeout: Period::seconds(3600),
             connect_timeout: Period::seconds(5),
             queue: Queue::default(),
             poison: Poison::default(),

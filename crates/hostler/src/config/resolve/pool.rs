@@ -59,6 +59,8 @@ impl Resolver<'_> {
             },
             request_timeout: written.request_timeout.0,
             connect_timeout: written.connect_timeout.0,
+            max_tunnels: written.max_tunnels.get(),
+            tunnel_idle_timeout: written.tunnel_idle_timeout.0,
             poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
         }
     }

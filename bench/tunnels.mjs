@@ -1,0 +1,71 @@
+// Measures what an idle tunnel costs Hostler in memory: opens WebSockets through it to a member that only keeps them.
+// node bench/tunnels.mjs [9900]; the program is HOSTLER_BIN or target/release/hostler. Each tunnel takes two of Hostler's file descriptors.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+
+const count = Number(process.argv[2] ?? 9_900);
+const folder = mkdtempSync(join(tmpdir(), 'hostler-tunnels-'));
+const handshake = 'GET /chat HTTP/1.1\r\nHost: bench.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
+  + 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n'
+  + 'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36\r\n'
+  + 'Origin: http://bench.test\r\nAccept-Language: en-GB,en;q=0.9\r\nCookie: session=0123456789abcdef0123456789abcdef\r\n\r\n';
+const switched = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
+  + 'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n';
+
+const member = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.write(switched)));
+await once(member.listen({ path: join(folder, 'member.sock'), backlog: 4096 }), 'listening');
+writeFileSync(join(folder, 'hostler.toml'), `[server]
+listen = "127.0.0.1:0"
+admin = "off"
+max_connections = ${count + 100}
+access_log = "off"
+drain_timeout = "1s"
+[pools.app]
+members = ["unix:member.sock"]
+max_tunnels = ${count}
+`);
+const program = process.env.HOSTLER_BIN ?? join(import.meta.dirname, '../target/release/hostler');
+// A variable of the harness, and no key of Hostler's.
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'HOSTLER_BIN'));
+const hostler = spawn(program, ['start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
+process.on('exit', () => hostler.kill());
+let port;
+for await (const line of createInterface({ input: hostler.stdout })) {
+  port = Number(/listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1]);
+  if (port) break;
+}
+hostler.stdout.resume();
+
+const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${hostler.pid}/status`, 'utf8'))[1]) * 1024;
+const open = async () => {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', (error) => console.error(error.message));
+  socket.write(handshake);
+  const [head] = await once(socket, 'data');
+  if (!head.toString().startsWith('HTTP/1.1 101 ')) throw new Error(`no tunnel: ${head}`);
+  return socket;
+};
+
+const sockets = [await open()];
+await pause(200);
+const before = resident();
+while (sockets.length < count) {
+  sockets.push(...(await Promise.all(Array.from({ length: Math.min(50, count - sockets.length) }, open))));
+}
+await pause(500);
+const after = resident();
+const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+console.log(`${count} idle tunnels: ${mib(before)} before, ${mib(after)} after: ${Math.round((after - before) / (count - 1))} bytes each`);
+
+sockets.forEach((socket) => socket.destroy());
+hostler.kill('SIGTERM');
+await once(hostler, 'exit');
+member.close();
+rmSync(folder, { recursive: true });
+process.exit();

@@ -1,0 +1,78 @@
+//! A connection that has become a tunnel: in a task of its own, and written down at its end. Knows not what goes through it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_wire::ResponseHead;
+
+use super::client::Client;
+use super::{Shard, head};
+use crate::exchange::{Connections, Deadline, Exchange, OpenConnection, OpenTunnel};
+use crate::proxy::{Call, ClientEnd, Ended, Tunnel};
+
+/// Tunnels end so much one after another when they all have to, but all in ...
+const APART: Duration = Duration::from_micros(500);
+/// ... this time: their clients come back at once, each with a request.
+const SPREAD: Duration = Duration::from_secs(2);
+
+/// What a connection has become.
+pub(super) struct Passage {
+    tunnel: Tunnel,
+    /// Ended long before the tunnel, but for what is known of it only then.
+    exchange: Box<Exchange>,
+    _counted: OpenTunnel,
+}
+
+impl Passage {
+    /// The member has answered with 101: passes that on, and whatever follows.
+    pub fn new(shard: &Shard, client: Client, mut exchange: Exchange, call: Call) -> Self {
+        exchange.trail.status = 101;
+        // Its times are over; one that is due for ever would be looked at for ever.
+        exchange.deadline.clear();
+        exchange.body = Default::default();
+        let sweep = exchange.deadline.sweep().clone();
+        let client = client.switch(call.answer(), sweep.deadline());
+        let tunnel = Tunnel::new(client, call.switch(&mut exchange));
+        Self { tunnel, exchange: Box::new(exchange), _counted: OpenTunnel::new(&shard.connections) }
+    }
+
+    /// Carries on for as long as it lasts, in a task of its own, which is much smaller than one that serves requests.
+    pub fn go_on(mut self, shard: Arc<Shard>, open: OpenConnection) {
+        // Nothing is moved out of what this takes along: the task would have room for both.
+        tokio::spawn(async move {
+            let _open = &open;
+            let ended = self.tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
+            self.note(ended);
+            shard.settle(&mut self.exchange);
+        });
+    }
+
+    fn note(&mut self, ended: Ended) {
+        let trail = &mut self.exchange.trail;
+        let (bytes_in, bytes_out) = self.tunnel.bytes();
+        (trail.bytes_in, trail.bytes_out) = (trail.bytes_in + bytes_in, bytes_out);
+        match ended {
+            Ended::Whole => {}
+            Ended::Dismissed => trail.detail = Some("the tunnel's worker leaves, or all is ending".into()),
+            Ended::Idle => trail.detail = Some("nothing went through in tunnel_idle_timeout".into()),
+            Ended::Client => trail.aborted = Some("client"),
+            Ended::ClientStalled => trail.aborted = Some("client stalled"),
+            Ended::Worker => trail.aborted = Some("worker"),
+            Ended::WorkerStalled => trail.aborted = Some("worker stalled"),
+        }
+    }
+}
+
+/// How long one that is told to end stays.
+fn delay(connections: &Connections) -> Duration {
+    let tunnels = u32::try_from(connections.tunnels()).unwrap_or(u32::MAX);
+    SPREAD.min(APART.saturating_mul(tunnels)).mul_f64(fastrand::f64())
+}
+
+impl Client {
+    /// Leaves HTTP with the member's word for it.
+    fn switch(mut self, answer: &ResponseHead, third: Deadline) -> ClientEnd {
+        head::write_switch(&mut self.outbox, answer);
+        self.into_end(third)
+    }
+}

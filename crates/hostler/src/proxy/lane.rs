@@ -1,0 +1,270 @@
+//! One direction of a tunnel: bytes from a source to a sink, without a buffer while the sink keeps up. Knows nothing of the other
+//! direction, and of WebSockets only where their frames end.
+
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hostler_wire::{Frames, read_then};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::exchange::Deadline;
+
+/// One direction.
+pub(super) struct Lane {
+    /// Read, and not yet taken by the sink. As long as there is any, nothing more is read.
+    waiting: Vec<u8>,
+    sent: usize,
+    /// Where frames end, for a WebSocket.
+    frames: Option<Frames>,
+    course: Course,
+    /// A WebSocket that ends without a Close frame is not to look as if it had none to send.
+    withholds_end: bool,
+    /// The source has ended.
+    ended: bool,
+    /// Whatever the source still says, the sink is told that nothing more will come.
+    cut: bool,
+    /// The sink has been told so, or is gone.
+    finished: bool,
+    moved: bool,
+    /// When the sink has taken nothing for too long.
+    stalled: Deadline,
+    patience: Duration,
+    /// What the source said to the sink.
+    pub bytes: u64,
+}
+
+/// What becomes of what the source says.
+enum Course {
+    /// It is passed on.
+    On,
+    /// It is passed on to the end of the frame that has begun; then this is, and nothing more.
+    ToEndOfFrame(Vec<u8>),
+    /// It is read, looked at, and forgotten.
+    Nowhere,
+}
+
+/// Who broke a direction off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// It cannot be read.
+    Source,
+    /// It cannot be written to.
+    Sink,
+    /// The sink takes nothing for too long.
+    Stalled,
+}
+
+/// What the sink is to get first.
+pub(super) struct Ahead {
+    /// Not said by the source.
+    pub head: Vec<u8>,
+    /// What the source has said already.
+    pub early: Vec<u8>,
+}
+
+impl Lane {
+    /// A direction whose sink has so much patience.
+    pub fn new(ahead: Ahead, frames: Option<Frames>, stalled: Deadline, patience: Duration) -> Self {
+        let Ahead { head: mut waiting, early } = ahead;
+        stalled.clear();
+        let mut lane = Self {
+            waiting: Vec::new(),
+            sent: 0,
+            frames,
+            course: Course::On,
+            withholds_end: false,
+            ended: false,
+            cut: false,
+            finished: false,
+            moved: false,
+            stalled,
+            patience,
+            bytes: early.len() as u64,
+        };
+        lane.look(&early);
+        waiting.extend_from_slice(&early);
+        lane.waiting = waiting;
+        lane
+    }
+
+    /// The end of a WebSocket without a Close frame is not passed on.
+    pub fn withholds_end(mut self) -> Self {
+        self.withholds_end = self.frames.is_some();
+        self
+    }
+
+    /// Moves what can be moved. Ready when the source has ended, and the sink has all.
+    pub fn poll<R, W>(&mut self, cx: &mut Context<'_>, from: &mut R, to: &mut W) -> Poll<Result<(), Broken>>
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        loop {
+            ready!(self.poll_flush(cx, to))?;
+            if (self.cut || self.ended && !self.is_end_withheld()) && !self.finished {
+                // One that is gone needs no farewell.
+                let _ = ready!(Pin::new(&mut *to).poll_shutdown(cx));
+                self.finished = true;
+            }
+            if self.ended {
+                return Poll::Ready(Ok(()));
+            }
+            let read = read_then(from, cx, usize::MAX, |cx, bytes| self.take(cx, bytes, to));
+            ready!(read).map_err(|_| Broken::Source)?;
+        }
+    }
+
+    fn poll_flush<W: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut W,
+    ) -> Poll<Result<(), Broken>> {
+        while self.sent < self.waiting.len() {
+            match Pin::new(&mut *to).poll_write(cx, &self.waiting[self.sent..]) {
+                Poll::Ready(Ok(taken @ 1..)) => {
+                    self.sent += taken;
+                    self.moved = true;
+                    self.stalled.clear();
+                }
+                Poll::Ready(_) => return Poll::Ready(Err(Broken::Sink)),
+                Poll::Pending => {
+                    if !self.stalled.is_set() {
+                        self.stalled.set_after(self.patience);
+                    }
+                    return self.stalled.poll_due(cx).map(|()| Err(Broken::Stalled));
+                }
+            }
+        }
+        if self.sent > 0 {
+            // Ten thousand that idle after a burst must not keep ten thousand buffers.
+            self.waiting = Vec::new();
+            self.sent = 0;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn take<W: AsyncWrite + Unpin>(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &mut W) {
+        if bytes.is_empty() {
+            self.ended = true;
+            return;
+        }
+        self.moved = true;
+        let passed = match self.course {
+            Course::On => bytes.len(),
+            Course::ToEndOfFrame(_) => self.frames.as_mut().map_or(0, |frames| frames.take_to_end(bytes)),
+            Course::Nowhere => 0,
+        };
+        self.pass(cx, &bytes[..passed], to);
+        match mem::replace(&mut self.course, Course::Nowhere) {
+            Course::ToEndOfFrame(close) => {
+                if self.is_between_frames() {
+                    self.say_last(close);
+                } else {
+                    self.course = Course::ToEndOfFrame(close);
+                }
+                self.look(&bytes[passed..]);
+            }
+            as_before => {
+                self.course = as_before;
+                self.look(bytes);
+            }
+        }
+    }
+
+    /// What was read goes to the sink from where it lies; only what that does not take is kept.
+    fn pass<W: AsyncWrite + Unpin>(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &mut W) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.bytes += bytes.len() as u64;
+        let taken = match Pin::new(to).poll_write(cx, bytes) {
+            Poll::Ready(Ok(taken)) => taken,
+            // A sink that has failed shows in the next write.
+            _ => 0,
+        };
+        self.waiting.extend_from_slice(&bytes[taken..]);
+    }
+
+    fn look(&mut self, bytes: &[u8]) {
+        if let Some(frames) = &mut self.frames {
+            frames.take(bytes);
+        }
+    }
+
+    /// Ends a WebSocket's direction with this frame, where the one that has begun ends; nothing goes beyond it. Other protocols
+    /// have no such word.
+    pub fn close(&mut self, close: Vec<u8>) {
+        self.withholds_end = false;
+        if self.frames.is_none() {
+            return;
+        }
+        if self.is_between_frames() {
+            self.say_last(close);
+        } else if self.ended {
+            self.course = Course::Nowhere;
+        } else {
+            self.course = Course::ToEndOfFrame(close);
+        }
+    }
+
+    /// Tells the sink that nothing more will come, as soon as it has what waits.
+    pub fn cut(&mut self) {
+        self.cut = true;
+        self.course = Course::Nowhere;
+    }
+
+    /// Goes on without an end that has failed.
+    pub fn bear(&mut self, broken: Broken) {
+        match broken {
+            Broken::Source => self.ended = true,
+            Broken::Sink | Broken::Stalled => {
+                self.waiting = Vec::new();
+                (self.sent, self.finished) = (0, true);
+                self.course = Course::Nowhere;
+            }
+        }
+    }
+
+    /// The source has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The source has sent its Close frame.
+    pub fn has_closed(&self) -> bool {
+        self.frames.as_ref().is_some_and(Frames::has_closed)
+    }
+
+    /// The frame that has begun is waited for.
+    pub fn is_inside_frame(&self) -> bool {
+        matches!(self.course, Course::ToEndOfFrame(_)) && !self.ended
+    }
+
+    /// The sink has all, and the source has said its last word.
+    pub fn is_settled(&self) -> bool {
+        let is_last = matches!(self.course, Course::Nowhere) && self.has_closed();
+        self.waiting.is_empty() && (self.ended || is_last)
+    }
+
+    /// Whether anything has moved since this was asked last.
+    pub fn has_moved(&mut self) -> bool {
+        mem::take(&mut self.moved)
+    }
+
+    fn say_last(&mut self, close: Vec<u8>) {
+        if !self.has_closed() && !self.finished {
+            self.waiting.extend_from_slice(&close);
+        }
+        self.course = Course::Nowhere;
+    }
+
+    fn is_between_frames(&self) -> bool {
+        self.frames.as_ref().is_some_and(Frames::is_between)
+    }
+
+    fn is_end_withheld(&self) -> bool {
+        self.withholds_end && !self.has_closed()
+    }
+}

@@ -1,0 +1,209 @@
+//! A tunnel: two directions between a client and a member that have left HTTP, and their common end. Knows no queue and no requests.
+
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hostler_pool::dispatch::Tether;
+use hostler_wire::{Frames, Stream, going_away, keep_alive};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::Endpoint;
+use super::lane::{Ahead, Broken, Lane};
+use crate::exchange::Deadline;
+
+/// How long an end may take to finish the frame that it has begun before it hears no more.
+const FRAME: Duration = Duration::from_secs(1);
+/// How long an answer to our Close frame is waited for; and how long other protocols may end by themselves.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// How long both ends may take to close after that.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The client's side of a tunnel to be.
+pub struct ClientEnd {
+    /// Its connection.
+    pub stream: TcpStream,
+    /// What it is still to get of HTTP: the head that says 101.
+    pub head: Vec<u8>,
+    /// What has come from it behind its request.
+    pub early: Vec<u8>,
+    /// Deadlines of its connection that HTTP does not need any more.
+    pub deadlines: [Deadline; 3],
+    /// How long either end may take nothing at all.
+    pub send_timeout: Duration,
+}
+
+/// The member's side.
+pub struct MemberEnd {
+    pub(super) stream: Stream,
+    pub(super) early: Vec<u8>,
+    pub(super) is_websocket: bool,
+    pub(super) idle_timeout: Duration,
+    pub(super) tether: Tether<Endpoint>,
+}
+
+/// How a tunnel came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Both ends have said that they are done.
+    Whole,
+    /// The member has left, or all is ending.
+    Dismissed,
+    /// Nothing has moved for too long.
+    Idle,
+    /// The client has gone without a word.
+    Client,
+    /// The client has taken nothing for too long.
+    ClientStalled,
+    /// The member has gone without a word.
+    Worker,
+    /// The member has taken nothing for too long.
+    WorkerStalled,
+}
+
+/// A tunnel, which holds its member without a slot.
+pub struct Tunnel {
+    client: TcpStream,
+    member: Stream,
+    /// From the client to the member.
+    up: Lane,
+    /// From the member to the client.
+    down: Lane,
+    is_websocket: bool,
+    idle: Deadline,
+    idle_timeout: Duration,
+    tether: Tether<Endpoint>,
+}
+
+impl Tunnel {
+    /// Between these two.
+    pub fn new(client: ClientEnd, member: MemberEnd) -> Self {
+        keep_alive(&client.stream);
+        member.stream.keep_alive();
+        let [idle, of_client, of_member] = client.deadlines;
+        let frames = || member.is_websocket.then(Frames::default);
+        let up = Ahead { head: Vec::new(), early: client.early };
+        let down = Ahead { head: client.head, early: member.early };
+        Self {
+            up: Lane::new(up, frames(), of_member, client.send_timeout),
+            down: Lane::new(down, frames(), of_client, client.send_timeout).withholds_end(),
+            client: client.stream,
+            member: member.stream,
+            is_websocket: member.is_websocket,
+            idle,
+            idle_timeout: member.idle_timeout,
+            tether: member.tether,
+        }
+    }
+
+    /// Bytes of either direction, from the client and to it.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.up.bytes, self.down.bytes)
+    }
+
+    /// Carries on until it ends. Once it is to end, it stays for as long as `delay` says: those that end together need not come
+    /// back together.
+    pub async fn carry(&mut self, is_ending: bool, delay: impl FnOnce() -> Duration) -> Ended {
+        self.idle.set_after(self.idle_timeout);
+        let mut ended = if is_ending {
+            Ended::Dismissed
+        } else {
+            let dismissed = self.tether.dismissed();
+            self.carry_until(dismissed).await
+        };
+        if ended == Ended::Dismissed
+            && let Ok(before) = timeout(delay(), self.carry_until(pending())).await
+        {
+            ended = before;
+        }
+        match ended {
+            Ended::Whole => {}
+            Ended::Dismissed | Ended::Idle => self.close().await,
+            Ended::Worker | Ended::WorkerStalled if self.is_websocket => self.close().await,
+            _ => self.abort(),
+        }
+        ended
+    }
+
+    async fn carry_until(&mut self, dismissed: impl Future<Output = ()>) -> Ended {
+        let mut dismissed = pin!(dismissed);
+        poll_fn(|cx| self.poll(cx, dismissed.as_mut())).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, dismissed: Pin<&mut impl Future<Output = ()>>) -> Poll<Ended> {
+        let up = self.up.poll(cx, &mut self.client, &mut self.member);
+        let down = self.down.poll(cx, &mut self.member, &mut self.client);
+        match (up, down) {
+            (Poll::Ready(Err(broken)), _) => {
+                return Poll::Ready(self.judge(broken, Ended::Client, Ended::Worker));
+            }
+            (_, Poll::Ready(Err(broken))) => {
+                return Poll::Ready(self.judge(broken, Ended::Worker, Ended::Client));
+            }
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(Ended::Whole),
+            // It should have sent a Close frame first; whoever waits for more of this member waits in vain.
+            (_, Poll::Ready(Ok(()))) if self.is_websocket && !self.down.has_closed() => {
+                return Poll::Ready(Ended::Worker);
+            }
+            _ => {}
+        }
+        if self.up.has_moved() | self.down.has_moved() {
+            self.idle.set_after(self.idle_timeout);
+        }
+        if self.idle.poll_due(cx).is_ready() {
+            return Poll::Ready(Ended::Idle);
+        }
+        dismissed.poll(cx).map(|()| Ended::Dismissed)
+    }
+
+    fn judge(&self, broken: Broken, source: Ended, sink: Ended) -> Ended {
+        let has_said_all = self.is_websocket && self.up.has_closed() && self.down.has_closed();
+        match broken {
+            _ if has_said_all => Ended::Whole,
+            Broken::Source => source,
+            Broken::Sink => sink,
+            Broken::Stalled if sink == Ended::Client => Ended::ClientStalled,
+            Broken::Stalled => Ended::WorkerStalled,
+        }
+    }
+
+    /// Ends it politely, in bounded time: a WebSocket with a Close frame to each end and its answer, another protocol when it has
+    /// ended by itself, or not.
+    async fn close(&mut self) {
+        if self.is_websocket {
+            self.down.close(going_away(None));
+            self.up.close(going_away(Some(fastrand::u32(..).to_be_bytes())));
+            self.go_on(FRAME, |tunnel| !tunnel.up.is_inside_frame() && !tunnel.down.is_inside_frame()).await;
+            // Whoever is still inside a frame cannot be told what a frame says.
+            for lane in [&mut self.up, &mut self.down].into_iter().filter(|lane| lane.is_inside_frame()) {
+                lane.cut();
+            }
+        }
+        self.go_on(FAREWELL, |tunnel| tunnel.up.is_settled() && tunnel.down.is_settled()).await;
+        self.up.cut();
+        self.down.cut();
+        self.go_on(LINGER, |tunnel| tunnel.up.has_ended() && tunnel.down.has_ended()).await;
+    }
+
+    /// Moves what can be moved until it is enough, whatever fails meanwhile, for no longer than this.
+    async fn go_on(&mut self, patience: Duration, is_enough: impl Fn(&Self) -> bool) {
+        let moving = poll_fn(|cx| {
+            while let Poll::Ready(Err(broken)) = self.up.poll(cx, &mut self.client, &mut self.member) {
+                self.up.bear(broken);
+            }
+            while let Poll::Ready(Err(broken)) = self.down.poll(cx, &mut self.member, &mut self.client) {
+                self.down.bear(broken);
+            }
+            if is_enough(self) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let _ = timeout(patience, moving).await;
+    }
+
+    /// Breaks off what is left, so that neither end takes what it has for the whole.
+    fn abort(&self) {
+        let _ = socket2::SockRef::from(&self.client).set_linger(Some(Duration::ZERO));
+        self.member.abort();
+    }
+}

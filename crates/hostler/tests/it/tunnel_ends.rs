@@ -1,0 +1,219 @@
+//! How tunnels end: by themselves, by halves, when nobody says anything, and when they have to. Raw bytes on both sides.
+
+use hostler_testkit::{Ending, Site};
+
+use crate::tunnels::{GOING_AWAY, Member, PATIENCE, has_tunnels, in_front, tunnel};
+
+/// A text frame as a server sends it.
+fn frame(text: &str) -> Vec<u8> {
+    [&[0x81, text.len() as u8], text.as_bytes()].concat()
+}
+
+/// A frame as a client sends it, with a mask of zeroes.
+fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    [&[0x80 | opcode, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
+}
+
+/// The payload of a masked frame that says "going away".
+#[track_caller]
+fn assert_going_away(frame: &[u8]) {
+    let [0x88, 0x82, a, b, _, _, high, low] = frame else { panic!("{frame:?}") };
+    assert_eq!([high ^ a, low ^ b], [0x03, 0xe9]);
+}
+
+async fn reload(site: &Site, config: &str) {
+    site.rewrite(config);
+    site.command(&["reload"]).await.assert_exit(0);
+}
+
+#[tokio::test]
+async fn each_direction_ends_by_itself() {
+    let member = Member::start().await;
+    let site = in_front(&member, "").await;
+    let (mut client, mut end) = tunnel(&site, &member, "any").await;
+    client.send("all of it").await;
+    client.finish_sending().await;
+    assert_eq!(end.rest().await, (b"all of it".to_vec(), true));
+    end.send("and back").await;
+    assert_eq!(client.read_exactly(8).await, b"and back");
+    end.finish_sending().await;
+    client.assert_closed().await;
+
+    let (mut client, mut end) = tunnel(&site, &member, "any").await;
+    end.send("all of it").await;
+    end.finish_sending().await;
+    assert_eq!(client.rest().await, ("all of it".into(), Ending::Cut));
+    client.send("and back").await;
+    assert_eq!(end.read(8).await, b"and back");
+    client.finish_sending().await;
+    assert_eq!(end.rest().await, (vec![], true));
+    has_tunnels(&site, 0).await;
+}
+
+#[tokio::test]
+async fn the_log_has_a_line_for_a_tunnel_at_its_end() {
+    let member = Member::start().await;
+    let site = in_front(&member, "").await;
+    let (mut client, mut end) = tunnel(&site, &member, "any").await;
+    client.send("12345").await;
+    end.read(5).await;
+    end.send("123").await;
+    end.finish_sending().await;
+    client.finish_sending().await;
+    client.read_exactly(3).await;
+    client.assert_closed().await;
+    let line = site.access("/").await;
+    assert_eq!(
+        (&line["status"], &line["bytes_in"], &line["bytes_out"]),
+        (&101.into(), &5.into(), &3.into()),
+        "{line}"
+    );
+    assert!(line["slot_hold_ms"].is_number() && line["pool"] == "app", "{line}");
+    assert_eq!(site.status().await["routes"][0]["answers"]["1xx"], 1);
+}
+
+#[tokio::test]
+async fn a_client_that_resets_frees_everything() {
+    let member = Member::start().await;
+    let site = in_front(&member, "").await;
+    for protocol in ["websocket", "any"] {
+        let (client, mut end) = tunnel(&site, &member, protocol).await;
+        client.reset();
+        assert_eq!(
+            end.rest().await,
+            (vec![], false),
+            "{protocol}: broken off, and not as if it were the end"
+        );
+        has_tunnels(&site, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_resets_is_a_break_unless_there_is_a_word_for_it() {
+    let member = Member::start().await;
+    let site = in_front(&member, "").await;
+    let (mut client, end) = tunnel(&site, &member, "any").await;
+    end.stream.set_zero_linger().unwrap();
+    drop(end);
+    assert_eq!(client.rest().await.1, Ending::Reset);
+
+    let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+    end.send(frame("last words")).await;
+    assert_eq!(client.read_exactly(12).await, frame("last words"));
+    end.stream.set_zero_linger().unwrap();
+    drop(end);
+    assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+    client.send(masked(8, &[3, 0xe9])).await;
+    client.assert_closed().await;
+    has_tunnels(&site, 0).await;
+}
+
+#[tokio::test]
+async fn a_member_that_dies_inside_a_frame_leaves_no_word_that_would_be_taken_for_payload() {
+    let member = Member::start().await;
+    let site = in_front(&member, "").await;
+    let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+    end.send([0x82, 100, 1, 2, 3]).await;
+    drop(end);
+    assert_eq!(client.rest().await.0.into_bytes().len(), 5 + "\u{fffd}".len() - 1);
+    has_tunnels(&site, 0).await;
+}
+
+#[tokio::test]
+async fn a_tunnel_without_a_byte_is_closed_after_its_time() {
+    let member = Member::start().await;
+    let site = in_front(&member, "pools.app.tunnel_idle_timeout = \"200ms\"").await;
+    let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+    assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+    assert_going_away(&end.read(8).await);
+    client.send(masked(8, &[3, 0xe9])).await;
+    end.send(GOING_AWAY).await;
+    client.assert_closed().await;
+    assert_eq!(end.rest().await, (vec![], true));
+
+    let (mut client, mut end) = tunnel(&site, &member, "any").await;
+    assert_eq!(client.rest().await.0, "");
+    assert_eq!(end.rest().await.0, b"");
+    has_tunnels(&site, 0).await;
+}
+
+#[tokio::test]
+async fn who_takes_nothing_for_too_long_ends_the_tunnel() {
+    let member = Member::start().await;
+    let site = in_front(&member, "server.send_timeout = \"300ms\"").await;
+    let (client, mut end) = tunnel(&site, &member, "any").await;
+    let flood = vec![b'x'; 1 << 20];
+    let flooded = async {
+        use tokio::io::AsyncWriteExt;
+        while end.stream.write_all(&flood).await.is_ok() {}
+    };
+    tokio::time::timeout(PATIENCE, flooded).await.expect("the member is told that nobody reads");
+    has_tunnels(&site, 0).await;
+    drop(client);
+}
+
+#[tokio::test]
+async fn when_hostler_stops_websockets_are_told_at_the_end_of_a_frame() {
+    let member = Member::start().await;
+    let mut site = in_front(&member, "server.drain_timeout = \"1m\"").await;
+    let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+    let text = frame("a message");
+    end.send(&text[..4]).await;
+    assert_eq!(client.read_exactly(4).await, &text[..4]);
+    site.terminate();
+    // The other direction is between two frames.
+    assert_going_away(&end.read(8).await);
+    end.send([&text[4..], &frame("one too many")].concat()).await;
+    assert_eq!(client.read_exactly(text.len() - 4).await, &text[4..]);
+    assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+    client.send([masked(1, b"lost"), masked(8, &[3, 0xe9])].concat()).await;
+    end.send(GOING_AWAY).await;
+    client.assert_closed().await;
+    assert_eq!(end.rest().await, (vec![], true));
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn nothing_that_an_end_does_or_leaves_undone_keeps_hostler_from_stopping() {
+    let member = Member::start().await;
+    let mut site = in_front(&member, "server.drain_timeout = \"1h\"").await;
+    let (mut silent, _silent_end) = tunnel(&site, &member, "websocket").await;
+    let (_any, _any_end) = tunnel(&site, &member, "any").await;
+    let (mut inside, mut inside_end) = tunnel(&site, &member, "websocket").await;
+    inside.send(&masked(1, b"the rest never comes")[..9]).await;
+    inside_end.read(9).await;
+    site.terminate();
+    assert_eq!(silent.read_exactly(4).await, GOING_AWAY);
+    assert_eq!(inside.read_exactly(4).await, GOING_AWAY);
+    assert_eq!(inside_end.rest().await, (vec![], true), "no word inside a frame");
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_pool_that_leaves_takes_its_tunnels_with_it() {
+    let (member, other) = (Member::start().await, Member::start().await);
+    let site = in_front(&member, "server.drain_timeout = \"1m\"").await;
+    let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+    reload(&site, &format!("[pools.other]\nmembers = ['{}']", other.address())).await;
+    assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+    assert_going_away(&end.read(8).await);
+    let (mut again, mut end) = tunnel(&site, &other, "websocket").await;
+    again.send(masked(1, b"hi")).await;
+    assert_eq!(end.read(8).await, masked(1, b"hi"));
+}
+
+#[tokio::test]
+async fn a_member_that_is_removed_is_left_by_its_tunnels_and_those_of_others_stay() {
+    let (member, other) = (Member::start().await, Member::start().await);
+    let site = in_front(&member, "").await;
+    let (mut client, _end) = tunnel(&site, &member, "websocket").await;
+    let (old, new) = (member.address(), other.address());
+    reload(&site, &format!("[pools.app]\nmembers = ['{old}', '{new}']")).await;
+    let (mut stays, mut stays_end) = tunnel(&site, &other, "websocket").await;
+    reload(&site, &format!("[pools.app]\nmembers = ['{new}']")).await;
+    assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+    stays.send(masked(1, b"hi")).await;
+    assert_eq!(stays_end.read(8).await, masked(1, b"hi"));
+    stays_end.send(frame("hi")).await;
+    assert_eq!(stays.read_exactly(4).await, frame("hi"));
+}

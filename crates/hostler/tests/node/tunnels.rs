@@ -1,0 +1,188 @@
+//! WebSockets with a real app and a real client: what goes through, and that nobody is cut off without a word.
+
+use futures_util::{SinkExt, StreamExt};
+use hostler_testkit::{eventually, within};
+use rustix::process::Signal;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use super::proc;
+use super::site::{Plan, Site, app};
+
+/// A client's end, and the process that greeted it.
+struct Socket {
+    socket: WebSocketStream<TcpStream>,
+    pid: u32,
+}
+
+fn sockets(workers: usize) -> Plan {
+    app("sockets.cjs").workers(workers)
+}
+
+async fn opened(site: &Site) -> Socket {
+    let stream = TcpStream::connect(site.address()).await.unwrap();
+    let (socket, _) = within("a handshake", client_async("ws://site.test/", stream)).await.unwrap();
+    let mut socket = Socket { socket, pid: 0 };
+    socket.pid = socket.next().await.into_text().unwrap().parse().unwrap();
+    socket
+}
+
+impl Socket {
+    async fn next(&mut self) -> Message {
+        within("a message", self.socket.next()).await.expect("another message").unwrap()
+    }
+
+    async fn echoes(&mut self, message: Message) {
+        within("room to send", self.socket.send(message.clone())).await.unwrap();
+        assert!(self.next().await == message, "a message comes back as it went");
+    }
+
+    /// The connection ends in order: with this code, and nothing after it.
+    async fn is_told_to_go(&mut self) {
+        let Message::Close(Some(frame)) = self.next().await else { panic!("no close frame") };
+        assert_eq!(frame.code, CloseCode::Away);
+        assert!(within("the end", self.socket.next()).await.is_none_or(|end| end.is_err()));
+    }
+}
+
+/// What the app has heard: the process, and the code.
+async fn app_heard(site: &Site, closings: &[(u32, u16)]) {
+    let mut expected: Vec<_> = closings.iter().map(|(pid, code)| format!("{pid} {code}")).collect();
+    expected.sort();
+    eventually(format!("the app to hear {expected:?}"), async || {
+        let heard = std::fs::read_to_string(site.file("closed")).unwrap_or_default();
+        let mut heard: Vec<_> = heard.lines().collect();
+        heard.sort_unstable();
+        (heard == expected).then_some(())
+    })
+    .await;
+}
+
+async fn has_tunnels(site: &Site, per_worker: &[u64]) {
+    eventually(format!("{per_worker:?} tunnels"), async || {
+        let workers = site.workers().await;
+        let mut tunnels: Vec<_> = workers.iter().map(|worker| worker["tunnels"].as_u64().unwrap()).collect();
+        tunnels.sort_unstable();
+        (tunnels == per_worker).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn messages_of_a_megabyte_come_back_as_they_went() {
+    let site = sockets(1).started().await;
+    let mut socket = opened(&site).await;
+    for size in [0, 1, 125, 126, 65_535, 65_536, 1 << 20] {
+        socket.echoes(Message::binary((0..size).map(|n| (n % 253) as u8).collect::<Vec<_>>())).await;
+    }
+    socket.echoes(Message::text("\u{e9}".repeat(500_000))).await;
+    socket.socket.close(None).await.unwrap();
+    assert!(matches!(socket.next().await, Message::Close(_)), "the app's own answer");
+    assert!(within("the end", socket.socket.next()).await.is_none());
+    let pid = socket.pid;
+    drop(socket);
+    app_heard(&site, &[(pid, 1005)]).await;
+    has_tunnels(&site, &[0]).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn sockets_spread_over_workers_and_take_no_slots() {
+    let site = sockets(2).option("pools.app.concurrency=1").started().await;
+    let mut open = Vec::new();
+    for _ in 0..6 {
+        open.push(opened(&site).await);
+    }
+    has_tunnels(&site, &[3, 3]).await;
+    site.settles_at(0, 0).await;
+    site.get("/").await.assert_status(200);
+    for socket in &mut open {
+        socket.echoes(Message::text("still there")).await;
+    }
+    let table = site.command(&["status"]).await.stdout;
+    assert!(table.contains("6 tunnels"), "{table}");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_restart_tells_sockets_to_go_and_the_next_one_reaches_the_successor() {
+    let site = sockets(2).started().await;
+    let mut open = [opened(&site).await, opened(&site).await];
+    let old = site.pids().await;
+    let restarting = site.command(&["restart"]);
+    let going = async {
+        for socket in &mut open {
+            socket.is_told_to_go().await;
+        }
+    };
+    let (said, ()) = tokio::join!(restarting, going);
+    said.assert_exit(0);
+    app_heard(&site, &open.each_ref().map(|socket| (socket.pid, 1001))).await;
+    let mut new = opened(&site).await;
+    assert!(!old.contains(&new.pid));
+    new.echoes(Message::text("hello again")).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_leaves_no_client_without_a_word() {
+    let site = sockets(1).started().await;
+    let mut socket = opened(&site).await;
+    proc::signal(socket.pid, Signal::KILL);
+    socket.is_told_to_go().await;
+    site.is_ready().await;
+    let mut exited = opened(&site).await;
+    assert_ne!(exited.pid, socket.pid);
+    // One that ends by itself has said no more.
+    let _asked = site.ask("/exit");
+    exited.is_told_to_go().await;
+    has_tunnels(&site, &[0]).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_hangs_over_a_message_is_found_and_its_sockets_are_told_to_go() {
+    let site = sockets(1).option("pools.app.request_timeout=500ms").started().await;
+    let mut socket = opened(&site).await;
+    eventually("the worker to be asked how it is doing, for its socket's sake", async || {
+        site.workers().await[0]["utilisation"].as_f64()
+    })
+    .await;
+    socket.socket.send(Message::text("hang")).await.unwrap();
+    socket.is_told_to_go().await;
+    site.logged("its event loop").await;
+    site.is_ready().await;
+    assert_ne!(opened(&site).await.pid, socket.pid);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_upgrade_of_hostler_leads_sockets_over() {
+    let mut site = sockets(1).option("server.drain_timeout=1m").started().await;
+    let mut socket = opened(&site).await;
+    site.command(&["upgrade"]).await.assert_exit(0);
+    socket.is_told_to_go().await;
+    app_heard(&site, &[(socket.pid, 1001)]).await;
+    let mut new = opened(&site).await;
+    assert_ne!(new.pid, socket.pid);
+    assert_eq!(site.exit().await, 0, "nothing keeps the old one");
+    new.echoes(Message::text("hello again")).await;
+    let successor = site.status().await["pid"].as_u64().unwrap() as u32;
+    proc::signal(successor, Signal::TERM);
+    new.is_told_to_go().await;
+    eventually("the successor to be gone", async || (!proc::is_alive(successor)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_stop_tells_sockets_to_go() {
+    let site = sockets(1).option("server.drain_timeout=1m").started().await;
+    let mut open = [opened(&site).await, opened(&site).await];
+    site.terminate();
+    for socket in &mut open {
+        socket.is_told_to_go().await;
+    }
+    app_heard(&site, &open.each_ref().map(|socket| (socket.pid, 1001))).await;
+    site.stop().await;
+}

@@ -1,0 +1,98 @@
+// React 16 to 19 on the server: the markup, the ids of useId, waiting for Suspense and the end of waiting.
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { VERSIONS } from './react/install.mjs';
+import { serverWith } from './react/kit.mjs';
+
+const servers = {};
+before(async () => {
+  for (const version of VERSIONS) servers[version] = await serverWith(version);
+});
+
+for (const version of VERSIONS) {
+  describe(`React ${version}`, () => {
+    test('a component is rendered into its markup', () => {
+      const html = servers[version].counter({ label: '<b>&' }, { id: 'the-id' });
+      assert.match(html, /^<div data-hypernova-key="Counterjs" data-hypernova-id="the-id"><section.*&lt;b&gt;&amp;<\/label>.*<\/section><\/div>\n<script /);
+      assert.ok(html.endsWith('<!--{"label":"\\u003cb&gt;&amp;"}--></script>'), html);
+    });
+
+    test('without a context, as npm hypernova calls it, each call has an id of its own', () => {
+      const id = () => /hypernova-id="([^"]+)"/.exec(servers[version].counter({ label: '' }))[1];
+      assert.notEqual(id(), id());
+    });
+
+    test('static markup is all there is', () => {
+      assert.match(servers[version].plain({ label: 'hi' }), /^<section><label[^>]*>hi<\/label>.*clicked 0 times<\/button><\/section>$/);
+    });
+
+    test('what is wrapped around a component knows its name and id', () => {
+      assert.match(servers[version].framed({ label: '' }, { id: 'i' }), /<div [^>]*><main title="Framed i"[^>]*><section/);
+    });
+
+    test('a component that throws makes the render function throw', () => {
+      assert.throws(() => servers[version].throws({}), /always throws/);
+    });
+
+    test('data that is no JSON is refused', () => {
+      assert.throws(() => servers[version].plain && servers[version].throws(undefined));
+      assert.throws(() => servers[version].counter({ label: '', big: 1n }), TypeError);
+    });
+  });
+}
+
+for (const version of [16, 17]) {
+  test(`React ${version} cannot wait, and says so`, async () => {
+    await assert.rejects(servers[version].patient({ text: 'x', ms: 1 }), /needs React 18/);
+  });
+}
+
+for (const version of [18, 19]) {
+  describe(`React ${version}`, () => {
+    test('the id is the prefix of every id of useId', () => {
+      assert.match(servers[version].counter({ label: '' }, { id: 'PRE' }), /<input id=".PRE[^"]*"/);
+    });
+
+    test('what suspends is waited for', async () => {
+      const html = await servers[version].patient({ text: `soon ${version}`, ms: 20 }, { id: 'PRE' });
+      assert.match(html, new RegExp(`<p id=".PRE[^"]*">soon ${version}</p>`));
+      assert.doesNotMatch(html, /<i>wait|<template/);
+    });
+
+    test('what is long and late is in its place, moved by no script', async () => {
+      const html = await servers[version].patient({ text: `long ${version}`, ms: 5, times: 10_000 });
+      assert.equal(html.split(`long ${version}`).length - 1, 10_000 + 3); // its text; the label and the field beside it; the data
+      assert.doesNotMatch(html, /<i>wait|<template/);
+      assert.equal(html.match(/<script/g).length, 1);
+    });
+
+    test('the synchronous form has the fallback of what suspends', () => {
+      assert.match(servers[version].impatient({ text: `never ${version}`, never: true }), /<i>wait<\/i>/);
+    });
+
+    test('the end of the job ends the waiting: the frame is there, and what is missing is left to the browser', async () => {
+      const { watched, seen } = servers[version];
+      const job = new AbortController();
+      const html = watched({ text: `late ${version}`, never: true }, { id: 'PRE', signal: job.signal });
+      setImmediate(() => job.abort(new Error('the job has ended')));
+      assert.match(await html, /<i>wait<\/i>.*clicked/);
+      assert.deepEqual(seen, [['the job has ended', { name: 'Patient', id: 'PRE' }]]);
+    });
+
+    test('a time limit ends the waiting as well', async () => {
+      const { hurried } = servers[version];
+      assert.match(await hurried({ text: `very late ${version}`, never: true }), /<i>wait<\/i>.*clicked/);
+    });
+
+    test('the end of a job without a frame is its failure', async () => {
+      const job = new AbortController();
+      const html = servers[version].frameless({ text: `late as well ${version}`, never: true }, { signal: job.signal });
+      setImmediate(() => job.abort(new Error('the job has ended')));
+      await assert.rejects(html, /the job has ended/);
+    });
+
+    test('a job that has ended already is not begun', async () => {
+      await assert.rejects(servers[version].patient({}, { signal: AbortSignal.abort(new Error('too late')) }), /too late/);
+    });
+  });
+}

@@ -1,0 +1,143 @@
+// Components from files: sandboxes, their globals, their caches, and files that cannot be run.
+import assert from 'node:assert/strict';
+import { mkdtemp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { createGetComponent, createVM, getFiles, loadModules, Module } from '@hostler/render/server';
+import { serve } from './support/renderer.mjs';
+
+const require = createRequire(import.meta.url);
+const names = (object) => Object.keys(object).sort();
+
+/** A folder with these files, by name; gives their paths by name. */
+async function folder(t, files) {
+  const root = await mkdtemp(join(tmpdir(), 'hostler-render-'));
+  t.after(() => rm(root, { recursive: true }));
+  const paths = {};
+  for (const [name, code] of Object.entries(files)) {
+    paths[name] = join(root, name);
+    await mkdir(dirname(paths[name]), { recursive: true });
+    await writeFile(paths[name], code);
+  }
+  return { root, paths };
+}
+
+test('a component from a file is rendered, its default export too, and others are not registered', async (t) => {
+  const files = { 'One.js': 'module.exports = ({ x }) => `one ${x}`;', 'Two.js': 'exports.default = async ({ x }) => `two ${x}`;' };
+  const { paths } = await folder(t, files);
+  const { results } = await serve(t, { getComponent: createGetComponent(paths) });
+  const found = await results(['One.js', 'Two.js', 'Three.js', 'constructor'].map((name) => ({ name, data: { x: 7 } })));
+  assert.deepEqual(Object.values(found).map(({ html, statusCode }) => html ?? statusCode), ['one 7', 'two 7', 404, 404]);
+});
+
+test('React 19 loads in a sandbox, and renders', async (t) => {
+  const code = `
+    const { createElement, useId } = require('react');
+    const { renderToString } = require('react-dom/server');
+    const Hello = ({ who }) => createElement('p', { id: useId() }, 'Hello, ', who);
+    module.exports = (props, { id }) => renderToString(createElement(Hello, props), { identifierPrefix: id });`;
+  const { root, paths } = await folder(t, { 'Hello.js': code });
+  await symlink(resolve(dirname(require.resolve('react')), '..'), join(root, 'node_modules'));
+  const { results } = await serve(t, { getComponent: createGetComponent(paths) });
+  const { a } = await results({ a: { name: 'Hello.js', data: { who: 'Ada' } } });
+  assert.match(a.html ?? JSON.stringify(a), /^<p id="_[\da-f-]{36}R_0_">Hello, <!-- -->Ada<\/p>$/);
+});
+
+test('a sandbox has every global of this Node, and its own of what the language has', async (t) => {
+  const code = 'module.exports = { has: (name) => name in globalThis, Array, Promise, global, self: globalThis, process, Buffer, fetch, crypto };';
+  const { paths } = await folder(t, { 'Globals.js': code });
+  const found = createVM().run(paths['Globals.js'], code);
+  const missing = Object.getOwnPropertyNames(globalThis).filter((name) => !found.has(name));
+  assert.deepEqual(missing, []);
+  assert.ok(['queueMicrotask', 'TextEncoder', 'MessageChannel', 'performance', 'structuredClone', 'console'].every(found.has));
+  assert.equal(found.global, found.self);
+  for (const name of ['process', 'Buffer', 'fetch', 'crypto']) assert.equal(found[name], globalThis[name], name);
+  for (const name of ['Array', 'Promise']) assert.notEqual(found[name], globalThis[name], name);
+});
+
+test('what a component writes to its globals stays in its sandbox', async (t) => {
+  const code = 'globalThis.leak = 1; fetch = () => "mine"; setTimeout = undefined; module.exports = () => fetch();';
+  const { paths } = await folder(t, { 'A.js': code, 'B.js': 'module.exports = () => `${typeof leak} ${typeof fetch} ${typeof setTimeout}`;' });
+  const getComponent = createGetComponent(paths);
+  assert.equal(getComponent('A.js')(), 'mine');
+  assert.equal(getComponent('B.js')(), 'undefined function function');
+  assert.deepEqual([typeof globalThis.leak, typeof setTimeout], ['undefined', 'function']);
+});
+
+test('files that a component requires run in its sandbox, once, in circles too, and Node\'s own are Node\'s', async (t) => {
+  const { paths } = await folder(t, {
+    'Page.js': `
+      globalThis.count = 0;
+      const a = require('./lib/a'), again = require('./lib/a.js'), data = require('./data.json'), fs = require('node:fs');
+      module.exports = () => [a === again, count, a.b.seen, data.x, fs, require.resolve('./data.json'), __filename];`,
+    'lib/a.js': 'exports.early = true; count += 1; exports.b = require("./b");',
+    'lib/b.js': 'exports.seen = require("./a").early;',
+    'data.json': '{"x":5}',
+  });
+  const render = createGetComponent({ Page: paths['Page.js'] })('Page');
+  assert.deepEqual([...render()], [true, 1, true, 5, require('node:fs'), paths['data.json'], paths['Page.js']]);
+});
+
+test('a file that cannot be run is reported with its name and left out, the others stay', async (t) => {
+  const files = { 'Good.js': 'module.exports = () => "good";', 'Throws.js': 'throw new Error("at load");', 'Broken.js': 'syntax error(', 'Esm.js': 'require("./x.mjs")', 'x.mjs': '' };
+  const { paths } = await folder(t, files);
+  const reports = [];
+  t.mock.method(console, 'error', (line) => reports.push(line));
+  const getComponent = createGetComponent(Object.fromEntries(names(paths).filter((name) => name !== 'x.mjs').map((name) => [name, paths[name]])));
+  assert.equal(getComponent('Good.js')(), 'good');
+  for (const name of ['Throws.js', 'Broken.js', 'Esm.js']) assert.equal(getComponent(name), null);
+  assert.equal(reports.length, 3);
+  const [broken, esm, throws] = reports;
+  assert.ok(broken.startsWith(`error: the component "Broken.js" is left out, ${paths['Broken.js']} cannot be run: ${paths['Broken.js']}:1`), broken);
+  assert.ok(esm.includes('is an ES module, and a sandbox takes CommonJS only'), esm);
+  assert.ok(throws.includes('Error: at load') && throws.includes(`${paths['Throws.js']}:1`), throws);
+  assert.throws(() => createGetComponent({ None: join(dirname(paths['Good.js']), 'None.js') }), { code: 'ENOENT' });
+});
+
+test('a module that failed to load is tried anew by the next who requires it', async (t) => {
+  const { paths } = await folder(t, {
+    'Page.js': 'const errors = []; for (let i = 0; i < 2; i += 1) try { require("./bad") } catch (error) { errors.push(error.message) } module.exports = () => errors.join();',
+    'bad.js': 'globalThis.tries = (globalThis.tries ?? 0) + 1; throw new Error("try " + tries);',
+  });
+  assert.equal(createGetComponent({ Page: paths['Page.js'] })('Page')(), 'try 1,try 2');
+});
+
+test('a VM runs code once a name and content, and keeps as many as it is told', () => {
+  const vm = createVM({ cacheSize: 2 });
+  const code = 'module.exports = {};';
+  const first = vm.run('/a.js', code);
+  assert.equal(vm.run('/a.js', code), first);
+  assert.notEqual(vm.run('/b.js', code), first);
+  assert.notEqual(vm.run('/a.js', `${code}//`), first);
+  assert.equal(vm.exportsCache.size, 2);
+  assert.notEqual(vm.run('/a.js', code), first);
+  assert.match([...vm.exportsCache.keys()][0], /^\/a\.js::[\da-f]{40}$/);
+  const own = createVM({ getKey: (name) => name });
+  assert.equal(own.run('/a.js', code), own.run('/a.js', 'module.exports = 1;'));
+});
+
+test('getFiles names what a folder holds by the path from there', async (t) => {
+  const { root, paths } = await folder(t, { 'b.js': '', 'a/c.js': '', 'a/d.json': '', '.hidden/e.js': '' });
+  assert.deepEqual(getFiles(root), [{ name: 'a/c.js', path: paths['a/c.js'] }, { name: 'b.js', path: paths['b.js'] }]);
+});
+
+test('loadModules runs modules in the sandbox before the component, and passes over those that are not there', async (t) => {
+  const { paths } = await folder(t, { 'setup.js': 'globalThis.locale = "fr";', 'shared.js': 'module.exports = { n: 0 };', 'Page.js': 'const shared = require("./shared"); module.exports = () => `${locale} ${shared.n += 1}`;' });
+  const environment = loadModules(require, [paths['setup.js'], './not/there.js', paths['shared.js']]);
+  const getComponent = createGetComponent({ One: paths['Page.js'] }, { environment });
+  assert.deepEqual([getComponent('One')(), getComponent('One')()], ['fr 1', 'fr 2']);
+});
+
+test('other kinds of files can be given a meaning', async (t) => {
+  const { readFileSync } = require('node:fs');
+  Module.addExtension('.upper', (module, filename) => module._compile(`module.exports = ${JSON.stringify(readFileSync(filename, 'utf8').toUpperCase())}`, filename));
+  const { paths } = await folder(t, { 'Page.js': 'module.exports = () => require("./text.upper");', 'text.upper': 'quiet' });
+  assert.equal(createGetComponent({ Page: paths['Page.js'] })('Page')(), 'QUIET');
+});
+
+test('a component in a sandbox may import an ES module', async (t) => {
+  const { paths } = await folder(t, { 'Page.js': 'module.exports = async () => (await import("./x.mjs")).default;', 'x.mjs': 'export default "imported";' });
+  assert.equal(await createGetComponent({ Page: paths['Page.js'] })('Page')(), 'imported');
+});
