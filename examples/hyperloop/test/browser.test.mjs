@@ -103,8 +103,9 @@ test('the calendar appears while the reviews are still awaited, and both are liv
   await tab.goto(`${page.url}/6`, { waitUntil: 'commit' });
   await tab.locator('.month').first().waitFor();
   assert.equal(await tab.locator('#reviews.waiting').count(), 1);
-  await tab.getByLabel('Nights').selectOption('7'); // hydrated: the price counts on
-  await tab.getByText('€455').waitFor();
+  await hydrated(tab);
+  await tab.getByLabel('Nights').selectOption('7');
+  await tab.getByText('× 7 nights').waitFor(); // what has arrived is alive
   reviews.release();
   await tab.locator('.verdict').waitFor();
   assert.equal(await tab.locator('.waiting').count(), 0);
