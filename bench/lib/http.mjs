@@ -1,15 +1,16 @@
 // Small HTTP questions that the bench asks before it measures. Knows no peers.
-import { Agent, get as httpGet } from 'node:http';
+import { Agent, request as ask } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { tail } from './session.mjs';
 
 const agent = new Agent({ keepAlive: false });
 
-/** `at` is a port on loopback or the path of a Unix socket. */
-export function get(at, path = '/', { timeout = 10_000 } = {}) {
+/** `at` is a port on loopback or the path of a Unix socket; a `body` is posted as JSON. */
+export function get(at, path = '/', { timeout = 10_000, body } = {}) {
   const where = typeof at === 'number' ? { host: '127.0.0.1', port: at } : { socketPath: at };
   return new Promise((resolve, reject) => {
-    const request = httpGet({ ...where, path, agent, timeout, headers: { host: 'bench.test' } }, (response) => {
+    const how = body === undefined ? { method: 'GET', headers: {} } : { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const request = ask({ ...where, path, agent, timeout, ...how, headers: { host: 'bench.test', ...how.headers } }, (response) => {
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('error', reject);
@@ -17,18 +18,19 @@ export function get(at, path = '/', { timeout = 10_000 } = {}) {
     });
     request.on('timeout', () => request.destroy(new Error('no answer in time')));
     request.on('error', reject);
+    request.end(body);
   });
 }
 
 /** Asks until the answer is 200; throws with the last output of the first of `processes` that has ended. */
-export async function untilAnswers(at, { path = '/', processes, every = 20, within = 30_000 }) {
+export async function untilAnswers(at, { path = '/', body, processes, every = 20, within = 30_000 }) {
   const deadline = performance.now() + within;
   let last = 'no answer';
   while (performance.now() < deadline) {
     const ended = processes.find((one) => one.ended !== null);
     if (ended) throw new Error(`${ended.name} ended with ${ended.ended}\n${tail(ended)}`);
     try {
-      const answer = await get(at, path);
+      const answer = await get(at, path, { body });
       if (answer.status === 200) return answer;
       last = `status ${answer.status}`;
     } catch (error) {

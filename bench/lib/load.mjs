@@ -26,7 +26,7 @@ function parsed(text) {
   const report = JSON.parse(text);
   const errors = {};
   for (const [text, count] of Object.entries(report.errors)) {
-    const kind = text.replace(/^Get "[^"]*": /, '').replace(/127\.0\.0\.1:\d+/g, 'port');
+    const kind = text.replace(/^(?:Get|Post) "[^"]*": /, '').replace(/127\.0\.0\.1:\d+/g, 'port');
     errors[kind] = (errors[kind] ?? 0) + count;
   }
   return { ...report, errors };
@@ -54,8 +54,9 @@ function openArgs({ port, steps, patience = 30, ...settings }) {
   return [...common(settings), '-targets', url(port), '-steps', written, '-timeout', `${patience}s`];
 }
 
+/** `app.body`, if any, is a file to POST. */
 function common({ app, mix, seed }) {
-  const paths = ['-short', app.short, '-long', app.long, '-long-share', String(mix.longShare)];
+  const paths = ['-short', app.short, '-long', app.long, '-long-share', String(mix.longShare), ...(app.body ? ['-body', app.body] : [])];
   return [...paths, '-edges', String(mix.edges), '-seed', String(seed)];
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -77,6 +78,25 @@ func TestALateStartCountsAsLatency(t *testing.T) {
 	}
 	if _, stop := late.Pace(5*time.Millisecond, 2); !stop {
 		t.Error("the schedule ends with its last request")
+	}
+}
+
+func TestABodyIsPostedAsJSON(t *testing.T) {
+	var right, others atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == "POST" && r.URL.Path == "/batch" && r.Header.Get("Content-Type") == "application/json" && string(body) == "{}" {
+			right.Add(1)
+		} else {
+			others.Add(1)
+		}
+	}))
+	defer server.Close()
+
+	runOpen(options{targets: []string{server.URL}, short: "/batch", body: []byte("{}"), steps: []step{{200, time.Second / 4}}, timeout: time.Second, edges: 2})
+
+	if right.Load() == 0 || others.Load() != 0 {
+		t.Errorf("%d requests were as they should be, %d were not", right.Load(), others.Load())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
@@ -24,6 +25,7 @@ type options struct {
 	short     string
 	long      string
 	longShare float64
+	body      []byte
 	steps     []step
 	duration  time.Duration
 	timeout   time.Duration
@@ -69,6 +71,7 @@ func parse() options {
 	flag.StringVar(&opts.short, "short", "/", "path and query of a short render")
 	flag.StringVar(&opts.long, "long", "/", "path and query of a long render")
 	flag.Float64Var(&opts.longShare, "long-share", 0.1, "share of long renders")
+	body := flag.String("body", "", "file with JSON to POST, in place of GET")
 	steps := flag.String("steps", "", "open loop: mean arrivals per second and how long, such as 100:5s,400:30s")
 	flag.DurationVar(&opts.duration, "duration", 10*time.Second, "length of the closed loop")
 	flag.DurationVar(&opts.timeout, "timeout", 30*time.Second, "when a client gives up")
@@ -76,6 +79,12 @@ func parse() options {
 	flag.IntVar(&opts.edges, "edges", 32, "independent keep-alive connection pools")
 	flag.Uint64Var(&opts.closed, "closed", 0, "closed loop with so many requests at once per target")
 	flag.Parse()
+	if *body != "" {
+		var unreadable error
+		if opts.body, unreadable = os.ReadFile(*body); unreadable != nil {
+			usage("-body: " + unreadable.Error())
+		}
+	}
 	opts.targets = strings.Split(*targets, ",")
 	if *targets == "" || (opts.closed == 0 && len(opts.targets) != 1) {
 		usage("-targets is needed, in the open loop one")
@@ -107,7 +116,11 @@ func attacker(opts options, target string, plan *plan, more ...func(*vegeta.Atta
 		vegeta.Client(newEdges(opts, plan).client(opts.timeout)),
 		vegeta.MaxBody(0), // read to its end, but not kept
 	}, more...)
-	return vegeta.NewAttacker(all...), vegeta.NewStaticTargeter(vegeta.Target{Method: "GET", URL: target})
+	request := vegeta.Target{Method: "GET", URL: target}
+	if opts.body != nil {
+		request = vegeta.Target{Method: "POST", URL: target, Body: opts.body, Header: http.Header{"Content-Type": {"application/json"}}}
+	}
+	return vegeta.NewAttacker(all...), vegeta.NewStaticTargeter(request)
 }
 
 // runOpen sends each request at its scheduled instant, whether or not earlier ones have been answered: vegeta starts one

@@ -8,7 +8,7 @@ import { readResults, render } from '../render.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
-const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle'];
+const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
@@ -32,7 +32,7 @@ test('a missed target is called not met', () => {
 });
 
 test('a run without Hostler claims nothing', () => {
-  for (const name of ['proxy', 'overload', 'deploys']) {
+  for (const name of ['proxy', 'overload', 'deploys', 'render']) {
     const peersOnly = fixture(name);
     peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
     peersOnly.peers = peersOnly.peers.filter((peer) => peer !== 'hostler');
@@ -63,4 +63,12 @@ test('one failed request is enough for a deploy to fail', () => {
   assert.match(render([deploys]), /0 failed \| met/);
   deploys.rows.find(({ peer }) => peer === 'hostler').refused = 1;
   assert.match(render([deploys]), /1 failed \| \*\*not met/);
+});
+
+test('throughput counts by its median for each island, bursts by the p99 of what came in them', () => {
+  const islands = fixture('render');
+  assert.match(render([islands]), /16 homes \(243 elements\) \| 1\.60 .*\| met \|\n.*a button \(1 element\) \| 2\.00 .*\| met \|\n.*p99 in bursts \| 0\.25 .*\| met \|/);
+  for (const row of islands.rows) if (row.peer === 'hostler' && row.island === 'button') row.requests /= 2;
+  for (const row of islands.rows) if (row.peer === 'hostler' && row.during) row.during.p99_us = null;
+  assert.match(render([islands]), /16 homes.*\| met \|\n.*a button.*\| \*\*not met\*\* \|\n.*p99 in bursts.*\| \*\*not met\*\* \|/);
 });

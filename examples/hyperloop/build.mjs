@@ -1,66 +1,60 @@
 // Builds the page: styles and script for the browser, the server, and the shells that stand in for it. React's production build is baked in.
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
-import { basename } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { basename, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
 import { build } from 'esbuild';
 
 /** A shell holds the paths it links to, so there is one for each place that the page may be served at. */
 const BASES = [...new Set(['', '/stays', process.env.BASE_PATH ?? ''])];
-const dist = (path) => fileURLToPath(new URL(`dist/${path}`, import.meta.url));
 const source = (path) => fileURLToPath(new URL(`src/${path}`, import.meta.url));
+const common = { bundle: true, jsx: 'automatic', metafile: true, logLevel: 'warning', loader: { '.woff2': 'file', '.svg': 'copy' }, assetNames: '[name]-[hash]' };
+const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"; // react-dom's server build calls it
 
-const common = {
-  bundle: true,
-  jsx: 'automatic',
-  minify: true,
-  metafile: true,
-  logLevel: 'warning',
-  loader: { '.woff2': 'file', '.svg': 'copy' },
-  assetNames: '[name]-[hash]',
-  entryNames: '[name]-[hash]',
-};
-const forNode = { platform: 'node', target: 'node20', format: 'esm', minify: false, sourcemap: true, entryNames: '[name]', banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" } };
+/** Into the folder `to`; with `mode` "development" it is the React that complains. */
+export async function buildAll({ to, mode = 'production' }) {
+  const assets = join(to, 'assets');
+  await rm(to, { recursive: true, force: true });
+  await mkdir(assets, { recursive: true });
 
-await rm(dist(''), { recursive: true, force: true });
-await mkdir(dist('assets'), { recursive: true });
+  const minify = mode === 'production';
+  const jsxDev = mode === 'development';
+  const forBrowser = { ...common, minify, jsxDev, outdir: assets, entryNames: '[name]-[hash]' };
+  const looks = await build({ ...forBrowser, entryPoints: ['page.css', 'plain.css', 'icon.svg'].map((name) => source(`styles/${name}`)) });
+  const files = { styles: outputOf(looks, /^page-\w+\.css$/), plain: outputOf(looks, /^plain-\w+\.css$/), icon: outputOf(looks, /^icon-\w+\.svg$/) };
 
-const looks = await build({ ...common, entryPoints: [source('styles/page.css'), source('styles/plain.css'), source('styles/icon.svg')], outdir: dist('assets') });
-const files = { styles: outputOf(looks, 'styles/page.css'), plain: outputOf(looks, 'styles/plain.css'), icon: named(looks, /^icon-\w+\.svg$/) };
-const define = { 'process.env.NODE_ENV': '"production"', FILES: JSON.stringify(files) };
+  const define = { 'process.env.NODE_ENV': JSON.stringify(mode), FILES: JSON.stringify(files) };
+  const browser = await build({ ...forBrowser, define, entryPoints: { app: source('browser.jsx') }, format: 'esm', target: 'es2022', legalComments: 'none' });
+  const script = outputOf(browser, /^app-\w+\.js$/);
 
-const browser = await build({ ...common, define, entryPoints: { app: source('browser.jsx') }, outdir: dist('assets'), format: 'esm', target: 'es2022', legalComments: 'none' });
-const script = outputOf(browser, 'src/browser.jsx');
+  const forNode = { ...common, define, jsxDev, platform: 'node', target: 'node20', format: 'esm', sourcemap: true, outdir: to, outExtension: { '.js': '.mjs' }, banner: { js: REQUIRE } };
+  await build({ ...forNode, entryPoints: { server: source('server/main.js'), shells: source('server/shell.jsx') } });
 
-await build({ ...common, ...forNode, define, entryPoints: { server: source('server/main.js'), shells: source('server/shell.jsx') }, outdir: dist(''), outExtension: { '.js': '.mjs' } });
-const shells = await writeShells();
-await writeFile(dist('built.json'), JSON.stringify({ files, script, shells }, null, 2));
-await compressAll(dist('assets'));
+  const [css, code] = await Promise.all([files.styles, script].map((name) => readFile(join(assets, name), 'utf8')));
+  const shells = await writeShells({ to, files, css, script: code });
+  await writeFile(join(to, 'built.json'), JSON.stringify({ files, script, shells }, null, 2));
+  await compressAll(assets);
+}
 
-async function writeShells() {
-  const { renderShell } = await import('./dist/shells.mjs');
-  const [css, code] = await Promise.all([files.styles, script].map((name) => readFile(dist(`assets/${name}`), 'utf8')));
-  const names = BASES.map((base) => [base, base === '' ? 'shell.html' : `shell${base.replaceAll('/', '.')}.html`]);
-  for (const [base, name] of names) await writeFile(dist(name), renderShell({ base, files, css, script: code }));
+async function writeShells({ to, ...parts }) {
+  const { renderShell } = await import(pathToFileURL(join(to, 'shells.mjs')));
+  const names = BASES.map((base) => [base, `shell${base.replaceAll('/', '.')}.html`]);
+  for (const [base, name] of names) await writeFile(join(to, name), renderShell({ base, ...parts }));
   return Object.fromEntries(names);
 }
 
 async function compressAll(folder) {
   for (const name of await readdir(folder)) {
     if (name.endsWith('.woff2')) continue; // is compressed
-    const body = await readFile(`${folder}/${name}`);
-    await writeFile(`${folder}/${name}.br`, await promisify(brotliCompress)(body));
-    await writeFile(`${folder}/${name}.gz`, await promisify(gzip)(body, { level: 9 }));
+    const body = await readFile(join(folder, name));
+    await writeFile(join(folder, `${name}.br`), await promisify(brotliCompress)(body));
+    await writeFile(join(folder, `${name}.gz`), await promisify(gzip)(body, { level: 9 }));
   }
 }
 
-/** The name of what an entry became. */
-function outputOf({ metafile }, entry) {
-  const [path] = Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint?.endsWith(entry));
-  return basename(path);
-}
-
-function named({ metafile }, pattern) {
+function outputOf({ metafile }, pattern) {
   return Object.keys(metafile.outputs).map((path) => basename(path)).find((name) => pattern.test(name));
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await buildAll({ to: fileURLToPath(new URL('dist', import.meta.url)) });

@@ -40,9 +40,9 @@ ${island('Viewers')}
 `;
 }
 
-function origin([name, { error, meta, duration }]) {
-  if (meta?.worker && !error) return `<li><b>${escape(name)}</b> worker ${Number(meta.worker)}, ${duration.toFixed(1)}&nbsp;ms</li>`;
-  return `<li class="browser"><b>${escape(name)}</b> your browser: ${escape(error?.message ?? 'no renderer answered')}</li>`;
+function origin([name, { meta, duration, reason }]) {
+  if (reason) return `<li class="browser"><b>${escape(name)}</b> your browser: ${escape(reason)}</li>`;
+  return `<li><b>${escape(name)}</b> worker ${Number(meta.worker)}, ${duration.toFixed(1)}&nbsp;ms</li>`;
 }
 
 function escape(text) {

@@ -12,18 +12,20 @@ const TYPES = { '.js': 'text/javascript', '.css': 'text/css', '.woff2': 'font/wo
 const folder = new URL('dist/public/', import.meta.url);
 const files = new Map(readdirSync(folder).map((name) => [`/${name}`, readFileSync(new URL(name, folder))]));
 
+/** Why a whole batch was not rendered: the client tells its plugins only. */
+const reasons = new WeakMap();
 const renderer = new Hypernova({
   url: process.env.HYPERNOVA_URL ?? 'http://127.0.0.1:8080/batch',
-  plugins: [{ onError: (error) => console.error(`an island is left to the browser: ${error.message}`) }],
+  plugins: [{ onError: (error, jobs) => reasons.set(jobs, error) }],
 });
 
 createServer(async (req, res) => {
-  const { pathname, searchParams } = new URL(req.url, 'http://page');
+  const [pathname, query] = req.url.split('?');
   const path = pathname.startsWith(BASE) ? pathname.slice(BASE.length) || '/' : undefined;
   const file = files.get(path);
   if (file) return res.setHeader('content-type', TYPES[extname(path)]).setHeader('cache-control', 'public, max-age=3600').end(file);
   if (path !== '/') return res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end('There is no such page.\n');
-  const html = layout(await islandsFor(dataFor({ broken: searchParams.has('broken') })), BASE);
+  const html = layout(await islandsFor(dataFor({ broken: new URLSearchParams(query).has('broken') })), BASE);
   res.setHeader('content-type', 'text/html; charset=utf-8').end(html);
 }).listen(process.env.PORT ?? 3000, function () {
   console.log(`the page is on http://127.0.0.1:${this.address().port}${BASE}/`);
@@ -31,6 +33,15 @@ createServer(async (req, res) => {
 
 /** Two batches at once, what is seen first apart from the rest: two workers share the page. */
 async function islandsFor({ Search, Viewers, Stays, ...below }) {
-  const results = await Promise.all([renderer.render({ Search, Viewers, Stays }), renderer.render(below)]);
-  return Object.assign({}, ...results);
+  const batches = await Promise.all([renderer.render({ Search, Viewers, Stays }), renderer.render(below)]);
+  return Object.assign({}, ...batches.map(withReasons));
+}
+
+function withReasons(results) {
+  const named = Object.entries(results).map(([name, { html, meta, duration, error }]) => {
+    const reason = error ?? reasons.get(results);
+    if (reason) console.error(`${name} is left to the browser: ${reason.message}`);
+    return [name, { html, meta, duration, reason: reason?.message }];
+  });
+  return Object.fromEntries(named);
 }

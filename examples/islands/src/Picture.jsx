@@ -24,7 +24,7 @@ export function Picture({ hue, sun, kind }) {
       <path d="M0 128 58 70l36 34 52-62 60 70 34-26 40 42v30H0z" fill={`hsl(${hue} 28% 66%)`} />
       <rect y="134" width="280" height="46" fill={`url(#${id}sea)`} />
       <path d="M84 138q60-16 116 0z" fill={`hsl(${hue} 24% 28%)`} />
-      <g fill={`hsl(${(hue + 340) % 360} 62% 40%)`}>{HOUSES[kind]}</g>
+      <g fill={`hsl(${(hue * 7) % 36} 64% 42%)`}>{HOUSES[kind]}</g>
       <path d="M20 152h52M110 160h70M206 150h44M40 168h36M210 170h52" stroke="#fff" strokeWidth="2" strokeLinecap="round" opacity=".35" />
     </svg>
   );

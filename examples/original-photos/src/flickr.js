@@ -77,18 +77,17 @@ function address({ flickrUrl, key }) {
 
 async function readText(response) {
   const reader = response.body.getReader();
-  const decoder = new TextDecoder();
-  let text = '';
+  const chunks = [];
   let bytes = 0;
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
+    if (done) return Buffer.concat(chunks, bytes).toString();
     bytes += value.byteLength; // after decompression: that is what has to be held
     if (bytes > MOST_BYTES) {
       reader.cancel().catch(() => {}); // ends the connection, which has more to come
       throw new Refusal('upstream_invalid', { detail: `more than ${MOST_BYTES} bytes` });
     }
-    text += decoder.decode(value, { stream: true });
+    chunks.push(value);
   }
 }
 

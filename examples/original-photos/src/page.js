@@ -23,8 +23,8 @@ export function createPage({ standIn, flickrUrl, origins }) {
 
 const hash = (text) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
 
-const notice = (url) => `<p class="notice"><strong>This is a demonstration.</strong> It asks a stand-in at <code>${escape(url.origin)}</code>
-instead of Flickr: every number is a photo there, and each is drawn by a program.</p>`;
+const notice = (url) => `<p class="notice"><strong>This is a demonstration.</strong> It asks <code>${escape(url.origin)}</code> instead of Flickr: a stand-in,
+to which every number is a photo, drawn by a program.</p>`;
 
 const SAMPLES = `<p class="samples">Try
 <a href="/view/52551849781">52551849781</a>, <a href="/view/8391270110">8391270110</a>, <a href="/view/2610">2610</a>; and what goes wrong:

@@ -1,24 +1,26 @@
 // What is logged: one line for each lookup that failed at Flickr or in ourselves. Never an address, since that has the key in it.
 import { Refusal } from './refusal.js';
 
-const REPEAT_MS = 60_000;
+const REPEAT_MS = { misconfigured: 60_000 };
+const OTHERS_MS = 1000;
 
+/** A kind of failure is said once a second at most, with how many there have been: a burst fails as one. */
 export function createReport(write = console.error, now = () => performance.now()) {
-  let quietUntil = 0;
+  const said = new Map();
 
   return (id, error) => {
     if (error.name === 'AbortError') return; // given up, since nobody waits for it any more
-    if (!(error instanceof Refusal)) {
-      write(`internal error${id ? ` with ${id}` : ''}: ${error.stack}`);
-      return;
-    }
-    if (error.status < 500) return; // no trouble: such a photo, or no such photo
-    if (error.code === 'misconfigured') {
-      if (now() < quietUntil) return;
-      quietUntil = now() + REPEAT_MS;
-      write(`NO LOOKUP WORKS: Flickr refuses FLICKR_API_KEY or the form of our requests (${error.detail}). Said again in a minute if so.`);
-      return;
-    }
-    write(`lookup of ${id} failed: ${error.code}${error.detail ? ` (${error.detail})` : ''}`);
+    if (!(error instanceof Refusal)) return write(`internal error${id ? ` with ${id}` : ''}: ${error.stack}`);
+    if (error.status < 500) return undefined; // no trouble: such a photo, or no such photo
+    const before = said.get(error.code);
+    if (before && now() < before.quietUntil) return void (before.unsaid += 1);
+    said.set(error.code, { quietUntil: now() + (REPEAT_MS[error.code] ?? OTHERS_MS), unsaid: 0 });
+    const more = before?.unsaid ? `; ${before.unsaid} more since the last such line` : '';
+    return write(`${described(id, error)}${more}`);
   };
+}
+
+function described(id, { code, detail }) {
+  if (code === 'misconfigured') return `NO LOOKUP WORKS: Flickr refuses FLICKR_API_KEY or the form of our requests (${detail})`;
+  return `lookup of ${id} failed: ${code}${detail ? ` (${detail})` : ''}`;
 }

@@ -11,7 +11,7 @@ export function readSettings(env) {
     port: env.PORT || 3000, // a number or the path of a socket: Node's listen() takes both
     key: readKey(env.FLICKR_API_KEY),
     flickrUrl,
-    standIn: flickrUrl.href !== FLICKR,
+    standIn: !`.${flickrUrl.hostname}`.endsWith('.flickr.com'),
     origins: readOrigins(env.PHOTO_ORIGINS, env.FLICKR_URL ? flickrUrl : undefined),
     upstreamCalls: whole(env, 'UPSTREAM_CALLS', { otherwise: 512, least: 1, most: 10_000 }),
     tryTimeout: whole(env, 'TRY_TIMEOUT_MS', { otherwise: 5000, least: 1, most: 600_000 }),

@@ -12,6 +12,7 @@ const FAILURES = {
   112: 'misconfigured', // "Method not found"
 };
 const SOON_S = 10;
+const PLAIN = /^[\w/-]+(?:\.\w+)?$/;
 
 /** `origins` are those where a picture may be: a redirect to anywhere else would make this service a way to hide addresses. */
 export function readPhoto(id, text, origins) {
@@ -19,7 +20,8 @@ export function readPhoto(id, text, origins) {
   if (stat === 'fail') throw failure(code);
   if (stat !== 'ok') throw invalid('no "stat"');
   if (!Array.isArray(sizes?.size)) throw invalid('no list of sizes');
-  const listed = sizes.size.map((size) => readSize(size, origins));
+  const picture = pictureAt(origins);
+  const listed = sizes.size.map((size) => readSize(size, picture));
   const may = (flag) => Number(flag) === 1;
   return {
     id,
@@ -45,13 +47,13 @@ function failure(code) {
 }
 
 /** Numbers come as numbers for squares and as strings for the rest. */
-function readSize(size, origins) {
+function readSize(size, picture) {
   const { label, media } = size ?? {};
   const [width, height] = [pixels(size?.width), pixels(size?.height)];
   if (typeof label !== 'string' || (media !== 'photo' && media !== 'video')) throw invalid('a size without label or media');
   // We never redirect to a video, and Flickr itself does not always know how large one is.
   if (media === 'photo' && !(width && height)) throw invalid(`${label} without width and height`);
-  const source = media === 'photo' ? picture(size.source, origins) : webAddress(size.source);
+  const source = media === 'photo' ? picture(size.source) : webAddress(size.source);
   if (!source) throw invalid(`${label} at an address that is not allowed`);
   return { label, media, width, height, source, page: webAddress(size.url) };
 }
@@ -61,15 +63,24 @@ function pixels(value) {
   return Number.isInteger(number) && number > 0 ? number : null;
 }
 
-/** The address of a picture if its origin is allowed; the old `http:` form of an origin that is allowed with https is lifted to that. */
-function picture(source, origins) {
-  const url = parsed(source);
-  if (!url || url.username || url.password) return undefined;
-  const allowed = (protocol) => origins.some((origin) => origin.protocol === protocol && isHost(url.host, origin.host));
-  if (allowed(url.protocol)) return url.href;
-  if (url.protocol !== 'http:' || !allowed('https:')) return undefined;
-  url.protocol = 'https:';
-  return url.href;
+/**
+ * Gives the address of a picture if its origin is allowed; the old `http:` form of an origin that is allowed with https is lifted
+ * to that. All sizes of a photo have one origin: an address that goes on after it without anything unusual needs no parsing.
+ */
+function pictureAt(origins) {
+  const allowed = (protocol, host) => origins.some((origin) => origin.protocol === protocol && isHost(host, origin.host));
+  let known;
+  return (source) => {
+    if (known && typeof source === 'string' && source.startsWith(known) && PLAIN.test(source.slice(known.length))) return source;
+    const url = parsed(source);
+    if (!url || url.username || url.password) return undefined;
+    if (!allowed(url.protocol, url.host)) {
+      if (url.protocol !== 'http:' || !allowed('https:', url.host)) return undefined;
+      url.protocol = 'https:';
+    }
+    known = `${url.origin}/`;
+    return url.href;
+  };
 }
 
 /** `.example.com` stands for that host and all below it. */
@@ -84,7 +95,7 @@ function parsed(text) {
   try {
     return new URL(text);
   } catch {
-    return undefined; // asking first, with canParse(), would parse each twice, twelve times a photo
+    return undefined;
   }
 }
 

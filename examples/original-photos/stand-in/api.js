@@ -31,7 +31,6 @@ export function createStandIn({ keys = ['demo'], latency = 0, perHour = 3600, on
 }
 
 async function rest({ url, call, response, keys, latency, quota }) {
-  if (latency > 0) await delay(latency);
   const format = url.searchParams.get('format') ?? 'rest';
   const callback = url.searchParams.get('nojsoncallback') === '1' ? null : (url.searchParams.get('jsoncallback') ?? 'jsonFlickrApi');
   const method = url.searchParams.get('method') ?? '';
@@ -43,8 +42,9 @@ async function rest({ url, call, response, keys, latency, quota }) {
   if (wait !== undefined) return tooMany(response, wait);
   const fault = faultOf(call.id);
   const photo = () => found(call.id, url.origin);
-  if (fault) return FAULTS[fault]({ id: call.id, url, response, say, fail, photo });
-  return say(/^\d{1,20}$/.test(call.id) ? photo() : fail(1, 'Photo not found'));
+  const answer = fault ? undefined : /^\d{1,20}$/.test(call.id) ? photo() : fail(1, 'Photo not found');
+  if (latency > 0) await delay(latency);
+  return fault ? FAULTS[fault]({ id: call.id, url, response, say, fail, photo }) : say(answer);
 }
 
 const fail = (code, message) => ({ stat: 'fail', code, message });

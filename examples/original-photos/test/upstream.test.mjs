@@ -117,5 +117,5 @@ test('the key is in no answer and in no line of the log, which is loud about a b
     assert.ok(!log.includes(KEY));
     assert.ok(!log.includes('internal error'), log);
   }
-  assert.match(patient.log, /lookup of fault-http500 failed: upstream_invalid \(status 500\)/);
+  assert.match(patient.log, /lookup of fault-reset failed: upstream_unreachable \(ECONNRESET\)/);
 });

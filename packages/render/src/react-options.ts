@@ -12,6 +12,8 @@ export interface ReactOptions {
   wrap?(element: ReactElement, island: Island): ReactElement;
   /** Server, with Suspense: an error inside a boundary, which the browser then renders. Without this, React writes it to the log. */
   onError?(error: unknown, island: Island): void;
+  /** Server, with Suspense: after so many milliseconds, what is not there yet is left to the browser. Without this, the job's own end counts. */
+  timeLimit?: number;
   /** Browser, React 18 and 19: for the root, such as onRecoverableError, which hears of markup that did not match. */
   root?: Omit<RootOptions, 'identifierPrefix'>;
 }

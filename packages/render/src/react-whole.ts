@@ -5,33 +5,41 @@ import * as server from 'react-dom/server';
 import type { Island, ReactOptions } from './react-options.js';
 
 /**
- * `signal` ends the waiting: what is still missing then comes as its fallback, and the browser renders it.
+ * `signal` or the time limit ends the waiting: what is still missing then comes as its fallback, and the browser renders it.
  * Where there is not even a frame around it, or the frame threw, this fails.
  */
-export function renderWhole(element: ReactElement, island: Island, options: ReactOptions, signal?: AbortSignal): Promise<string> {
-  if (!('renderToPipeableStream' in server)) {
-    return Promise.reject(new TypeError('renderReactAsync needs React 18 or later; renderReact works with this one'));
+export async function renderWhole(element: ReactElement, island: Island, options: ReactOptions, signal?: AbortSignal): Promise<string> {
+  if (!('renderToPipeableStream' in server)) throw new TypeError('renderReactAsync needs React 18 or later; renderReact works with this one');
+  signal?.throwIfAborted();
+  const { timeLimit = 0, onError } = options;
+  const patience = new AbortController();
+  const giveUp = () => patience.abort(signal?.reason);
+  const timer = timeLimit > 0 ? setTimeout(() => patience.abort(new Error(`not rendered within ${timeLimit} ms`)), timeLimit) : undefined;
+  signal?.addEventListener('abort', giveUp);
+  try {
+    return await collect(await ready(element, island, onError, patience.signal));
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', giveUp);
   }
-  if (signal?.aborted) return Promise.reject(signal.reason);
+}
+
+function ready(element: ReactElement, island: Island, onError: ReactOptions['onError'], end: AbortSignal): Promise<server.PipeableStream> {
   return new Promise((resolve, reject) => {
     let framed = false;
-    const stop = () => {
-      stream.abort(signal?.reason);
-      if (!framed) reject(signal?.reason); // React 18 says nothing here
-    };
     const stream = server.renderToPipeableStream(element, {
       identifierPrefix: island.id,
       // A whole document in order: what is ready goes in its place however long it is, and no inline script moves it there later.
       progressiveChunkSize: Number.MAX_SAFE_INTEGER,
       onShellReady: () => (framed = true),
       onShellError: reject,
-      onAllReady: () => {
-        signal?.removeEventListener('abort', stop);
-        collect(stream).then(resolve, reject);
-      },
-      ...(options.onError && { onError: (error: unknown) => void options.onError?.(error, island) }),
+      onAllReady: () => resolve(stream),
+      ...(onError && { onError: (error: unknown) => void onError(error, island) }),
     });
-    signal?.addEventListener('abort', stop, { once: true });
+    end.addEventListener('abort', () => {
+      stream.abort(end.reason);
+      if (!framed) reject(end.reason); // React 18 says nothing here
+    });
   });
 }
 

@@ -79,6 +79,11 @@ for (const version of [18, 19]) {
       assert.deepEqual(seen, [['the job has ended', { name: 'Patient', id: 'PRE' }]]);
     });
 
+    test('a time limit ends the waiting as well', async () => {
+      const { hurried } = servers[version];
+      assert.match(await hurried({ text: `very late ${version}`, never: true }), /<i>wait<\/i>.*clicked/);
+    });
+
     test('the end of a job without a frame is its failure', async () => {
       const job = new AbortController();
       const html = servers[version].frameless({ text: `late as well ${version}`, never: true }, { signal: job.signal });

@@ -89,6 +89,17 @@ fn what_is_not_as_usual_is_told() {
 }
 
 #[test]
+fn a_fallback_that_is_no_file_is_told_by_its_word() {
+    let line =
+        "hostler run --set \"routes=[{ match = '/batch', pool = 'app', fallback = 'hypernova' }]\" -- x";
+    let text = summary(&config(line));
+    assert!(
+        text.contains("/batch  pool app (answer within 30s, body up to 10 MiB, else hypernova)"),
+        "{text}"
+    );
+}
+
+#[test]
 fn run_takes_any_key_as_a_flag() {
     let config =
         config("hostler run --pools.app.queue.limit 3 --server.idle-timeout=2m --set server.threads=9 -- x");

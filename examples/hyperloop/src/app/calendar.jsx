@@ -18,7 +18,7 @@ export function Calendar({ path, here }) {
       ) : (
         <PartUnreachable what="The calendar" path={path} here={here} />
       )}
-      <Carried path={path} />
+      <Carried path={path} answer={answer} />
     </>
   );
 }

@@ -3,5 +3,5 @@ import { createContext, useContext } from 'react';
 
 export const SiteContext = createContext();
 
-/** `{ base, go(href, { replace }), reload(path), moving }` */
+/** `{ base, go(href, { replace }), reload(path) }`: never another one, for a change would have parts that are still on their way rendered anew. */
 export const useSite = () => useContext(SiteContext);

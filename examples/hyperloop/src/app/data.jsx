@@ -52,10 +52,8 @@ export function useAnswer(path) {
  * An answer that the server had, left in the page for the browser beside what was made from it: so each part of a streamed page is
  * whole when it arrives, and needs no script to be run. `<` is escaped, so no text in it can end the element.
  */
-export function Carried({ path }) {
-  const data = useContext(DataContext);
-  const answer = useAnswer(path);
-  if (!data.isCarried(path)) return null;
+export function Carried({ path, answer }) {
+  if (!useContext(DataContext).isCarried(path)) return null;
   const json = JSON.stringify(answer).replaceAll('<', '\\u003c');
   return <script type="application/json" data-answer={path} dangerouslySetInnerHTML={{ __html: json }} />;
 }

@@ -10,26 +10,28 @@ const STEP = 10;
 export function Finder({ search, prices }) {
   const { base, go } = useSite();
   const form = useRef(null);
-  const own = useRef({}); // what this form itself last asked for, and in which field
+  const own = useRef({ asked: new Set() }); // what this form itself asked for of late, and in which field
   const { kind, order } = search;
 
+  const shown = formatSearch(search, { page: search.page });
   useEffect(() => {
-    const wanted = formatSearch(search, { page: search.page });
-    if (own.current.wanted === wanted) return; // it came from here: somebody may be typing on
-    own.current = { wanted };
+    const { asked, last } = own.current;
+    if (shown === last) asked.clear();
+    if (shown === last || asked.has(shown)) return; // it came from here, and somebody may have typed on since
+    own.current = { asked: new Set(), last: shown };
     const { q, guests, upto } = form.current.elements;
     [q.value, guests.value, upto.value] = [search.q, search.guests, search.upto || prices.highest];
-  });
+  }, [shown]); // and not at other renders: the form is ahead of them
 
   /** One step of history for each field, not for each letter. */
   const ask = (field) => {
     const params = new URLSearchParams(new FormData(form.current));
     if (Number(params.get('upto')) >= prices.highest) params.delete('upto');
     const wanted = formatSearch(parseSearch(params));
-    if (wanted === own.current.wanted) return;
-    const replace = field !== undefined && own.current.field === field;
-    own.current = { wanted, field };
-    go(`${base}/${wanted}`, { replace });
+    const { asked, last, field: before } = own.current;
+    if (wanted === last) return;
+    own.current = { asked: asked.add(wanted), last: wanted, field };
+    go(`${base}/${wanted}`, { replace: field !== undefined && field === before });
   };
   const onSubmit = (event) => {
     event.preventDefault();

@@ -12,18 +12,19 @@ import { Unreachable } from './trouble.jsx';
 
 const VIEW = { id: 11, setting: 'fjord', kind: 'boathouse', town: 'Reine' };
 
-export function List({ search, path }) {
+export function List({ search: asked, path }) {
   const { base } = useSite();
   const answer = useAnswer(path);
   if (!answer.ok) {
     return (
       <>
-        <Unreachable path={path} here={`${base}/${formatSearch(search, { page: search.page })}`} />
-        <Carried path={path} />
+        <Unreachable path={path} here={`${base}/${formatSearch(asked, { page: asked.page })}`} />
+        <Carried path={path} answer={answer} />
       </>
     );
   }
   const found = answer.value;
+  const search = asked.upto >= found.prices.highest ? { ...asked, upto: 0 } : asked; // a form without scripts always sends a price
   return (
     <main id="main">
       <Title>{titleOf(search)}</Title>
@@ -52,7 +53,7 @@ export function List({ search, path }) {
           <Pages search={search} total={found.total} />
         </section>
       </div>
-      <Carried path={path} />
+      <Carried path={path} answer={answer} />
     </main>
   );
 }

@@ -9,7 +9,7 @@ export function Reviews({ path, here }) {
   return (
     <>
       {answer.ok ? <Said {...answer.value} /> : <PartUnreachable what="The reviews" path={path} here={here} />}
-      <Carried path={path} />
+      <Carried path={path} answer={answer} />
     </>
   );
 }

@@ -1,9 +1,12 @@
 // From an address to what it shows and the data that takes. Knows neither React nor HTTP.
 import { apiPath, parseSearch } from './search.js';
 
-/** `needs` is known before anything is shown, and decides the status; `later` may come while the page is already read. */
-export function routeOf(url, base) {
-  const { pathname, searchParams } = url;
+/**
+ * `at` is a path with its query, as text. `needs` is known before anything is shown, and decides the status; `later` may come while
+ * the page is already read.
+ */
+export function routeOf(at, base) {
+  const { pathname, searchParams } = new URL(`http://page${at}`); // not relative to it: //evil.example/6 is a path as well
   const path = pathname === base ? '/' : pathname.startsWith(`${base}/`) ? pathname.slice(base.length) : undefined;
   if (path === '/') {
     const search = parseSearch(searchParams);

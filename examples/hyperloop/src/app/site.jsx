@@ -12,8 +12,8 @@ import { Broken, Missing } from './trouble.jsx';
 /** `at`: path and query, as text. */
 export function Site({ at, base, data, from, files, css }) {
   const { place, go, reload, moving } = usePlace(at, base, data);
-  const route = useMemo(() => routeOf(new URL(place.at, 'http://page'), base), [place.at, base]);
-  const site = useMemo(() => ({ base, go, reload, moving }), [base, go, reload, moving]);
+  const route = useMemo(() => routeOf(place.at, base), [place.at, base]);
+  const site = useMemo(() => ({ base, go, reload }), [base, go, reload]);
   return (
     <DataContext value={data}>
       <SiteContext value={site}>
@@ -36,16 +36,16 @@ function Page({ route }) {
 
 /** Where we are: the address last asked for, once its page could be shown. */
 function usePlace(at, base, data) {
-  const [place, setPlace] = useState({ at, visit: 0, then: undefined });
+  const [place, setPlace] = useState({ at, visit: 0, onArrival: undefined });
   const [moving, startTransition] = useTransition();
   const last = useRef(at);
 
   const move = useCallback(
-    (to, then) => {
-      const [before, after] = [last.current, to].map((each) => routeOf(new URL(each, 'http://page'), base));
+    (to, onArrival) => {
+      const [before, after] = [last.current, to].map((each) => routeOf(each, base));
       const same = before.name === after.name && before.id === after.id;
       last.current = to;
-      startTransition(() => setPlace((now) => ({ at: to, visit: same ? now.visit : now.visit + 1, then: then ?? arrival(same, before, after) })));
+      startTransition(() => setPlace((now) => ({ at: to, visit: same ? now.visit : now.visit + 1, onArrival: onArrival ?? arrival(same, before, after) })));
     },
     [base],
   );
@@ -60,12 +60,14 @@ function usePlace(at, base, data) {
   const reload = useCallback(
     (path) => {
       data.drop(path);
-      startTransition(() => setPlace((now) => ({ ...now, then: undefined })));
+      startTransition(() => setPlace((now) => ({ ...now, onArrival: undefined })));
     },
     [data],
   );
   useMovement(base, go, move);
-  useLayoutEffect(() => place.then?.(), [place]);
+  useLayoutEffect(() => {
+    place.onArrival?.();
+  }, [place]);
   return { place, go, reload, moving };
 }
 
@@ -85,7 +87,7 @@ function useMovement(base, go, move) {
       const link = event.target.closest('a[href]');
       if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
       const url = new URL(link.href);
-      if (url.origin !== location.origin || link.target || url.hash || routeOf(url, base).name === 'missing') return;
+      if (url.origin !== location.origin || link.target || url.hash || routeOf(url.pathname + url.search, base).name === 'missing') return;
       event.preventDefault();
       go(url.href, { replace: link.dataset.replace !== undefined });
     };

@@ -1,5 +1,5 @@
 // The page of one stay: what is known at once, and around it the parts that take longer, each arriving by itself.
-import { Suspense } from 'react';
+import { Suspense, memo } from 'react';
 import { Boundary } from './boundary.jsx';
 import { Calendar } from './calendar.jsx';
 import { Rating } from './card.jsx';
@@ -21,7 +21,7 @@ export function Stay({ route }) {
   return (
     <>
       {answer.ok ? <Described stay={answer.value} route={route} here={here} /> : answer.status === 404 ? <Missing /> : <Unreachable path={route.needs} here={here} />}
-      <Carried path={route.needs} />
+      <Carried path={route.needs} answer={answer} />
     </>
   );
 }
@@ -49,18 +49,27 @@ function Described({ stay, route, here }) {
       <div className="columns">
         <div>
           <About stay={stay} />
-          <Part id="when" what="The calendar" title="When it is free" waiting={<Months />}>
-            <Calendar path={calendarPath(route.id)} here={here} />
-          </Part>
-          <Part id="reviews" what="The reviews" title="What guests say" waiting={<Lines />}>
-            <Reviews path={reviewsPath(route.id)} here={here} />
-          </Part>
+          <Later id={route.id} here={here} />
         </div>
         <Price stay={stay} nights={route.nights} here={here} />
       </div>
     </main>
   );
 }
+
+/** Unchanged while the rest of the page changes: what is still on its way from the server would else be given up, and fetched from here. */
+const Later = memo(function Later({ id, here }) {
+  return (
+    <>
+      <Part id="when" what="The calendar" title="When it is free" waiting={<Months />}>
+        <Calendar path={calendarPath(id)} here={here} />
+      </Part>
+      <Part id="reviews" what="The reviews" title="What guests say" waiting={<Lines />}>
+        <Reviews path={reviewsPath(id)} here={here} />
+      </Part>
+    </>
+  );
+});
 
 /** A section that may come later, or break, without the rest. */
 function Part({ id, what, title, waiting, children }) {
@@ -74,7 +83,14 @@ function Part({ id, what, title, waiting, children }) {
         </section>
       }
     >
-      <Boundary instead={<section><h2>{title}</h2><PartBroken what={what} /></section>}>
+      <Boundary
+        instead={
+          <section>
+            <h2>{title}</h2>
+            <PartBroken what={what} />
+          </section>
+        }
+      >
         <section className="late" id={id}>
           <h2>{title}</h2>
           {children}

@@ -20,7 +20,10 @@ const server = createServer((request, response) => {
 server.listen(settings.port, () => {
   console.log(`listening on http://localhost:${server.address().port}${settings.base}/`);
 });
-process.on('SIGTERM', () => server.close());
+process.on('SIGTERM', () => {
+  server.close();
+  server.keepAliveTimeout = 1; // a connection whose answer ends now need not wait for another request
+});
 
 async function answer(request, response) {
   if (request.method !== 'GET' && request.method !== 'HEAD') {

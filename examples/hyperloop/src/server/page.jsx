@@ -15,7 +15,8 @@ export async function sendPage({ request, response, url, settings, built }) {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
 
-  const route = routeOf(url, base);
+  const at = url.pathname + url.search;
+  const route = routeOf(at, base);
   const timeoutFor = (path) => (path === route.needs ? settings.needsWithin : settings.renderWithin);
   const data = new Data(apiClient({ url: settings.api, signal: gone.signal, timeoutFor }));
   const needs = route.needs && data.get(route.needs);
@@ -25,7 +26,7 @@ export async function sendPage({ request, response, url, settings, built }) {
 
   const asked = performance.now();
   const nonce = randomBytes(16).toString('base64');
-  const site = <Site at={url.pathname + url.search} base={base} data={data} from="server" files={built.files} />;
+  const site = <Site at={at} base={base} data={data} from="server" files={built.files} />;
   stream(site, {
     request,
     response,
@@ -45,7 +46,7 @@ function stream(site, { request, response, gone, nonce, settings, built, isWhole
   const send = () => {
     if (gone.aborted) return;
     const { status, timing } = head();
-    response.writeHead(status, { ...headersFor(nonce), 'server-timing': timing, ...(status === 503 && { 'retry-after': '5' }) });
+    response.writeHead(status, { ...headersFor(nonce), 'server-timing': timing, ...(status === 503 && { 'retry-after': '5', 'cache-control': 'no-store' }) });
     if (request.method === 'HEAD') {
       response.end();
       abort();
@@ -91,7 +92,7 @@ export function sendShell({ response, status, built }) {
 function headersFor(nonce) {
   return {
     'content-type': 'text/html; charset=utf-8',
-    'cache-control': 'private, no-cache',
+    'cache-control': 'private, no-cache', // each page has a nonce of its own
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'strict-origin-when-cross-origin',
     'content-security-policy': `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,

@@ -12,3 +12,4 @@ export const frameless = renderReactAsync('Frameless', Frameless);
 export const impatient = renderReact('Patient', Patient);
 export const seen = [];
 export const watched = renderReactAsync('Patient', Patient, { onError: (error, island) => seen.push([error.message, island]) });
+export const hurried = renderReactAsync('Patient', Patient, { timeLimit: 1, onError: (error) => seen.push([error.message]) });

@@ -80,8 +80,7 @@ fn is_utf8_json(content_type: &[u8]) -> bool {
     is_json
         && parts.all(|parameter| match parameter.split_at_checked(b"charset=".len()) {
             Some((name, charset)) if name.eq_ignore_ascii_case(b"charset=") => {
-                charset.trim_ascii().eq_ignore_ascii_case(b"utf-8")
-                    || charset.eq_ignore_ascii_case(b"\"utf-8\"")
+                [&b"utf-8"[..], b"\"utf-8\"", b"utf8"].iter().any(|utf8| charset.eq_ignore_ascii_case(utf8))
             }
             _ => true,
         })

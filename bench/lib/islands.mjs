@@ -1,0 +1,75 @@
+// The rendering service of the render scenario, put together in a folder of its own: React 16.14, which npm hypernova wants, for both
+// peers, and the two services beside it. Knows packages/render as a package, nothing of how either is run.
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { installModules, mustRun } from '../../scripts/steps.mjs';
+import { ROOT } from './tools.mjs';
+
+export const HYPERNOVA = '2.5.0';
+export const REACT = '16.14.0';
+const PACKAGE = join(ROOT, 'packages', 'render');
+const { dependencies } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
+const PACKAGES = [
+  `hypernova@${HYPERNOVA}`,
+  'hypernova-react@2.1.0',
+  `react@${REACT}`,
+  `react-dom@${REACT}`,
+  // Under another name: npm hypernova needs an old one under its own.
+  ...Object.entries(dependencies).map(([name, version]) => `hostler-${name}@npm:${name}@${version}`),
+];
+
+const FOLDER = join(ROOT, 'bench', '.cache', `islands-${HYPERNOVA}-${REACT}`);
+const MODULES = join(FOLDER, 'node_modules');
+
+export const services = {
+  hypernova: join(FOLDER, 'hypernova.cjs'),
+  hostler: join(FOLDER, 'hostler.cjs'),
+  folder: FOLDER,
+};
+
+/** What comes from npm is installed once; what is ours is copied anew, as it is now. */
+export async function installIslands() {
+  if (!existsSync(join(MODULES, 'hypernova', 'package.json'))) {
+    mkdirSync(FOLDER, { recursive: true });
+    await mustRun('npm', ['install', '--prefix', FOLDER, '--no-audit', '--no-fund', '--silent', '--legacy-peer-deps', ...PACKAGES], { cwd: FOLDER });
+  }
+  cpSync(join(ROOT, 'bench', 'apps', 'islands'), FOLDER, { recursive: true });
+  await installModules();
+  await mustRun('npm', ['run', '--silent', 'build'], { cwd: PACKAGE });
+  const ours = join(MODULES, '@hostler', 'render');
+  rmSync(ours, { recursive: true, force: true });
+  for (const part of ['dist', 'package.json']) cpSync(join(PACKAGE, part), join(ours, part), { recursive: true });
+  for (const name of Object.keys(dependencies)) cpSync(join(MODULES, `hostler-${name}`), join(ours, 'node_modules', name), { recursive: true });
+}
+
+export function installedVersion(name) {
+  const file = join(MODULES, name, 'package.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : null;
+}
+
+const TOWNS = ['Reine', 'Portree', 'Furnas', 'Hallstatt', 'Visby'];
+const TAGS = ['Fireplace', 'Sea view', 'Kitchen', 'Wifi', 'Sauna', 'Boat'];
+
+/** One-job batches: a search page's island, and one in which there is nothing to render, so that only the way there and back shows. */
+export const ISLANDS = {
+  homes: { title: 'a list of 16 homes', batch: batchOf('Homes', { title: 'Homes near you', homes: Array.from({ length: 16 }, (_, i) => home(i)) }) },
+  button: { title: 'a button', batch: batchOf('Button', { label: 'Reserve' }) },
+};
+
+function home(i) {
+  return {
+    id: 1000 + i,
+    name: `Cabin & boathouse no. ${i}`,
+    town: TOWNS[i % TOWNS.length],
+    nightly: 60 + ((i * 37) % 180),
+    rating: 4 + (i % 10) / 10,
+    reviews: (i * 13) % 200,
+    tags: TAGS.slice(i % 4, (i % 4) + 3),
+    photo: `https://images.example.com/homes/${1000 + i}.jpg?w=640&h=426`,
+    isSaved: i % 5 === 0,
+  };
+}
+
+function batchOf(name, data) {
+  return JSON.stringify({ [name]: { name, data } });
+}

@@ -1,0 +1,63 @@
+// Proves what bench/README.md claims of bursts: all requests of one are under way at once, each has a number of its own, and
+// the time is that of the last answer.
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestABurstIsAllAtOnceAndEveryRequestItsOwn(t *testing.T) {
+	const count = 200
+	var mutex sync.Mutex
+	paths := map[string]bool{}
+	all := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		mutex.Lock()
+		paths[in.URL.Path] = true
+		if len(paths)%count == 0 {
+			close(all)
+		}
+		mutex.Unlock()
+		<-all // nobody is answered before all have asked
+		http.Redirect(out, in, "/elsewhere", http.StatusFound)
+	}))
+	defer server.Close()
+
+	rows := run(options{targets: []string{server.URL + "/view/%d"}, count: count, turns: 1, timeout: 20 * time.Second, first: 7})
+
+	if len(rows) != 1 || rows[0].Ends["302"] != count {
+		t.Fatalf("not all were answered with their redirect: %v", rows)
+	}
+	if len(paths) != count || !paths["/view/7"] || !paths["/view/206"] {
+		t.Errorf("%d different numbers, not %d from 7 on", len(paths), count)
+	}
+}
+
+func TestTargetsTakeTurnsAndTheTimeIsThatOfTheLastAnswer(t *testing.T) {
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, in *http.Request) {
+		if in.URL.Query().Get("n") == "3" {
+			time.Sleep(150 * time.Millisecond)
+		}
+	}))
+	defer slow.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+
+	rows := run(options{targets: []string{slow.URL + "/?n=%d", gone.URL + "/%d"}, count: 4, turns: 2, timeout: 20 * time.Second})
+
+	for i, row := range rows {
+		if row.Target != i%2 || row.Turn != i/2 {
+			t.Fatalf("row %d is of target %d in turn %d", i, row.Target, row.Turn)
+		}
+	}
+	if rows[0].Ends["200"] != 4 || rows[1].Ends["no answer"] != 4 {
+		t.Errorf("ends: %v and %v", rows[0].Ends, rows[1].Ends)
+	}
+	if rows[0].TookUs < 150_000 {
+		t.Errorf("%d us, but the last answer came after 150 ms", rows[0].TookUs)
+	}
+}

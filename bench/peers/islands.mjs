@@ -1,0 +1,35 @@
+// The two rendering services, each with two workers: @hostler/render behind Hostler, npm hypernova with its own cluster. Knows how they
+// are started, not what is measured of them.
+import { launch } from './hostler.mjs';
+import { untilAnswers } from '../lib/http.mjs';
+import { services } from '../lib/islands.mjs';
+import { freePort } from '../lib/session.mjs';
+
+export const ENDPOINT = '/batch';
+
+export const ISLAND_PEERS = {
+  async hostler(session, settings) {
+    const { workers, queueTimeout } = settings;
+    const pool = [
+      `command = "node ${services.hostler}"`,
+      'env = { NODE_ENV = "production" }',
+      `workers = ${workers}`,
+      'concurrency = 1', // a render keeps its worker busy: a second one there would only wait
+      'gc = "off"',
+    ];
+    const launched = await launch(session, { pool, queueTimeout, threads: 1 });
+    return up(launched, settings);
+  },
+
+  async hypernova(session, settings) {
+    const port = await freePort();
+    const env = { NODE_ENV: 'production', WORKERS: String(settings.workers), PORT: String(port) };
+    const started = session.start(process.execPath, [services.hypernova], { cwd: services.folder, env, name: 'hypernova' });
+    return up({ port, processes: [started] }, settings);
+  },
+};
+
+async function up(launched, { probe }) {
+  await untilAnswers(launched.port, { path: ENDPOINT, body: probe, processes: launched.processes });
+  return launched;
+}

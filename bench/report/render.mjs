@@ -1,0 +1,72 @@
+// The render section of RESULTS.md. Knows the rows of results/render.json and the targets set for them.
+import { median, pairedRatio, summary } from '../lib/statistics.mjs';
+import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+
+const THROUGHPUT = 1.5;
+const BURST_P99 = 0.5;
+const PAIR = { one: 'hostler', other: 'hypernova' };
+
+export function renderSection(result) {
+  const { settings, islands, capacity, rows, titles, peers } = result;
+  const loops = (island) => rows.filter((row) => row.island === island);
+  const bursts = rows.filter((row) => row.during);
+  const ratio = (some, value) => pairedRatio(some, { ...PAIR, value });
+  const verdicts = Object.entries(islands).map(([island, { title, elements }]) => {
+    const throughput = ratio(loops(island), ({ requests, seconds }) => requests / seconds);
+    return [`batches/s, ${title} (${counted(elements)})`, spread(throughput, 2), `>= ${THROUGHPUT}`, verdict(throughput, (it) => it.median >= THROUGHPUT)];
+  });
+  const late = ratio(bursts, ({ during }) => during.p99_us ?? Infinity);
+  verdicts.push(['p99 in bursts', spread(late, 2), `<= ${BURST_P99}`, verdict(late, (it) => it.median <= BURST_P99)]);
+  const { calm, burst } = settings;
+  return `## Render
+
+${origin(result, ['hostler', 'node', 'wrk', 'vegeta'])} npm hypernova ${settings.hypernova}, React ${settings.react} for both.
+
+Hostler with @hostler/render, divided by npm hypernova with its own cluster; ${settings.workers} workers each, one job in a batch:
+
+${table(['', 'ratio', 'target', ''], verdicts)}
+
+In a closed loop of ${settings.connections} connections; CPU of all the peer's own processes:
+
+${table(['', '', 'batches/s', 'CPU each (us)', 'p50 (ms)', 'p99 (ms)', 'errors'], loopFigures({ islands, peers, titles, loops }))}
+
+In bursts (waiting times in milliseconds, from the instant a request was meant to start):
+
+${table(['', 'p50 in bursts', 'p99 in bursts', 'p99 between', 'refused', 'failed', 'requests'], burstFigures({ bursts, peers, titles }))}
+
+How: the services are \`bench/apps/islands\`, the same components with the same React, NODE_ENV=production, neither logs what goes well; what they answer is
+compared before it is timed. Closed loop: wrk, ${settings.seconds} s after ${settings.warmup} s to warm up. Bursts: open loop over ${settings.edges} independent keep-alive pools, the same seeded Poisson
+arrivals for both, of ${islands[settings.burstIsland].title}: ${calm.seconds} s at ${calm.load} and ${burst.seconds} s at ${burst.load} of what npm hypernova answers in a closed loop of that generator (${number(capacity.rate, 0)} batches/s),
+${settings.bursts} times over; what was refused or failed is an answer that never came. Hostler gives each worker one batch at once and lets others wait up to ${settings.queueTimeout};
+the cluster deals connections to its workers in turn. The generators take their CPU from the same two cores. ${rounds(settings.rounds)} of fresh processes, peers in turns; ratios are
+medians of same-round pairs, with the smallest and the largest in parentheses.
+`;
+}
+
+function loopFigures({ islands, peers, titles, loops }) {
+  return Object.entries(islands).flatMap(([island, { title }]) =>
+    peers.map((peer) => {
+      const runs = loops(island).filter((row) => row.peer === peer);
+      const errors = runs.flatMap((row) => Object.values(row.errors)).reduce((sum, count) => sum + count, 0);
+      return [
+        title, titles[peer], spread(over(runs, ({ requests, seconds }) => requests / seconds), 0), spread(over(runs, ({ cpu_ns, requests }) => cpu_ns / requests / 1000), 0),
+        number(median(runs.map(({ p50_us }) => p50_us / 1000)), 1), number(median(runs.map(({ p99_us }) => p99_us / 1000)), 1), number(errors, 0),
+      ];
+    }),
+  );
+}
+
+function burstFigures({ bursts, peers, titles }) {
+  return peers.map((peer) => {
+    const runs = bursts.filter((row) => row.peer === peer);
+    const ms = (when, name) => over(runs, (row) => (row[when][name] ?? Infinity) / 1000);
+    const sum = (name) => number(runs.reduce((total, row) => total + row[name], 0), 0);
+    return [
+      titles[peer], spread(ms('during', 'p50_us'), 1), spread(ms('during', 'p99_us'), 1), spread(ms('between', 'p99_us'), 1),
+      sum('refused'), sum('failed'), sum('asked'),
+    ];
+  });
+}
+
+const over = (runs, value) => (runs.length > 0 ? summary(runs.map(value)) : null);
+const counted = (elements) => (elements === 1 ? '1 element' : `${elements} elements`);

@@ -1,0 +1,184 @@
+// The page in Chromium: with scripts, without, and when something is missing. React's development build listens for mistakes.
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { eventually, openBrowser } from '@hostler/testkit';
+import { buildAll } from '../build.mjs';
+import { startApi } from './support/api.mjs';
+import { openPage } from './support/browser.mjs';
+import { startPage } from './support/process.mjs';
+
+const browser = await openBrowser();
+after(() => browser.close());
+
+test('without JavaScript the page is all there, and its form and links work', async (t) => {
+  const { page } = await site(t);
+  const { tab } = await openPage(t, browser, { javaScriptEnabled: false });
+  await tab.goto(page.url);
+  assert.equal(await tab.locator('.card:visible').count(), 20);
+  await tab.getByLabel('Where or what').fill('lofoten');
+  await tab.getByLabel('Who').selectOption('4');
+  await tab.getByRole('button', { name: 'Search' }).click();
+  assert.match(tab.url(), /q=lofoten&guests=4/);
+  assert.ok((await tab.locator('.card').allInnerTexts()).every((text) => text.includes('Reine, Norway')));
+  await tab.getByRole('link', { name: /^Lofts/ }).click();
+  assert.match(tab.url(), /q=lofoten&kind=loft&guests=4/);
+  await tab.locator('.card a').first().click();
+  // What came late lies at the end of the document, where nothing has moved it; it is shown all the same.
+  await tab.locator('.verdict:visible').waitFor();
+  assert.equal(await tab.locator('.waiting:visible').count(), 0);
+  await tab.locator('.gallery a').nth(1).click();
+  assert.match(await tab.locator('dialog[open]').innerText(), /The sitting room/);
+});
+
+test('React has no complaint about any page, hydrated or gone to', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'hyperloop-'));
+  t.after(() => rm(folder, { recursive: true }));
+  await buildAll({ to: folder, mode: 'development' });
+  const api = await startApi(t);
+  const page = await startPage(t, { api, file: join(folder, 'server.mjs') });
+  const { tab, complaints } = await openPage(t, browser);
+  for (const path of ['/', '/?kind=loft&q=bled&upto=100', '/?q=nowhere', '/?page=2', '/6', '/6?photo=2', '/6?nights=7']) {
+    await tab.goto(page.url + path, { waitUntil: 'networkidle' });
+    await hydrated(tab);
+  }
+  await tab.goto(page.url);
+  await tab.locator('.card a').first().click();
+  await tab.locator('.verdict').waitFor();
+  await tab.goBack();
+  await tab.locator('.card').first().waitFor();
+  assert.deepEqual(complaints, []);
+  assert.deepEqual(page.log, []);
+});
+
+test('filters answer at each change, stand in the address, and the way back undoes them', async (t) => {
+  const { page } = await site(t);
+  const { tab, complaints } = await openPage(t, browser);
+  await tab.goto(page.url);
+  await hydrated(tab);
+  await tab.evaluate('window.same = true');
+  const count = tab.locator('#count');
+
+  await tab.getByLabel('Where or what').pressSequentially('skye');
+  await tab.waitForURL('**/?q=skye');
+  await count.getByText('20 stays').waitFor();
+  await tab.getByLabel('Who').selectOption('4');
+  await tab.waitForURL('**/?q=skye&guests=4');
+  await tab.getByRole('link', { name: /^Cabins/ }).click();
+  await tab.waitForURL('**/?q=skye&kind=cabin&guests=4');
+  await tab.locator('.card a').first().click();
+  await tab.getByRole('heading', { level: 1 }).getByText('Cabin').waitFor();
+  await tab.goBack();
+  await tab.goBack();
+  await tab.goBack();
+  await tab.waitForURL('**/?q=skye');
+  await count.getByText('20 stays').waitFor();
+  assert.equal(await tab.getByLabel('Who').inputValue(), '1');
+  await tab.goBack(); // one step for a word, not one for each letter
+  await count.getByText('140 stays').waitFor();
+  assert.equal(await tab.getByLabel('Where or what').inputValue(), '');
+  assert.equal(await tab.evaluate('window.same'), true, 'the document was never left');
+  assert.deepEqual(complaints, []);
+});
+
+test('what somebody types is shown as text', async (t) => {
+  const { page } = await site(t);
+  const { tab, complaints } = await openPage(t, browser);
+  const evil = '<img src=x onerror=alert(1)>"\'</script><script>alert(2)</script>';
+  tab.on('dialog', (dialog) => complaints.push(dialog.message()));
+  await tab.goto(`${page.url}/?q=${encodeURIComponent(evil)}`);
+  await hydrated(tab);
+  assert.equal(await tab.locator('.chips').innerText(), `“${evil}”`);
+  assert.equal(await tab.getByLabel('Where or what').inputValue(), evil);
+  assert.match(await tab.title(), /<img src=x/);
+  assert.deepEqual(complaints, []);
+});
+
+test('the calendar appears while the reviews are still awaited, and both are live', async (t) => {
+  const { api, page } = await site(t);
+  const reviews = api.hold('/stays/6/reviews');
+  const { tab, complaints } = await openPage(t, browser);
+  await tab.goto(`${page.url}/6`, { waitUntil: 'commit' });
+  await tab.locator('.month').first().waitFor();
+  assert.equal(await tab.locator('#reviews.waiting').count(), 1);
+  await tab.getByLabel('Nights').selectOption('7'); // hydrated: the price counts on
+  await tab.getByText('€455').waitFor();
+  reviews.release();
+  await tab.locator('.verdict').waitFor();
+  assert.equal(await tab.locator('.waiting').count(), 0);
+  assert.deepEqual(api.asked.filter((path) => path.endsWith('reviews')), ['/stays/6/reviews'], 'the browser did not ask again');
+  assert.deepEqual(complaints, []);
+});
+
+test('what the server could not wait for the browser fetches itself', async (t) => {
+  const { api, page } = await site(t, { RENDER_TIMEOUT: '400' });
+  const reviews = api.hold('/stays/6/reviews');
+  const { tab } = await openPage(t, browser);
+  await tab.goto(`${page.url}/6`); // until the document has ended
+  reviews.release();
+  await tab.locator('.verdict, .part-trouble .button').first().waitFor();
+  if (await tab.locator('.part-trouble').count()) await tab.getByRole('link', { name: 'Try again' }).click();
+  await tab.locator('.verdict').waitFor();
+});
+
+test('a part that breaks in the browser too says so, and the rest stays', async (t) => {
+  const { api, page } = await site(t);
+  api.alter('/stays/6/reviews', { body: { count: 3 } });
+  const { tab } = await openPage(t, browser);
+  await tab.goto(`${page.url}/6`);
+  await tab.getByText('The reviews cannot be shown').waitFor();
+  assert.equal(await tab.locator('.month').count(), 3);
+});
+
+test('a page that breaks says so, with the way to the others', async (t) => {
+  const { api, page } = await site(t);
+  api.alter('/stays/6', { body: { id: 6, name: 'Broken' } });
+  const { tab } = await openPage(t, browser);
+  assert.equal((await tab.goto(`${page.url}/6`)).status(), 500);
+  await tab.getByRole('heading', { name: 'This page broke' }).waitFor();
+  await tab.getByRole('link', { name: 'All stays' }).click();
+  await tab.locator('.card').first().waitFor();
+});
+
+test('an API that comes back is found by trying again, without leaving the page', async (t) => {
+  const { api, page } = await site(t);
+  await api.close();
+  const { tab } = await openPage(t, browser);
+  assert.equal((await tab.goto(page.url)).status(), 503);
+  await hydrated(tab);
+  await tab.evaluate('window.same = true');
+  await api.open();
+  await tab.getByRole('link', { name: 'Try again' }).click();
+  await tab.locator('.card').first().waitFor();
+  assert.equal(await tab.evaluate('window.same'), true);
+});
+
+test('pictures open large, by mouse and by keys, and close to where one was', async (t) => {
+  const { page } = await site(t);
+  const { tab, complaints } = await openPage(t, browser);
+  await tab.goto(`${page.url}/6`);
+  await hydrated(tab);
+  await tab.locator('.gallery a').first().click();
+  const dialog = tab.getByRole('dialog');
+  await dialog.getByText('1 of 5').waitFor();
+  await tab.keyboard.press('ArrowLeft');
+  await dialog.getByText('5 of 5').waitFor();
+  await dialog.getByLabel('Next picture').click();
+  await dialog.getByText('1 of 5').waitFor();
+  await tab.keyboard.press('Escape');
+  await tab.waitForURL(`${page.url}/6`);
+  await dialog.waitFor({ state: 'detached' });
+  assert.deepEqual(complaints, []);
+});
+
+async function site(t, env) {
+  const api = await startApi(t);
+  return { api, page: await startPage(t, { api, env }) };
+}
+
+/** React marks the elements that it has taken over. */
+async function hydrated(tab) {
+  await eventually('the page to be hydrated', () => tab.evaluate("Object.keys(document.querySelector('main h1')).some((key) => key.startsWith('__react'))"));
+}

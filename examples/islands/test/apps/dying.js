@@ -1,0 +1,3 @@
+import { createServer } from 'node:http';
+
+createServer(() => process.exit(1)).listen(process.env.PORT);

@@ -1,0 +1,3 @@
+import { createServer } from 'node:http';
+
+createServer(() => {}).listen(process.env.PORT);

@@ -1,0 +1,109 @@
+// What is asked, of both services in the same words. Knows no client and no service.
+//
+// `differs`: why ours answers otherwise, on purpose; `alike` takes just that out of our normalised answer, and then it must be Hypernova's.
+import { deflateSync, gzipSync } from 'node:zlib';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const LIMIT = 1_024_000;
+const DATA = { name: 'Ada </b> --> & "q" \u2028 é 😀', list: [1, -0.5, 1e21] };
+
+const job = (name, data = DATA, more = {}) => ({ name, data, ...more });
+const body = (jobs) => JSON.stringify(jobs);
+/** A batch of exactly so many bytes. */
+const sized = (bytes) => {
+  const empty = body({ a: job('Static', { name: '' }) }).length;
+  return body({ a: job('Static', { name: 'x'.repeat(bytes - empty) }) });
+};
+const packed = (coding, bytes) => ({ headers: { ...JSON_TYPE, 'content-encoding': coding }, body: bytes });
+
+const NO_HTML = {
+  differs: "the error has the message that Hypernova means to send; there it arrives as `{}`",
+  // In the JSON of an answer, and in pyramid's script, which has the error as a list.
+  alike: (text) => text.replaceAll(/\\?"HTML was not returned to Hypernova[^"\\]*\\?"/g, '{}'),
+};
+
+/** By exact HTTP. */
+export const EXCHANGES = [
+  { what: 'a component renders', body: body({ a: job('Greeting.js') }) },
+  { what: 'a name with a slash, a space and a dot', body: body({ a: job('a/b c.js') }) },
+  { what: 'static markup', body: body({ a: job('Static') }) },
+  { what: 'a promise of markup', body: body({ a: job('Later') }) },
+  { what: 'throws an Error', body: body({ a: job('Throws') }) },
+  { what: 'throws a string', body: body({ a: job('ThrowsText') }) },
+  { what: 'rejects with an Error', body: body({ a: job('Rejects') }) },
+  { what: 'rejects with a string', body: body({ a: job('RejectsText') }) },
+  { what: 'rejects with an object', body: body({ a: job('RejectsObject') }) },
+  { what: 'is not registered', body: body({ a: job('Missing.js') }) },
+  { what: 'is registered, but no function', body: body({ a: job('NotAFunction') }) },
+  {
+    what: 'is an ES module with a default export', body: body({ a: job('Default') }),
+    differs: 'the default export is the component; Hypernova says that it is not registered',
+  },
+  { what: 'gives empty HTML', body: body({ a: job('Empty') }), ...NO_HTML },
+  { what: 'gives undefined', body: body({ a: job('Undefined') }), ...NO_HTML },
+  { what: 'several jobs, some of which fail', body: body({ x: job('Greeting.js'), y: job('Throws'), z: job('Missing.js'), 1: job('Static') }) },
+  { what: 'metadata, and meta in return', body: body({ a: job('Meta', { p: 1 }, { metadata: { m: [1] }, context: { c: 1 } }) }) },
+  { what: 'a job without data', body: body({ a: { name: 'Greeting.js' } }) },
+  { what: 'a job without a name', body: body({ a: { data: {} } }) },
+  { what: 'equal tokens', body: `{"a":${body(job('Static'))},"a":${body(job('Later'))}}` },
+  { what: 'an array', body: body([job('Greeting.js'), job('Missing.js')]) },
+  { what: '`{}`', body: '{}' },
+  { what: 'an empty body', body: '' },
+  { what: 'a byte order mark', body: `\ufeff${body({ a: job('Static') })}` },
+  { what: 'another content type', headers: { 'content-type': 'text/plain' }, body: body({ a: job('Static') }) },
+  { what: 'no content type', headers: {}, body: body({ a: job('Static') }) },
+  { what: '`charset=utf-8`', headers: { 'content-type': 'application/json; charset=UTF-8' }, body: body({ a: job('Static') }) },
+  { what: 'an unknown charset', headers: { 'content-type': 'application/json; charset=latin1' }, body: body({ a: job('Static') }) },
+  { what: 'gzip', ...packed('gzip', gzipSync(body({ a: job('Greeting.js') }))) },
+  { what: 'deflate', ...packed('deflate', deflateSync(body({ a: job('Greeting.js') }))) },
+  { what: 'gzip that is none', ...packed('gzip', body({ a: job('Static') })) },
+  { what: 'an unknown content coding', ...packed('zip', body({ a: job('Static') })) },
+  { what: 'a body of the limit, 1,024,000 bytes', body: sized(LIMIT) },
+  { what: 'a byte more', body: sized(LIMIT + 1) },
+  { what: 'a byte more, chunked', body: sized(LIMIT + 1), chunked: true },
+  { what: 'a byte more, in gzip', ...packed('gzip', gzipSync(sized(LIMIT + 1))) },
+  { what: 'bad JSON', body: '{"a":' },
+  { what: 'no JSON at all', body: 'hello' },
+  { what: '`null`', body: 'null' },
+  { what: 'a string', body: '"a"' },
+  { what: 'a chunked body', body: body({ a: job('Static') }), chunked: true },
+  { what: '`Expect: 100-continue`', headers: { ...JSON_TYPE, expect: '100-continue' }, body: body({ a: job('Static') }) },
+  { what: '`POST /batch/`', path: '/batch/', body: body({ a: job('Static') }) },
+  { what: '`POST /BATCH`', path: '/BATCH', body: body({ a: job('Static') }) },
+  { what: '`POST /batch?x=1`', path: '/batch?x=1', body: body({ a: job('Static') }) },
+  { what: '`POST /other`', path: '/other', body: '{}' },
+  { what: '`GET /batch`', method: 'GET', headers: {} },
+  { what: '`GET /`', method: 'GET', path: '/', headers: {} },
+  { what: '`PUT /batch`', method: 'PUT', body: '{}' },
+];
+
+const FAILED = 'the job has failed; in Hypernova the worker ends, with all that it was rendering';
+
+/** After which the reference is gone. */
+export const DEADLY = [
+  { what: '`{"a":null}`', body: '{"a":null}', differs: FAILED },
+  { what: '`[null]`', body: '[null]', differs: FAILED },
+  { what: 'ends the process', body: body({ a: job('Exits') }), differs: 'Hostler answers for the worker, with the markup from which the browser renders' },
+];
+
+/** By our bindings (`@hostler/render/react`) in place of Airbnb's. */
+export const BINDINGS = [
+  { what: 'markup of our React bindings', body: body({ a: job('Bindings.js', { name: 'Ada & co > "q"' }) }) },
+  {
+    what: 'the same, with `<` in the data', body: body({ a: job('Bindings.js') }),
+    differs: '`<` is `\\u003c` in the data, so that `</script >` in it cannot end the script',
+    alike: (text) => text.replace('\\\\u003c/b&gt;', '</b&gt;'),
+  },
+];
+
+/** By the clients: data by name, as they are called. */
+export const PAGES = [
+  { what: 'a component renders', jobs: { 'Greeting.js': DATA } },
+  { what: 'several, some of which fail', jobs: { 'Greeting.js': DATA, Throws: {}, 'Missing.js': { a: 1 }, 'a/b c.js': { name: 'B' } } },
+  { what: 'rejects with a string', jobs: { RejectsText: {} } },
+  { what: 'gives empty HTML', jobs: { Empty: {} }, ...NO_HTML },
+  { what: 'a batch over the limit', jobs: { Static: { name: 'x'.repeat(LIMIT) } } },
+];
+
+/** A page of islands that no server renders. */
+export const AWAY = { 'Boom.js': { html: '</script ><b> & --> \u2028', n: 1 }, 'a/b c.js': { list: [] } };

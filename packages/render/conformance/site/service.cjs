@@ -1,0 +1,42 @@
+// A rendering service as one writes it for Hypernova; which server it runs on is named by its environment. Knows no other difference.
+const hypernova = require(process.env.SERVER);
+const { renderReact: renderWithAirbnbs, renderReactStatic } = require('hypernova-react');
+const { createElement } = require('react');
+
+const { renderReact: renderWithBindings } = require(process.env.BINDINGS);
+
+const Greeting = ({ name, list = [] }) => createElement('p', { className: 'greeting' }, 'Hello, ', name, '! ', list.join(', '));
+
+const components = {
+  'Greeting.js': renderWithAirbnbs('Greeting.js', Greeting),
+  'a/b c.js': renderWithAirbnbs('a/b c.js', Greeting),
+  'Bindings.js': renderWithBindings('Bindings.js', Greeting),
+  Static: renderReactStatic('Static', Greeting),
+  Later: async (props) => `<i>${props.name}</i>`,
+  Throws: () => {
+    throw new TypeError('it broke: <b>&</b>');
+  },
+  ThrowsText: () => {
+    throw 'thrown text'; // eslint-disable-line no-throw-literal -- what Hypernova makes of it is the question
+  },
+  Rejects: async () => {
+    throw new RangeError('rejected');
+  },
+  RejectsText: () => Promise.reject('rejected text'),
+  RejectsObject: () => Promise.reject({ code: 7 }),
+  Empty: () => '',
+  Undefined: () => undefined,
+  Exits: () => process.exit(1),
+  NotAFunction: { render: Greeting },
+  Default: { default: () => '<i>default</i>' },
+};
+
+function getComponent(name, context) {
+  if (name === 'Meta') {
+    Object.assign(context.returnMeta, { seen: context.metadata });
+    return (props) => JSON.stringify([context.name, context.token, props]);
+  }
+  return components[name];
+}
+
+hypernova({ devMode: true, host: '127.0.0.1', port: Number(process.env.PORT ?? 3030), getComponent });

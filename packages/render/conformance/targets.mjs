@@ -1,0 +1,61 @@
+// The two services that are compared, and the one that is away: each in a process of its own, with the same components. Knows no cases.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { eventually, freePort, startHostler } from '@hostler/testkit';
+
+/** npm hypernova, alone, as its documentation starts it. `died`: its exit code, once it has ended. */
+export async function startReference({ folder }) {
+  const port = await freePort();
+  const env = { ...process.env, ...service('hypernova/server', 'hypernova-react'), PORT: String(port) };
+  const child = spawn(process.execPath, ['service.cjs'], { cwd: folder, env, stdio: 'ignore' });
+  const exit = once(child, 'exit');
+  const url = `http://127.0.0.1:${port}`;
+  await eventually('hypernova to answer', async () => (await fetch(url)).status === 404);
+  return {
+    url,
+    died: async () => (await exit)[0],
+    async stop() {
+      child.kill('SIGKILL');
+      await exit;
+    },
+  };
+}
+
+/** Hostler, with @hostler/render in its workers. */
+export function startOurs({ folder }) {
+  return startHostler({
+    config: `
+      [pools.render]
+      command = "node service.cjs"
+      cwd = ${JSON.stringify(folder)}
+      workers = 2
+      queue.timeout = "60s" # a worker that has ended is replaced, however slow this machine is
+      env = ${inline(service('@hostler/render/server', '@hostler/render/react'))}
+      [[routes]]
+      match = "*"
+      pool = "render"
+      fallback = "hypernova"`,
+  });
+}
+
+/** Hostler, with nobody behind it. */
+export async function startEdge() {
+  return startHostler({
+    config: `
+      [pools.render]
+      members = ["127.0.0.1:${await freePort()}"]
+      queue.timeout = "50ms"
+      [[routes]]
+      match = "/batch"
+      pool = "render"
+      fallback = "hypernova"`,
+  });
+}
+
+function service(server, bindings) {
+  return { SERVER: server, BINDINGS: bindings, NODE_ENV: 'production' };
+}
+
+function inline(table) {
+  return `{ ${Object.entries(table).map(([key, value]) => `${key} = ${JSON.stringify(value)}`).join(', ')} }`;
+}
