@@ -15,9 +15,9 @@ use super::lane::{Ahead, Broken, Lane};
 use crate::exchange::Deadline;
 
 /// How long an end may take to finish the frame that it has begun before it hears no more.
-const FRAME: Duration = Duration::from_secs(1);
+const FRAME: Duration = Duration::from_secs(5);
 /// How long an answer to our Close frame is waited for; and how long other protocols may end by themselves.
-const FAREWELL: Duration = Duration::from_secs(3);
+const FAREWELL: Duration = Duration::from_secs(5);
 /// How long both ends may take to close after that.
 const LINGER: Duration = Duration::from_secs(1);
 

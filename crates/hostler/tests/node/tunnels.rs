@@ -144,7 +144,7 @@ async fn a_worker_that_dies_leaves_no_client_without_a_word() {
 
 #[tokio::test]
 async fn a_worker_that_hangs_over_a_message_is_found_and_its_sockets_are_told_to_go() {
-    let site = sockets(1).option("pools.app.request_timeout=500ms").started().await;
+    let site = sockets(1).option("pools.app.request_timeout=2s").started().await;
     let mut socket = opened(&site).await;
     eventually("the worker to be asked how it is doing, for its socket's sake", async || {
         site.workers().await[0]["utilisation"].as_f64()
