@@ -298,7 +298,7 @@ mod tests {
         source.write_all(&[7; 10_000]).await.unwrap();
         let slow = async {
             for _ in 0..20 {
-                tokio::time::sleep(PATIENCE / 2).await;
+                tokio::time::sleep_until(tokio::time::Instant::now() + PATIENCE / 2).await;
                 sink.read_exact(&mut [0; 16]).await.unwrap();
             }
             std::future::pending::<()>().await;
