@@ -34,7 +34,7 @@ impl Cause {
 }
 
 /// The response. The errors are the jobs' own, as where renders fail; only hypernova-client gets one for the whole batch, because it puts
-/// markup of its own, that no browser code finds, in place of that of a job with an error (docs/decisions/0010-hypernova-fallback.md).
+/// markup of its own, that no browser code finds, in place of that of a job with an error (docs/decisions/0009-hypernova-fallback.md).
 pub(super) fn write(batch: &Batch<'_>, cause: &Cause) -> Result<Vec<u8>> {
     let error = cause.error()?;
     let is_at_once = cause.is_axios && has_names_for_tokens(batch);
