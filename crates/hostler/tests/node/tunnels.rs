@@ -40,7 +40,7 @@ impl Socket {
     }
 
     /// The connection ends in order: with this code, and nothing after it.
-    async fn is_told_to_go(mut self) {
+    async fn goes_when_told(mut self) {
         let Message::Close(Some(frame)) = self.next().await else { panic!("no close frame") };
         assert_eq!(frame.code, CloseCode::Away);
         assert!(within("the end", self.socket.next()).await.is_none_or(|end| end.is_err()));
@@ -112,7 +112,8 @@ async fn a_restart_tells_sockets_to_go_and_the_next_one_reaches_the_successor() 
     let site = sockets(2).started().await;
     let [one, other] = [opened(&site).await, opened(&site).await];
     let (old, told) = (site.pids().await, [(one.pid, 1001), (other.pid, 1001)]);
-    let (said, (), ()) = tokio::join!(site.command(&["restart"]), one.is_told_to_go(), other.is_told_to_go());
+    let (said, (), ()) =
+        tokio::join!(site.command(&["restart"]), one.goes_when_told(), other.goes_when_told());
     said.assert_exit(0);
     app_heard(&site, &told).await;
     let mut new = opened(&site).await;
@@ -127,13 +128,13 @@ async fn a_worker_that_dies_leaves_no_client_without_a_word() {
     let socket = opened(&site).await;
     let killed = socket.pid;
     proc::signal(killed, Signal::KILL);
-    socket.is_told_to_go().await;
+    socket.goes_when_told().await;
     site.is_ready().await;
     let exited = opened(&site).await;
     assert_ne!(exited.pid, killed);
     // One that ends by itself has said no more.
     let _asked = site.ask("/exit");
-    exited.is_told_to_go().await;
+    exited.goes_when_told().await;
     has_tunnels(&site, &[0]).await;
     site.stop().await;
 }
@@ -148,7 +149,7 @@ async fn a_worker_that_hangs_over_a_message_is_found_and_its_sockets_are_told_to
     .await;
     socket.socket.send(Message::text("hang")).await.unwrap();
     let hung = socket.pid;
-    socket.is_told_to_go().await;
+    socket.goes_when_told().await;
     site.logged("its event loop").await;
     site.is_ready().await;
     assert_ne!(opened(&site).await.pid, hung);
@@ -161,7 +162,7 @@ async fn an_upgrade_of_hostler_leads_sockets_over() {
     let socket = opened(&site).await;
     let old = socket.pid;
     site.command(&["upgrade"]).await.assert_exit(0);
-    socket.is_told_to_go().await;
+    socket.goes_when_told().await;
     app_heard(&site, &[(old, 1001)]).await;
     let mut new = opened(&site).await;
     assert_ne!(new.pid, old);
@@ -169,7 +170,7 @@ async fn an_upgrade_of_hostler_leads_sockets_over() {
     new.echoes(Message::text("hello again")).await;
     let successor = site.status().await["pid"].as_u64().unwrap() as u32;
     proc::signal(successor, Signal::TERM);
-    new.is_told_to_go().await;
+    new.goes_when_told().await;
     eventually("the successor to be gone", async || (!proc::is_alive(successor)).then_some(())).await;
 }
 
@@ -179,7 +180,7 @@ async fn a_stop_tells_sockets_to_go() {
     let [one, other] = [opened(&site).await, opened(&site).await];
     let told = [(one.pid, 1001), (other.pid, 1001)];
     site.terminate();
-    tokio::join!(one.is_told_to_go(), other.is_told_to_go());
+    tokio::join!(one.goes_when_told(), other.goes_when_told());
     app_heard(&site, &told).await;
     site.stop().await;
 }
