@@ -12,7 +12,8 @@ after(() => browser.close());
 
 test('page and API work behind one address, as hostler.toml has them', async (t) => {
   const port = await freePort();
-  const site = await startHostler({ file: `${here}hostler.toml`, listen: `127.0.0.1:${port}`, options: { 'pools.stays.env.API_URL': `http://127.0.0.1:${port}/api` } });
+  const options = { 'pools.stays.env.API_URL': `http://127.0.0.1:${port}/api`, 'pools.stays.env.API_TIMEOUT': '600000' };
+  const site = await startHostler({ file: `${here}hostler.toml`, listen: `127.0.0.1:${port}`, options });
   t.after(() => site.stop());
   const { tab, complaints } = await openPage(t, browser);
   const answer = await tab.goto(`${site.url}/6`);
@@ -80,7 +81,8 @@ async function busySite(t) {
     cwd = "${here}"
     workers = 1
     concurrency = 1
-    env = { NODE_ENV = "production", BASE_PATH = "/stays", API_URL = "${api.url}" }
+    hang_timeout = "10m"
+    env = { NODE_ENV = "production", BASE_PATH = "/stays", API_URL = "${api.url}", API_TIMEOUT = "600000", RENDER_TIMEOUT = "600000" }
     [pools.stays.queue]
     limit = 0
     [pools.api]
