@@ -10,11 +10,14 @@ use serde_json::json;
 use super::proc;
 use super::site::{Plan, Site, configured_by, repository};
 
-/// Built as `npm start` builds them.
+/// Built as `npm start` builds them, unless `npm test` has done so already.
 fn examples() -> PathBuf {
     static BUILT: Once = Once::new();
     let folder = repository().join("examples");
     BUILT.call_once(|| {
+        if std::env::vars_os().any(|(name, _)| name == "EXAMPLES_BUILT") {
+            return;
+        }
         let script = "import { buildExamples } from './scripts/steps.mjs'; await buildExamples();";
         let output = Command::new("node")
             .args(["--input-type=module", "--eval", script])
