@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { eventually, freePort, openBrowser, startHostler } from '@hostler/testkit';
 import { startApi } from './support/api.mjs';
 import { openPage } from './support/browser.mjs';
+import { reader } from './support/reader.mjs';
 
 const here = fileURLToPath(new URL('..', import.meta.url));
 const browser = await openBrowser();
@@ -23,6 +24,15 @@ test('page and API work behind one address, as hostler.toml has them', async (t)
   await tab.locator('.card').first().waitFor();
   assert.match(await tab.locator('.how').innerText(), /Rendered on the server/);
   assert.deepEqual(complaints, []);
+});
+
+test('a page streams through Hostler as it is rendered', async (t) => {
+  const { api, site } = await busySite(t);
+  const reviews = api.hold('/stays/6/reviews');
+  const text = reader(await fetch(`${site.url}/stays/6`));
+  assert.ok(!(await text.until('</footer>')).includes('class="verdict"'));
+  reviews.release();
+  assert.match(await text.rest(), /class="verdict".*<\/html>$/s);
 });
 
 test('with every slot taken Hostler sends the shell, and the browser makes the page from the API', async (t) => {
