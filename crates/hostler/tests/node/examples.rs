@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Once;
 
-use hostler_testkit::{no_upstream, request};
+use hostler_testkit::{eventually, no_upstream, request};
 use serde_json::json;
 
 use super::proc;
@@ -67,9 +67,13 @@ async fn the_stays_answer(site: &Site, base: &str) {
 }
 
 async fn the_islands_answer(site: &Site, base: &str) {
-    let page = site.get(&format!("{base}/")).await;
-    page.assert_status(200);
-    assert_eq!(page.text().matches("</b> worker ").count(), 5, "each island names who rendered it: {page:?}");
+    // The first renders of all are slow, and the page does not wait for them: the browser renders then.
+    eventually("each island to name who rendered it", async || {
+        let page = site.get(&format!("{base}/")).await;
+        page.assert_status(200);
+        (page.text().matches("</b> worker ").count() == 5).then_some(())
+    })
+    .await;
     let job = json!({"one": {"name": "Nobody", "data": {}}}).to_string();
     let batch = request("POST /batch", "Content-Type: application/json\r\n", job.as_bytes());
     let answer = site.send(batch).await;
