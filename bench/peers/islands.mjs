@@ -14,7 +14,8 @@ export const ISLAND_PEERS = {
       `command = "node ${services.hostler}"`,
       'env = { NODE_ENV = "production" }',
       `workers = ${workers}`,
-      'concurrency = 1', // a render keeps its worker busy: a second one there would only wait
+      // One is rendered, the next is there already: renders this short would wait for the way there and back otherwise.
+      'concurrency = 2',
       'gc = "off"',
     ];
     const launched = await launch(session, { pool, queueTimeout, threads: 1 });

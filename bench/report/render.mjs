@@ -37,7 +37,7 @@ ${table(['', 'p50 in bursts', 'p99 in bursts', 'p99 between', 'refused', 'failed
 How: the services are \`bench/apps/islands\`, the same components with the same React, NODE_ENV=production, neither logs what goes well; what they answer is
 compared before it is timed. Closed loop: wrk, ${settings.seconds} s after ${settings.warmup} s to warm up. Bursts: open loop over ${settings.edges} independent keep-alive pools, the same seeded Poisson
 arrivals for both, of ${islands[settings.burstIsland].title}: ${calm.seconds} s at ${calm.load} and ${burst.seconds} s at ${burst.load} of what npm hypernova answers in a closed loop of that generator (${number(capacity.rate, 0)} batches/s),
-${settings.bursts} times over; what was refused or failed is an answer that never came. Hostler gives each worker one batch at once and lets others wait up to ${settings.queueTimeout};
+${settings.bursts} times over; what was refused or failed is an answer that never came. Hostler gives each worker two batches at once, one to render and one at hand, and lets others wait up to ${settings.queueTimeout};
 the cluster deals connections to its workers in turn. The generators take their CPU from the same two cores. ${rounds(settings.rounds)} of fresh processes, peers in turns; ratios are
 medians of same-round pairs, with the smallest and the largest in parentheses.
 `;

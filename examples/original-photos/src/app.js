@@ -70,7 +70,7 @@ function redirect(found) {
 }
 
 function sizes(found) {
-  return { status: 200, headers: { 'content-type': JSON_TYPE, ...freshness(found) }, body: toJson(found.photo) };
+  return { status: 200, headers: { 'content-type': JSON_TYPE, ...freshness(found) }, body: found.photo.json };
 }
 
 function refuse(refusal, { json, headers } = {}) {
@@ -96,7 +96,7 @@ function freshness({ from, seconds, hides, refusal }) {
 
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json; charset=utf-8';
-const toJson = (value) => `${JSON.stringify(value, null, 2)}\n`;
+const toJson = (value) => `${JSON.stringify(value)}\n`;
 
 function send(request, response, { status, headers, body }) {
   response.writeHead(status, { 'x-content-type-options': 'nosniff', ...headers, 'content-length': Buffer.byteLength(body) });

@@ -14,21 +14,23 @@ const FAILURES = {
 const SOON_S = 10;
 const PLAIN = /^[\w/-]+(?:\.\w+)?$/;
 
-/** `origins` are those where a picture may be: a redirect to anywhere else would make this service a way to hide addresses. */
+/**
+ * `{ picture, json }`: where to redirect to, and all sizes as they are sent. As one text they are one thing to keep: as objects
+ * they are a hundred, which the garbage collector had to copy while a burst waited.
+ *
+ * `origins` are those where a picture may be: a redirect to anywhere else would make this service a way to hide addresses.
+ */
 export function readPhoto(id, text, origins) {
   const { stat, code, sizes } = parse(text);
   if (stat === 'fail') throw failure(code);
   if (stat !== 'ok') throw invalid('no "stat"');
   if (!Array.isArray(sizes?.size)) throw invalid('no list of sizes');
-  const picture = pictureAt(origins);
-  const listed = sizes.size.map((size) => readSize(size, picture));
+  const checked = pictureAt(origins);
+  const listed = sizes.size.map((size) => readSize(size, checked));
   const may = (flag) => Number(flag) === 1;
-  return {
-    id,
-    picture: best(listed.filter(({ media }) => media === 'photo')),
-    sizes: listed,
-    may: { blog: may(sizes.canblog), print: may(sizes.canprint), download: may(sizes.candownload) },
-  };
+  const picture = best(listed.filter(({ media }) => media === 'photo'));
+  const flags = { blog: may(sizes.canblog), print: may(sizes.canprint), download: may(sizes.candownload) };
+  return { picture, json: `${JSON.stringify({ id, picture, sizes: listed, may: flags })}\n` };
 }
 
 function parse(text) {
@@ -47,13 +49,13 @@ function failure(code) {
 }
 
 /** Numbers come as numbers for squares and as strings for the rest. */
-function readSize(size, picture) {
+function readSize(size, checked) {
   const { label, media } = size ?? {};
   const [width, height] = [pixels(size?.width), pixels(size?.height)];
   if (typeof label !== 'string' || (media !== 'photo' && media !== 'video')) throw invalid('a size without label or media');
   // We never redirect to a video, and Flickr itself does not always know how large one is.
   if (media === 'photo' && !(width && height)) throw invalid(`${label} without width and height`);
-  const source = media === 'photo' ? picture(size.source) : webAddress(size.source);
+  const source = media === 'photo' ? checked(size.source) : webAddress(size.source);
   if (!source) throw invalid(`${label} at an address that is not allowed`);
   return { label, media, width, height, source, page: webAddress(size.url) };
 }

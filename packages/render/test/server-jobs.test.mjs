@@ -216,9 +216,15 @@ async function overlap(t, config) {
   return order;
 }
 
-test('a job that never ends fails after jobTimeout, and its siblings do not', async (t) => {
-  const found = await together(t, { never: () => new Promise(() => {}) }, { jobTimeout: 20 });
+test('a job that never ends fails after jobTimeout, and hears of it; its siblings do not', async (t) => {
+  const reasons = [];
+  const never = (_props, { signal }) => {
+    signal.onabort = () => reasons.push(signal.reason.message);
+    return new Promise(() => {});
+  };
+  const found = await together(t, { never }, { jobTimeout: 20 });
   assertFailed(found.never, { name: 'Error', message: 'the job took longer than 20 ms' });
+  assert.deepEqual(reasons, ['the job took longer than 20 ms']);
 });
 
 test('when the client goes away, the signal says so, what waits is given up and nothing more is begun', async (t) => {

@@ -6,7 +6,7 @@ import { seeded } from './random.js';
 import { circle, cloud, fir, path, roundTree } from './shapes.js';
 
 export function lightOf(id) {
-  return BY_DAY[(id * 7 + Math.floor(id / 5)) % BY_DAY.length];
+  return BY_DAY[(id * 3 + Math.floor(id / 7)) % BY_DAY.length];
 }
 
 /** The inside of an <svg viewBox="0 0 w h">; `key` keeps its gradients apart from those of other pictures on the page. */
@@ -38,7 +38,7 @@ function foreground({ random, kind, paint, lit, w, h, scale, onLeft }) {
   const tree = (at, high) => (kind === 'cabin' || kind === 'boathouse' ? fir(at, foot + 8 * scale, high * scale, leaf, shade) : roundTree(at, foot + 8 * scale, high * 0.85 * scale, paint('#4a8a52'), paint('#37703f'), paint('#4a3a30')));
   return (
     tree(left - 20 * scale, random.between(70, 92)) + tree(left - 44 * scale, random.between(48, 62)) +
-    house(random, { kind, x: left, y: foot, scale: scale * 1.15, paint, lit }) +
+    house(random, { kind, x: left, y: foot, scale: scale * 1.25, paint, lit }) +
     path(paint('#1f3a35'), ['M', 0, h, 'V', h * 0.94, 'Q', w * 0.25, h * 0.89, w * 0.5, h * 0.93, 'T', w, h * 0.92, 'V', h, 'Z']) +
     tree(left + 112 * scale, random.between(56, 80))
   );

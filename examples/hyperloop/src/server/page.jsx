@@ -17,7 +17,8 @@ export async function sendPage({ request, response, url, settings, built }) {
 
   const at = url.pathname + url.search;
   const route = routeOf(at, base);
-  const timeoutFor = (path) => (path === route.needs ? settings.needsWithin : settings.renderWithin);
+  // What comes later has until the render is given up; past that the browser asks.
+  const timeoutFor = (path) => (path === route.needs ? settings.needsWithin : 2 * settings.renderWithin);
   const data = new Data(apiClient({ url: settings.api, signal: gone.signal, timeoutFor }));
   const needs = route.needs && data.get(route.needs);
   for (const path of route.later) data.get(path); // asked now, read later

@@ -32,17 +32,15 @@ export class Batch implements Owner {
   readonly #batchMeta = {};
   readonly #data = new Map<Plugin, Map<unknown, unknown>>();
   #error: ErrorReport | null = null;
-  /** Why nobody waits for the answer any more. */
-  #abandoned: Error | undefined;
-  /** Made for the first who asks: it costs more than all else that a batch costs here. */
-  #aborter: AbortController | undefined;
+  /** Nobody waits for the answer any more. */
+  #abandoned = false;
 
   constructor(core: Core, jobs: Record<string, Job>, outside: Outside) {
     this.#core = core;
     this.#outside = outside;
     this.#jobs = jobs;
     this.#tokens = Object.keys(jobs);
-    this.#renders = new Map(this.#tokens.map((token) => [token, new RenderJob(token, jobs[token], this)]));
+    this.#renders = new Map(this.#tokens.map((token) => [token, new RenderJob(token, jobs[token])]));
   }
 
   /** Errors of plugins that nobody waits for fail nothing: they are logged. */
@@ -50,16 +48,9 @@ export class Batch implements Owner {
     return false;
   }
 
-  get signal(): AbortSignal {
-    this.#aborter ??= new AbortController();
-    if (this.#abandoned) this.#aborter.abort(this.#abandoned);
-    return this.#aborter.signal;
-  }
-
-  /** Nobody waits for the answer: what waits for something fails, what has not begun never will. */
+  /** What waits for something fails, what has not begun never will. */
   abandon(why: Error): void {
-    this.#abandoned = why;
-    this.#aborter?.abort(why);
+    this.#abandoned = true;
     for (const render of this.#renders.values()) render.fail(why);
   }
 

@@ -5,25 +5,21 @@ import { isThenable } from './plugins.js';
 import type { Owner } from './stray.js';
 import type { GetComponent, RenderContext, RenderFunction } from './types.js';
 
-interface WithSignal {
-  readonly signal: AbortSignal;
-}
-
 class Context implements RenderContext {
   statusCode = 200;
   duration: number | null = null;
   html: unknown = null;
   returnMeta: Record<string, unknown> = {};
   readonly id = randomUUID();
-  readonly #batch: WithSignal;
+  readonly #job: RenderJob;
 
-  constructor(readonly token: string, public name: string, public props: unknown, public metadata: unknown, batch: WithSignal) {
-    this.#batch = batch;
+  constructor(readonly token: string, public name: string, public props: unknown, public metadata: unknown, job: RenderJob) {
+    this.#job = job;
   }
 
   /** Not a property: copies of the context for plugins do without, and most components never ask. */
   get signal(): AbortSignal {
-    return this.#batch.signal;
+    return this.#job.signal;
   }
 }
 
@@ -32,15 +28,17 @@ export class RenderJob implements Owner {
   #error: ErrorReport | null = null;
   /** Ends the wait that is going on, if one is. */
   #interrupt: ((error: unknown) => void) | undefined;
-  /** Came while nothing was waited for: the next step will find it. */
-  #pending: { error: unknown } | undefined;
+  /** Made for the first who asks: it would cost more than all else here. */
+  #aborter: AbortController | undefined;
+  /** From elsewhere than the step that is going on; if none is, the next will find it. */
+  #failure: { error: unknown } | undefined;
   /** Rendered, or failed: nothing can fail it any more. */
   #ended = false;
 
   /** `job` is whatever the client has sent under this token. */
-  constructor(token: string, job: unknown, batch: WithSignal) {
+  constructor(token: string, job: unknown) {
     const { name, data, metadata } = (job ?? {}) as Record<string, unknown>;
-    this.context = new Context(token, name as string, data, metadata, batch);
+    this.context = new Context(token, name as string, data, metadata, this);
   }
 
   get label(): string {
@@ -48,11 +46,19 @@ export class RenderJob implements Owner {
     return `job ${JSON.stringify(token)}, component ${JSON.stringify(textOf(name))}`;
   }
 
+  /** Aborted when the job fails while it is being rendered: whatever it still does is for nobody. */
+  get signal(): AbortSignal {
+    this.#aborter ??= new AbortController();
+    if (this.#failure) this.#aborter.abort(this.#failure.error);
+    return this.#aborter.signal;
+  }
+
   /** What it throws later, in a timer or a promise that nobody waits for, fails it as if the render had thrown. */
   fail(error: unknown): boolean {
     if (this.#ended) return false;
-    if (this.#interrupt) this.#interrupt(error);
-    else this.#pending ??= { error };
+    this.#failure ??= { error };
+    this.#interrupt?.(error);
+    this.#aborter?.abort(error);
     return true;
   }
 
@@ -108,7 +114,7 @@ export class RenderJob implements Owner {
 
   /** The result of a step, waited for if need be, until something else fails the job. */
   #settled(step: () => unknown): unknown {
-    if (this.#pending) throw this.#pending.error;
+    if (this.#failure) throw this.#failure.error;
     const result = step();
     if (!isThenable(result)) return result;
     return new Promise((resolve, reject) => {

@@ -28,7 +28,7 @@ export interface RenderContext {
   error?: unknown;
   /** Ours: a fresh UUID, the id that the markup of this job should have. */
   id: string;
-  /** Ours: aborted when the client has gone away. */
+  /** Ours: aborted when the client has gone away, or the job has failed otherwise before its end. */
   signal: AbortSignal;
 }
 
