@@ -6,11 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { deploysSection } from './report/deploys.mjs';
 import { idleSection } from './report/idle.mjs';
 import { overloadSection } from './report/overload.mjs';
+import { photosSection } from './report/photos.mjs';
 import { proxySection } from './report/proxy.mjs';
 import { renderSection } from './report/render.mjs';
 import { tailSection } from './report/tail.mjs';
 
-const SECTIONS = { proxy: proxySection, tail: tailSection, overload: overloadSection, deploys: deploysSection, idle: idleSection, render: renderSection };
+const SECTIONS = { proxy: proxySection, tail: tailSection, overload: overloadSection, deploys: deploysSection, idle: idleSection, render: renderSection, photos: photosSection };
 
 export function renderFolder(folder) {
   const file = join(folder, 'RESULTS.md');
@@ -32,7 +33,7 @@ export function render(results) {
 # Bench results
 
 Absolute times belong to the machine named with them; ratios of runs made side by side carry over. All again:
-\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`). The method and its limits: [README.md](README.md).
+\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`). The method and its limits: [README.md](README.md).
 
 ${sections.join('\n')}`;
 }

@@ -23,7 +23,8 @@ const wants = (half) => asked.length === 0 || asked.includes(half);
 checkToolchain();
 await installModules();
 await installTools();
-await buildExamples(); // the Rust tests run them too
+await buildExamples();
+process.env.EXAMPLES_BUILT = '1'; // the Rust tests run them too, and would build them otherwise
 
 const suites = [];
 // --no-fail-fast: without it cargo stops at the first failing binary, and the rest would go uncounted.

@@ -9,12 +9,13 @@ import { app } from './app.mjs';
 // Debian keeps servers where only root's path leads.
 process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
 
-export { ROOT };
+export { ROOT, installModules };
 const BENCH = join(ROOT, 'bench');
 const CACHE = join(BENCH, '.cache');
 
 export const upstreamBinary = join(CACHE, 'upstream', 'release', 'bench-upstream');
 export const loadBinary = join(CACHE, 'load');
+export const burstBinary = join(CACHE, 'burst');
 
 const PM2 = '7.0.4';
 const PM2_FOLDER = join(CACHE, `pm2-${PM2}`);
@@ -42,9 +43,17 @@ export async function buildUpstream() {
 }
 
 export async function buildLoad() {
-  need('go', 'Go builds the load generator of the tail scenario: https://go.dev/dl');
+  await buildGo(loadBinary, '.');
+}
+
+export async function buildBurst() {
+  await buildGo(burstBinary, './burst');
+}
+
+async function buildGo(binary, program) {
+  need('go', 'Go builds the load generators: https://go.dev/dl');
   mkdirSync(CACHE, { recursive: true });
-  await mustRun('go', ['build', '-o', loadBinary, '.'], { cwd: join(BENCH, 'load') });
+  await mustRun('go', ['build', '-o', binary, program], { cwd: join(BENCH, 'load') });
 }
 
 /** Into a folder of its own: nothing of it is part of the repository. */

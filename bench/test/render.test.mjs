@@ -8,7 +8,7 @@ import { readResults, render } from '../render.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
-const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render'];
+const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
@@ -32,7 +32,7 @@ test('a missed target is called not met', () => {
 });
 
 test('a run without Hostler claims nothing', () => {
-  for (const name of ['proxy', 'overload', 'deploys', 'render']) {
+  for (const name of ['proxy', 'overload', 'deploys', 'render', 'photos']) {
     const peersOnly = fixture(name);
     peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
     peersOnly.peers = peersOnly.peers.filter((peer) => peer !== 'hostler');
@@ -71,4 +71,14 @@ test('throughput counts by its median for each island, bursts by the p99 of what
   for (const row of islands.rows) if (row.peer === 'hostler' && row.island === 'button') row.requests /= 2;
   for (const row of islands.rows) if (row.peer === 'hostler' && row.during) row.during.p99_us = null;
   assert.match(render([islands]), /16 homes.*\| met \|\n.*a button.*\| \*\*not met\*\* \|\n.*p99 in bursts.*\| \*\*not met\*\* \|/);
+});
+
+test('one burst that was not answered whole is enough to fail, and a median above the limit too', () => {
+  const photos = fixture('photos');
+  assert.equal(render([photos]).match(/\| met \|/g).length, 4);
+  const own = photos.rows.filter(({ peer, count }) => peer === 'hostler' && count === 500);
+  own[0].ok = 499;
+  assert.match(render([photos]), /500 at once: not answered with a redirect \| 1 \| 0 \| \*\*not met/);
+  for (const row of own) row.took_us *= 1.2;
+  assert.match(render([photos]), /500 at once: time.*<= 1\.2 \| \*\*not met/);
 });

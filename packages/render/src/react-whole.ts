@@ -36,10 +36,12 @@ function ready(element: ReactElement, island: Island, onError: ReactOptions['onE
       onAllReady: () => resolve(stream),
       ...(onError && { onError: (error: unknown) => void onError(error, island) }),
     });
-    end.addEventListener('abort', () => {
+    const giveUp = () => {
       stream.abort(end.reason);
       if (!framed) reject(end.reason); // React 18 says nothing here
-    });
+    };
+    // Behind React's own first turn: a busy process is no reason to go without what can be rendered at once.
+    end.addEventListener('abort', () => setImmediate(giveUp));
   });
 }
 

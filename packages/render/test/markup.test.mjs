@@ -73,8 +73,9 @@ test('hypernova calls the server half where there is no window, and the client h
   assert.equal(hypernova(halves), 'client');
 });
 
-test('import and require give the same names', () => {
+test('require gives the function with everything on it, as npm hypernova does; import gives the same by name', () => {
   const required = createRequire(import.meta.url)('@hostler/render');
+  assert.equal(required({ server: () => 1, client: () => 2 }), 1);
   assert.equal(required.serialize('A', '', 1, 'i'), serialize('A', '', 1, 'i'));
   assert.equal(required.default({ server: () => 1, client: () => 2 }), 1);
   assert.deepEqual([required.DATA_KEY, required.DATA_ID], [DATA_KEY, DATA_ID]);

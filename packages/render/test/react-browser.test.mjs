@@ -106,6 +106,14 @@ test("Hypernova's own browser code takes our markup over", async () => {
   await page.close();
 });
 
+test("Hypernova's own browser code renders a fallback of Hostler's", async () => {
+  const { text } = await bundle('browser-hypernova.mjs', 16, 'browser', { 'react-dom/server': 'react-dom/server.browser.js' });
+  const { page } = await chromium.open(empty('Counterjs', 'the-id', '{"label":"\\u003c/script &gt; &amp;amp;"}'), text);
+  await assertInteractive(page, 1);
+  assert.equal(await page.locator('label').textContent(), '</script > &amp;');
+  await page.close();
+});
+
 test("our browser code reads the markup of Hypernova's server and of the fallbacks of its clients", async () => {
   const { text } = await bundle('browser-load.mjs', 19);
   const ofServer = '{"name":"Ada </script&gt; --&gt; &amp; \\"q\\" <b&gt;"}';

@@ -11,7 +11,7 @@ export function Gallery({ stay, photo, here }) {
         {PHOTOS.map(({ label }, index) => (
           <li key={index}>
             <a href={`${here}?photo=${index + 1}`} aria-label={`${label(stay)}: enlarge`}>
-              <Picture stay={stay} photo={index} size={index === 0 ? 'wide' : 'tile'} hidden />
+              <Picture stay={stay} photo={index} size={index === 0 ? 'first' : 'tile'} hidden />
             </a>
           </li>
         ))}
@@ -45,6 +45,9 @@ function Enlarged({ stay, photo, here }) {
   const label = PHOTOS[photo - 1].label(stay);
   return (
     <dialog className="enlarged" open ref={dialog} aria-label={`Pictures of ${stay.name}`} onCancel={onCancel} onKeyDown={onKeyDown}>
+      <a className="round shut" href={here} data-replace="" aria-label="Close">
+        <Icon name="close" />
+      </a>
       <figure>
         <Picture stay={stay} photo={photo - 1} size="wide" />
         <figcaption aria-live="polite">
@@ -56,9 +59,6 @@ function Enlarged({ stay, photo, here }) {
       </a>
       <a className="round after" href={link(photo + 1)} data-replace="" aria-label="Next picture">
         <Icon name="right" />
-      </a>
-      <a className="round shut" href={here} data-replace="" aria-label="Close">
-        <Icon name="close" />
       </a>
     </dialog>
   );

@@ -6,11 +6,9 @@ import { Title } from './document.jsx';
 import { Finder } from './finder.jsx';
 import { euros, plural } from './format.js';
 import { Icon } from './icons.jsx';
-import { Picture } from './picture.jsx';
+import { View } from './picture.jsx';
 import { KINDS, ORDERS, PER_PAGE, formatSearch, isNarrowed } from './search.js';
 import { Unreachable } from './trouble.jsx';
-
-const VIEW = { id: 11, setting: 'fjord', kind: 'boathouse', town: 'Reine' };
 
 export function List({ search: asked, path }) {
   const { base } = useSite();
@@ -30,7 +28,7 @@ export function List({ search: asked, path }) {
       <Title>{titleOf(search)}</Title>
       <meta name="description" content="Cabins, boathouses and farmhouses at the edges of the map, each with somebody who has the key." />
       <section className="hero" aria-labelledby="promise">
-        <Picture stay={VIEW} size="hero" light="dusk" house={false} hidden />
+        <View />
         <div className="wide">
           <h1 id="promise" tabIndex={-1}>
             Go a little farther.

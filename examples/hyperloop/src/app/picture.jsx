@@ -1,11 +1,12 @@
 // A drawn picture of a stay. The drawing is text that React need not look into, neither here nor in the browser.
 import { memo } from 'react';
-import { lightOf, scene } from '../art/scene.js';
+import { hero } from '../art/hero.js';
 import { map } from '../art/map.js';
 import { room } from '../art/room.js';
+import { lightOf, scene } from '../art/scene.js';
 import { KIND_NAMES, SETTINGS } from './names.js';
 
-const SIZES = { card: [320, 400], wide: [640, 480], tile: [480, 360], hero: [1600, 640] };
+const SIZES = { card: [320, 400], first: [520, 480], tile: [480, 360], wide: [640, 480] };
 const KEPT = 600;
 const drawn = new Map();
 
@@ -17,15 +18,27 @@ export const PHOTOS = [
   { draw: map, light: () => 'day', label: (stay) => `A map of ${stay.town} and around` },
 ];
 
-export const Picture = memo(function Picture({ stay, photo = 0, size = 'card', light, house = true, hidden = false }) {
+export const Picture = memo(function Picture({ stay, photo = 0, size = 'card', hidden = false }) {
   const [w, h] = SIZES[size];
-  const { draw, part, light: usual, label } = PHOTOS[photo];
-  const shine = light ?? usual(stay.id);
-  const key = `${size}${stay.id}${photo}${shine}`;
+  const { draw, part, light, label } = PHOTOS[photo];
+  const key = `${size}${stay.id}-${photo}`;
   if (!drawn.has(key)) {
     if (drawn.size >= KEPT) drawn.clear();
-    drawn.set(key, draw({ key, id: stay.id, setting: stay.setting, kind: stay.kind, part, light: shine, w, h, house }));
+    drawn.set(key, draw({ key, id: stay.id, setting: stay.setting, kind: stay.kind, part, light: light(stay.id), w, h }));
   }
   const named = hidden ? { 'aria-hidden': true } : { role: 'img', 'aria-label': label(stay) };
   return <svg className="picture" viewBox={`0 0 ${w} ${h}`} preserveAspectRatio="xMidYMid slice" {...named} dangerouslySetInnerHTML={{ __html: drawn.get(key) }} />;
 });
+
+const VIEW = hero({ key: 'hero', w: 1600, h: 640 });
+
+export function View() {
+  return <svg className="picture" viewBox="0 0 1600 640" preserveAspectRatio="xMaxYMax slice" aria-hidden="true" dangerouslySetInnerHTML={{ __html: VIEW }} />;
+}
+
+const NIGHT = scene({ key: 'night', id: 4, setting: 'island', kind: 'cabin', light: 'night', w: 480, h: 300 });
+
+/** For where there is nothing to see. */
+export function Night() {
+  return <svg className="picture" viewBox="0 0 480 300" preserveAspectRatio="xMidYMid slice" aria-hidden="true" dangerouslySetInnerHTML={{ __html: NIGHT }} />;
+}

@@ -1,6 +1,7 @@
 // Pages and parts for when something is not as it should be: not there, not reachable, broken. None says more than it knows.
 import { useSite } from './context.js';
 import { Title } from './document.jsx';
+import { Night } from './picture.jsx';
 
 export function Missing() {
   return (
@@ -71,6 +72,9 @@ function Trouble({ title, code, text, children }) {
     <main id="main" className="trouble wide">
       <Title>{title}</Title>
       <meta name="robots" content="noindex" />
+      <div className="view">
+        <Night />
+      </div>
       <p className="code">{code}</p>
       <h1 tabIndex={-1}>{title}</h1>
       <p>{text}</p>

@@ -1,24 +1,25 @@
 // The light of a picture: its sky, and how it tints every colour beneath. Knows no shapes.
 
-/** `height`: where the sun stands, as a share of the picture from the top. */
+/** `air` is what lies between here and far away; `height`: where the sun stands, as a share of the picture from the top. */
 export const LIGHTS = {
-  dawn: { sky: ['#f29c8e', '#f8c9a4', '#fde9cf'], sun: '#fff4dc', tint: '#f08f7f', strength: 0.22, lit: true, height: [0.3, 0.38] },
-  day: { sky: ['#2f9fc4', '#7fcbd8', '#d8f1ea'], sun: '#fff7d6', tint: '#ffffff', strength: 0.04, lit: false, height: [0.13, 0.2] },
-  dusk: { sky: ['#3d2b63', '#c2476a', '#f9a65a'], sun: '#ffe2a0', tint: '#4a1f56', strength: 0.4, lit: true, height: [0.3, 0.4] },
-  gold: { sky: ['#f4b13e', '#f8d27a', '#fdf0c9'], sun: '#fffbe8', tint: '#f0a12f', strength: 0.2, lit: false, height: [0.2, 0.28] },
-  mist: { sky: ['#9fc3bd', '#c6dcd4', '#edf3ea'], sun: '#ffffff', tint: '#c9ddd6', strength: 0.38, lit: true, height: [0.16, 0.24] },
-  night: { sky: ['#0b1233', '#1d2b5c', '#3e5d8c'], sun: '#f4f1e1', tint: '#0d1740', strength: 0.62, lit: true, height: [0.13, 0.2] },
+  dawn: { sky: ['#f29c8e', '#f8c9a4', '#fde9cf'], sun: '#fff4dc', tint: '#f08f7f', strength: 0.15, lit: true, air: '#f9cfb4', height: [0.3, 0.38] },
+  day: { sky: ['#2f9fc4', '#7fcbd8', '#d8f1ea'], sun: '#fff7d6', tint: '#ffffff', strength: 0.04, lit: false, air: '#cfe9ea', height: [0.13, 0.2] },
+  dusk: { sky: ['#3d2b63', '#c2476a', '#f9a65a'], sun: '#ffe2a0', tint: '#4a1f56', strength: 0.4, lit: true, air: '#b0557f', height: [0.3, 0.4] },
+  gold: { sky: ['#f4b13e', '#f8d27a', '#fdf0c9'], sun: '#fffbe8', tint: '#f0a12f', strength: 0.2, lit: false, air: '#f7d890', height: [0.2, 0.28] },
+  mist: { sky: ['#9fc3bd', '#c6dcd4', '#edf3ea'], sun: '#ffffff', tint: '#c9ddd6', strength: 0.38, lit: true, air: '#e2ece4', height: [0.16, 0.24] },
+  night: { sky: ['#0b1233', '#1d2b5c', '#3e5d8c'], sun: '#f4f1e1', tint: '#0d1740', strength: 0.62, lit: true, air: '#36537f', height: [0.13, 0.2] },
 };
 
-export const BY_DAY = ['dawn', 'day', 'dusk', 'gold', 'mist'];
+/** As often as they are worth it. */
+export const BY_DAY = ['day', 'dusk', 'dawn', 'gold', 'day', 'mist', 'dusk', 'dawn'];
 
 /**
  * Gives a function that colours by this light; `depth` from 0 to 1 is how far away a thing is, for air is coloured too.
  * Its `water` takes the colour of the sky above, not of the horizon, where orange and blue would make mud.
  */
 export function paintBy(name) {
-  const { tint, strength, sky } = LIGHTS[name];
-  const paint = (colour, depth = 0) => mix(mix(colour, tint, strength), sky[2], depth);
+  const { tint, strength, sky, air } = LIGHTS[name];
+  const paint = (colour, depth = 0) => mix(mix(colour, tint, strength), air, depth);
   paint.water = (colour, share) => mix(mix(colour, tint, strength * 0.6), sky[1], share);
   return paint;
 }

@@ -1,0 +1,78 @@
+// Photos: many lookups at once that each wait for a slow upstream, against what the same upstream takes without anything between.
+import { bursts } from '../lib/burst.mjs';
+import { loadAverage } from '../lib/procfs.mjs';
+import { createProgress } from '../lib/progress.mjs';
+import { median } from '../lib/statistics.mjs';
+import { buildBurst, buildHostler, installModules, installPackages } from '../lib/tools.mjs';
+import { PHOTOS, PHOTO_TITLES, call, startUpstream } from '../peers/photos.mjs';
+import { rotated, stopAll } from '../peers/renders.mjs';
+
+const COUNTS = [80, 500];
+const LATENCY_MS = 200;
+
+export const photos = {
+  name: 'photos',
+  peers: Object.keys(PHOTOS),
+  titles: { direct: 'the upstream itself', ...PHOTO_TITLES },
+  // Node compiles what runs often: a process that has just started takes twice as long, and is no better before thousands of lookups.
+  settings: { rounds: 3, warmup: 25, turns: 15 },
+  quick: { rounds: 1, warmup: 4, turns: 3 },
+
+  async prepare(peers) {
+    await installModules();
+    if (peers.includes('nginx')) await installPackages(['nginx']);
+    await buildBurst();
+    if (peers.includes('hostler')) await buildHostler();
+  },
+
+  async run(session, { peers, rounds, warmup, turns }) {
+    const sent = (warmup + COUNTS.length * (1 + turns)) * (peers.length + 1);
+    const progress = createProgress({ steps: rounds, plannedSeconds: rounds * (5 + (sent * (LATENCY_MS + 250)) / 1000) });
+    progress.begin('photos');
+    const rows = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      const measured = await measure(session, { peers: rotated(peers, round - 1), warmup, turns });
+      rows.push(...measured.map((row) => ({ round, ...row })));
+      progress.step(`round ${round}/${rounds}  ${described(measured)}`);
+    }
+    return { settings: { rounds, warmup, turns, latency: LATENCY_MS }, counts: COUNTS, rows };
+  },
+};
+
+/** Fresh processes, all peers in turn. An idle process costs nothing, so that all of them may be there at once. */
+async function measure(session, { peers, warmup, turns }) {
+  const upstream = await startUpstream(session, { latency: LATENCY_MS });
+  const running = [];
+  for (const peer of peers) running.push([peer, await PHOTOS[peer](session, upstream)]);
+  const view = running.map(([peer, { port }]) => [peer, `http://127.0.0.1:${port}/view/%d`]);
+  const targets = { direct: `http://127.0.0.1:${upstream.port}${call('%d')}`, ...Object.fromEntries(view) };
+  const rows = [];
+  let first = 1; // every lookup is of another photo, or it would be answered from the cache
+  const add = async (count, times, phase) => {
+    const load1 = loadAverage();
+    const sent = await bursts(session, { targets, count, turns: times, first });
+    first += count * times * Object.keys(targets).length;
+    rows.push(...sent.map(({ ends, ...row }) => ({ phase: phase(row), count, load1, ...row, ok: ends[wanted(row.peer)] ?? 0, ...troubles(row.peer, ends) })));
+  };
+  await add(Math.max(...COUNTS), warmup, () => 'warmup');
+  // The clients are new ones each time: their first burst makes the connections that the others find.
+  for (const count of COUNTS) await add(count, 1 + turns, ({ turn }) => (turn === 0 ? 'connecting' : 'measured'));
+  await stopAll(session, [...running.flatMap(([, { processes }]) => processes), ...upstream.processes]);
+  return rows;
+}
+
+const wanted = (peer) => (peer === 'direct' ? '200' : '302');
+
+/** Whatever ended in another way than it should, by its status or by what went wrong. */
+function troubles(peer, { [wanted(peer)]: _ok, ...others }) {
+  return Object.keys(others).length > 0 ? { others } : {};
+}
+
+function described(rows) {
+  const measured = rows.filter(({ phase }) => phase === 'measured');
+  const took = (peer, count) => median(measured.filter((row) => row.peer === peer && row.count === count).map(({ took_us: us }) => us / 1000));
+  const peers = [...new Set(rows.map(({ peer }) => peer))];
+  const failed = rows.filter(({ others }) => others).length;
+  const times = peers.map((peer) => `${peer} ${COUNTS.map((count) => Math.round(took(peer, count))).join(' and ')} ms`);
+  return `${times.join(', ')}${failed > 0 ? `; ${failed} bursts with FAILURES` : ''}`;
+}
