@@ -134,6 +134,15 @@ test('meta that JSON cannot say fails its job alone', async (t) => {
   assert.deepEqual([found.good.meta, found.good.html], [{ status: 410 }, 'html']);
 });
 
+test('a component that makes its own context unspeakable costs its batch, not the process', async (t) => {
+  const vandal = (_props, context) => Object.assign(context, { statusCode: 1n }).id;
+  const { post, results, lines } = await serve(t, { components: { vandal, ok } });
+  const answer = await post({ a: { name: 'vandal' } });
+  assert.deepEqual([answer.status, await answer.text()], [500, '']);
+  assert.match(lines[0], /^error: a batch has no answer: TypeError: Do not know how to serialize a BigInt/);
+  assert.equal((await results({ a: { name: 'ok' } })).a.html, 'ok');
+});
+
 test('a job that is no object, or has no name, is a failed job', async (t) => {
   const { results } = await serve(t, { components: { ok } });
   const found = await results('{"null":null,"number":5,"text":"x","list":[1],"true":true,"empty":{},"ok":{"name":"ok"}}');

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerEmpty, answerJson, answerMethods, answerNotFound, pathOf } from './answer.js';
 import { Batch, type Core } from './batch.js';
 import { BadBody, parseLimit, readJson } from './body.js';
+import { lines } from './error.js';
 import { createLog, type Log } from './logger.js';
 import { Plugins } from './plugins.js';
 import type { Job, RendererConfig } from './types.js';
@@ -69,7 +70,10 @@ export function renderer(config: RendererConfig): Renderer {
       );
     },
     render(request, response) {
-      void answer(core, request, response);
+      answer(core, request, response).catch((error) => {
+        log.error(`a batch has no answer: ${lines(error)}`); // such as when a component has put something odd into its context
+        if (!response.headersSent) answerEmpty(response, 500);
+      });
     },
   };
 }
