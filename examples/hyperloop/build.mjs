@@ -9,7 +9,8 @@ import { build } from 'esbuild';
 /** A shell holds the paths it links to, so there is one for each place that the page may be served at. */
 const BASES = [...new Set(['', '/stays', process.env.BASE_PATH ?? ''])];
 const source = (path) => fileURLToPath(new URL(`src/${path}`, import.meta.url));
-const common = { bundle: true, jsx: 'automatic', metafile: true, logLevel: 'warning', loader: { '.woff2': 'file', '.svg': 'copy' }, assetNames: '[name]-[hash]' };
+const loader = { '.woff2': 'file', '.svg': 'copy' };
+const common = { bundle: true, jsx: 'automatic', metafile: true, logLevel: 'warning', loader, assetNames: '[name]-[hash]' };
 const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"; // react-dom's server build calls it
 
 /** Into the folder `to`; with `mode` "development" it is the React that complains. */
@@ -28,7 +29,8 @@ export async function buildAll({ to, mode = 'production' }) {
   const browser = await build({ ...forBrowser, define, entryPoints: { app: source('browser.jsx') }, format: 'esm', target: 'es2022', legalComments: 'none' });
   const script = outputOf(browser, /^app-\w+\.js$/);
 
-  const forNode = { ...common, define, jsxDev, platform: 'node', target: 'node20', format: 'esm', sourcemap: true, outdir: to, outExtension: { '.js': '.mjs' }, banner: { js: REQUIRE } };
+  const node = { platform: 'node', target: 'node20', format: 'esm', outExtension: { '.js': '.mjs' }, banner: { js: REQUIRE }, sourcemap: true };
+  const forNode = { ...common, ...node, define, jsxDev, outdir: to };
   await build({ ...forNode, entryPoints: { server: source('server/main.js'), shells: source('server/shell.jsx') } });
 
   const [css, code] = await Promise.all([files.styles, script].map((name) => readFile(join(assets, name), 'utf8')));

@@ -83,6 +83,24 @@ test('filters answer at each change, stand in the address, and the way back undo
   assert.deepEqual(complaints, []);
 });
 
+test('what was typed before the script came is not lost', async (t) => {
+  const { page } = await site(t);
+  const { tab, complaints } = await openPage(t, browser);
+  let arrive;
+  const typed = new Promise((resolve) => (arrive = resolve));
+  await tab.route('**/assets/app-*.js', async (route) => {
+    await typed;
+    await route.continue();
+  });
+  await tab.goto(page.url, { waitUntil: 'commit' });
+  await tab.getByLabel('Where or what').fill('gotland');
+  arrive();
+  await tab.waitForURL('**/?q=gotland');
+  await tab.locator('#count').getByText('20 stays').waitFor();
+  assert.equal(await tab.getByLabel('Where or what').inputValue(), 'gotland');
+  assert.deepEqual(complaints, []);
+});
+
 test('what somebody types is shown as text', async (t) => {
   const { page } = await site(t);
   const { tab, complaints } = await openPage(t, browser);

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { eventually, freePort, openBrowser, startHostler } from '@hostler/testkit';
 import { startApi } from './support/api.mjs';
 import { openPage } from './support/browser.mjs';
+import { reader } from './support/reader.mjs';
 
 const here = fileURLToPath(new URL('..', import.meta.url));
 const browser = await openBrowser();
@@ -12,7 +13,8 @@ after(() => browser.close());
 
 test('page and API work behind one address, as hostler.toml has them', async (t) => {
   const port = await freePort();
-  const site = await startHostler({ file: `${here}hostler.toml`, listen: `127.0.0.1:${port}`, options: { 'pools.stays.env.API_URL': `http://127.0.0.1:${port}/api` } });
+  const options = { 'pools.stays.env.API_URL': `http://127.0.0.1:${port}/api`, 'pools.stays.env.API_TIMEOUT': '600000' };
+  const site = await startHostler({ file: `${here}hostler.toml`, listen: `127.0.0.1:${port}`, options });
   t.after(() => site.stop());
   const { tab, complaints } = await openPage(t, browser);
   const answer = await tab.goto(`${site.url}/6`);
@@ -22,6 +24,15 @@ test('page and API work behind one address, as hostler.toml has them', async (t)
   await tab.locator('.card').first().waitFor();
   assert.match(await tab.locator('.how').innerText(), /Rendered on the server/);
   assert.deepEqual(complaints, []);
+});
+
+test('a page streams through Hostler as it is rendered', async (t) => {
+  const { api, site } = await busySite(t);
+  const reviews = api.hold('/stays/6/reviews');
+  const text = reader(await fetch(`${site.url}/stays/6`));
+  assert.ok(!(await text.until('</footer>')).includes('class="verdict"'));
+  reviews.release();
+  assert.match(await text.rest(), /class="verdict".*<\/html>$/s);
 });
 
 test('with every slot taken Hostler sends the shell, and the browser makes the page from the API', async (t) => {
@@ -80,7 +91,8 @@ async function busySite(t) {
     cwd = "${here}"
     workers = 1
     concurrency = 1
-    env = { NODE_ENV = "production", BASE_PATH = "/stays", API_URL = "${api.url}" }
+    hang_timeout = "10m"
+    env = { NODE_ENV = "production", BASE_PATH = "/stays", API_URL = "${api.url}", API_TIMEOUT = "600000", RENDER_TIMEOUT = "600000" }
     [pools.stays.queue]
     limit = 0
     [pools.api]

@@ -43,7 +43,7 @@ export class Flickr {
     try {
       const response = await fetch(this.#address + encodeURIComponent(id), { signal, redirect: 'manual', headers: ACCEPT });
       this.#checkStatus(response);
-      return readPhoto(id, await readText(response), this.#settings.origins);
+      return readPhoto(await readText(response), this.#settings.origins);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       throw error instanceof Refusal ? error : refused(error);
@@ -91,10 +91,10 @@ async function readText(response) {
   }
 }
 
-/** fetch() says "fetch failed" and puts what happened into the cause; an answer that breaks off is "terminated". */
+/** fetch() says "fetch failed" and puts what happened into the cause; an answer that breaks off is "terminated". Names only: a message may quote. */
 function refused(error) {
   const code = error.cause?.code ?? error.code;
-  const detail = code ?? error.cause?.message ?? error.message;
+  const detail = code ?? error.cause?.name ?? error.name;
   if (error.message === 'terminated') return new Refusal('upstream_invalid', { detail: `broke off: ${detail}` });
   if (TIMEOUT.has(code)) return new Refusal('upstream_timeout', { detail });
   if (CONNECTION.has(code)) return new Refusal('upstream_unreachable', { detail });

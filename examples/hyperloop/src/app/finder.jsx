@@ -8,20 +8,46 @@ import { MOST_GUESTS, formatSearch, parseSearch } from './search.js';
 const STEP = 10;
 
 export function Finder({ search, prices }) {
+  const { base } = useSite();
+  const { form, ask } = useForm(search, prices);
+  const onSubmit = (event) => {
+    event.preventDefault();
+    ask();
+    document.getElementById('results').scrollIntoView();
+  };
+  const onInput = (event) => ask(event.target.name);
+  return (
+    <form className="finder" role="search" aria-label="Stays" action={`${base}/`} ref={form} onSubmit={onSubmit} onInput={onInput}>
+      {search.kind && <input type="hidden" name="kind" value={search.kind} />}
+      {search.order !== 'best' && <input type="hidden" name="order" value={search.order} />}
+      <label className="field words">
+        <span>Where or what</span>
+        <input
+          name="q"
+          type="search"
+          defaultValue={search.q}
+          placeholder="Norway, a lake, a boathouse"
+          maxLength={80}
+          autoComplete="off"
+          enterKeyHint="search"
+        />
+      </label>
+      <Guests guests={search.guests} />
+      <Price upto={search.upto || prices.highest} prices={prices} />
+      <button type="submit">
+        <Icon name="search" />
+        <span>Search</span>
+      </button>
+    </form>
+  );
+}
+
+/** The form, and `ask(field)`: to search for what it holds now. */
+function useForm(search, prices) {
   const { base, go } = useSite();
   const form = useRef(null);
-  const own = useRef({ asked: new Set() }); // what this form itself asked for of late, and in which field
-  const { kind, order } = search;
-
   const shown = formatSearch(search, { page: search.page });
-  useEffect(() => {
-    const { asked, last } = own.current;
-    if (shown === last) asked.clear();
-    if (shown === last || asked.has(shown)) return; // it came from here, and somebody may have typed on since
-    own.current = { asked: new Set(), last: shown };
-    const { q, guests, upto } = form.current.elements;
-    [q.value, guests.value, upto.value] = [search.q, search.guests, search.upto || prices.highest];
-  }, [shown]); // and not at other renders: the form is ahead of them
+  const own = useRef({ asked: new Set(), last: shown }); // what the form itself asked for of late, and in which field
 
   /** One step of history for each field, not for each letter. */
   const ask = (field) => {
@@ -33,42 +59,44 @@ export function Finder({ search, prices }) {
     own.current = { asked: asked.add(wanted), last: wanted, field };
     go(`${base}/${wanted}`, { replace: field !== undefined && field === before });
   };
-  const onSubmit = (event) => {
-    event.preventDefault();
-    ask();
-    document.getElementById('results').scrollIntoView();
-  };
+  useEffect(() => {
+    const { asked, last } = own.current;
+    if (shown === last) asked.clear();
+    if (shown === last || asked.has(shown)) return; // it came from here, and somebody may have typed on since
+    own.current = { asked: new Set(), last: shown };
+    const { q, guests, upto } = form.current.elements;
+    [q.value, guests.value, upto.value] = [search.q, search.guests, search.upto || prices.highest];
+  }, [shown]); // and not at other renders: the form is ahead of them
+  useEffect(() => {
+    if (form.current.elements.q.value.trim() !== search.q) ask('q'); // typed before there was anybody to hear it
+  }, []);
+  return { form, ask };
+}
 
+function Guests({ guests }) {
   return (
-    <form className="finder" role="search" aria-label="Stays" action={`${base}/`} ref={form} onSubmit={onSubmit} onInput={(event) => ask(event.target.name)}>
-      {kind && <input type="hidden" name="kind" value={kind} />}
-      {order !== 'best' && <input type="hidden" name="order" value={order} />}
-      <label className="field words">
-        <span>Where or what</span>
-        <input name="q" type="search" defaultValue={search.q} placeholder="Norway, a lake, a boathouse" maxLength={80} autoComplete="off" enterKeyHint="search" />
-      </label>
-      <label className="field">
-        <span>Who</span>
-        <select name="guests" defaultValue={search.guests}>
-          {Array.from({ length: MOST_GUESTS }, (_, index) => (
-            <option key={index} value={index + 1}>
-              {index === 0 ? 'Any number' : `${plural(index + 1, 'guest')}${index + 1 === MOST_GUESTS ? '' : ' or more'}`}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label className="field price">
-        <span>
-          A night <output>{search.upto && search.upto < prices.highest ? `up to ${euros(search.upto)}` : 'at any price'}</output>
-        </span>
-        <Bars prices={prices} upto={search.upto || prices.highest} />
-        <input name="upto" type="range" min={prices.lowest + STEP} max={prices.highest} step={STEP} defaultValue={search.upto || prices.highest} />
-      </label>
-      <button type="submit">
-        <Icon name="search" />
-        <span>Search</span>
-      </button>
-    </form>
+    <label className="field">
+      <span>Who</span>
+      <select name="guests" defaultValue={guests}>
+        {Array.from({ length: MOST_GUESTS }, (_, index) => (
+          <option key={index} value={index + 1}>
+            {index === 0 ? 'Any number' : `${plural(index + 1, 'guest')}${index + 1 === MOST_GUESTS ? '' : ' or more'}`}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Price({ upto, prices }) {
+  return (
+    <label className="field price">
+      <span>
+        A night <output>{upto < prices.highest ? `up to ${euros(upto)}` : 'at any price'}</output>
+      </span>
+      <Bars prices={prices} upto={upto} />
+      <input name="upto" type="range" min={prices.lowest + STEP} max={prices.highest} step={STEP} defaultValue={upto} />
+    </label>
   );
 }
 

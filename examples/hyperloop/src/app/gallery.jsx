@@ -11,7 +11,7 @@ export function Gallery({ stay, photo, here }) {
         {PHOTOS.map(({ label }, index) => (
           <li key={index}>
             <a href={`${here}?photo=${index + 1}`} aria-label={`${label(stay)}: enlarge`}>
-              <Picture stay={stay} photo={index} size={index === 0 ? 'wide' : 'tile'} hidden />
+              <Picture stay={stay} photo={index} size={index === 0 ? 'first' : 'tile'} hidden />
             </a>
           </li>
         ))}

@@ -6,7 +6,7 @@ import { room } from '../art/room.js';
 import { lightOf, scene } from '../art/scene.js';
 import { KIND_NAMES, SETTINGS } from './names.js';
 
-const SIZES = { card: [320, 400], wide: [640, 480], tile: [480, 360] };
+const SIZES = { card: [320, 400], first: [520, 480], tile: [480, 360], wide: [640, 480] };
 const KEPT = 600;
 const drawn = new Map();
 

@@ -2,7 +2,7 @@
 
 /** `air` is what lies between here and far away; `height`: where the sun stands, as a share of the picture from the top. */
 export const LIGHTS = {
-  dawn: { sky: ['#f29c8e', '#f8c9a4', '#fde9cf'], sun: '#fff4dc', tint: '#f08f7f', strength: 0.22, lit: true, air: '#f9cfb4', height: [0.3, 0.38] },
+  dawn: { sky: ['#f29c8e', '#f8c9a4', '#fde9cf'], sun: '#fff4dc', tint: '#f08f7f', strength: 0.15, lit: true, air: '#f9cfb4', height: [0.3, 0.38] },
   day: { sky: ['#2f9fc4', '#7fcbd8', '#d8f1ea'], sun: '#fff7d6', tint: '#ffffff', strength: 0.04, lit: false, air: '#cfe9ea', height: [0.13, 0.2] },
   dusk: { sky: ['#3d2b63', '#c2476a', '#f9a65a'], sun: '#ffe2a0', tint: '#4a1f56', strength: 0.4, lit: true, air: '#b0557f', height: [0.3, 0.4] },
   gold: { sky: ['#f4b13e', '#f8d27a', '#fdf0c9'], sun: '#fffbe8', tint: '#f0a12f', strength: 0.2, lit: false, air: '#f7d890', height: [0.2, 0.28] },

@@ -5,7 +5,8 @@ export const round = (number) => (Math.abs(number) < 20 ? Math.round(number * 10
 
 /** `path` takes text with numbers in between, so that a shape reads as it is drawn. */
 export function path(fill, parts, more = '') {
-  return `<path fill="${fill}" d="${parts.map((part) => (typeof part === 'number' ? round(part) : part)).join(' ').replace(/ ?([A-Za-z]) /g, '$1')}"${more}/>`;
+  const d = parts.map((part) => (typeof part === 'number' ? round(part) : part)).join(' ').replace(/ ?([A-Za-z]) /g, '$1');
+  return `<path fill="${fill}" d="${d}"${more}/>`;
 }
 
 /** Peaks side by side, each with a side in the shade; high ones stand behind. */
@@ -29,11 +30,23 @@ function mountain(random, { x, high, half, lean }, { base, face, shade, snow }) 
   const left = ['L', x - half * shoulder * 0.8, top + high * shoulder, 'L', x - half, base];
   const right = ['L', x + half * shoulder * 0.85, top + high * shoulder, 'L', x + half, base];
   const body = path(face, ['M', x, top, ...left, 'H', x + half, 'L', x + half * shoulder * 0.85, top + high * shoulder, 'Z']);
-  const dark = path(shade, ['M', x, top, ...right, 'H', x + half * lean, 'L', x + half * (lean * 0.2 + 0.1), top + high * 0.55, 'L', x - half * 0.06, top + high * 0.3, 'Z']);
+  const dark = path(
+    shade,
+    [
+      'M', x, top, ...right, 'H', x + half * lean, 'L', x + half * (lean * 0.2 + 0.1), top + high * 0.55, 'L', x - half * 0.06,
+      top + high * 0.3, 'Z',
+    ],
+  );
   if (!snow) return body + dark;
   const [l, r] = [0.3 * 0.8, 0.3 * 0.85].map((share) => half * share);
   const y = top + high * 0.3;
-  const cap = path(snow, ['M', x, top, 'L', x - l, y, 'L', x - l * 0.45, y - high * 0.05, 'L', x - l * 0.1, y + high * 0.07, 'L', x + r * 0.35, y - high * 0.04, 'L', x + r, y, 'Z']);
+  const cap = path(
+    snow,
+    [
+      'M', x, top, 'L', x - l, y, 'L', x - l * 0.45, y - high * 0.05, 'L', x - l * 0.1, y + high * 0.07, 'L', x + r * 0.35, y - high * 0.04,
+      'L', x + r, y, 'Z',
+    ],
+  );
   return body + dark + cap;
 }
 
@@ -51,7 +64,10 @@ export function hills(random, { width, base, height, count, fill, foot }) {
 
 export function fir(x, foot, height, fill, shade) {
   const half = height * 0.24;
-  const tier = (top, bottom, wide, colour, side) => path(colour, ['M', x, foot - height * top, 'L', x + side * half * wide, foot - height * bottom, 'H', x, 'Z']);
+  const tier = (top, bottom, wide, colour, side) => path(
+    colour,
+    ['M', x, foot - height * top, 'L', x + side * half * wide, foot - height * bottom, 'H', x, 'Z'],
+  );
   const side = (colour, sign) => tier(1, 0.55, 0.62, colour, sign) + tier(0.8, 0.3, 0.82, colour, sign) + tier(0.6, 0.06, 1, colour, sign);
   return side(fill, -1) + side(shade, 1);
 }
@@ -62,12 +78,19 @@ export function roundTree(x, foot, height, fill, shade, trunk) {
   return (
     `<rect x="${round(x - height * 0.03)}" y="${round(y)}" width="${round(height * 0.06)}" height="${round(height - radius)}" fill="${trunk}"/>` +
     circle(x, y, radius, fill) +
-    path(shade, ['M', x, y - radius, 'A', radius, radius, '0 0 1', x, y + radius, 'A', radius * 1.6, radius * 1.6, '0 0 0', x, y - radius, 'Z'])
+    path(
+      shade,
+      ['M', x, y - radius, 'A', radius, radius, '0 0 1', x, y + radius, 'A', radius * 1.6, radius * 1.6, '0 0 0', x, y - radius, 'Z'],
+    )
   );
 }
 
 export function circle(x, y, radius, fill, more = '') {
   return `<circle cx="${round(x)}" cy="${round(y)}" r="${round(radius)}" fill="${fill}"${more}/>`;
+}
+
+export function ellipse(x, y, wide, high, fill, more = '') {
+  return `<ellipse cx="${round(x)}" cy="${round(y)}" rx="${round(wide)}" ry="${round(high)}" fill="${fill}"${more}/>`;
 }
 
 export function rect(x, y, width, height, fill, more = '') {
@@ -79,7 +102,14 @@ export function ripples(random, { width, from, to, fill, count }) {
   return Array.from({ length: count }, (_, index) => {
     const share = ((index + 1) / (count + 1)) ** 1.5;
     const long = width * random.between(0.04, 0.16) * (0.5 + share);
-    return rect(random.between(-0.05, 0.95) * width, from + (to - from) * share, long, 1.2 + share * 1.6, fill, ` rx="1" opacity="${round(0.55 - share * 0.25)}"`);
+    return rect(
+      random.between(-0.05, 0.95) * width,
+      from + (to - from) * share,
+      long,
+      1.2 + share * 1.6,
+      fill,
+      ` rx="1" opacity="${round(0.55 - share * 0.25)}"`,
+    );
   }).join('');
 }
 
@@ -100,9 +130,18 @@ export function sailboat(x, y, size, { hull, sail, jib }) {
 }
 
 export function rowboat(x, y, size, hull, inside) {
-  return path(hull, ['M', x - size, y, 'Q', x, y + size * 0.62, x + size, y, 'Z']) + path(inside, ['M', x - size, y, 'Q', x, y + size * 0.16, x + size, y, 'Q', x, y - size * 0.08, x - size, y, 'Z']);
+  return path(hull, ['M', x - size, y, 'Q', x, y + size * 0.62, x + size, y, 'Z']) +
+    path(inside, ['M', x - size, y, 'Q', x, y + size * 0.16, x + size, y, 'Q', x, y - size * 0.08, x - size, y, 'Z']);
 }
 
 export function cloud(x, y, size, fill) {
-  return `<g fill="${fill}" opacity=".8">${rect(x - size, y - size * 0.22, size * 2, size * 0.3, fill, ` rx="${round(size * 0.15)}"`)}${rect(x - size * 0.55, y - size * 0.44, size * 1.15, size * 0.36, fill, ` rx="${round(size * 0.18)}"`)}</g>`;
+  const below = rect(x - size, y - size * 0.22, size * 2, size * 0.3, fill, ` rx="${round(size * 0.15)}"`);
+  const above = rect(x - size * 0.55, y - size * 0.44, size * 1.15, size * 0.36, fill, ` rx="${round(size * 0.18)}"`);
+  return `<g opacity=".8">${below}${above}</g>`;
+}
+
+/** What `url(#key)` then fills with, from top to bottom; a stop is `[where, colour]`. */
+export function gradient(key, stops) {
+  const list = stops.map(([at, colour]) => `<stop offset="${at}" stop-color="${colour}"/>`).join('');
+  return `<defs><linearGradient id="${key}" x2="0" y2="1">${list}</linearGradient></defs>`;
 }

@@ -6,6 +6,8 @@ import { routeOf, statusOf } from '../app/route.js';
 import { Site } from '../app/site.jsx';
 import { apiClient } from './api.js';
 
+const POLICY =
+  "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const BOTS = /bot\b|crawl|spider|slurp|facebookexternalhit|embedly|preview/i;
 
 /** `built`: `{ files, script, shell }`, what the build has made for the browser. */
@@ -47,7 +49,8 @@ function stream(site, { request, response, gone, nonce, settings, built, isWhole
   const send = () => {
     if (gone.aborted) return;
     const { status, timing } = head();
-    response.writeHead(status, { ...headersFor(nonce), 'server-timing': timing, ...(status === 503 && { 'retry-after': '5', 'cache-control': 'no-store' }) });
+    const later = status === 503 && { 'retry-after': '5', 'cache-control': 'no-store' };
+    response.writeHead(status, { ...headersFor(nonce), 'server-timing': timing, ...later });
     if (request.method === 'HEAD') {
       response.end();
       abort();
@@ -86,7 +89,12 @@ function stream(site, { request, response, gone, nonce, settings, built, isWhole
 
 /** The page from which the browser renders by itself: it may well succeed where this process has failed. */
 export function sendShell({ response, status, built }) {
-  response.writeHead(status, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'content-length': Buffer.byteLength(built.shell) });
+  response.writeHead(status, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': Buffer.byteLength(built.shell),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
   response.end(built.shell);
 }
 
@@ -96,6 +104,6 @@ function headersFor(nonce) {
     'cache-control': 'private, no-cache', // each page has a nonce of its own
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'strict-origin-when-cross-origin',
-    'content-security-policy': `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+    'content-security-policy': `${POLICY}; script-src 'nonce-${nonce}'`,
   };
 }

@@ -3,8 +3,8 @@
 export function readSettings(env) {
   return {
     port: env.PORT ?? '3000',
-    base: checked(env, 'BASE_PATH', '', (value) => /^(\/[\w.-]+)*$/.test(value), 'begin with a slash and end without one, such as /stays'),
-    api: checked(env, 'API_URL', 'http://127.0.0.1:8080/api', (value) => /^https?:$/.test(protocolOf(value)), 'be an address, such as http://127.0.0.1:8080/api').replace(/\/$/, ''),
+    base: checked(env, 'BASE_PATH', '', isPath, 'begin with a slash and end without one, such as /stays'),
+    api: checked(env, 'API_URL', 'http://127.0.0.1:8080/api', isAddress, 'be an address, such as http://127.0.0.1:8080/api').replace(/\/$/, ''),
     // Milliseconds. What the page cannot do without has little time, for nobody sees anything before it.
     needsWithin: whole(env, 'API_TIMEOUT', 2_000),
     renderWithin: whole(env, 'RENDER_TIMEOUT', 10_000),
@@ -21,6 +21,10 @@ function whole(env, name, usual) {
   return Number(checked(env, name, String(usual), (value) => /^[1-9]\d{0,6}$/.test(value), 'be a number of milliseconds'));
 }
 
-function protocolOf(value) {
-  return URL.canParse(value) ? new URL(value).protocol : '';
+function isPath(value) {
+  return /^(\/[\w.-]+)*$/.test(value);
+}
+
+function isAddress(value) {
+  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
 }

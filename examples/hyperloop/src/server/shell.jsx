@@ -3,10 +3,13 @@ import { createHash } from 'node:crypto';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { Skeleton } from '../app/skeleton.jsx';
 
+const POLICY =
+  "default-src 'none'; style-src 'self' 'unsafe-inline'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'";
+
 export function renderShell({ base, files, css, script }) {
   const code = script.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--'); // neither may end or open anything in HTML
   const hash = createHash('sha256').update(code).digest('base64');
-  const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'self' 'unsafe-inline'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'`;
+  const policy = `${POLICY}; script-src 'sha256-${hash}'`;
   const styles = css.replaceAll('url(./', `url(${base}/assets/`);
   const html = renderToStaticMarkup(<Skeleton base={base} files={files} css={styles} />);
   return `<!doctype html>${html}`

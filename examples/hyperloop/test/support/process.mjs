@@ -22,7 +22,7 @@ export async function startProcess(t, { file, env = {} }) {
   throw new Error(`the server ended before it listened: ${log.join('\n')}`);
 }
 
-/** The page's server on an API. */
+/** The page's server on an API. No time limit but those that a test sets: on a busy machine each of them would be met some day. */
 export function startPage(t, { api, env = {}, file = '../../dist/server.mjs' }) {
-  return startProcess(t, { file, env: { API_URL: api.url, ...env } });
+  return startProcess(t, { file, env: { API_URL: api.url, API_TIMEOUT: '600000', RENDER_TIMEOUT: '600000', ...env } });
 }
