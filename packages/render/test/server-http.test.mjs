@@ -158,6 +158,18 @@ test('a renderer without getComponent is refused in the words of Hypernova', () 
   for (const config of [{}, { getComponent: 'Hello' }, undefined]) assert.throws(() => createRenderer(config), { name: 'TypeError', message });
 });
 
+test('without a logger of the application, lines go to stdout and stderr, as many as the level says', async (t) => {
+  const [out, err] = ['log', 'error'].map((name) => t.mock.method(console, name, () => {}));
+  const lines = (mock) => mock.mock.calls.map(({ arguments: [line] }) => line);
+  const all = await serve(t, { components, loggerInstance: undefined, bodyParser: { strict: false } });
+  await all.post('{bad');
+  const few = await serve(t, { components, loggerInstance: undefined, logger: { level: 'warn' } });
+  await few.post('{bad');
+  assert.deepEqual(lines(err), ['warn: bodyParser.strict is not supported and has no effect']);
+  assert.equal(lines(out).length, 1);
+  assert.match(lines(out)[0], /^info: a batch was refused with 400: /);
+});
+
 /** One request as it is, and all that comes back until the server hangs up. */
 async function raw(url, text) {
   const socket = connect(new URL(url).port, '127.0.0.1');

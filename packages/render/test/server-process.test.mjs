@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { eventually, freePort } from '@hostler/testkit';
+import hypernova from '@hostler/render/server';
 import { client, JSON_TYPE } from './support/renderer.mjs';
 
 async function start(t, app) {
@@ -38,8 +39,8 @@ test('what a component throws when it has ended is logged, with the name of its 
   const { results, said, child } = await start(t, 'service.cjs');
   const { a, b } = await results({ a: { name: 'late' }, b: { name: 'lateRejection' } });
   assert.deepEqual([a.html, b.html], ['in time', 'in time']);
-  await said('error: job "a", component "late" threw when it had ended: Error: too late');
-  await said('error: job "b", component "lateRejection" threw when it had ended: Error: rejected too late');
+  await said('error: uncaught, from job "a" (component "late"), which has ended: Error: too late');
+  await said('error: uncaught, from job "b" (component "lateRejection"), which has ended: Error: rejected too late');
   assert.equal((await results({ a: { name: 'ok' } })).a.html, 'ok');
   assert.equal(child.exitCode, null);
 });
@@ -86,4 +87,20 @@ test('a port that is taken ends the process with 1 and says why', async (t) => {
   const [output, [code]] = await Promise.all([child.stderr.toArray(), once(child, 'exit')]);
   assert.equal(code, 1);
   assert.match(Buffer.concat(output).toString(), /error: cannot start: Error: listen EADDRINUSE/);
+});
+
+test('a plugin whose initialize fails ends the process with 1 and says why', async () => {
+  const code = `require('@hostler/render/server')({ getComponent() {}, port: 0, plugins: [{ initialize: async () => { throw new Error('not today'); } }] })`;
+  const child = spawn(process.execPath, ['-e', code], { cwd: fileURLToPath(new URL('.', import.meta.url)) });
+  const [output, [exit]] = await Promise.all([child.stderr.toArray(), once(child, 'exit')]);
+  assert.equal(exit, 1);
+  assert.match(Buffer.concat(output).toString(), /^error: cannot start: Error: not today/);
+});
+
+test('what is no Express application is refused, and what needs one says so', () => {
+  const getComponent = () => undefined;
+  const message = '`createApplication` must return a valid express instance with `use`, `post`, and `listen` methods';
+  for (const app of [{}, () => {}, undefined]) assert.throws(() => hypernova({ getComponent, createApplication: () => app }), { name: 'TypeError', message });
+  const plain = 'app.get needs Express: give `createApplication: () => express()` in the configuration';
+  assert.throws(() => hypernova({ getComponent }, (app) => app.get('/health', () => {})), { name: 'TypeError', message: plain });
 });

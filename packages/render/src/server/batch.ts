@@ -23,7 +23,7 @@ export interface Outcome {
 type Outside = Pick<BatchContext, 'request' | 'response'>;
 
 export class Batch implements Owner {
-  readonly label = 'a batch';
+  readonly label = 'the plugins of a batch';
   readonly #core: Core;
   readonly #outside: Outside;
   readonly #jobs: Record<string, Job>;
@@ -62,9 +62,12 @@ export class Batch implements Owner {
     const { plugins } = this.#core;
     const context = (plugin: Plugin) => [this.#batchContext(plugin)];
     try {
-      await plugins.tell('batchStart', context);
+      // Awaiting nothing would cost something too: each promise is also followed for its job.
+      const started = plugins.tell('batchStart', context);
+      if (started) await started;
       await this.#renderAll();
-      await plugins.tell('batchEnd', context);
+      const told = plugins.tell('batchEnd', context);
+      if (told) await told;
     } catch (error) {
       this.#error = report(error);
       plugins.tellError((plugin) => [this.#batchContext(plugin), error]);
@@ -72,13 +75,14 @@ export class Batch implements Owner {
     return { statusCode: this.#error ? 500 : 200, text: this.#toText() };
   }
 
-  async #renderAll(): Promise<void> {
+  #renderAll(): Promise<unknown> {
     // A plugin may have taken jobs out of the batch at its start.
     const renders = Object.keys(this.#jobs).flatMap((token) => this.#renders.get(token) ?? []);
-    if (this.#core.concurrent) {
-      await Promise.all(renders.map((render) => this.#renderOne(render)));
-      return;
-    }
+    if (this.#core.concurrent) return Promise.all(renders.map((render) => this.#renderOne(render)));
+    return this.#inTurn(renders);
+  }
+
+  async #inTurn(renders: RenderJob[]): Promise<void> {
     for (const render of renders) {
       if (this.#abandoned) return;
       await this.#renderOne(render);

@@ -43,7 +43,7 @@ export class RenderJob implements Owner {
 
   get label(): string {
     const { token, name } = this.context;
-    return `job ${JSON.stringify(token)}, component ${JSON.stringify(textOf(name))}`;
+    return `job ${JSON.stringify(token)} (component ${JSON.stringify(textOf(name))}), which has ended`;
   }
 
   /** Aborted when the job fails while it is being rendered: whatever it still does is for nobody. */
@@ -67,13 +67,15 @@ export class RenderJob implements Owner {
     const began = performance.now();
     const timer = timeout > 0 ? setTimeout(() => this.fail(new Error(`the job took longer than ${timeout} ms`)), timeout) : undefined;
     try {
-      const found = await this.#settled(() => getComponent(context.name, context));
+      let found = this.#step(() => getComponent(context.name, context));
+      if (isThenable(found)) found = await this.#waited(found);
       const render = renderFunction(found);
       if (!render) {
         context.statusCode = 404;
         throw notRegistered(context.name);
       }
-      const html = await this.#settled(() => render(context.props, context));
+      let html = this.#step(() => render(context.props, context));
+      if (isThenable(html)) html = await this.#waited(html);
       // A function or a symbol would vanish from the JSON.
       if (!html || typeof html === 'function' || typeof html === 'symbol') throw noHtml();
       context.html = html;
@@ -112,15 +114,18 @@ export class RenderJob implements Owner {
     this.record(error);
   }
 
-  /** The result of a step, waited for if need be, until something else fails the job. */
-  #settled(step: () => unknown): unknown {
+  #step(step: () => unknown): unknown {
     if (this.#failure) throw this.#failure.error;
-    const result = step();
-    if (!isThenable(result)) return result;
-    return new Promise((resolve, reject) => {
+    return step();
+  }
+
+  /** What `work` comes to, unless something else fails the job before. */
+  #waited(work: PromiseLike<unknown>): Promise<unknown> {
+    const result = new Promise((resolve, reject) => {
       this.#interrupt = reject;
-      result.then(resolve, reject);
-    }).finally(() => (this.#interrupt = undefined));
+      work.then(resolve, reject);
+    });
+    return result.finally(() => (this.#interrupt = undefined));
   }
 }
 

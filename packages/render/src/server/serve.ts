@@ -25,7 +25,7 @@ export function hypernova(config: Config, onServer?: OnServer): Application {
 
   const service = new Service(config, parts);
   catchStrayErrors({
-    late: (owner, error) => log.error(`${owner.label} threw when it had ended: ${lines(error)}`),
+    late: (owner, error) => log.error(`uncaught, from ${owner.label}: ${lines(error)}`),
     unknown: (error) => {
       log.error(`an error that belongs to no job; this process ends, for it may be broken: ${lines(error)}`);
       void service.stop(1, error);

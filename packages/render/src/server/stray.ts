@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 
 /** Something that can answer for what its code throws later. */
 export interface Owner {
-  /** For the log. */
+  /** For the log, when it is too late to fail. */
   readonly label: string;
   /** False: it has ended, nothing can fail any more. */
   fail(error: unknown): boolean;
