@@ -10,14 +10,14 @@ import { Stay } from './stay.jsx';
 import { Broken, Missing } from './trouble.jsx';
 
 /** `at`: path and query, as text. */
-export function Site({ at, base, data, from, files, css }) {
+export function Site({ at, base, data, from, files }) {
   const { place, go, reload, moving } = usePlace(at, base, data);
   const route = useMemo(() => routeOf(place.at, base), [place.at, base]);
   const site = useMemo(() => ({ base, go, reload }), [base, go, reload]);
   return (
     <DataContext value={data}>
       <SiteContext value={site}>
-        <Document base={base} from={from} files={files} css={css}>
+        <Document base={base} from={from} files={files}>
           <div className={moving ? 'moving on' : 'moving'} role="presentation" />
           <Boundary key={place.visit} instead={<Broken />}>
             <Page route={route} />
