@@ -59,9 +59,9 @@ function passedOn(send) {
   };
 }
 
-/** Says where to look, once the page answers. If Hostler ends first, its exit ends this script. */
+/** Says where to look, once all workers are ready. If Hostler ends first, its exit ends this script. */
 async function announce() {
-  while (!(await answers(PAGE))) await new Promise((resolve) => setTimeout(resolve, 200));
+  while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 200));
   if (hostler.exitCode !== null) return;
   console.log(`
   The examples   ${PAGE}
@@ -70,12 +70,12 @@ async function announce() {
 `);
 }
 
-async function answers(url) {
+async function isReady() {
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(5_000) });
-    await answer.arrayBuffer();
-    return answer.ok;
+    const answer = await fetch(`${ADMIN}/status`, { signal: AbortSignal.timeout(5_000) });
+    const { pools } = await answer.json();
+    return pools.every(({ workers }) => workers.every(({ state }) => state === 'ready'));
   } catch {
-    return false;
+    return false; // it does not listen yet
   }
 }

@@ -2,21 +2,21 @@
 import { bursts } from '../lib/burst.mjs';
 import { loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
+import { median } from '../lib/statistics.mjs';
 import { buildBurst, buildHostler, installModules, installPackages } from '../lib/tools.mjs';
 import { PHOTOS, PHOTO_TITLES, call, startUpstream } from '../peers/photos.mjs';
 import { rotated, stopAll } from '../peers/renders.mjs';
 
 const COUNTS = [80, 500];
 const LATENCY_MS = 200;
-const OK = { direct: '200' };
 
 export const photos = {
   name: 'photos',
   peers: Object.keys(PHOTOS),
   titles: { direct: 'the upstream itself', ...PHOTO_TITLES },
-  // Node compiles what runs often: a process that has just started takes twice as long. The first turns are kept, and reported apart.
-  settings: { rounds: 3, turns: 30, warm: 12 },
-  quick: { rounds: 1, turns: 4, warm: 2 },
+  // Node compiles what runs often: a process that has just started takes twice as long, and is no better before thousands of lookups.
+  settings: { rounds: 3, warmup: 25, turns: 15 },
+  quick: { rounds: 1, warmup: 4, turns: 3 },
 
   async prepare(peers) {
     await installModules();
@@ -25,46 +25,54 @@ export const photos = {
     if (peers.includes('hostler')) await buildHostler();
   },
 
-  async run(session, { peers, rounds, turns, warm }) {
-    const each = (LATENCY_MS + 300) / 1000;
-    const progress = createProgress({ steps: rounds * COUNTS.length, plannedSeconds: rounds * COUNTS.length * turns * (peers.length + 1) * each });
+  async run(session, { peers, rounds, warmup, turns }) {
+    const sent = (warmup + COUNTS.length * (1 + turns)) * (peers.length + 1);
+    const progress = createProgress({ steps: rounds, plannedSeconds: rounds * (5 + (sent * (LATENCY_MS + 250)) / 1000) });
     progress.begin('photos');
     const rows = [];
     for (let round = 1; round <= rounds; round += 1) {
-      for (const count of COUNTS) {
-        const load1 = loadAverage();
-        const measured = await measure(session, { peers: rotated(peers, round - 1), count, turns });
-        rows.push(...measured.map((row) => ({ round, count, load1, warm: row.turn >= warm, ...row })));
-        progress.step(`round ${round}/${rounds}  ${count} at once: ${described(measured, warm)}`);
-      }
+      const measured = await measure(session, { peers: rotated(peers, round - 1), warmup, turns });
+      rows.push(...measured.map((row) => ({ round, ...row })));
+      progress.step(`round ${round}/${rounds}  ${described(measured)}`);
     }
-    return { settings: { rounds, turns, warm, latency: LATENCY_MS }, counts: COUNTS, rows };
+    return { settings: { rounds, warmup, turns, latency: LATENCY_MS }, counts: COUNTS, rows };
   },
 };
 
 /** Fresh processes, all peers in turn. An idle process costs nothing, so that all of them may be there at once. */
-async function measure(session, { peers, count, turns }) {
+async function measure(session, { peers, warmup, turns }) {
   const upstream = await startUpstream(session, { latency: LATENCY_MS });
   const running = [];
   for (const peer of peers) running.push([peer, await PHOTOS[peer](session, upstream)]);
   const view = running.map(([peer, { port }]) => [peer, `http://127.0.0.1:${port}/view/%d`]);
   const targets = { direct: `http://127.0.0.1:${upstream.port}${call('%d')}`, ...Object.fromEntries(view) };
-  const rows = await bursts(session, { targets, count, turns, first: 1 });
+  const rows = [];
+  let first = 1; // every lookup is of another photo, or it would be answered from the cache
+  const add = async (count, times, phase) => {
+    const load1 = loadAverage();
+    const sent = await bursts(session, { targets, count, turns: times, first });
+    first += count * times * Object.keys(targets).length;
+    rows.push(...sent.map(({ ends, ...row }) => ({ phase: phase(row), count, load1, ...row, ok: ends[wanted(row.peer)] ?? 0, ...troubles(row.peer, ends) })));
+  };
+  await add(Math.max(...COUNTS), warmup, () => 'warmup');
+  // The clients are new ones each time: their first burst makes the connections that the others find.
+  for (const count of COUNTS) await add(count, 1 + turns, ({ turn }) => (turn === 0 ? 'connecting' : 'measured'));
   await stopAll(session, [...running.flatMap(([, { processes }]) => processes), ...upstream.processes]);
-  return rows.map(({ ends, ...row }) => ({ ...row, ok: ends[OK[row.peer] ?? '302'] ?? 0, ...troubles(row.peer, ends) }));
+  return rows;
 }
 
+const wanted = (peer) => (peer === 'direct' ? '200' : '302');
+
 /** Whatever ended in another way than it should, by its status or by what went wrong. */
-function troubles(peer, { [OK[peer] ?? '302']: _ok, ...others }) {
+function troubles(peer, { [wanted(peer)]: _ok, ...others }) {
   return Object.keys(others).length > 0 ? { others } : {};
 }
 
-function described(rows, warm) {
+function described(rows) {
+  const measured = rows.filter(({ phase }) => phase === 'measured');
+  const took = (peer, count) => median(measured.filter((row) => row.peer === peer && row.count === count).map(({ took_us: us }) => us / 1000));
   const peers = [...new Set(rows.map(({ peer }) => peer))];
-  return peers.map((peer) => {
-    const own = rows.filter((row) => row.peer === peer);
-    const late = own.filter(({ turn }) => turn >= warm).map(({ took_us }) => took_us / 1000).sort((a, b) => a - b);
-    const failed = own.filter(({ others }) => others).length;
-    return `${peer} ${Math.round(late[late.length >> 1] ?? NaN)} ms${failed > 0 ? `, ${failed} bursts with FAILURES` : ''}`;
-  }).join(', ');
+  const failed = rows.filter(({ others }) => others).length;
+  const times = peers.map((peer) => `${peer} ${COUNTS.map((count) => Math.round(took(peer, count))).join(' and ')} ms`);
+  return `${times.join(', ')}${failed > 0 ? `; ${failed} bursts with FAILURES` : ''}`;
 }

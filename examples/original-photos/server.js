@@ -18,6 +18,11 @@ server.listen(settings.port, 4096, () => {
   console.log(`listening on ${typeof at === 'string' ? at : `http://localhost:${at.port}`}, asking ${settings.flickrUrl.href}`);
 });
 
+server.once('error', (error) => {
+  console.error(`cannot listen on ${settings.port}: ${error.code}`);
+  process.exit(1);
+});
+
 /** Requests under way are answered, each within the timeouts of its lookup; then their connections are of no more use. */
 function stop() {
   server.close();

@@ -4,6 +4,7 @@ import { Lookups } from './lookups.js';
 import { createPage } from './page.js';
 import { Refusal } from './refusal.js';
 import { createReport } from './report.js';
+import { describe } from './sizes.js';
 
 // Ids are opaque and their form may change (https://www.flickr.com/services/api/misc.overview.html), so letters are let through.
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -23,7 +24,7 @@ export function createApp(settings, report = createReport()) {
   const page = createPage(settings);
 
   return (request, response) => {
-    answer({ request, lookups, page, left: leaving(response) }).then(
+    answer({ request, lookups, page, origins: settings.origins, left: leaving(response) }).then(
       (said) => send(request, response, said),
       (error) => {
         if (error === LEFT) return;
@@ -34,7 +35,7 @@ export function createApp(settings, report = createReport()) {
   };
 }
 
-async function answer({ request, lookups, page, left }) {
+async function answer({ request, lookups, page, origins, left }) {
   const [path, query] = request.url.split('?', 2);
   const about = subject(path);
   if (!about) return refuse(new Refusal('nothing_here'));
@@ -44,7 +45,7 @@ async function answer({ request, lookups, page, left }) {
   if (!ID.test(about.id)) return refuse(new Refusal('bad_id'), about);
   const found = await lookups.find(about.id, left);
   if (found.refusal) return refuse(found.refusal, { ...about, headers: freshness(found) });
-  return about.json ? sizes(found) : redirect(found);
+  return about.json ? sizes(describe(about.id, found.photo, origins), found) : redirect(found);
 }
 
 function subject(path) {
@@ -69,8 +70,8 @@ function redirect(found) {
   return { status: 302, headers, body: `${picture.label}, ${picture.width} x ${picture.height}: ${picture.source}\n` };
 }
 
-function sizes(found) {
-  return { status: 200, headers: { 'content-type': JSON_TYPE, ...freshness(found) }, body: found.photo.json };
+function sizes(photo, found) {
+  return { status: 200, headers: { 'content-type': JSON_TYPE, ...freshness(found) }, body: toJson(photo) };
 }
 
 function refuse(refusal, { json, headers } = {}) {
@@ -96,7 +97,7 @@ function freshness({ from, seconds, hides, refusal }) {
 
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json; charset=utf-8';
-const toJson = (value) => `${JSON.stringify(value)}\n`;
+const toJson = (value) => `${JSON.stringify(value, null, 2)}\n`;
 
 function send(request, response, { status, headers, body }) {
   response.writeHead(status, { 'x-content-type-options': 'nosniff', ...headers, 'content-length': Buffer.byteLength(body) });

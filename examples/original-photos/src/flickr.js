@@ -8,7 +8,6 @@ const LONGEST_PAUSE_S = 3600; // the quota is per hour: https://www.flickr.com/s
 // No answer has begun, so nothing is known against asking once more. A look-up of sizes changes nothing at Flickr.
 const CONNECTION = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_SOCKET']);
 const TIMEOUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
-const ACCEPT = { accept: 'application/json' };
 
 export class Flickr {
   #settings;
@@ -41,9 +40,9 @@ export class Flickr {
     const within = Math.min(this.#settings.tryTimeout, until - performance.now());
     const timer = setTimeout(() => lookup.abort(new Refusal('upstream_timeout')), Math.max(within, 0));
     try {
-      const response = await fetch(this.#address + encodeURIComponent(id), { signal, redirect: 'manual', headers: ACCEPT });
+      const response = await fetch(this.#address + encodeURIComponent(id), { signal, redirect: 'manual' });
       this.#checkStatus(response);
-      return readPhoto(id, await readText(response), this.#settings.origins);
+      return readPhoto(await readText(response), this.#settings.origins);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       throw error instanceof Refusal ? error : refused(error);
@@ -91,10 +90,10 @@ async function readText(response) {
   }
 }
 
-/** fetch() says "fetch failed" and puts what happened into the cause; an answer that breaks off is "terminated". */
+/** fetch() says "fetch failed" and puts what happened into the cause; an answer that breaks off is "terminated". Names only: a message may quote. */
 function refused(error) {
   const code = error.cause?.code ?? error.code;
-  const detail = code ?? error.cause?.message ?? error.message;
+  const detail = code ?? error.cause?.name ?? error.name;
   if (error.message === 'terminated') return new Refusal('upstream_invalid', { detail: `broke off: ${detail}` });
   if (TIMEOUT.has(code)) return new Refusal('upstream_timeout', { detail });
   if (CONNECTION.has(code)) return new Refusal('upstream_unreachable', { detail });

@@ -17,7 +17,7 @@ const TABLE = {
 };
 
 export class Refusal extends Error {
-  /** `detail` is for the log alone, `retryAfter` is in seconds. */
+  /** `detail` is for the log alone, and in our own words: what Flickr says might quote the key. `retryAfter` is in seconds. */
   constructor(code, { detail, retryAfter, cause } = {}) {
     const [status, message] = TABLE[code];
     super(message, { cause });

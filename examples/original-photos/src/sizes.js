@@ -15,22 +15,32 @@ const SOON_S = 10;
 const PLAIN = /^[\w/-]+(?:\.\w+)?$/;
 
 /**
- * `{ picture, json }`: where to redirect to, and all sizes as they are sent. As one text they are one thing to keep: as objects
- * they are a hundred, which the garbage collector had to copy while a burst waited.
+ * `{ picture, text }`: where to redirect to (null if there is no picture), and the answer, which is checked whole but kept as it
+ * came. As one text it is one thing to keep; as objects it is a hundred, which the garbage collector copies while a burst waits.
  *
  * `origins` are those where a picture may be: a redirect to anywhere else would make this service a way to hide addresses.
  */
-export function readPhoto(id, text, origins) {
+export function readPhoto(text, origins) {
+  const { sizes } = readAnswer(text, origins);
+  return { picture: best(sizes), text };
+}
+
+/** The whole photo, for those who want more than the picture. */
+export function describe(id, { picture, text }, origins) {
+  return { id, picture, ...readAnswer(text, origins) };
+}
+
+function readAnswer(text, origins) {
   const { stat, code, sizes } = parse(text);
   if (stat === 'fail') throw failure(code);
   if (stat !== 'ok') throw invalid('no "stat"');
   if (!Array.isArray(sizes?.size)) throw invalid('no list of sizes');
   const checked = pictureAt(origins);
-  const listed = sizes.size.map((size) => readSize(size, checked));
-  const may = (flag) => Number(flag) === 1;
-  const picture = best(listed.filter(({ media }) => media === 'photo'));
-  const flags = { blog: may(sizes.canblog), print: may(sizes.canprint), download: may(sizes.candownload) };
-  return { picture, json: `${JSON.stringify({ id, picture, sizes: listed, may: flags })}\n` };
+  const flag = (value) => Number(value) === 1;
+  return {
+    sizes: sizes.size.map((size) => readSize(size, checked)),
+    may: { blog: flag(sizes.canblog), print: flag(sizes.canprint), download: flag(sizes.candownload) },
+  };
 }
 
 function parse(text) {
@@ -54,9 +64,9 @@ function readSize(size, checked) {
   const [width, height] = [pixels(size?.width), pixels(size?.height)];
   if (typeof label !== 'string' || (media !== 'photo' && media !== 'video')) throw invalid('a size without label or media');
   // We never redirect to a video, and Flickr itself does not always know how large one is.
-  if (media === 'photo' && !(width && height)) throw invalid(`${label} without width and height`);
+  if (media === 'photo' && !(width && height)) throw invalid('a picture without width and height');
   const source = media === 'photo' ? checked(size.source) : webAddress(size.source);
-  if (!source) throw invalid(`${label} at an address that is not allowed`);
+  if (!source) throw invalid(`a ${media} at an address that is not allowed`);
   return { label, media, width, height, source, page: webAddress(size.url) };
 }
 
@@ -101,9 +111,10 @@ function parsed(text) {
   }
 }
 
-/** The original where its owner shares it, or else the largest there is. */
-function best(pictures) {
+/** The original where its owner shares it, or else the largest there is; of a video, the largest still. */
+function best(sizes) {
   const area = ({ width, height }) => width * height;
+  const pictures = sizes.filter(({ media }) => media === 'photo');
   const original = pictures.find(({ label }) => label === 'Original');
   return original ?? pictures.reduce((most, one) => (most && area(most) >= area(one) ? most : one), null);
 }

@@ -113,6 +113,7 @@ test('it does not start with settings that cannot work, and says which', async (
     [{ FLICKR_API_KEY: KEY, PHOTO_ORIGINS: '*' }, /^PHOTO_ORIGINS: "\*" is no origin/],
     [{ FLICKR_API_KEY: KEY, UPSTREAM_CALLS: '0' }, /^UPSTREAM_CALLS must be a whole number from 1/],
     [{ FLICKR_API_KEY: KEY, TRY_TIMEOUT_MS: '5s' }, /^TRY_TIMEOUT_MS must be a whole number/],
+    [{ FLICKR_API_KEY: KEY, PORT: new URL(service.base).port }, /^cannot listen on \d+: EADDRINUSE/],
   ]) {
     const child = launch({ PORT: '0', ...env });
     let said = '';

@@ -268,3 +268,140 @@ impl Lane {
         self.withholds_end && !self.has_closed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use hostler_wire::going_away;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+    use crate::exchange::Sweep;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn lane(early: &[u8], is_websocket: bool) -> Lane {
+        let sweep = Sweep::new();
+        tokio::spawn(sweep.clone().run());
+        let ahead = Ahead { head: b"HEAD".to_vec(), early: early.to_vec() };
+        Lane::new(ahead, is_websocket.then(Frames::default), sweep.deadline(), PATIENCE)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sink_that_takes_nothing_for_too_long_stops_it_and_one_that_takes_some_does_not() {
+        let mut lane = lane(b"", false);
+        let (mut source, mut from) = duplex(1 << 20);
+        let (mut to, mut sink) = duplex(16);
+        source.write_all(&[7; 10_000]).await.unwrap();
+        let slow = async {
+            for _ in 0..20 {
+                tokio::time::sleep_until(tokio::time::Instant::now() + PATIENCE / 2).await;
+                sink.read_exact(&mut [0; 16]).await.unwrap();
+            }
+            std::future::pending::<()>().await;
+        };
+        let began = tokio::time::Instant::now();
+        let outcome = tokio::select! {
+            outcome = poll_fn(|cx| lane.poll(cx, &mut from, &mut to)) => outcome,
+            () = slow => unreachable!(),
+        };
+        assert_eq!(outcome, Err(Broken::Stalled));
+        assert!(began.elapsed() >= PATIENCE * 11, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_is_bounded_and_nothing_is_kept_when_it_has_gone() {
+        let mut lane = lane(b"early", false);
+        let (mut source, mut from) = duplex(4 << 20);
+        let (mut to, mut sink) = duplex(1024);
+        source.write_all(&[7; 1 << 20]).await.unwrap();
+        drop(source);
+        let mut received = Vec::new();
+        let mut most = 0;
+        let reading = async {
+            sink.read_to_end(&mut received).await.unwrap();
+        };
+        let passing = poll_fn(|cx| {
+            let outcome = lane.poll(cx, &mut from, &mut to);
+            most = most.max(lane.waiting.len());
+            outcome
+        });
+        let (passed, ()) = tokio::join!(passing, reading);
+        assert_eq!((passed, received.len()), (Ok(()), 9 + (1 << 20)));
+        assert!((1..=64 * 1024).contains(&most), "{most}");
+        assert_eq!((lane.waiting.capacity(), lane.bytes), (0, 5 + (1 << 20)));
+    }
+
+    /// Unmasked binary frames of these lengths, all below 126.
+    fn frames(lengths: &[u8]) -> Vec<Vec<u8>> {
+        lengths.iter().map(|&length| [&[0x82, length][..], &vec![0x88; length.into()]].concat()).collect()
+    }
+
+    /// Whatever is cut where, and whenever the word comes: whole frames, then the Close frame, then nothing.
+    async fn closes_between_frames(
+        lengths: Vec<u8>,
+        pieces: Vec<usize>,
+        at: usize,
+        room: usize,
+        early: usize,
+    ) {
+        let frames = frames(&lengths);
+        let bytes = frames.concat();
+        let early = early.min(bytes.len());
+        let mut lane = lane(&bytes[..early], true);
+        let (mut source, mut from) = duplex(64);
+        let (mut to, mut sink) = duplex(room);
+        let mut received = Vec::new();
+        let (mut sent, mut pieces) = (early, pieces.iter().cycle());
+        for step in 0.. {
+            assert!(step < 100_000, "it stands still");
+            // Otherwise the runtime soon has all of them wait.
+            tokio::task::yield_now().await;
+            if step == at {
+                lane.close(going_away(None));
+            }
+            let _ = poll_fn(|cx| Poll::Ready(lane.poll(cx, &mut from, &mut to))).await;
+            let mut piece = [0; 200];
+            let next = poll_fn(|cx| {
+                let mut buffer = tokio::io::ReadBuf::new(&mut piece);
+                Poll::Ready(Pin::new(&mut sink).poll_read(cx, &mut buffer).map(|_| buffer.filled().len()))
+            })
+            .await;
+            if let Poll::Ready(read) = next {
+                received.extend_from_slice(&piece[..read]);
+            }
+            let more = &bytes[sent..bytes.len().min(sent + pieces.next().unwrap())];
+            let taken = poll_fn(|cx| Poll::Ready(Pin::new(&mut source).poll_write(cx, more))).await;
+            if let Poll::Ready(Ok(taken)) = taken {
+                sent += taken;
+            }
+            if step > at && sent == bytes.len() && next.is_pending() && lane.waiting.is_empty() {
+                break;
+            }
+        }
+        let ends = frames.iter().scan(4, |end, frame| {
+            *end += frame.len();
+            Some(*end)
+        });
+        let said = received.strip_suffix(&going_away(None)[..]).expect("a Close frame at the end");
+        assert!(said.len() == 4 || ends.clone().any(|end| end == said.len()), "in the middle of a frame");
+        assert_eq!(*said, [b"HEAD", &bytes[..]].concat()[..said.len()]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_close_frame_goes_between_two_others_wherever_everything_is_cut(
+            lengths in vec(0_u8..126, 1..20),
+            pieces in vec(1_usize..70, 1..10),
+            at in 0_usize..30,
+            room in 1_usize..100,
+            early in 0_usize..300,
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+            runtime.block_on(closes_between_frames(lengths, pieces, at, room, early));
+        }
+    }
+}

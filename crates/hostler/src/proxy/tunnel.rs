@@ -8,18 +8,21 @@ use std::time::Duration;
 use hostler_pool::dispatch::Tether;
 use hostler_wire::{Frames, Stream, going_away, keep_alive};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::Endpoint;
 use super::lane::{Ahead, Broken, Lane};
 use crate::exchange::Deadline;
 
 /// How long an end may take to finish the frame that it has begun before it hears no more.
-const FRAME: Duration = Duration::from_secs(1);
+const FRAME: Duration = Duration::from_secs(5);
 /// How long an answer to our Close frame is waited for; and how long other protocols may end by themselves.
-const FAREWELL: Duration = Duration::from_secs(3);
+const FAREWELL: Duration = Duration::from_secs(5);
 /// How long both ends may take to close after that.
 const LINGER: Duration = Duration::from_secs(1);
+/// What an app does about a connection that has closed, it does after that; and a worker gets its signal when its last tunnel has
+/// gone. Few apps take that as a reason to finish anything first.
+const AFTERWARDS: Duration = Duration::from_millis(500);
 
 /// The client's side of a tunnel to be.
 pub struct ClientEnd {
@@ -123,6 +126,9 @@ impl Tunnel {
             Ended::Dismissed | Ended::Idle => self.close().await,
             Ended::Worker | Ended::WorkerStalled if self.is_websocket => self.close().await,
             _ => self.abort(),
+        }
+        if ended == Ended::Dismissed && self.tether.is_ours() {
+            sleep(AFTERWARDS).await;
         }
         ended
     }

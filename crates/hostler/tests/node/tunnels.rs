@@ -40,7 +40,7 @@ impl Socket {
     }
 
     /// The connection ends in order: with this code, and nothing after it.
-    async fn is_told_to_go(&mut self) {
+    async fn goes_when_told(mut self) {
         let Message::Close(Some(frame)) = self.next().await else { panic!("no close frame") };
         assert_eq!(frame.code, CloseCode::Away);
         assert!(within("the end", self.socket.next()).await.is_none_or(|end| end.is_err()));
@@ -103,23 +103,19 @@ async fn sockets_spread_over_workers_and_take_no_slots() {
     }
     let table = site.command(&["status"]).await.stdout;
     assert!(table.contains("6 tunnels"), "{table}");
+    drop(open);
     site.stop().await;
 }
 
 #[tokio::test]
 async fn a_restart_tells_sockets_to_go_and_the_next_one_reaches_the_successor() {
     let site = sockets(2).started().await;
-    let mut open = [opened(&site).await, opened(&site).await];
-    let old = site.pids().await;
-    let restarting = site.command(&["restart"]);
-    let going = async {
-        for socket in &mut open {
-            socket.is_told_to_go().await;
-        }
-    };
-    let (said, ()) = tokio::join!(restarting, going);
+    let [one, other] = [opened(&site).await, opened(&site).await];
+    let (old, told) = (site.pids().await, [(one.pid, 1001), (other.pid, 1001)]);
+    let (said, (), ()) =
+        tokio::join!(site.command(&["restart"]), one.goes_when_told(), other.goes_when_told());
     said.assert_exit(0);
-    app_heard(&site, &open.each_ref().map(|socket| (socket.pid, 1001))).await;
+    app_heard(&site, &told).await;
     let mut new = opened(&site).await;
     assert!(!old.contains(&new.pid));
     new.echoes(Message::text("hello again")).await;
@@ -129,60 +125,62 @@ async fn a_restart_tells_sockets_to_go_and_the_next_one_reaches_the_successor() 
 #[tokio::test]
 async fn a_worker_that_dies_leaves_no_client_without_a_word() {
     let site = sockets(1).started().await;
-    let mut socket = opened(&site).await;
-    proc::signal(socket.pid, Signal::KILL);
-    socket.is_told_to_go().await;
+    let socket = opened(&site).await;
+    let killed = socket.pid;
+    proc::signal(killed, Signal::KILL);
+    socket.goes_when_told().await;
     site.is_ready().await;
-    let mut exited = opened(&site).await;
-    assert_ne!(exited.pid, socket.pid);
+    let exited = opened(&site).await;
+    assert_ne!(exited.pid, killed);
     // One that ends by itself has said no more.
     let _asked = site.ask("/exit");
-    exited.is_told_to_go().await;
+    exited.goes_when_told().await;
     has_tunnels(&site, &[0]).await;
     site.stop().await;
 }
 
 #[tokio::test]
 async fn a_worker_that_hangs_over_a_message_is_found_and_its_sockets_are_told_to_go() {
-    let site = sockets(1).option("pools.app.request_timeout=500ms").started().await;
+    let site = sockets(1).option("pools.app.request_timeout=2s").started().await;
     let mut socket = opened(&site).await;
     eventually("the worker to be asked how it is doing, for its socket's sake", async || {
         site.workers().await[0]["utilisation"].as_f64()
     })
     .await;
     socket.socket.send(Message::text("hang")).await.unwrap();
-    socket.is_told_to_go().await;
+    let hung = socket.pid;
+    socket.goes_when_told().await;
     site.logged("its event loop").await;
     site.is_ready().await;
-    assert_ne!(opened(&site).await.pid, socket.pid);
+    assert_ne!(opened(&site).await.pid, hung);
     site.stop().await;
 }
 
 #[tokio::test]
 async fn an_upgrade_of_hostler_leads_sockets_over() {
     let mut site = sockets(1).option("server.drain_timeout=1m").started().await;
-    let mut socket = opened(&site).await;
+    let socket = opened(&site).await;
+    let old = socket.pid;
     site.command(&["upgrade"]).await.assert_exit(0);
-    socket.is_told_to_go().await;
-    app_heard(&site, &[(socket.pid, 1001)]).await;
+    socket.goes_when_told().await;
+    app_heard(&site, &[(old, 1001)]).await;
     let mut new = opened(&site).await;
-    assert_ne!(new.pid, socket.pid);
+    assert_ne!(new.pid, old);
     assert_eq!(site.exit().await, 0, "nothing keeps the old one");
     new.echoes(Message::text("hello again")).await;
     let successor = site.status().await["pid"].as_u64().unwrap() as u32;
     proc::signal(successor, Signal::TERM);
-    new.is_told_to_go().await;
+    new.goes_when_told().await;
     eventually("the successor to be gone", async || (!proc::is_alive(successor)).then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_stop_tells_sockets_to_go() {
     let site = sockets(1).option("server.drain_timeout=1m").started().await;
-    let mut open = [opened(&site).await, opened(&site).await];
+    let [one, other] = [opened(&site).await, opened(&site).await];
+    let told = [(one.pid, 1001), (other.pid, 1001)];
     site.terminate();
-    for socket in &mut open {
-        socket.is_told_to_go().await;
-    }
-    app_heard(&site, &open.each_ref().map(|socket| (socket.pid, 1001))).await;
+    tokio::join!(one.goes_when_told(), other.goes_when_told());
+    app_heard(&site, &told).await;
     site.stop().await;
 }

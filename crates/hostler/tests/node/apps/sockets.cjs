@@ -1,5 +1,5 @@
 // Sends back what comes over a WebSocket, but for 'hang', after a greeting with its process id, and writes down with which code
-// each was closed. Requests get the process id, and /exit none. Has never heard of Hostler.
+// each was closed. Requests get the process id, and /exit none. Told to end, it does when its sockets have. Has never heard of Hostler.
 const fs = require('node:fs');
 const http = require('node:http');
 const path = require('node:path');
@@ -17,4 +17,5 @@ sockets.on('connection', (socket) => {
   socket.on('error', () => {});
   socket.on('close', (code) => fs.appendFileSync(path.join(process.env.TEST_FOLDER, 'closed'), `${process.pid} ${code}\n`));
 });
+process.on('SIGTERM', () => setInterval(() => sockets.clients.size > 0 || process.exit(0), 5));
 server.listen(3000);
