@@ -9,7 +9,7 @@ import { build } from 'esbuild';
 /** A shell holds the paths it links to, so there is one for each place that the page may be served at. */
 const BASES = [...new Set(['', '/stays', process.env.BASE_PATH ?? ''])];
 const source = (path) => fileURLToPath(new URL(`src/${path}`, import.meta.url));
-const loader = { '.woff2': 'file', '.svg': 'copy' };
+const loader = { '.woff2': 'file', '.svg': 'dataurl' };
 const common = { bundle: true, jsx: 'automatic', metafile: true, logLevel: 'warning', loader, assetNames: '[name]-[hash]' };
 const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"; // react-dom's server build calls it
 
@@ -22,8 +22,9 @@ export async function buildAll({ to, mode = 'production' }) {
   const minify = mode === 'production';
   const jsxDev = mode === 'development';
   const forBrowser = { ...common, minify, jsxDev, outdir: assets, entryNames: '[name]-[hash]' };
-  const looks = await build({ ...forBrowser, entryPoints: ['page.css', 'plain.css', 'icon.svg'].map((name) => source(`styles/${name}`)) });
-  const files = { styles: outputOf(looks, /^page-\w+\.css$/), plain: outputOf(looks, /^plain-\w+\.css$/), icon: outputOf(looks, /^icon-\w+\.svg$/) };
+  const styles = ['page.css', 'plain.css'].map((name) => source(`styles/${name}`));
+  const looks = await build({ ...forBrowser, entryPoints: styles });
+  const files = { styles: outputOf(looks, /^page-\w+\.css$/), plain: outputOf(looks, /^plain-\w+\.css$/) };
 
   const define = { 'process.env.NODE_ENV': JSON.stringify(mode), FILES: JSON.stringify(files) };
   const browser = await build({ ...forBrowser, define, entryPoints: { app: source('browser.jsx') }, format: 'esm', target: 'es2022', legalComments: 'none' });
@@ -33,8 +34,9 @@ export async function buildAll({ to, mode = 'production' }) {
   const forNode = { ...common, ...node, define, jsxDev, outdir: to };
   await build({ ...forNode, entryPoints: { server: source('server/main.js'), shells: source('server/shell.jsx') } });
 
-  const [css, code] = await Promise.all([files.styles, script].map((name) => readFile(join(assets, name), 'utf8')));
-  const shells = await writeShells({ to, files, css, script: code });
+  const inside = await build({ ...common, minify, entryPoints: styles, outdir: to, write: false, loader: { '.woff2': 'dataurl' } });
+  const [page, plain] = ['page.css', 'plain.css'].map((name) => inside.outputFiles.find(({ path }) => path.endsWith(name)).text);
+  const shells = await writeShells({ to, css: { page, plain }, script: await readFile(join(assets, script), 'utf8') });
   await writeFile(join(to, 'built.json'), JSON.stringify({ files, script, shells }, null, 2));
   await compressAll(assets);
 }

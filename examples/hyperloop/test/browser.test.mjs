@@ -83,6 +83,22 @@ test('filters answer at each change, stand in the address, and the way back undo
   assert.deepEqual(complaints, []);
 });
 
+test('a choice made while another is still awaited does not lose that one', async (t) => {
+  const { api, page } = await site(t);
+  const slow = api.hold('/stays?guests=4&limit=20');
+  const { tab, complaints } = await openPage(t, browser);
+  await tab.goto(page.url);
+  await hydrated(tab);
+  await tab.getByLabel('Who').selectOption('4');
+  await slow.arrived;
+  await tab.getByRole('link', { name: /^Cabins/ }).click();
+  await tab.waitForURL('**/?kind=cabin&guests=4');
+  await tab.getByRole('link', { name: 'Remove: Cabins' }).waitFor();
+  await tab.locator('#count').getByText('140 stays').waitFor({ state: 'detached' });
+  slow.release();
+  assert.deepEqual(complaints, []);
+});
+
 test('what was typed before the script came is not lost', async (t) => {
   const { page } = await site(t);
   const { tab, complaints } = await openPage(t, browser);

@@ -41,7 +41,7 @@ test('with every slot taken Hostler sends the shell, and the browser makes the p
   const first = fetch(`${site.url}/stays/6`);
   await reviews.arrived; // the only slot is taken until the reviews come
 
-  const { tab } = await openPage(t, browser);
+  const { tab, complaints } = await openPage(t, browser);
   const answer = await tab.goto(`${site.url}/stays/?kind=loft`);
   assert.equal(answer.status(), 200);
   assert.equal(await answer.headerValue('hostler-fallback'), 'queue_full');
@@ -54,6 +54,8 @@ test('with every slot taken Hostler sends the shell, and the browser makes the p
   await tab.locator('.card a').first().click();
   await tab.waitForURL(/\/stays\/\d+$/);
   await tab.locator('.verdict').waitFor();
+
+  assert.deepEqual(complaints, [], 'it needs nothing from the pool: not a font, not an icon');
 
   reviews.release();
   assert.match(await (await first).text(), /class="verdict"/, 'and who had the slot got his page');

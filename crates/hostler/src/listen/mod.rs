@@ -60,11 +60,10 @@ pub struct Shard {
 }
 
 /// What came of an exchange.
-#[expect(clippy::large_enum_variant, reason = "moved once")]
 enum Outcome {
     Delivered(Delivered),
-    /// The member has answered with 101.
-    Switched(Call),
+    /// The member has answered with 101. Boxed, as the passage is: most connections never have one, and need no room for it.
+    Switched(Box<Call>),
 }
 
 impl Shard {
@@ -119,7 +118,7 @@ impl Shard {
     }
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) -> Option<Passage> {
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) -> Option<Box<Passage>> {
         let mut client = Client::new(stream, self);
         let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
         loop {
@@ -137,7 +136,7 @@ impl Shard {
             }
             let delivered = match self.exchange(&mut client, &mut exchange).await {
                 Outcome::Delivered(delivered) => delivered,
-                Outcome::Switched(call) => return Some(Passage::new(self, client, exchange, call)),
+                Outcome::Switched(call) => return Some(Passage::new(self, client, exchange, *call)),
             };
             self.settle(&mut exchange);
             if delivered != Delivered::Keep {
@@ -169,7 +168,7 @@ impl Shard {
                 Ok(delivered) => return Outcome::Delivered(delivered),
                 Err(refusal) => self.gateway.instead(exchange, refusal).await,
             },
-            Ok(Answer::Tunnel(call)) => return Outcome::Switched(call),
+            Ok(Answer::Tunnel(call)) => return Outcome::Switched(Box::new(call)),
             Ok(Answer::Fixed(fixed)) => {
                 return Outcome::Delivered(client.deliver_fixed(exchange, &fixed, keep).await);
             }

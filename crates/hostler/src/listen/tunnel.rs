@@ -19,13 +19,13 @@ const SPREAD: Duration = Duration::from_secs(2);
 pub(super) struct Passage {
     tunnel: Tunnel,
     /// Ended long before the tunnel, but for what is known of it only then.
-    exchange: Box<Exchange>,
+    exchange: Exchange,
     _counted: OpenTunnel,
 }
 
 impl Passage {
     /// The member has answered with 101: passes that on, and whatever follows.
-    pub fn new(shard: &Shard, client: Client, mut exchange: Exchange, call: Call) -> Self {
+    pub fn new(shard: &Shard, client: Client, mut exchange: Exchange, call: Call) -> Box<Self> {
         exchange.trail.status = 101;
         // Its times are over; one that is due for ever would be looked at for ever.
         exchange.deadline.clear();
@@ -33,12 +33,11 @@ impl Passage {
         let sweep = exchange.deadline.sweep().clone();
         let client = client.switch(call.answer(), sweep.deadline());
         let tunnel = Tunnel::new(client, call.switch(&mut exchange));
-        Self { tunnel, exchange: Box::new(exchange), _counted: OpenTunnel::new(&shard.connections) }
+        Box::new(Self { tunnel, exchange, _counted: OpenTunnel::new(&shard.connections) })
     }
 
     /// Carries on for as long as it lasts, in a task of its own, which is much smaller than one that serves requests.
-    pub fn go_on(mut self, shard: Arc<Shard>, open: OpenConnection) {
-        // Nothing is moved out of what this takes along: the task would have room for both.
+    pub fn go_on(mut self: Box<Self>, shard: Arc<Shard>, open: OpenConnection) {
         tokio::spawn(async move {
             let _open = &open;
             let ended = self.tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;

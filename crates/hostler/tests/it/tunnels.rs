@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_testkit::{Client, Site, eventually, ok, upstream};
+use hostler_testkit::{Client, Site, Step, eventually, ok, text, upstream};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -198,6 +198,8 @@ async fn a_switch_to_what_nobody_offered_is_a_bad_answer() {
         (handshake("websocket"), "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\n\r\n".into()),
         (handshake("websocket, h2c"), switched("h2c")),
         (handshake("h2c"), switched("h2c")),
+        (handshake("x"), switched("x").replace("HTTP/1.1", "HTTP/1.0")),
+        (handshake("x"), switched("x, y")),
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n".into(), switched("websocket")),
     ] {
         let app = upstream().answers(&answered).start().await;
@@ -205,6 +207,44 @@ async fn a_switch_to_what_nobody_offered_is_a_bad_answer() {
         site.send(&asked).await.assert_refused(502, "bad_answer");
         site.settles("app", 0, 0).await;
     }
+}
+
+#[tokio::test]
+async fn until_it_is_answered_a_handshake_is_a_request_like_any_other() {
+    let app = upstream()
+        .in_turn([vec![Step::Close], [vec![Step::Hold], text(switched("x"))].concat()])
+        .start()
+        .await;
+    let config = "pools.app.concurrency = 1\npools.app.queue.limit = 1\npools.app.request_timeout = \"1h\"";
+    let site = in_front_of(&app, config).await;
+    let mut client = site.connect().await;
+    client.send(handshake("x")).await;
+    app.has_seen(2).await;
+    // Sent again by now, it has a slot; the next one waits, and the one after that is refused.
+    site.settles("app", 1, 0).await;
+    let mut waiting = site.connect().await;
+    waiting.send(handshake("x")).await;
+    site.settles("app", 1, 1).await;
+    site.send(handshake("x")).await.assert_refused(503, "queue_full");
+    app.release_all();
+    assert!(client.next_head().await.unwrap().start_line().starts_with("HTTP/1.1 101 "));
+    waiting.answer().await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_not_answered_in_time_is_a_504_and_keeps_its_slot_until_it_is() {
+    let member = Member::start().await;
+    let site = in_front(&member, "pools.app.concurrency = 1\npools.app.request_timeout = \"200ms\"").await;
+    let mut client = site.connect().await;
+    client.send(handshake("x")).await;
+    let mut end = member.accept().await;
+    client.answer().await.assert_refused(504, "answer_timeout");
+    assert_eq!(site.pool("app").await["in_use"], 1);
+    // A tunnel to nobody is none.
+    end.send(switched("x")).await;
+    assert_eq!(end.rest().await, (vec![], true));
+    site.settles("app", 0, 0).await;
+    has_tunnels(&site, 0).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 // The document around every page: head, header, footer. Knows no address, so that the shell for the browser is made from it too.
-import { NAME } from './names.js';
+import icon from '../styles/icon.svg';
 import { Mark } from './icons.jsx';
+import { NAME } from './names.js';
 
 /**
  * `from` is "server" or "shell". A shell has its styles in itself (`css`), for under overload every further request is one too many;
@@ -15,11 +16,11 @@ export function Document({ base, from, files, css, children }) {
         <meta name="color-scheme" content="light dark" />
         <meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)" />
         <meta name="theme-color" content="#0f1424" media="(prefers-color-scheme: dark)" />
-        <link rel="icon" href={`${base}/assets/${files.icon}`} type="image/svg+xml" />
+        <link rel="icon" href={icon} type="image/svg+xml" />
         {from === 'server' && <link rel="stylesheet" href={`${base}/assets/${files.styles}`} />}
-        {css && <style dangerouslySetInnerHTML={{ __html: css }} />}
+        {css && <style dangerouslySetInnerHTML={{ __html: css.page }} />}
         <noscript>
-          <link rel="stylesheet" href={`${base}/assets/${files.plain}`} />
+          {css ? <style dangerouslySetInnerHTML={{ __html: css.plain }} /> : <link rel="stylesheet" href={`${base}/assets/${files.plain}`} />}
         </noscript>
       </head>
       <body>

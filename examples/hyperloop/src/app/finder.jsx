@@ -1,5 +1,5 @@
 // The search form: a plain form that sends its fields, and in a browser with scripts one that answers at each change.
-import { useEffect, useRef } from 'react';
+import { useEffect, useLayoutEffect, useRef } from 'react';
 import { useSite } from './context.js';
 import { euros, plural } from './format.js';
 import { Icon } from './icons.jsx';
@@ -7,7 +7,8 @@ import { MOST_GUESTS, formatSearch, parseSearch } from './search.js';
 
 const STEP = 10;
 
-export function Finder({ search, prices }) {
+/** `search` is what is shown, `next` what was asked for since. */
+export function Finder({ search, next, prices }) {
   const { base } = useSite();
   const { form, ask } = useForm(search, prices);
   const onSubmit = (event) => {
@@ -18,8 +19,8 @@ export function Finder({ search, prices }) {
   const onInput = (event) => ask(event.target.name);
   return (
     <form className="finder" role="search" aria-label="Stays" action={`${base}/`} ref={form} onSubmit={onSubmit} onInput={onInput}>
-      {search.kind && <input type="hidden" name="kind" value={search.kind} />}
-      {search.order !== 'best' && <input type="hidden" name="order" value={search.order} />}
+      {next.kind && <input type="hidden" name="kind" value={next.kind} />}
+      {next.order !== 'best' && <input type="hidden" name="order" value={next.order} />}
       <label className="field words">
         <span>Where or what</span>
         <input
@@ -33,7 +34,7 @@ export function Finder({ search, prices }) {
         />
       </label>
       <Guests guests={search.guests} />
-      <Price upto={search.upto || prices.highest} prices={prices} />
+      <Price upto={next.upto || prices.highest} prices={prices} />
       <button type="submit">
         <Icon name="search" />
         <span>Search</span>
@@ -59,7 +60,7 @@ function useForm(search, prices) {
     own.current = { asked: asked.add(wanted), last: wanted, field };
     go(`${base}/${wanted}`, { replace: field !== undefined && field === before });
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const { asked, last } = own.current;
     if (shown === last) asked.clear();
     if (shown === last || asked.has(shown)) return; // it came from here, and somebody may have typed on since

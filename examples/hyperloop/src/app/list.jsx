@@ -10,19 +10,20 @@ import { View } from './picture.jsx';
 import { KINDS, ORDERS, PER_PAGE, formatSearch, isNarrowed } from './search.js';
 import { Unreachable } from './trouble.jsx';
 
-export function List({ search: asked, path }) {
+/** `next` is what was asked for since: choices show it at once and build upon it, so that none is lost; results follow when they are there. */
+export function List({ search, next, path }) {
   const { base } = useSite();
   const answer = useAnswer(path);
   if (!answer.ok) {
     return (
       <>
-        <Unreachable path={path} here={`${base}/${formatSearch(asked, { page: asked.page })}`} />
+        <Unreachable path={path} here={`${base}/${formatSearch(search, { page: search.page })}`} />
         <Carried path={path} answer={answer} />
       </>
     );
   }
   const found = answer.value;
-  const search = asked.upto >= found.prices.highest ? { ...asked, upto: 0 } : asked; // a form without scripts always sends a price
+  const wanted = next.upto >= found.prices.highest ? { ...next, upto: 0 } : next; // a form without scripts always sends a price
   return (
     <main id="main">
       <Title>{titleOf(search)}</Title>
@@ -37,15 +38,15 @@ export function List({ search: asked, path }) {
         </div>
       </section>
       <div className="wide">
-        <Finder search={search} prices={found.prices} />
-        <Kinds search={search} kinds={found.kinds} />
+        <Finder search={search} next={wanted} prices={found.prices} />
+        <Kinds search={wanted} kinds={found.kinds} />
         <section id="results" aria-labelledby="count">
           <div className="heading">
             <h2 id="count" tabIndex={-1} aria-live="polite">
               {plural(found.total, 'stay')}
             </h2>
-            <Chips search={search} />
-            <Orders search={search} />
+            <Chips search={wanted} />
+            <Orders search={wanted} />
           </div>
           {found.stays.length > 0 ? <Cards stays={found.stays} /> : <Nothing />}
           <Pages search={search} total={found.total} />

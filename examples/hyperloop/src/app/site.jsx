@@ -10,17 +10,18 @@ import { Stay } from './stay.jsx';
 import { Broken, Missing } from './trouble.jsx';
 
 /** `at`: path and query, as text. */
-export function Site({ at, base, data, from, files, css }) {
-  const { place, go, reload, moving } = usePlace(at, base, data);
+export function Site({ at, base, data, from, files }) {
+  const { place, wanted, go, reload, moving } = usePlace(at, base, data);
   const route = useMemo(() => routeOf(place.at, base), [place.at, base]);
+  const next = useMemo(() => routeOf(wanted, base), [wanted, base]);
   const site = useMemo(() => ({ base, go, reload }), [base, go, reload]);
   return (
     <DataContext value={data}>
       <SiteContext value={site}>
-        <Document base={base} from={from} files={files} css={css}>
+        <Document base={base} from={from} files={files}>
           <div className={moving ? 'moving on' : 'moving'} role="presentation" />
           <Boundary key={place.visit} instead={<Broken />}>
-            <Page route={route} />
+            <Page route={route} next={next} />
           </Boundary>
         </Document>
       </SiteContext>
@@ -28,15 +29,16 @@ export function Site({ at, base, data, from, files, css }) {
   );
 }
 
-function Page({ route }) {
-  if (route.name === 'list') return <List search={route.search} path={route.needs} />;
+function Page({ route, next }) {
+  if (route.name === 'list') return <List search={route.search} next={next.search ?? route.search} path={route.needs} />;
   if (route.name === 'stay') return <Stay key={route.id} route={route} />;
   return <Missing />;
 }
 
-/** Where we are: the address last asked for, once its page could be shown. */
+/** Where we are: the address last asked for, once its page could be shown; until then it is `wanted`. */
 function usePlace(at, base, data) {
   const [place, setPlace] = useState({ at, visit: 0, onArrival: undefined });
+  const [wanted, setWanted] = useState(at);
   const [moving, startTransition] = useTransition();
   const last = useRef(at);
 
@@ -45,6 +47,7 @@ function usePlace(at, base, data) {
       const [before, after] = [last.current, to].map((each) => routeOf(each, base));
       const same = before.name === after.name && before.id === after.id;
       last.current = to;
+      setWanted(to);
       startTransition(() => setPlace((now) => ({ at: to, visit: same ? now.visit : now.visit + 1, onArrival: onArrival ?? arrival(same, before, after) })));
     },
     [base],
@@ -68,7 +71,7 @@ function usePlace(at, base, data) {
   useLayoutEffect(() => {
     place.onArrival?.();
   }, [place]);
-  return { place, go, reload, moving };
+  return { place, wanted, go, reload, moving };
 }
 
 /** What happens on arrival: another page begins at its top, for readers of screens too; the same page stays where it is. */

@@ -1,9 +1,9 @@
 // What the shell shows until the browser has rendered the page itself.
 import { Document } from './document.jsx';
 
-export function Skeleton({ base, files, css }) {
+export function Skeleton({ base, css }) {
   return (
-    <Document base={base} from="shell" files={files} css={css}>
+    <Document base={base} from="shell" css={css}>
       <main id="main" aria-busy="true">
         <noscript>
           <div className="trouble wide">

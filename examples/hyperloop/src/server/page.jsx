@@ -7,7 +7,7 @@ import { Site } from '../app/site.jsx';
 import { apiClient } from './api.js';
 
 const POLICY =
-  "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+  "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const BOTS = /bot\b|crawl|spider|slurp|facebookexternalhit|embedly|preview/i;
 
 /** `built`: `{ files, script, shell }`, what the build has made for the browser. */

@@ -4,14 +4,14 @@ import { renderToStaticMarkup } from 'react-dom/server';
 import { Skeleton } from '../app/skeleton.jsx';
 
 const POLICY =
-  "default-src 'none'; style-src 'self' 'unsafe-inline'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'";
+  "default-src 'none'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'";
 
-export function renderShell({ base, files, css, script }) {
+/** `css`: `{ page, plain }` with their fonts inside. */
+export function renderShell({ base, css, script }) {
   const code = script.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--'); // neither may end or open anything in HTML
   const hash = createHash('sha256').update(code).digest('base64');
   const policy = `${POLICY}; script-src 'sha256-${hash}'`;
-  const styles = css.replaceAll('url(./', `url(${base}/assets/`);
-  const html = renderToStaticMarkup(<Skeleton base={base} files={files} css={styles} />);
+  const html = renderToStaticMarkup(<Skeleton base={base} css={css} />);
   return `<!doctype html>${html}`
     .replace('<head>', () => `<head><meta http-equiv="Content-Security-Policy" content="${policy}">`)
     .replace('</body>', () => `<script type="module">${code}</script></body>`);

@@ -1,5 +1,6 @@
 // Sends back what comes over a WebSocket, but for 'hang', after a greeting with its process id, and writes down with which code
-// each was closed. Requests get the process id, and /exit none. Told to end, it does when its sockets have. Has never heard of Hostler.
+// each was closed. Requests get the process id, and /exit none. Told to end, it does so when its sockets have.
+// Has never heard of Hostler.
 const fs = require('node:fs');
 const http = require('node:http');
 const path = require('node:path');
