@@ -1,0 +1,22 @@
+// The types of `@hostler/render/server` as `require` and `import` give it: a function that has the other exports on it, which server.ts makes
+// of itself at run time and TypeScript cannot see.
+import * as parts from './server.js';
+
+declare const server: typeof parts.hypernova & typeof parts;
+declare namespace server {
+  type Application = parts.Application;
+  type BatchContext = parts.BatchContext;
+  type Config = parts.Config;
+  type GetComponent = parts.GetComponent;
+  type Job = parts.Job;
+  type JobContext = parts.JobContext;
+  type Logger = parts.Logger;
+  type OnServer = parts.OnServer;
+  type Plugin = parts.Plugin;
+  type RenderContext = parts.RenderContext;
+  type RendererConfig = parts.RendererConfig;
+  type RenderFunction = parts.RenderFunction;
+  type Vm = parts.Vm;
+  type VmOptions = parts.VmOptions;
+}
+export = server;
