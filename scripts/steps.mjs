@@ -82,12 +82,13 @@ export function checkToolchain() {
   if (missing.length > 0) stop(`Missing on this machine:\n${missing.map((each) => `  * ${each}`).join('\n')}`);
 }
 
-/** `npm ci`, unless what is installed is newer than the lockfile. */
-export async function installModules() {
-  if (modified('node_modules/.package-lock.json') >= modified('package-lock.json')) return;
-  say('Installing the npm packages named in package-lock.json');
+/** `npm ci` in a folder of the repository, unless what is installed there is newer than the lockfile. */
+export async function installModules(folder = '.') {
+  const lockfile = join(folder, 'package-lock.json');
+  if (modified(join(folder, 'node_modules/.package-lock.json')) >= modified(lockfile)) return;
+  say(`Installing the npm packages named in ${lockfile}`);
   // NODE_ENV=production in the caller's environment would leave out esbuild, without which nothing is built.
-  await mustRun('npm', ['ci', '--include=dev', '--no-audit', '--no-fund']);
+  await mustRun('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], { cwd: join(root, folder) });
 }
 
 export async function buildExamples() {

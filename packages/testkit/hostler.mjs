@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { eventually } from './eventually.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -21,8 +22,8 @@ export function hostlerProgram() {
  * Starts Hostler and waits until its workers are ready.
  *
  * `config`: the text of a configuration, whose [server] section gets free ports; or `file`: the path of one, whose addresses are
- * set aside for free ports. `options`: values by key ("server.drain_timeout"), `env`: variables of its environment.
- * Its workers know its address as `HOSTLER_URL` where `listen` is given (see `freePort`).
+ * set aside for free ports. `listen`: where, for workers that must know it before (see `freePort`). `options`: values by key
+ * ("server.drain_timeout"), `env`: variables of its environment.
  */
 export async function startHostler({ config, file, listen = '127.0.0.1:0', options = {}, env = {}, ready = true }) {
   const folder = file ? undefined : await mkdtemp(join(tmpdir(), 'hostler-test-'));
@@ -92,7 +93,6 @@ class Site {
   }
 
   async #until(what, look) {
-    const { eventually } = await import('./eventually.mjs');
     await eventually(`Hostler to ${what}`, async () => {
       if (this.#child.exitCode !== null) throw new Error(`Hostler ended (${this.#child.exitCode}): ${this.log.slice(-20).join('\n')}`);
       return look();
