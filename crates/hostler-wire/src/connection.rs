@@ -144,6 +144,9 @@ impl MemberConnection {
                 _ => self.send_failed = true,
             }
         }
+        if !self.send_failed && ready!(Pin::new(&mut self.stream).poll_flush(cx)).is_err() {
+            self.send_failed = true;
+        }
         self.outbox.clear();
         self.sent = 0;
         Poll::Ready(())

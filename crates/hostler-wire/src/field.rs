@@ -164,6 +164,16 @@ impl Fields {
         }
     }
 
+    /// Adds a field line that did not come.
+    pub fn add(&mut self, name: &[u8], value: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(value);
+        let name_span = Span { start: start as u32, len: name.len() as u32 };
+        let value = Span { start: (start + name.len()) as u32, len: value.len() as u32 };
+        self.push(name_span, value, 0);
+    }
+
     /// Marks the fields that `Connection` names. Call once, after the last `push`.
     pub(crate) fn mark_listed(&mut self) {
         let Self { bytes, list, first, connection } = self;

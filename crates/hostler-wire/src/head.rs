@@ -123,14 +123,7 @@ impl RequestHead {
 
     /// Adds a field line that the sender left out.
     pub fn add_field(&mut self, name: &[u8], value: &[u8]) {
-        let start = self.fields.bytes.len();
-        self.fields.bytes.extend_from_slice(name);
-        self.fields.bytes.extend_from_slice(value);
-        self.fields.push(
-            Span::of(name, name).shifted(start),
-            Span::of(value, value).shifted(start + name.len()),
-            0,
-        );
+        self.fields.add(name, value);
     }
 
     /// Puts another target in the place of the one that came (a rewrite, or a bare authority's `/`).
@@ -154,6 +147,14 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
+    /// A head without fields, to be filled.
+    pub fn new(status: u16, reason: &str) -> Self {
+        let mut head = Self { status, ..Self::default() };
+        head.fields.bytes.extend_from_slice(reason.as_bytes());
+        head.reason = Span::of(reason.as_bytes(), reason.as_bytes());
+        head
+    }
+
     /// Parses a whole head, as found by [`HeadScan`](crate::HeadScan).
     pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), HeadError> {
         self.fields.clear();

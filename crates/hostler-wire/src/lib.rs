@@ -21,5 +21,5 @@ pub use field::{Field, Fields, Name, Span, tokens};
 pub use framing::{BodyLength, FramingError, request_body, response_body};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
 pub use scan::{HeadScan, Limits, ScanError};
-pub use stream::{Address, Stream, keep_alive, read_some, read_then};
+pub use stream::{Address, Duplex, Stream, keep_alive, read_some, read_then};
 pub use websocket::{Frames, going_away};

@@ -1,4 +1,5 @@
-//! A stream to a member, TCP or Unix, and reading without a buffer per connection. Knows no HTTP.
+//! A stream to a client or a member: TCP, Unix, TLS, or one within another protocol; and reading without a buffer per connection.
+//! Knows no HTTP.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsStream;
 
 /// Where a member listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,6 +40,27 @@ pub enum Stream {
     Tcp(TcpStream),
     /// Over a Unix socket.
     Unix(UnixStream),
+    /// Over TLS, its handshake done.
+    Tls(Box<TlsStream<TcpStream>>),
+    /// Within another protocol, such as a stream of HTTP/2.
+    Within(Box<dyn Duplex>),
+}
+
+/// A stream that another protocol carries.
+pub trait Duplex: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {
+    /// Breaks it off when it is dropped, so that nobody takes what was sent for the whole.
+    fn abort(&mut self);
+
+    /// True while nothing has come in and the other side has not closed.
+    fn is_quiet(&self) -> bool {
+        false
+    }
+}
+
+impl From<TcpStream> for Stream {
+    fn from(stream: TcpStream) -> Self {
+        Self::Tcp(stream)
+    }
 }
 
 impl Stream {
@@ -61,22 +84,35 @@ impl Stream {
         let peeked = match self {
             Self::Tcp(stream) => recv(stream, &mut byte, flags),
             Self::Unix(stream) => recv(stream, &mut byte, flags),
+            Self::Tls(stream) => recv(stream.get_ref().0, &mut byte, flags),
+            Self::Within(stream) => return stream.is_quiet(),
         };
         matches!(peeked, Err(rustix::io::Errno::AGAIN))
     }
 
     /// Breaks the connection when it is dropped, so that nobody takes what was sent for the whole. Over a Unix socket it cannot be
     /// told.
-    pub fn abort(&self) {
-        if let Self::Tcp(stream) = self {
+    pub fn abort(&mut self) {
+        if let Self::Within(stream) = self {
+            stream.abort();
+        } else if let Some(stream) = self.tcp() {
             // Already gone is fine.
             let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
         }
     }
 
+    /// The TCP connection that is all of it, or below it.
+    fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(stream) => Some(stream),
+            Self::Tls(stream) => Some(stream.get_ref().0),
+            Self::Unix(_) | Self::Within(_) => None,
+        }
+    }
+
     /// Has the kernel look after a peer that may be silent for hours; see [`keep_alive`].
     pub fn keep_alive(&self) {
-        if let Self::Tcp(stream) = self {
+        if let Some(stream) = self.tcp() {
             keep_alive(stream);
         }
     }
@@ -88,6 +124,9 @@ impl Stream {
         let read = match self {
             Self::Tcp(stream) => stream.try_read(&mut byte),
             Self::Unix(stream) => stream.try_read(&mut byte),
+            // What is read here would be lost to TLS.
+            Self::Tls(_) => return self.is_quiet_now(),
+            Self::Within(stream) => return stream.is_quiet(),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -98,6 +137,8 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Within(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -107,17 +148,26 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Within(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    /// Writes what TLS or another protocol has kept back; whoever has written all must see to it.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Within(stream) => Pin::new(stream).poll_flush(cx),
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Within(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

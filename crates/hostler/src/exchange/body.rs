@@ -41,6 +41,17 @@ pub enum BodyError {
     Storage(ErrorKind),
 }
 
+/// The body of an answer of our own that does not lie in memory. It never blocks.
+pub trait BodySource: Send {
+    /// Appends some of the body, at most about `max` bytes, to `into`; `true` when it is complete.
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<std::io::Result<bool>>;
+}
+
 /// The client's side of an exchange while the steps work on it.
 pub trait Downstream: Send {
     /// Ready when the client has gone: nobody reads the answer.

@@ -5,6 +5,7 @@ pub mod body;
 pub mod connections;
 pub mod counters;
 pub mod deadline;
+pub mod edits;
 pub mod id;
 mod offer;
 pub mod trust;
@@ -17,10 +18,11 @@ use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
 pub use aftermath::{Aftermath, Death};
-pub use body::{Body, BodyError, Downstream};
+pub use body::{Body, BodyError, BodySource, Downstream};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
+pub use edits::{Edit, Edits};
 pub use id::RequestId;
 pub use trust::{ClientAddress, Trust};
 
@@ -42,6 +44,14 @@ pub struct Exchange {
     pub peer_ip: Box<str>,
     /// Our end.
     pub local: SocketAddr,
+    /// How the client's connection is protected.
+    pub scheme: Scheme,
+    /// What the client speaks on it.
+    pub protocol: Protocol,
+    /// Changes to the head that its member gets.
+    pub to_member: Edits,
+    /// Changes to the head that its client gets, whoever answers.
+    pub to_client: Edits,
     /// Who the client is.
     pub client: ClientAddress,
     /// The name under which logs know it.
@@ -58,6 +68,36 @@ pub struct Exchange {
     pub aftermath: Option<Aftermath>,
     /// A worker has died over a request like it, and none has been answered since.
     pub is_suspect: bool,
+}
+
+/// How a client's connection is protected; its text is that of `X-Forwarded-Proto`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// Not at all.
+    #[default]
+    Http,
+    /// By TLS.
+    Https,
+}
+
+impl Scheme {
+    /// As in a URL.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+/// What a client speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.0 or HTTP/1.1; the head says which.
+    #[default]
+    Http1,
+    /// HTTP/2.
+    Http2,
 }
 
 /// Instants and periods in the life of an exchange.
@@ -114,6 +154,10 @@ impl Exchange {
             peer,
             peer_ip: peer.ip().to_canonical().to_string().into(),
             local,
+            scheme: Scheme::default(),
+            protocol: Protocol::default(),
+            to_member: Edits::default(),
+            to_client: Edits::default(),
             client: ClientAddress { ip: peer.ip(), peer_trusted: false },
             id: RequestId::none(),
             deadline,
@@ -151,6 +195,8 @@ impl Exchange {
         self.counters = None;
         self.aftermath = None;
         self.is_suspect = false;
+        self.to_member.clear();
+        self.to_client.clear();
         self.deadline.clear();
     }
 

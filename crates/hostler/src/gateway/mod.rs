@@ -12,9 +12,9 @@ mod wait;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use hostler_wire::BodyLength;
+use hostler_wire::{BodyLength, ResponseHead};
 
-use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange};
+use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange};
 use crate::proxy::{self, Call, Failure};
 use crate::route::Table;
 use wait::Visit;
@@ -38,6 +38,18 @@ pub enum Answer {
     Tunnel(Call),
     /// The route itself.
     Fixed(Arc<Fixed>),
+    /// We ourselves, with more than lies in memory.
+    Streamed(Box<Streamed>),
+}
+
+/// An answer of our own whose body comes bit by bit.
+pub struct Streamed {
+    /// Its head, without fields that frame the message.
+    pub head: ResponseHead,
+    /// How long the body is; with an answer to HEAD, how long it would be.
+    pub length: u64,
+    /// Where it comes from.
+    pub body: Box<dyn BodySource>,
 }
 
 /// What a client gets instead of an answer.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_pool::dispatch::{Pool, Priority};
+use hostler_wire::ResponseHead;
 
 use super::poison::Poison;
 use crate::config::Fallback;
@@ -39,10 +40,8 @@ pub enum Target {
 /// An answer that is always the same.
 #[derive(Debug, Clone)]
 pub struct Fixed {
-    /// The status code.
-    pub status: u16,
-    /// Field lines, without those that frame the message.
-    pub fields: Vec<(String, Vec<u8>)>,
+    /// Its head, without fields that frame the message.
+    pub head: ResponseHead,
     /// The body.
     pub body: Vec<u8>,
 }

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use hostler_wire::{
-    BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, ResponseHead, Version, read_some,
+    BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, ResponseHead, Stream, Version, read_some,
 };
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 use super::{Settings, Shard, head};
 use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
@@ -24,7 +23,7 @@ const KEPT_BUFFER: usize = 4 * 1024;
 
 /// A client's connection.
 pub(super) struct Client {
-    stream: TcpStream,
+    stream: Stream,
     pub(super) settings: Arc<Settings>,
     /// Read, not yet understood.
     inbox: Vec<u8>,
@@ -46,7 +45,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub fn new(stream: TcpStream, shard: &Shard) -> Self {
+    pub fn new(stream: Stream, shard: &Shard) -> Self {
         Self {
             stream,
             settings: shard.settings.load_full(),
@@ -158,7 +157,7 @@ impl Client {
         }
         self.outbox.clear();
         self.sent = 0;
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     /// Keeps a long transfer's buffer from growing by what was written already.
@@ -212,8 +211,8 @@ impl Client {
     }
 
     /// Breaks the connection so that nobody takes what was sent for the whole.
-    pub fn abort(self) {
-        let _ = socket2::SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO));
+    pub fn abort(mut self) {
+        self.stream.abort();
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {

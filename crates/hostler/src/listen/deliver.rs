@@ -4,13 +4,14 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use hostler_wire::{BodyLength, CallError, ChunkStart, Version, write_end};
+use hostler_wire::{BodyLength, ChunkStart, ResponseHead, Version, write_end};
 
 use super::client::Client;
 use super::head::{self, Framing, Keeping};
+use super::own;
+use super::supply::{Supply, Trouble};
 use crate::exchange::{Downstream, Exchange};
-use crate::gateway::{Facts, Fixed, Refusal, StandIn};
-use crate::proxy::Call;
+use crate::gateway::{Refusal, StandIn};
 
 /// What is taken from a member at a time.
 const PIECE: usize = 64 * 1024;
@@ -28,51 +29,56 @@ pub(super) enum Delivered {
 
 /// What went wrong on the way.
 enum Broken {
-    Member(CallError),
+    Supply(Trouble),
     /// Gone, or as good as gone.
     Client(&'static str),
 }
 
 struct Transfer {
-    /// None once the member has finished.
-    call: Option<Call>,
+    /// None once all has come.
+    supply: Option<Supply>,
     chunked: bool,
     /// It ends when the client leaves.
     endless: bool,
 }
 
 impl Client {
-    /// Passes a member's answer on. An answer that breaks before any of it was sent is a refusal.
+    /// Passes an answer on. One that breaks before any of it was sent is a refusal.
     pub async fn deliver(
         &mut self,
         exchange: &mut Exchange,
-        call: Call,
+        supply: Supply,
         keep: bool,
     ) -> Result<Delivered, Refusal> {
-        let framing = framing_for(&call, exchange, self.version());
+        let framing = framing_for(&supply, exchange, self.version());
         let keep = keep && framing != Framing::UntilClose;
         let (mark, written) = (self.outbox.len(), self.written);
         let keeping = Keeping { keep, version: self.version() };
-        head::write_answer(&mut self.outbox, call.answer(), framing, keeping);
-        exchange.trail.status = call.answer().status;
-        let endless = call.is_event_stream();
-        let mut transfer = Transfer { call: Some(call), chunked: framing == Framing::Chunked, endless };
+        head::write_answer(&mut self.outbox, supply.head(), &exchange.to_client, framing, keeping);
+        exchange.trail.status = supply.head().status;
+        let endless = supply.is_endless();
+        // The body of an answer of our own to HEAD is not even read.
+        let supply = match supply {
+            Supply::Own(_) if framing == Framing::Length(0) || exchange.is_head_request() => None,
+            supply => Some(supply),
+        };
+        let mut transfer = Transfer { supply, chunked: framing == Framing::Chunked, endless };
         let outcome = poll_fn(|cx| self.poll_transfer(cx, exchange, &mut transfer)).await;
         self.refusal_to_read.clear();
         match outcome {
             Ok(()) if keep && self.is_in_step() => Ok(Delivered::Keep),
             Ok(()) => Ok(Delivered::Close),
             Err(Broken::Client(who)) => {
-                if let Some(call) = transfer.call {
-                    call.abandon(exchange);
+                if let Some(supply) = transfer.supply {
+                    supply.abandon(exchange);
                 }
                 exchange.trail.aborted = Some(who);
                 Ok(Delivered::Abort)
             }
-            Err(Broken::Member(error)) => {
-                let refusal = match transfer.call {
-                    Some(call) => call.give_up(exchange, error).into(),
-                    None => Refusal::BadAnswer(error.to_string()),
+            Err(Broken::Supply(trouble)) => {
+                let refusal = match transfer.supply {
+                    Some(supply) => supply.give_up(exchange, trouble),
+                    None => trouble.into(),
                 };
                 if self.written == written {
                     self.outbox.truncate(mark);
@@ -103,7 +109,7 @@ impl Client {
             };
             match self.poll_flush(cx) {
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(Broken::Client("client"))),
-                Poll::Ready(Ok(())) if transfer.call.is_none() => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(())) if transfer.supply.is_none() => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(())) => {}
                 Poll::Pending => {
                     if !self.refusal_to_read.is_set() {
@@ -138,8 +144,8 @@ impl Client {
         exchange: &mut Exchange,
         transfer: &mut Transfer,
     ) -> Poll<Result<(), Broken>> {
-        let Some(call) = &mut transfer.call else { return Poll::Pending };
-        if let Poll::Ready(Err(_)) = call.poll_upload(cx, self) {
+        let Some(supply) = &mut transfer.supply else { return Poll::Pending };
+        if let Poll::Ready(Err(_)) = supply.poll_upload(cx, self) {
             return Poll::Ready(Err(Broken::Client("client")));
         }
         let room = self.room();
@@ -148,37 +154,26 @@ impl Client {
         }
         let start = transfer.chunked.then(|| ChunkStart::open(&mut self.outbox));
         let before = self.outbox.len();
-        let taken = call.poll_body(cx, &mut self.outbox, room.min(PIECE));
+        let taken = supply.poll_body(cx, &mut self.outbox, room.min(PIECE));
         exchange.trail.bytes_out += (self.outbox.len() - before) as u64;
         if let Some(start) = start {
             start.finish(&mut self.outbox);
         }
         match taken {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(error)) => return Poll::Ready(Err(Broken::Member(error))),
+            Poll::Ready(Err(trouble)) => return Poll::Ready(Err(Broken::Supply(trouble))),
             Poll::Ready(Ok(false)) => {}
             Poll::Ready(Ok(true)) => {
                 if transfer.chunked {
-                    write_end(&mut self.outbox, call.trailers());
+                    write_end(&mut self.outbox, supply.trailers());
                 }
                 // The slot is free from here on, whether or not the client has all.
-                if let Some(call) = transfer.call.take() {
-                    call.finish(exchange);
+                if let Some(supply) = transfer.supply.take() {
+                    supply.finish(exchange);
                 }
             }
         }
         Poll::Ready(Ok(()))
-    }
-
-    /// Answers with what a route always says.
-    pub async fn deliver_fixed(&mut self, exchange: &mut Exchange, fixed: &Fixed, keep: bool) -> Delivered {
-        let keep = keep && self.is_in_step();
-        head::begin_own(&mut self.outbox, fixed.status);
-        for (name, value) in &fixed.fields {
-            head::write_field(&mut self.outbox, name.as_bytes(), value);
-        }
-        let length = (!matches!(fixed.status, 204 | 304)).then_some(fixed.body.len());
-        self.finish_own(exchange, fixed.status, length, &fixed.body, keep).await
     }
 
     /// Answers with what the route has for the case that its pool does not.
@@ -189,56 +184,36 @@ impl Client {
         refusal: &Refusal,
         keep: bool,
     ) -> Delivered {
-        let facts = note(exchange, refusal);
-        exchange.trail.fallback = true;
-        let keep = keep && !facts.closes && self.is_in_step();
-        head::begin_own(&mut self.outbox, 200);
-        let out = &mut self.outbox;
-        head::write_field(out, b"Content-Type", fallback.content_type().as_bytes());
-        // It stands for another page, and only for as long as that cannot be had.
-        head::write_field(out, b"Cache-Control", b"no-store");
-        head::write_field(out, b"Hostler-Fallback", facts.reason.as_bytes());
-        head::write_field(out, b"X-Request-Id", exchange.id.as_bytes());
-        self.finish_own(exchange, 200, Some(fallback.body().len()), fallback.body(), keep).await
+        let (head, facts) = own::fallback(exchange, fallback, refusal);
+        self.deliver_own(exchange, &head, fallback.body(), keep && !facts.closes).await
     }
 
     /// Answers for ourselves.
     pub async fn refuse(&mut self, exchange: &mut Exchange, refusal: &Refusal, keep: bool) -> Delivered {
-        let facts = note(exchange, refusal);
-        exchange.trail.status = facts.status;
-        if facts.status == 499 {
-            exchange.trail.aborted = Some("client");
-            return Delivered::Abort;
+        let (answer, facts) = own::refusal(exchange, refusal);
+        match answer {
+            Some((head, text)) => {
+                self.deliver_own(exchange, &head, text.as_bytes(), keep && !facts.closes).await
+            }
+            None => Delivered::Abort,
         }
-        let keep = keep && !facts.closes && self.is_in_step();
-        let text = format!("{} {}\n{refusal}\n", facts.status, head::reason(facts.status));
-        head::begin_own(&mut self.outbox, facts.status);
-        let out = &mut self.outbox;
-        head::write_field(out, b"Content-Type", b"text/plain; charset=utf-8");
-        head::write_field(out, b"Cache-Control", b"no-store");
-        head::write_field(out, b"Hostler-Refusal", facts.reason.as_bytes());
-        if !exchange.id.as_str().is_empty() {
-            head::write_field(out, b"X-Request-Id", exchange.id.as_str().as_bytes());
-        }
-        if let Some(seconds) = facts.retry_after {
-            let seconds = seconds.max(exchange.trail.retry_after);
-            head::write_field(out, b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());
-        }
-        self.finish_own(exchange, facts.status, Some(text.len()), text.as_bytes(), keep).await
     }
 
-    async fn finish_own(
+    /// Answers with a body that lies in memory.
+    pub async fn deliver_own(
         &mut self,
         exchange: &mut Exchange,
-        status: u16,
-        length: Option<usize>,
+        head: &ResponseHead,
         body: &[u8],
         keep: bool,
     ) -> Delivered {
-        exchange.trail.status = status;
+        let keep = keep && self.is_in_step();
+        exchange.trail.status = head.status;
         let keeping = Keeping { keep, version: self.version() };
-        head::end_own(&mut self.outbox, length, keeping);
-        if length.is_some() && !exchange.is_head_request() {
+        let has_body = !matches!(head.status, 204 | 304);
+        let framing = if has_body { Framing::Length(body.len() as u64) } else { Framing::NoBody };
+        head::write_answer(&mut self.outbox, head, &exchange.to_client, framing, keeping);
+        if has_body && !exchange.is_head_request() {
             self.outbox.extend_from_slice(body);
             exchange.trail.bytes_out = body.len() as u64;
         }
@@ -253,18 +228,16 @@ impl Client {
     }
 }
 
-/// Why the worker's own answer is not what the client gets.
-fn note(exchange: &mut Exchange, refusal: &Refusal) -> Facts {
-    let facts = refusal.facts();
-    exchange.trail.refusal = Some(facts.reason);
-    exchange.trail.detail = refusal.detail();
-    facts
-}
-
-fn framing_for(call: &Call, exchange: &Exchange, version: Version) -> Framing {
-    let head = call.answer();
-    match (call.body_length(), version) {
-        _ if exchange.is_head_request() || matches!(head.status, 204 | 304) => Framing::NoBody,
+fn framing_for(supply: &Supply, exchange: &Exchange, version: Version) -> Framing {
+    let status = supply.head().status;
+    match (supply.length(), version) {
+        // A member's head says by itself what there would be; ours does not.
+        (BodyLength::Known(length), _)
+            if matches!(supply, Supply::Own(_)) && !matches!(status, 204 | 304) =>
+        {
+            Framing::Length(length)
+        }
+        _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,
         (BodyLength::Known(length), _) => Framing::Length(length),
         (_, Version::Http11) => Framing::Chunked,
         (_, Version::Http10) => Framing::UntilClose,

@@ -5,6 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hostler_wire::{Field, Name, ResponseHead, Version};
 
+use crate::exchange::Edits;
+
 /// How an answer's body is framed for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
@@ -25,11 +27,24 @@ pub(super) struct Keeping {
     pub version: Version,
 }
 
-/// Writes a member's final head.
-pub(super) fn write_answer(out: &mut Vec<u8>, head: &ResponseHead, framing: Framing, keeping: Keeping) {
+/// Writes a final head, a member's or our own.
+pub(super) fn write_answer(
+    out: &mut Vec<u8>,
+    head: &ResponseHead,
+    edits: &Edits,
+    framing: Framing,
+    keeping: Keeping,
+) {
     write_status(out, head.status, head.reason());
     let status = head.status;
-    head.fields.copy_lines(out, |field, _| is_kept(field, framing, status));
+    if edits.is_empty() {
+        head.fields.copy_lines(out, |field, _| is_kept(field, framing, status));
+    } else {
+        head.fields.copy_lines(out, |field, name| is_kept(field, framing, status) && edits.keeps(name));
+        for (name, value) in edits.lines(&head.fields) {
+            write_field(out, name.as_bytes(), value);
+        }
+    }
     if head.fields.first(Name::Date).is_none() {
         // RFC 9110 section 6.6.1: whoever forwards an answer without a date, and has a clock, adds it.
         write_date(out);
@@ -78,28 +93,13 @@ fn write_upgrade(out: &mut Vec<u8>, head: &ResponseHead) {
     write_field(out, b"Connection", b"Upgrade");
 }
 
-/// Begins a head of our own; fields and [`end_own`] follow.
-pub(super) fn begin_own(out: &mut Vec<u8>, status: u16) {
-    write_status(out, status, reason(status).as_bytes());
-    write_date(out);
-}
-
 /// The registered reason phrase.
 pub(super) fn reason(status: u16) -> &'static str {
     http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default()
 }
 
-/// Ends a head of our own.
-pub(super) fn end_own(out: &mut Vec<u8>, length: Option<usize>, keeping: Keeping) {
-    if let Some(length) = length {
-        write_framing(out, Framing::Length(length as u64));
-    }
-    write_keeping(out, keeping);
-    out.extend_from_slice(b"\r\n");
-}
-
 /// Writes one field line.
-pub(super) fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);

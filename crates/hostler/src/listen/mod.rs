@@ -4,7 +4,9 @@ mod check;
 mod client;
 mod deliver;
 mod head;
+mod own;
 mod socket;
+mod supply;
 mod tunnel;
 
 use std::net::SocketAddr;
@@ -22,6 +24,7 @@ use crate::proxy::Call;
 
 use client::Client;
 use deliver::{Delivered, wants_keep_alive};
+use supply::Supply;
 use tunnel::Passage;
 
 use socket::BACKLOG;
@@ -119,7 +122,7 @@ impl Shard {
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
     async fn serve(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) -> Option<Box<Passage>> {
-        let mut client = Client::new(stream, self);
+        let mut client = Client::new(stream.into(), self);
         let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
         loop {
             match client.next_head(&mut exchange, self).await {
@@ -164,13 +167,21 @@ impl Shard {
         };
         let keep = wants_keep && !self.connections.is_ending();
         let instead = match answer {
-            Ok(Answer::Member(call)) => match client.deliver(exchange, call, keep).await {
+            Ok(Answer::Member(call)) => match client.deliver(exchange, Supply::Member(call), keep).await {
                 Ok(delivered) => return Outcome::Delivered(delivered),
                 Err(refusal) => self.gateway.instead(exchange, refusal).await,
             },
+            Ok(Answer::Streamed(streamed)) => {
+                match client.deliver(exchange, Supply::Own(streamed), keep).await {
+                    Ok(delivered) => return Outcome::Delivered(delivered),
+                    Err(refusal) => refusal.into(),
+                }
+            }
             Ok(Answer::Tunnel(call)) => return Outcome::Switched(Box::new(call)),
             Ok(Answer::Fixed(fixed)) => {
-                return Outcome::Delivered(client.deliver_fixed(exchange, &fixed, keep).await);
+                return Outcome::Delivered(
+                    client.deliver_own(exchange, &fixed.head, &fixed.body, keep).await,
+                );
             }
             Err(instead) => instead,
         };
@@ -183,7 +194,7 @@ impl Shard {
     /// A clear word to one connection too many.
     async fn turn_away(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
         self.connections.count_refused();
-        let mut client = Client::new(stream, self);
+        let mut client = Client::new(stream.into(), self);
         let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
         client.distrust();
         let delivered = client.refuse(&mut exchange, &Refusal::TooManyConnections, false).await;

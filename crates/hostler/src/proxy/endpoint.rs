@@ -9,6 +9,7 @@ use hostler_pool::worker::Fate;
 use hostler_wire::{Address, MemberConnection};
 use tokio::time::Instant;
 
+use super::instance::Instance;
 use super::meter::Meter;
 
 /// Called when a worker has held a slot longer than `hang_timeout`.
@@ -30,6 +31,8 @@ pub struct Endpoint {
     pub label: Arc<str>,
     /// Where its times are recorded.
     pub meter: Arc<Meter>,
+    /// What its registration says; none for a member that was not registered.
+    pub instance: Option<Arc<Instance>>,
     /// Our own workers never close an idle connection (the preload sees to that); other members may at any moment.
     ours: Option<Ours>,
     /// One list a data-plane thread: a connection stays with the thread that made it.
@@ -55,7 +58,7 @@ impl Endpoint {
         ours: Option<Ours>,
     ) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
-        Self { address, label, meter, ours, idle }
+        Self { address, label, meter, instance: None, ours, idle }
     }
 
     /// A worker of our own, which closes no connection while it lives.

@@ -129,12 +129,7 @@ impl Lane {
                     self.stalled.clear();
                 }
                 Poll::Ready(_) => return Poll::Ready(Err(Broken::Sink)),
-                Poll::Pending => {
-                    if !self.stalled.is_set() {
-                        self.stalled.set_after(self.patience);
-                    }
-                    return self.stalled.poll_due(cx).map(|()| Err(Broken::Stalled));
-                }
+                Poll::Pending => return self.poll_stalled(cx),
             }
         }
         if self.sent > 0 {
@@ -142,7 +137,24 @@ impl Lane {
             self.waiting = Vec::new();
             self.sent = 0;
         }
-        Poll::Ready(Ok(()))
+        if self.finished {
+            return Poll::Ready(Ok(()));
+        }
+        match Pin::new(to).poll_flush(cx) {
+            Poll::Ready(Ok(())) => {
+                self.stalled.clear();
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(_)) => Poll::Ready(Err(Broken::Sink)),
+            Poll::Pending => self.poll_stalled(cx),
+        }
+    }
+
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        if !self.stalled.is_set() {
+            self.stalled.set_after(self.patience);
+        }
+        self.stalled.poll_due(cx).map(|()| Err(Broken::Stalled))
     }
 
     fn take<W: AsyncWrite + Unpin>(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &mut W) {

@@ -3,6 +3,7 @@
 mod ask;
 mod call;
 mod endpoint;
+mod instance;
 mod lane;
 mod linger;
 mod meter;
@@ -24,6 +25,7 @@ use crate::exchange::{Body, BodyError, Downstream, Exchange};
 pub use ask::{Asked, ask, post};
 pub use call::Call;
 pub use endpoint::{Endpoint, OnHang, Ours};
+pub use instance::Instance;
 pub use meter::{Meter, Spread, Times};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 

@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use hostler_wire::{BodyLength, Name};
 
-use crate::exchange::Exchange;
 use crate::exchange::trust::joined;
+use crate::exchange::{Exchange, Protocol};
 
 /// Writes the request's head for a member.
 pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLength>) {
@@ -24,8 +24,11 @@ pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option
             seen.note(field.known);
             return trusted;
         }
-        true
+        exchange.to_member.is_empty() || exchange.to_member.keeps(name)
     });
+    for (name, value) in exchange.to_member.lines(&head.fields) {
+        write_field(out, name.as_bytes(), value);
+    }
     write_forwarding(out, exchange, &seen);
     if let Some(offer) = &exchange.offer {
         write_field(out, b"Connection", b"Upgrade");
@@ -107,7 +110,7 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
     out.extend_from_slice(exchange.peer_ip.as_bytes());
     out.extend_from_slice(b"\r\n");
     if !(seen.proto && trusted) {
-        out.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
+        write_field(out, b"X-Forwarded-Proto", exchange.scheme.as_str().as_bytes());
     }
     let host = exchange.host();
     if host.is_empty() {
@@ -121,7 +124,10 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
     }
     write_field(out, b"X-Request-Id", exchange.id.as_bytes());
     // RFC 9110 section 7.6.3: a gateway must say that it was there.
-    out.extend_from_slice(b"Via: 1.1 hostler\r\n");
+    out.extend_from_slice(match exchange.protocol {
+        Protocol::Http1 => b"Via: 1.1 hostler\r\n",
+        Protocol::Http2 => b"Via: 2.0 hostler\r\n",
+    });
 }
 
 fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {

@@ -6,8 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hostler_pool::dispatch::Tether;
-use hostler_wire::{Frames, Stream, going_away, keep_alive};
-use tokio::net::TcpStream;
+use hostler_wire::{Frames, Stream, going_away};
 use tokio::time::{sleep, timeout};
 
 use super::Endpoint;
@@ -27,7 +26,7 @@ const AFTERWARDS: Duration = Duration::from_millis(500);
 /// The client's side of a tunnel to be.
 pub struct ClientEnd {
     /// Its connection.
-    pub stream: TcpStream,
+    pub stream: Stream,
     /// What it is still to get of HTTP: the head that says 101.
     pub head: Vec<u8>,
     /// What has come from it behind its request.
@@ -68,7 +67,7 @@ pub enum Ended {
 
 /// A tunnel, which holds its member without a slot.
 pub struct Tunnel {
-    client: TcpStream,
+    client: Stream,
     member: Stream,
     /// From the client to the member.
     up: Lane,
@@ -83,7 +82,7 @@ pub struct Tunnel {
 impl Tunnel {
     /// Between these two.
     pub fn new(client: ClientEnd, member: MemberEnd) -> Self {
-        keep_alive(&client.stream);
+        client.stream.keep_alive();
         member.stream.keep_alive();
         let [idle, of_client, of_member] = client.deadlines;
         let frames = || member.is_websocket.then(Frames::default);
@@ -208,8 +207,8 @@ impl Tunnel {
     }
 
     /// Breaks off what is left, so that neither end takes what it has for the whole.
-    fn abort(&self) {
-        let _ = socket2::SockRef::from(&self.client).set_linger(Some(Duration::ZERO));
+    fn abort(&mut self) {
+        self.client.abort();
         self.member.abort();
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::pools::RunningPool;
 use super::settings;
+use hostler_wire::ResponseHead;
+
 use crate::admin::RouteSource;
 use crate::config::{self, Buffer, Config, Source};
 use crate::exchange::Counters;
@@ -29,7 +31,7 @@ pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSour
         let counters: Arc<Counters> = known.map(|source| source.counters.clone()).unwrap_or_default();
         let route = Arc::new(route(config, written, pools, counters));
         let target = match &route.target {
-            Target::Fixed(fixed) => format!("respond {}", fixed.status),
+            Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
             Target::Pool(target) => format!("pool {}", target.name),
         };
         listed.push(RouteSource { pattern: route.pattern.clone(), target, counters: route.counters.clone() });
@@ -81,6 +83,10 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
 }
 
 fn fixed(respond: &config::Respond) -> Fixed {
-    let fields = respond.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
-    Fixed { status: respond.status.as_u16(), fields: fields.collect(), body: respond.body.bytes().to_vec() }
+    let mut head =
+        ResponseHead::new(respond.status.as_u16(), respond.status.canonical_reason().unwrap_or_default());
+    for (name, value) in &respond.headers {
+        head.fields.add(name.as_str().as_bytes(), value.as_bytes());
+    }
+    Fixed { head, body: respond.body.bytes().to_vec() }
 }

@@ -1,0 +1,60 @@
+//! Answers of our own as heads and bodies: refusals, fallbacks. Knows no client protocol.
+
+use hostler_wire::ResponseHead;
+
+use super::head::reason;
+use crate::exchange::Exchange;
+use crate::gateway::{Facts, Refusal, StandIn};
+
+/// A head of our own; fields follow.
+pub(super) fn head(status: u16) -> ResponseHead {
+    ResponseHead::new(status, reason(status))
+}
+
+/// What the route has for the case that its pool does not answer.
+pub(super) fn fallback(
+    exchange: &mut Exchange,
+    fallback: &StandIn,
+    refusal: &Refusal,
+) -> (ResponseHead, Facts) {
+    let facts = note(exchange, refusal);
+    exchange.trail.fallback = true;
+    let mut head = head(200);
+    head.fields.add(b"Content-Type", fallback.content_type().as_bytes());
+    // It stands for another page, and only for as long as that cannot be had.
+    head.fields.add(b"Cache-Control", b"no-store");
+    head.fields.add(b"Hostler-Fallback", facts.reason.as_bytes());
+    head.fields.add(b"X-Request-Id", exchange.id.as_bytes());
+    (head, facts)
+}
+
+/// Why there is no answer; none where nobody would read it.
+pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(ResponseHead, String)>, Facts) {
+    let facts = note(exchange, refusal);
+    exchange.trail.status = facts.status;
+    if facts.status == 499 {
+        exchange.trail.aborted = Some("client");
+        return (None, facts);
+    }
+    let text = format!("{} {}\n{refusal}\n", facts.status, reason(facts.status));
+    let mut head = head(facts.status);
+    head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
+    head.fields.add(b"Cache-Control", b"no-store");
+    head.fields.add(b"Hostler-Refusal", facts.reason.as_bytes());
+    if !exchange.id.as_str().is_empty() {
+        head.fields.add(b"X-Request-Id", exchange.id.as_str().as_bytes());
+    }
+    if let Some(seconds) = facts.retry_after {
+        let seconds = seconds.max(exchange.trail.retry_after);
+        head.fields.add(b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());
+    }
+    (Some((head, text)), facts)
+}
+
+/// Why the worker's own answer is not what the client gets.
+fn note(exchange: &mut Exchange, refusal: &Refusal) -> Facts {
+    let facts = refusal.facts();
+    exchange.trail.refusal = Some(facts.reason);
+    exchange.trail.detail = refusal.detail();
+    facts
+}
