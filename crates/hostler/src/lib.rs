@@ -10,3 +10,4 @@ pub mod listen;
 pub mod proxy;
 pub mod route;
 pub mod server;
+pub mod tls;

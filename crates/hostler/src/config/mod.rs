@@ -31,7 +31,7 @@ pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
     Body, Concurrency, Config, Endpoint, Fallback, LoadedFile, Poison, Pool, Queue, Respond, Route, Server,
-    Source, Target, Workers,
+    Source, Target, Tls, Workers,
 };
 pub use source::{Given, Setting};
 pub use value::{Period, ShowSize};

@@ -3,8 +3,11 @@
 mod check;
 mod client;
 mod deliver;
+mod entrance;
 mod head;
+mod https;
 mod own;
+mod proxy_protocol;
 mod socket;
 mod supply;
 mod tunnel;
@@ -15,6 +18,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hostler_wire::{Limits, Name, Stream};
+use ipnet::IpNet;
+use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
@@ -24,9 +29,11 @@ use crate::proxy::Call;
 
 use client::Client;
 use deliver::{Delivered, wants_keep_alive};
+use entrance::Entered;
 use supply::Supply;
 use tunnel::Passage;
 
+pub use https::Https;
 use socket::BACKLOG;
 pub use socket::bind;
 
@@ -44,6 +51,20 @@ pub struct Settings {
     pub answer_buffer: usize,
     pub max_connections: usize,
     pub trust: Trust,
+    /// Who begins with a PROXY header.
+    pub proxy_protocol: Vec<IpNet>,
+    /// The terms of handshakes; none without [`Door::Tls`].
+    pub tls: Option<Arc<ServerConfig>>,
+    pub https: Https,
+}
+
+/// What is spoken on a listening socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// HTTP.
+    Plain,
+    /// HTTP within TLS.
+    Tls,
 }
 
 /// One data-plane thread's share: everything that its connections need.
@@ -94,7 +115,7 @@ impl Shard {
 
     /// Accepts until we are stopping, and then what has knocked already, but not for ever: a successor may listen on the same
     /// socket.
-    pub async fn accept(self: Arc<Self>, listener: TcpListener) {
+    pub async fn accept(self: Arc<Self>, listener: TcpListener, door: Door) {
         let _listening = Listening::new(&self.connections);
         loop {
             let stop = self.connections.changed();
@@ -103,7 +124,7 @@ impl Shard {
             }
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.clone().welcome(stream, peer),
+                    Ok((stream, peer)) => self.clone().welcome(stream, peer, door),
                     // Out of descriptors, or a client that left the backlog: the next is another matter.
                     Err(error) if is_passing(&error) => {}
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -115,13 +136,14 @@ impl Shard {
             let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await else {
                 break;
             };
-            self.clone().welcome(stream, peer);
+            self.clone().welcome(stream, peer, door);
         }
     }
 
-    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, door: Door) {
         let open = OpenConnection::new(&self.connections);
-        let crowded = self.connections.open() > self.settings.load().max_connections;
+        let settings = self.settings.load_full();
+        let crowded = self.connections.open() > settings.max_connections;
         // Answers are written whole; waiting for more to send would only delay them.
         if stream.set_nodelay(true).is_err() {
             return;
@@ -129,9 +151,19 @@ impl Shard {
         let Ok(local) = stream.local_addr() else { return };
         let origin = Origin { peer, local, scheme: Scheme::Http };
         tokio::spawn(async move {
-            if crowded {
-                self.turn_away(stream.into(), origin).await;
-            } else if let Some(passage) = self.serve(stream.into(), origin).await {
+            let entered = if crowded {
+                self.turn_away(stream, origin, door).await;
+                None
+            } else if settings.is_open(&origin, door) {
+                Some(Entered { stream: stream.into(), origin, http2: false })
+            } else {
+                // Boxed: the rest of the connection's life needs no room for its beginning.
+                Box::pin(self.enter(&settings, stream, origin, door)).await
+            };
+            drop(settings);
+            if let Some(Entered { stream, origin, .. }) = entered
+                && let Some(passage) = self.serve(stream, origin).await
+            {
                 passage.go_on(self, open);
                 return;
             }
@@ -177,7 +209,10 @@ impl Shard {
             Ok(length) => {
                 exchange.length = length;
                 client.begin(&exchange.head, length);
-                self.gateway.answer(exchange, client, self.index).await
+                match client.settings.insist_on_https(exchange) {
+                    Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+                    None => self.gateway.answer(exchange, client, self.index).await,
+                }
             }
             Err(refusal) => {
                 client.distrust();
@@ -210,13 +245,20 @@ impl Shard {
         })
     }
 
-    /// A clear word to one connection too many.
-    async fn turn_away(&self, stream: Stream, origin: Origin) {
+    /// A clear word to one connection too many; none where it would take a handshake to say it.
+    async fn turn_away(&self, stream: TcpStream, origin: Origin, door: Door) {
         self.connections.count_refused();
+        if door == Door::Plain {
+            self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
+        }
+    }
+
+    /// A clear word to whoever has not been heard.
+    async fn refuse(&self, stream: Stream, origin: Origin, refusal: &Refusal) {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         client.distrust();
-        let delivered = client.refuse(&mut exchange, &Refusal::TooManyConnections, false).await;
+        let delivered = client.refuse(&mut exchange, refusal, false).await;
         self.settle(&mut exchange);
         // A crowd of twice the limit is an attack: no patience for it.
         if self.connections.open() <= self.settings.load().max_connections * 2 {
