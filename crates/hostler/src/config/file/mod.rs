@@ -3,6 +3,7 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod member_tls;
 mod pool;
 mod route;
 
@@ -12,7 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
-pub use pool::{Bind, Choice, Gc, Poison, Policy, Pool, Queue};
+pub use member_tls::MemberTls;
+pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
 pub use route::{Buffer, Priority, Respond, Route};
 
 /// Hostler's configuration file, `hostler.toml`.
