@@ -4,6 +4,7 @@ mod fallback;
 mod hypernova;
 mod poison;
 mod refusal;
+mod rewrite;
 mod spool;
 mod suspects;
 mod target;
@@ -22,9 +23,10 @@ use wait::Visit;
 pub use fallback::StandIn;
 pub use poison::{Poison, PoisonSettings};
 pub use refusal::{Facts, Refusal};
+pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
-pub use target::{Fixed, PoolTarget, Route, Target};
+pub use target::{Changes, Fixed, PoolTarget, Route, Target};
 
 /// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
 /// this is for those that break connections off and live.
@@ -86,6 +88,7 @@ impl Gateway {
     ) -> Result<Answer, Instead> {
         let route = self.route(exchange).ok_or(Refusal::NoRoute)?;
         exchange.enter(&route.pattern, &route.counters);
+        route.changes.begin(exchange)?;
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {
             Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),

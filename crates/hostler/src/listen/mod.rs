@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use hostler_wire::{Limits, Name};
+use hostler_wire::{Limits, Name, Stream};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Sweep, Trust};
+use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
 use crate::proxy::Call;
@@ -60,6 +60,24 @@ pub struct Shard {
     pub journal: Journal,
     /// Client connections of all shards.
     pub connections: Arc<Connections>,
+}
+
+/// Where a connection comes from and how: what all its exchanges have in common.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    /// The client's address, or what a PROXY header says of it.
+    peer: SocketAddr,
+    local: SocketAddr,
+    scheme: Scheme,
+}
+
+impl Origin {
+    /// An exchange to be filled by the first request.
+    fn exchange(&self, sweep: &Sweep) -> Exchange {
+        let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
+        exchange.scheme = self.scheme;
+        exchange
+    }
 }
 
 /// What came of an exchange.
@@ -109,10 +127,11 @@ impl Shard {
             return;
         }
         let Ok(local) = stream.local_addr() else { return };
+        let origin = Origin { peer, local, scheme: Scheme::Http };
         tokio::spawn(async move {
             if crowded {
-                self.turn_away(stream, peer, local).await;
-            } else if let Some(passage) = self.serve(stream, peer, local).await {
+                self.turn_away(stream.into(), origin).await;
+            } else if let Some(passage) = self.serve(stream.into(), origin).await {
                 passage.go_on(self, open);
                 return;
             }
@@ -121,9 +140,9 @@ impl Shard {
     }
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) -> Option<Box<Passage>> {
-        let mut client = Client::new(stream.into(), self);
-        let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
+    async fn serve(&self, stream: Stream, origin: Origin) -> Option<Box<Passage>> {
+        let mut client = Client::new(stream, self);
+        let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(true) => {}
@@ -192,10 +211,10 @@ impl Shard {
     }
 
     /// A clear word to one connection too many.
-    async fn turn_away(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+    async fn turn_away(&self, stream: Stream, origin: Origin) {
         self.connections.count_refused();
-        let mut client = Client::new(stream.into(), self);
-        let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
+        let mut client = Client::new(stream, self);
+        let mut exchange = origin.exchange(&self.sweep);
         client.distrust();
         let delivered = client.refuse(&mut exchange, &Refusal::TooManyConnections, false).await;
         self.settle(&mut exchange);

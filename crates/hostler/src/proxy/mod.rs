@@ -2,6 +2,7 @@
 
 mod ask;
 mod call;
+mod dial;
 mod endpoint;
 mod instance;
 mod lane;
@@ -24,6 +25,7 @@ use crate::exchange::{Body, BodyError, Downstream, Exchange};
 
 pub use ask::{Asked, ask, post};
 pub use call::Call;
+pub use dial::{Dial, MemberProtocol, MemberTls};
 pub use endpoint::{Endpoint, OnHang, Ours};
 pub use instance::Instance;
 pub use meter::{Meter, Spread, Times};
@@ -122,7 +124,8 @@ async fn connect(
     exchange: &Exchange,
     settings: &CallSettings,
 ) -> Result<MemberConnection, Failure> {
-    let mut connecting = pin!(timeout(settings.connect_timeout, MemberConnection::connect(&lease.address)));
+    let mut connecting =
+        pin!(timeout(settings.connect_timeout, MemberConnection::connect(&lease.dial.address)));
     poll_fn(|cx| {
         if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
             let connected = connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));

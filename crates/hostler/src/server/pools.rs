@@ -148,7 +148,7 @@ impl RunningPool {
             config::Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
             config::Endpoint::Unix(path) => Address::Unix(path.clone()),
         };
-        Endpoint::new(address, member.to_string().into(), self.meter.clone(), self.threads, None)
+        Endpoint::new(address.into(), member.to_string().into(), self.meter.clone(), self.threads, None)
     }
 
     fn supervise(&self, wanted: WorkerSettings, yard: Yard) -> Arc<Supervisor> {
@@ -163,7 +163,7 @@ impl RunningPool {
             let endpoint = move |address: worker::Address, facts: worker::WorkerFacts| {
                 let label = facts.index.to_string().into();
                 let ours = Ours { on_hang: on_hang.clone(), fate: facts.fate };
-                Endpoint::new(wire_address(&address), label, meter.clone(), threads, Some(ours))
+                Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours))
             };
             Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), yard)
         })
