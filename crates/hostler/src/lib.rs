@@ -9,5 +9,6 @@ pub mod journal;
 pub mod listen;
 pub mod nats;
 pub mod proxy;
+pub mod registrar;
 pub mod route;
 pub mod server;
