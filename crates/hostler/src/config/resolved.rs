@@ -4,6 +4,8 @@
 //! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are
 //! resolved.
 
+mod registrar;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,6 +19,7 @@ use ipnet::IpNet;
 use super::client_tls::ClientTls;
 use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Policy, Priority};
 use super::pattern::MatchPattern;
+pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +32,8 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// Routes in the order written; no two have the same pattern.
     pub routes: Vec<Route>,
+    /// How routes register themselves; none: they do not.
+    pub registrar: Option<Registrar>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
 }

@@ -5,6 +5,7 @@
 
 mod member_tls;
 mod pool;
+mod registrar;
 mod route;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
 pub use member_tls::MemberTls;
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
+pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Respond, Route};
 
 /// Hostler's configuration file, `hostler.toml`.
@@ -31,6 +33,9 @@ pub struct File {
     /// that are left the longest path wins, an exact one over one with `/*`. Without any `[[routes]]`,
     /// everything goes to the only pool.
     pub routes: Vec<Route>,
+    /// Routes that register themselves, over NATS, by Cloud Foundry's router protocol. A route under `[[routes]]` wins over
+    /// a registered one for the same host and path.
+    pub registrar: Option<Registrar>,
 }
 
 /// The `[server]` section.

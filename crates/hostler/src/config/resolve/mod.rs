@@ -5,6 +5,7 @@ mod fallback;
 mod member_tls;
 mod members;
 mod pool;
+mod registrar;
 mod route;
 mod server;
 
@@ -35,7 +36,8 @@ impl Resolver<'_> {
         let routes: Vec<Route> = self.routes(&file);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
-        Config { path, server, pools, routes, warnings: Vec::new() }
+        let registrar = self.registrar(&file);
+        Config { path, server, pools, routes, registrar, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.
