@@ -14,7 +14,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 
-use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority};
+use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Platform, Policy, Priority};
 use super::pattern::MatchPattern;
 
 /// The whole configuration of one running Hostler.
@@ -28,6 +28,8 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// Routes in the order written; no two have the same pattern.
     pub routes: Vec<Route>,
+    /// How registered routes are treated, if anything was said of it.
+    pub platform: Option<Platform>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
 }

@@ -3,6 +3,7 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod platform;
 mod pool;
 mod route;
 
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
+pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, Poison, Policy, Pool, Queue};
 pub use route::{Buffer, Priority, Respond, Route};
 
@@ -29,6 +31,9 @@ pub struct File {
     /// that are left the longest path wins, an exact one over one with `/*`. Without any `[[routes]]`,
     /// everything goes to the only pool.
     pub routes: Vec<Route>,
+    /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
+    #[schemars(with = "Platform")]
+    pub platform: Option<Platform>,
 }
 
 /// The `[server]` section.

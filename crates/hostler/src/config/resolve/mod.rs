@@ -2,6 +2,7 @@
 //! keys, and refuses what does not fit together. Knows no TOML.
 
 mod fallback;
+mod platform;
 mod pool;
 mod route;
 mod server;
@@ -33,7 +34,8 @@ impl Resolver<'_> {
         let routes: Vec<Route> = self.routes(&file);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
-        Config { path, server, pools, routes, warnings: Vec::new() }
+        let platform = file.platform.as_ref().map(|written| platform::resolve(self, written));
+        Config { path, server, pools, routes, platform, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.
