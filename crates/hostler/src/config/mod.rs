@@ -29,7 +29,8 @@ use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place, nearest};
 pub use file::{
-    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Policy, Priority, Sharding,
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
+    MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
 };
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;

@@ -4,6 +4,7 @@
 //! The comments on fields are the text of `docs/reference/config.md`.
 
 mod member_tls;
+mod platform;
 mod pool;
 mod registrar;
 mod route;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
 pub use member_tls::MemberTls;
+pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
 pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Respond, Route};
@@ -36,6 +38,9 @@ pub struct File {
     /// Routes that register themselves, over NATS, by Cloud Foundry's router protocol. A route under `[[routes]]` wins over
     /// a registered one for the same host and path.
     pub registrar: Option<Registrar>,
+    /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
+    #[schemars(with = "Platform")]
+    pub platform: Option<Platform>,
 }
 
 /// The `[server]` section.

@@ -4,6 +4,7 @@
 mod fallback;
 mod member_tls;
 mod members;
+mod platform;
 mod pool;
 mod registrar;
 mod route;
@@ -37,7 +38,8 @@ impl Resolver<'_> {
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
         let registrar = self.registrar(&file);
-        Config { path, server, pools, routes, registrar, warnings: Vec::new() }
+        let platform = file.platform.as_ref().map(|written| platform::resolve(self, written));
+        Config { path, server, pools, routes, registrar, platform, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.
