@@ -26,7 +26,10 @@ pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place, nearest};
-pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority, Sharding};
+pub use file::{
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
+    Platform, Policy, Priority, Sharding, ZonePreference,
+};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{

@@ -16,7 +16,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 
-use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority};
+use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Platform, Policy, Priority};
 use super::pattern::MatchPattern;
 pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
@@ -33,6 +33,8 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// How routes register themselves; none: they do not.
     pub registrar: Option<Registrar>,
+    /// How registered routes are treated, if anything was said of it.
+    pub platform: Option<Platform>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 mod fallback;
 mod hypernova;
+pub mod platform;
 mod poison;
 mod refusal;
 mod rewrite;
@@ -12,7 +13,7 @@ mod wait;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange};
@@ -74,6 +75,8 @@ pub struct Gateway {
     pub routes: ArcSwap<Table<Arc<Route>>>,
     /// Where bodies go that are read whole.
     pub spool: ArcSwap<SpoolSettings>,
+    /// What holds for all registered routes; none where nobody can register.
+    pub platform: ArcSwapOption<platform::Rules>,
     /// Requests that no route matched, and those that were none.
     pub unrouted: Arc<Counters>,
 }

@@ -41,6 +41,10 @@ pub enum Refusal {
     Overloaded,
     /// No member takes another tunnel.
     TooManyTunnels,
+    /// A registered route has no member.
+    NoMember,
+    /// The one member that it is for has no free slot.
+    MemberBusy,
     /// No slot became free in time.
     QueueTimeout,
     /// The pool takes no more: Hostler is stopping.
@@ -108,6 +112,8 @@ impl Refusal {
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::TooManyTunnels => later("too_many_tunnels"),
+            Self::NoMember => later("no_member"),
+            Self::MemberBusy => later("member_busy"),
             Self::QueueTimeout => later("queue_timeout"),
             Self::Stopping => Facts { closes: true, ..later("stopping") },
             Self::ClientLeft => closing(499, "client_left"),
@@ -147,6 +153,8 @@ impl fmt::Display for Refusal {
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
+            Self::NoMember => f.write_str("nobody serves this route at the moment"),
+            Self::MemberBusy => f.write_str("the instance that was asked for has enough to do"),
             Self::QueueTimeout => f.write_str("no worker became free in time"),
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
@@ -206,6 +214,8 @@ impl From<AcquireError> for Refusal {
             AcquireError::QueueFull { limit } => Self::QueueFull { limit },
             AcquireError::Overloaded => Self::Overloaded,
             AcquireError::TooManyTunnels => Self::TooManyTunnels,
+            AcquireError::NoMember => Self::NoMember,
+            AcquireError::MemberBusy => Self::MemberBusy,
             AcquireError::Expired => Self::QueueTimeout,
             AcquireError::Closed => Self::Stopping,
         }

@@ -3,6 +3,7 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod platform;
 mod pool;
 mod registrar;
 mod route;
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
+pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, Poison, Policy, Pool, Queue};
 pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Respond, Route};
@@ -33,7 +35,11 @@ pub struct File {
     pub routes: Vec<Route>,
     /// Routes that register themselves, over NATS, by Cloud Foundry's router protocol. A route under `[[routes]]` wins over
     /// a registered one for the same host and path.
+    #[schemars(with = "Registrar")]
     pub registrar: Option<Registrar>,
+    /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
+    #[schemars(with = "Platform")]
+    pub platform: Option<Platform>,
 }
 
 /// The `[server]` section.

@@ -2,6 +2,7 @@
 //! keys, and refuses what does not fit together. Knows no TOML.
 
 mod fallback;
+mod platform;
 mod pool;
 mod registrar;
 mod route;
@@ -35,7 +36,8 @@ impl Resolver<'_> {
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
         let registrar = self.registrar(&file);
-        Config { path, server, pools, routes, registrar, warnings: Vec::new() }
+        let platform = file.platform.as_ref().map(|written| platform::resolve(self, written));
+        Config { path, server, pools, routes, registrar, platform, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.
