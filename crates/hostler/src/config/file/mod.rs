@@ -37,6 +37,7 @@ pub struct File {
     pub routes: Vec<Route>,
     /// Routes that register themselves, over NATS, by Cloud Foundry's router protocol. A route under `[[routes]]` wins over
     /// a registered one for the same host and path.
+    #[schemars(with = "Registrar")]
     pub registrar: Option<Registrar>,
     /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
     #[schemars(with = "Platform")]

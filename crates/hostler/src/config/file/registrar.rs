@@ -23,6 +23,7 @@ pub struct Registrar {
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub token: Option<Secret>,
     /// TLS to the NATS servers. The table alone, even if it is empty, asks for it.
+    #[schemars(with = "NatsTls")]
     pub nats_tls: Option<NatsTls>,
     /// How often a quiet connection to NATS is tried. After two without an answer it is made anew.
     pub ping_interval: Period,
