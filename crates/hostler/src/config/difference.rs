@@ -14,6 +14,8 @@ pub struct Difference<'a> {
     pub pools: Vec<PoolChange<'a>>,
     /// Whether any route has changed, its fallback's contents included.
     pub routes: bool,
+    /// Whether routes register themselves otherwise.
+    pub registrar: bool,
 }
 
 /// One pool that is not as it was.
@@ -43,6 +45,7 @@ impl Config {
             tls: changed_tls(self.tls.as_ref(), newer.tls.as_ref()),
             pools,
             routes: self.routes != newer.routes,
+            registrar: self.registrar != newer.registrar,
         }
     }
 
@@ -55,7 +58,8 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && !self.routes
+        let rest = self.tls.is_empty() && self.pools.is_empty() && !self.routes && !self.registrar;
+        self.server.is_empty() && rest
     }
 }
 

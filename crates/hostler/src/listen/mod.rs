@@ -4,6 +4,7 @@ mod check;
 mod client;
 mod deliver;
 mod entrance;
+mod h2;
 mod head;
 mod https;
 mod own;
@@ -51,6 +52,7 @@ pub struct Settings {
     pub answer_buffer: usize,
     pub max_connections: usize,
     pub trust: Trust,
+    pub http2: Http2,
     /// Who begins with a PROXY header.
     pub proxy_protocol: Vec<IpNet>,
     /// The terms of handshakes; none without [`Door::Tls`].
@@ -65,6 +67,15 @@ pub enum Door {
     Plain,
     /// HTTP within TLS.
     Tls,
+}
+
+/// What an HTTP/2 connection may have under way.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each is its key in the [server] section")]
+pub struct Http2 {
+    pub max_streams: u32,
+    pub stream_window: u32,
+    pub connection_window: u32,
 }
 
 /// One data-plane thread's share: everything that its connections need.
@@ -99,6 +110,16 @@ impl Origin {
         exchange.scheme = self.scheme;
         exchange
     }
+}
+
+/// What follows the last exchange in HTTP/1 on a connection.
+enum After {
+    /// Nothing: it is closed.
+    Nothing,
+    /// A tunnel.
+    Tunnel(Box<Passage>),
+    /// HTTP/2, of which this much has come already.
+    Http2(Stream, Vec<u8>),
 }
 
 /// What came of an exchange.
@@ -151,51 +172,65 @@ impl Shard {
         let Ok(local) = stream.local_addr() else { return };
         let origin = Origin { peer, local, scheme: Scheme::Http };
         tokio::spawn(async move {
-            let entered = if crowded {
-                self.turn_away(stream, origin, door).await;
-                None
-            } else if settings.is_open(&origin, door) {
+            if crowded {
+                return self.turn_away(stream, origin, door).await;
+            }
+            let entered = if settings.is_open(&origin, door) {
                 Some(Entered { stream: stream.into(), origin, http2: false })
             } else {
                 // Boxed: the rest of the connection's life needs no room for its beginning.
                 Box::pin(self.enter(&settings, stream, origin, door)).await
             };
             drop(settings);
-            if let Some(Entered { stream, origin, .. }) = entered
-                && let Some(passage) = self.serve(stream, origin).await
-            {
-                passage.go_on(self, open);
+            let Some(Entered { stream, origin, http2 }) = entered else { return };
+            if http2 {
+                // In a task of its own: this one is as large as HTTP/1 needs it.
+                tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
                 return;
             }
-            drop(open);
+            match self.serve(stream, origin).await {
+                After::Nothing => drop(open),
+                After::Tunnel(passage) => passage.go_on(self, open),
+                // In a task of its own: this one is as large as HTTP/1 needs it.
+                After::Http2(stream, read) => {
+                    drop(tokio::spawn(self.serve_http2(stream, read, origin, open)))
+                }
+            }
         });
     }
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
-    async fn serve(&self, stream: Stream, origin: Origin) -> Option<Box<Passage>> {
+    async fn serve(&self, stream: Stream, origin: Origin) -> After {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(true) => {}
-                Ok(false) => return None,
+                Ok(false) => return After::Nothing,
+                Err(_) if client.has_prior_knowledge() => {
+                    let (stream, read) = client.into_read();
+                    return After::Http2(stream, read);
+                }
                 Err(refusal) => {
                     exchange.begin_unread();
                     client.distrust();
-                    let delivered = client.refuse(&mut exchange, &refusal, false).await;
+                    let delivered = match client.speaks_otherwise() {
+                        true => client.refuse_silently(&mut exchange, &refusal),
+                        false => client.refuse(&mut exchange, &refusal, false).await,
+                    };
                     self.settle(&mut exchange);
                     end(client, delivered).await;
-                    return None;
+                    return After::Nothing;
                 }
             }
             let delivered = match self.exchange(&mut client, &mut exchange).await {
                 Outcome::Delivered(delivered) => delivered,
-                Outcome::Switched(call) => return Some(Passage::new(self, client, exchange, *call)),
+                Outcome::Switched(call) => return After::Tunnel(Passage::new(self, client, exchange, *call)),
             };
             self.settle(&mut exchange);
             if delivered != Delivered::Keep {
                 end(client, delivered).await;
-                return None;
+                return After::Nothing;
             }
         }
     }

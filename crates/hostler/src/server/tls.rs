@@ -48,7 +48,7 @@ impl Tls {
     pub fn terms(&self, written: &config::Tls) -> Result<Arc<ServerConfig>, String> {
         let terms = Terms {
             min_version: written.min_version,
-            http2: false,
+            http2: true,
             clients: written.client_certificates.clone(),
         };
         self.terminator.on(&terms).map_err(|error| error.to_string())
