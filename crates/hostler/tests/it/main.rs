@@ -6,7 +6,9 @@ mod bodies;
 mod connections;
 mod expectations;
 mod limits;
+mod proxy_protocol;
 mod strictness;
+mod tls;
 // What is between
 mod answers;
 mod batches;
