@@ -2,8 +2,10 @@
 
 mod fallback;
 mod hypernova;
+pub mod platform;
 mod poison;
 mod refusal;
+mod rewrite;
 mod spool;
 mod suspects;
 mod target;
@@ -11,20 +13,21 @@ mod wait;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange};
-use crate::proxy::{self, Call, Failure};
+use crate::proxy::{self, Call};
 use crate::route::Table;
 use wait::Visit;
 
 pub use fallback::StandIn;
 pub use poison::{Poison, PoisonSettings};
 pub use refusal::{Facts, Refusal};
+pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
-pub use target::{Fixed, PoolTarget, Route, Target};
+pub use target::{Changes, Fixed, PoolTarget, Route, Target};
 
 /// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
 /// this is for those that break connections off and live.
@@ -72,6 +75,8 @@ pub struct Gateway {
     pub routes: ArcSwap<Table<Arc<Route>>>,
     /// Where bodies go that are read whole.
     pub spool: ArcSwap<SpoolSettings>,
+    /// What holds for all registered routes; none where nobody can register.
+    pub platform: ArcSwapOption<platform::Rules>,
     /// Requests that no route matched, and those that were none.
     pub unrouted: Arc<Counters>,
 }
@@ -86,6 +91,7 @@ impl Gateway {
     ) -> Result<Answer, Instead> {
         let route = self.route(exchange).ok_or(Refusal::NoRoute)?;
         exchange.enter(&route.pattern, &route.counters);
+        route.changes.begin(exchange)?;
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {
             Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),
@@ -184,7 +190,7 @@ async fn call_pool<D: Downstream>(
         exchange.deadline.set_at(visit.until());
         match proxy::forward(exchange, client, lease, &target.call, thread).await {
             Ok(call) => return Ok(call),
-            Err(failure @ Failure::Unreachable(_)) => last = Some(failure.into()),
+            Err(failure) if failure.was_never_sent() => last = Some(failure.into()),
             Err(failure) => {
                 target.poison.inquest(exchange, trial, &mut killed).await?;
                 sends += 1;
