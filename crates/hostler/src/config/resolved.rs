@@ -17,6 +17,7 @@ use ipnet::IpNet;
 use super::client_tls::ClientTls;
 use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Policy, Priority};
 use super::pattern::MatchPattern;
+use crate::coding::Plan;
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +65,10 @@ pub struct Server {
     pub temp_dir: PathBuf,
     /// Bytes of answer that may wait for a slow client.
     pub answer_buffer: u64,
+    /// How answers are encoded on routes that do not say otherwise.
+    pub compress: Option<Arc<Plan>>,
+    /// Bytes for all encoders together.
+    pub compress_memory: u64,
     /// Client connections at once.
     pub max_connections: usize,
     /// Form of the access log.
@@ -240,6 +245,8 @@ pub struct Route {
     pub buffer: Buffer,
     /// Bytes of request body: the route's own limit, else the server's.
     pub max_body_size: u64,
+    /// How its answers are encoded: as it says itself, else as the server does.
+    pub compress: Option<Arc<Plan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
     /// The answer where the pool has none; never beside [`Target::Respond`].

@@ -56,7 +56,7 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         streams_body: written.buffer == Buffer::None,
         priority: settings::priority(written.priority),
         fallback: written.fallback.clone(),
-        changes: Changes::default(),
+        changes: Changes { compress: written.compress.clone(), ..Changes::default() },
         counters,
     }
 }

@@ -4,11 +4,13 @@
 mod address;
 mod amount;
 mod slots;
+mod switch;
 mod text;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Period, ShowSize, Size};
 pub use slots::Slots;
+pub use switch::Switch;
 pub use text::{Command, OneOrMany, Plain, RequestPath, TextOr};
 
 /// What one string in TOML stands for.
