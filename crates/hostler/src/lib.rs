@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod cli;
+pub mod coding;
 pub mod config;
 pub mod exchange;
 pub mod gateway;

@@ -14,6 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["gateway"],
     &["route", "proxy", "native", "nats"],
     &["exchange", "config", "journal"],
+    &["coding"],
 ];
 
 /// The libraries: none knows another, nor the program.

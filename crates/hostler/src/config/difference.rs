@@ -91,6 +91,8 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
         body_memory,
         temp_dir,
         answer_buffer,
+        compress,
+        compress_memory,
         max_connections,
         access_log,
         trusted_proxies,

@@ -21,6 +21,7 @@ use super::file::{
     AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Platform, Policy, Priority,
 };
 use super::pattern::MatchPattern;
+use crate::coding::Plan;
 pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
@@ -73,6 +74,10 @@ pub struct Server {
     pub temp_dir: PathBuf,
     /// Bytes of answer that may wait for a slow client.
     pub answer_buffer: u64,
+    /// How answers are encoded on routes that do not say otherwise.
+    pub compress: Option<Arc<Plan>>,
+    /// Bytes for all encoders together.
+    pub compress_memory: u64,
     /// Client connections at once.
     pub max_connections: usize,
     /// Form of the access log.
@@ -249,6 +254,8 @@ pub struct Route {
     pub buffer: Buffer,
     /// Bytes of request body: the route's own limit, else the server's.
     pub max_body_size: u64,
+    /// How its answers are encoded: as it says itself, else as the server does.
+    pub compress: Option<Arc<Plan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
     /// The answer where the pool has none; never beside [`Target::Respond`].

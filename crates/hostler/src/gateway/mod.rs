@@ -94,6 +94,9 @@ impl Gateway {
         route.changes.begin(exchange)?;
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {
+            Target::Fixed(fixed) if route.changes.compress.is_some() => {
+                return Ok(Answer::Streamed(Box::new(fixed.clone().streamed())));
+            }
             Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),
             Target::Pool(target) => target,
         };

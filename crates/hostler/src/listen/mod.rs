@@ -18,6 +18,7 @@ use arc_swap::ArcSwap;
 use hostler_wire::{Limits, Name, Stream};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::coding::Allowance;
 use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
@@ -71,6 +72,8 @@ pub struct Shard {
     pub journal: Journal,
     /// Client connections of all shards.
     pub connections: Arc<Connections>,
+    /// What it may spend on encoding answers.
+    pub encoding: Arc<Allowance>,
 }
 
 /// Where a connection comes from and how: what all its exchanges have in common.
@@ -219,12 +222,16 @@ impl Shard {
         };
         let keep = wants_keep && !self.connections.is_ending();
         let instead = match answer {
-            Ok(Answer::Member(call)) => match client.deliver(exchange, Supply::Member(call), keep).await {
-                Ok(delivered) => return Outcome::Delivered(delivered),
-                Err(refusal) => self.gateway.instead(exchange, refusal).await,
-            },
+            Ok(Answer::Member(call)) => {
+                let supply = Supply::Member(call).dressed(exchange, &self.encoding);
+                match client.deliver(exchange, supply, keep).await {
+                    Ok(delivered) => return Outcome::Delivered(delivered),
+                    Err(refusal) => self.gateway.instead(exchange, refusal).await,
+                }
+            }
             Ok(Answer::Streamed(streamed)) => {
-                match client.deliver(exchange, Supply::Own(streamed), keep).await {
+                let supply = Supply::Own(streamed).dressed(exchange, &self.encoding);
+                match client.deliver(exchange, supply, keep).await {
                     Ok(delivered) => return Outcome::Delivered(delivered),
                     Err(refusal) => refusal.into(),
                 }

@@ -57,7 +57,7 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
-        changes: Changes::default(),
+        changes: Changes { compress: written.compress.clone(), ..Changes::default() },
         counters,
     }
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Compress;
 use crate::config::pattern::MatchPattern;
-use crate::config::value::{Count, Period, Size, TextOr};
+use crate::config::value::{Count, Period, Size, Switch, TextOr};
 
 /// A `[[routes]]` section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +36,10 @@ pub struct Route {
     /// The time a client waits for its answer to begin, in place of the pool's `request_timeout`.
     #[schemars(with = "Period", extend("x-default" = "the pool's"))]
     pub request_timeout: Option<Period>,
+    /// Whether its answers are compressed, in place of `server.compress`; `true` as the server says, or with the defaults. Its
+    /// table replaces the server's whole.
+    #[schemars(with = "Switch<Compress>", extend("x-default" = "server.compress"))]
+    pub compress: Option<Switch<Compress>>,
     /// Which requests get a slot first when there are not enough.
     pub priority: Priority,
     /// A file that stands in where the pool gives no answer, such as the page from which an app renders in the browser:

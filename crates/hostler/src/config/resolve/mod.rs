@@ -1,6 +1,7 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod compress;
 mod fallback;
 mod member_tls;
 mod members;
@@ -34,7 +35,7 @@ impl Resolver<'_> {
     /// The meaning of the whole file.
     pub fn config(&mut self, file: File, path: Option<PathBuf>) -> Config {
         let server = self.server(&file.server);
-        let routes: Vec<Route> = self.routes(&file);
+        let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
         let registrar = self.registrar(&file);

@@ -2,12 +2,14 @@
 //! no requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
 use super::Resolver;
+use crate::coding::Plan;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Buffer, File, Priority};
@@ -17,10 +19,10 @@ use crate::config::value::TextOr;
 
 impl Resolver<'_> {
     /// The meaning of `[[routes]]`, or of their absence.
-    pub(super) fn routes(&mut self, file: &File) -> Vec<Route> {
+    pub(super) fn routes(&mut self, file: &File, compress: Option<&Arc<Plan>>) -> Vec<Route> {
         let list = KeyPath::of("routes");
         if file.routes.is_empty() && !self.document.is_written(&list) {
-            return self.catch_all(file);
+            return self.catch_all(file, compress);
         }
         let mut seen: HashMap<MatchPattern, KeyPath> = HashMap::new();
         let mut routes = Vec::new();
@@ -45,6 +47,7 @@ impl Resolver<'_> {
                     target,
                     buffer: written.buffer,
                     max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
+                    compress: self.route_compress(&path, written.compress.as_ref(), compress),
                     priority: written.priority,
                     fallback,
                 });
@@ -53,7 +56,7 @@ impl Resolver<'_> {
         routes
     }
 
-    fn catch_all(&mut self, file: &File) -> Vec<Route> {
+    fn catch_all(&mut self, file: &File, compress: Option<&Arc<Plan>>) -> Vec<Route> {
         let mut pools = file.pools.iter();
         match (pools.next(), pools.next()) {
             (Some((name, pool)), None) => {
@@ -63,6 +66,7 @@ impl Resolver<'_> {
                     target,
                     buffer: Buffer::Full,
                     max_body_size: file.server.max_body_size.0,
+                    compress: compress.cloned(),
                     priority: Priority::Normal,
                     fallback: None,
                 }];
