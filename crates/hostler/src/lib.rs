@@ -4,6 +4,7 @@ pub mod admin;
 pub mod cli;
 pub mod config;
 pub mod exchange;
+pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;

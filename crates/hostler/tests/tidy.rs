@@ -12,7 +12,7 @@ const ROWS: &[&[&str]] = &[
     &["server"],
     &["listen", "registrar", "admin"],
     &["gateway"],
-    &["route", "proxy", "native"],
+    &["route", "proxy", "files", "native"],
     &["exchange", "config", "journal"],
 ];
 

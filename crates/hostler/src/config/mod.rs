@@ -30,8 +30,8 @@ pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Prio
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Body, Concurrency, Config, Endpoint, Fallback, LoadedFile, Poison, Pool, Queue, Respond, Route, Server,
-    Source, Target, Workers,
+    Body, Changes, Concurrency, Config, Endpoint, Fallback, HeaderChange, LoadedFile, Piece, Poison, Pool,
+    Queue, Redirect, Respond, Rewrite, Route, Server, Source, StaticFiles, Target, Workers,
 };
 pub use source::{Given, Setting};
 pub use value::{Period, ShowSize};

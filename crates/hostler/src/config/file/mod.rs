@@ -3,6 +3,8 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod answer;
+mod changes;
 mod pool;
 mod route;
 
@@ -12,8 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
+pub use answer::{Redirect, Respond, Static};
+pub use changes::{HeaderChanges, Rewrite};
 pub use pool::{Bind, Choice, Gc, Poison, Policy, Pool, Queue};
-pub use route::{Buffer, Priority, Respond, Route};
+pub use route::{Buffer, Priority, Route};
 
 /// Hostler's configuration file, `hostler.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

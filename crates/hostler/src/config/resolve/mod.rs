@@ -1,8 +1,12 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod changes;
 mod fallback;
+mod files;
 mod pool;
+mod redirect;
+mod respond;
 mod route;
 mod server;
 
