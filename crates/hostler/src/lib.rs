@@ -8,6 +8,8 @@ pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
+pub mod nats;
 pub mod proxy;
+pub mod registrar;
 pub mod route;
 pub mod server;

@@ -3,6 +3,7 @@
 //! [`load`] is the way from one to the other: read the file, lay variables and flags over it, compare with
 //! the schema, parse, resolve. Everything that is wrong is told at once, with its place.
 
+mod client_tls;
 mod difference;
 mod document;
 mod error;
@@ -22,19 +23,24 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use client_tls::ClientTls;
 pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place, nearest};
-pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority};
+pub use file::{
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
+    MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
+};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Body, Changes, Concurrency, Config, Endpoint, Fallback, HeaderChange, LoadedFile, Piece, Poison, Pool,
-    Queue, Redirect, Respond, Rewrite, Route, Server, Source, StaticFiles, Target, Workers,
+    Body, Changes, Concurrency, Config, Endpoint, Fallback, HeaderChange, LoadedFile, Members, Nats,
+    NatsLogin, NatsTls, Piece, Poison, Pool, Queue, Redirect, Registrar, Respond, Rewrite, Route, Server,
+    Source, StaticFiles, Target, Workers,
 };
 pub use source::{Given, Setting};
-pub use value::{Period, ShowSize};
+pub use value::{Period, Secret, ShowSize};
 
 /// What one run of Hostler is configured by.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@
 //! resolved.
 
 mod answer;
+mod registrar;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,9 +16,13 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Policy, Priority};
+use super::client_tls::ClientTls;
+use super::file::{
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Platform, Policy, Priority,
+};
 use super::pattern::MatchPattern;
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
+pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +35,10 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// Routes in the order written; no two have the same pattern.
     pub routes: Vec<Route>,
+    /// How routes register themselves; none: they do not.
+    pub registrar: Option<Registrar>,
+    /// How registered routes are treated, if anything was said of it.
+    pub platform: Option<Platform>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
 }
@@ -146,8 +155,19 @@ pub struct Queue {
 pub enum Source {
     /// Node processes that Hostler starts and watches.
     Workers(Workers),
-    /// Endpoints that somebody else runs; at least one, none twice.
-    Members(Vec<Endpoint>),
+    /// Endpoints that somebody else runs.
+    Members(Members),
+}
+
+/// Endpoints that somebody else runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Members {
+    /// At least one, none twice.
+    pub endpoints: Vec<Endpoint>,
+    /// What is spoken to them.
+    pub protocol: MemberProtocol,
+    /// Whom to trust among them; where there is an [`Endpoint::Tls`].
+    pub tls: Option<ClientTls>,
 }
 
 /// How a pool's workers are started, watched and stopped.
@@ -196,6 +216,13 @@ pub enum Endpoint {
         /// Never 0.
         port: u16,
     },
+    /// The same, over TLS.
+    Tls {
+        /// IPv6 addresses without brackets.
+        host: String,
+        /// Never 0.
+        port: u16,
+    },
     /// An absolute path.
     Unix(PathBuf),
 }
@@ -205,6 +232,8 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Tls { host, port } if host.contains(':') => write!(f, "https://[{host}]:{port}"),
+            Self::Tls { host, port } => write!(f, "https://{host}:{port}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }

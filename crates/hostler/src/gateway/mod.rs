@@ -3,6 +3,7 @@
 mod fallback;
 mod files;
 mod hypernova;
+pub mod platform;
 mod poison;
 mod redirect;
 mod refusal;
@@ -14,11 +15,11 @@ mod wait;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange};
-use crate::proxy::{self, Call, Failure};
+use crate::proxy::{self, Call};
 use crate::route::Table;
 use wait::Visit;
 
@@ -76,6 +77,8 @@ pub struct Gateway {
     pub routes: ArcSwap<Table<Arc<Route>>>,
     /// Where bodies go that are read whole.
     pub spool: ArcSwap<SpoolSettings>,
+    /// What holds for all registered routes; none where nobody can register.
+    pub platform: ArcSwapOption<platform::Rules>,
     /// Requests that no route matched, and those that were none.
     pub unrouted: Arc<Counters>,
 }
@@ -194,7 +197,7 @@ async fn call_pool<D: Downstream>(
         exchange.deadline.set_at(visit.until());
         match proxy::forward(exchange, client, lease, &target.call, thread).await {
             Ok(call) => return Ok(call),
-            Err(failure @ Failure::Unreachable(_)) => last = Some(failure.into()),
+            Err(failure) if failure.was_never_sent() => last = Some(failure.into()),
             Err(failure) => {
                 target.poison.inquest(exchange, trial, &mut killed).await?;
                 sends += 1;

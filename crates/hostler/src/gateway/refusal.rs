@@ -7,7 +7,7 @@ use hostler_wire::{FramingError, HeadError, ScanError};
 
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
-use crate::proxy::Failure;
+use crate::proxy::{Failure, TlsFault};
 
 /// An answer of our own.
 #[derive(Debug)]
@@ -51,6 +51,10 @@ pub enum Refusal {
     Overloaded,
     /// No member takes another tunnel.
     TooManyTunnels,
+    /// A registered route has no member.
+    NoMember,
+    /// The one member that it is for has no free slot.
+    MemberBusy,
     /// No slot became free in time.
     QueueTimeout,
     /// The pool takes no more: Hostler is stopping.
@@ -61,6 +65,8 @@ pub enum Refusal {
     ClientLeft,
     /// No member could be reached until the deadline.
     Unreachable(std::io::Error),
+    /// No member could be spoken to over TLS until the deadline.
+    MemberTls(TlsFault, String),
     /// The worker ended before it answered, or in the middle of it, and the request must not be sent again.
     WorkerLost(String),
     /// The worker's answer is not HTTP.
@@ -123,11 +129,14 @@ impl Refusal {
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::TooManyTunnels => later("too_many_tunnels"),
+            Self::NoMember => later("no_member"),
+            Self::MemberBusy => later("member_busy"),
             Self::QueueTimeout => later("queue_timeout"),
             Self::Stopping => Facts { closes: true, ..later("stopping") },
             Self::ClientLeft => closing(499, "client_left"),
             Self::Poison(_) => ours(502, "poison"),
             Self::Unreachable(_) => ours(502, "unreachable"),
+            Self::MemberTls(fault, _) => ours(502, tls_reason(*fault)),
             Self::WorkerLost(_) => ours(502, "worker_lost"),
             Self::BadAnswer(_) => ours(502, "bad_answer"),
             Self::AnswerTimeout => ours(504, "answer_timeout"),
@@ -167,11 +176,13 @@ impl fmt::Display for Refusal {
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
+            Self::NoMember => f.write_str("nobody serves this route at the moment"),
+            Self::MemberBusy => f.write_str("the instance that was asked for has enough to do"),
             Self::QueueTimeout => f.write_str("no worker became free in time"),
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
             Self::Poison(_) => f.write_str("the application has ended over this request before"),
-            Self::Unreachable(_) => f.write_str("the application cannot be reached"),
+            Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
             Self::WorkerLost(_) => f.write_str("the application ended before it answered"),
             Self::BadAnswer(_) => f.write_str("the application's answer is malformed"),
             Self::AnswerTimeout => f.write_str("the application did not answer in time"),
@@ -194,6 +205,7 @@ impl Refusal {
         match self {
             Self::Unreachable(error) | Self::FileSystem(error) => Some(error.to_string()),
             Self::NoFile(detail) => detail.clone(),
+            Self::MemberTls(fault, detail) => Some(format!("{fault}: {detail}")),
             Self::Poison(convicted) => Some(convicted.to_string()),
             Self::WorkerLost(detail) | Self::BadAnswer(detail) => Some(detail.clone()),
             Self::Head(error) => Some(error.to_string()),
@@ -236,9 +248,21 @@ impl From<AcquireError> for Refusal {
             AcquireError::QueueFull { limit } => Self::QueueFull { limit },
             AcquireError::Overloaded => Self::Overloaded,
             AcquireError::TooManyTunnels => Self::TooManyTunnels,
+            AcquireError::NoMember => Self::NoMember,
+            AcquireError::MemberBusy => Self::MemberBusy,
             AcquireError::Expired => Self::QueueTimeout,
             AcquireError::Closed => Self::Stopping,
         }
+    }
+}
+
+fn tls_reason(fault: TlsFault) -> &'static str {
+    match fault {
+        TlsFault::NotTls => "member_not_tls",
+        TlsFault::WrongName => "member_wrong_name",
+        TlsFault::Untrusted => "member_untrusted",
+        TlsFault::ClientCertificate => "member_wants_certificate",
+        TlsFault::Handshake => "member_handshake",
     }
 }
 
@@ -247,6 +271,7 @@ impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
+            Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
             Failure::TimedOut => Self::AnswerTimeout,

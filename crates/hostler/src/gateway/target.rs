@@ -6,6 +6,7 @@ use std::time::Duration;
 use hostler_pool::dispatch::{Pool, Priority};
 use hostler_wire::ResponseHead;
 
+use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
 use crate::config::{Fallback, Redirect};
@@ -25,6 +26,8 @@ pub struct Route {
     pub streams_body: bool,
     /// Its requests' class in the pool's queue.
     pub priority: Priority,
+    /// What makes it a registered one.
+    pub platform: Option<Arc<Platform>>,
     /// What stands in for the pool's answer where there is none.
     pub fallback: Option<Fallback>,
     /// What it changes on the way through.

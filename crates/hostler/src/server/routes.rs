@@ -60,6 +60,7 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         max_body: written.max_body_size,
         streams_body: written.buffer == Buffer::None,
         priority: settings::priority(written.priority),
+        platform: None,
         fallback: written.fallback.clone(),
         changes: changes(&written.changes),
         counters,

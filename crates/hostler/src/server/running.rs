@@ -60,6 +60,7 @@ impl Running {
         let gateway = Gateway {
             routes: ArcSwap::from_pointee(table),
             spool: ArcSwap::from_pointee(settings::spool(&config.server)),
+            platform: ArcSwapOption::empty(),
             unrouted: Arc::default(),
         };
         let sources = Sources {

@@ -4,8 +4,12 @@
 mod changes;
 mod fallback;
 mod files;
+mod member_tls;
+mod members;
+mod platform;
 mod pool;
 mod redirect;
+mod registrar;
 mod respond;
 mod route;
 mod server;
@@ -37,7 +41,9 @@ impl Resolver<'_> {
         let routes: Vec<Route> = self.routes(&file);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
-        Config { path, server, pools, routes, warnings: Vec::new() }
+        let registrar = self.registrar(&file);
+        let platform = file.platform.as_ref().map(|written| platform::resolve(self, written));
+        Config { path, server, pools, routes, registrar, platform, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.
