@@ -5,6 +5,7 @@ pub mod cli;
 pub mod coding;
 pub mod config;
 pub mod exchange;
+pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;

@@ -12,7 +12,7 @@ const ROWS: &[&[&str]] = &[
     &["server"],
     &["listen", "registrar", "admin"],
     &["gateway"],
-    &["route", "proxy", "native", "nats"],
+    &["route", "files", "proxy", "native", "nats"],
     &["exchange", "config", "journal"],
     &["coding"],
 ];

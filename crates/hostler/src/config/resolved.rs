@@ -4,6 +4,7 @@
 //! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are
 //! resolved.
 
+mod answer;
 mod registrar;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 
 use super::client_tls::ClientTls;
@@ -22,6 +22,7 @@ use super::file::{
 };
 use super::pattern::MatchPattern;
 use crate::coding::Plan;
+pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
 pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
@@ -258,8 +259,10 @@ pub struct Route {
     pub compress: Option<Arc<Plan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
-    /// The answer where the pool has none; never beside [`Target::Respond`].
+    /// The answer where the pool has none; only beside [`Target::Pool`].
     pub fallback: Option<Fallback>,
+    /// What is changed on the way through.
+    pub changes: Changes,
 }
 
 /// The answer where a pool has none.
@@ -315,34 +318,8 @@ pub enum Target {
     },
     /// An answer that needs no worker.
     Respond(Respond),
-}
-
-/// An answer that needs no worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Respond {
-    /// 200 to 599.
-    pub status: StatusCode,
-    /// No field that frames the message: those are for the server to set.
-    pub headers: HeaderMap,
-    /// Empty where the status allows no body.
-    pub body: Body,
-}
-
-/// The body of an answer that needs no worker.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// As written.
-    Text(String),
-    /// A file, as it was when the configuration was loaded.
-    File(LoadedFile),
-}
-
-impl Body {
-    /// What is sent.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::File(file) => &file.body,
-        }
-    }
+    /// A folder whose files are answers.
+    Static(StaticFiles),
+    /// Another URL.
+    Redirect(Redirect),
 }

@@ -12,8 +12,9 @@ use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
 use crate::coding::Plan;
-use crate::config::Fallback;
+use crate::config::{Fallback, Redirect};
 use crate::exchange::{BodySource, Counters, Edit};
+use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -55,6 +56,10 @@ pub struct Changes {
 pub enum Target {
     /// An answer that needs no worker.
     Fixed(Arc<Fixed>),
+    /// A folder whose files are answers.
+    Files(Arc<Files>),
+    /// Another URL.
+    Redirect(Redirect),
     /// A queue with members.
     Pool(PoolTarget),
 }

@@ -3,6 +3,8 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod answer;
+mod changes;
 mod compress;
 mod member_tls;
 mod platform;
@@ -16,12 +18,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size, Switch};
+pub use answer::{Redirect, Respond, Static};
+pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding};
 pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
 pub use registrar::{NatsTls, Registrar, Sharding};
-pub use route::{Buffer, Priority, Respond, Route};
+pub use route::{Buffer, Priority, Route};
 
 /// Hostler's configuration file, `hostler.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

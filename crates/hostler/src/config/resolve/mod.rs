@@ -1,13 +1,17 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod changes;
 mod compress;
 mod fallback;
+mod files;
 mod member_tls;
 mod members;
 mod platform;
 mod pool;
+mod redirect;
 mod registrar;
+mod respond;
 mod route;
 mod server;
 
