@@ -85,6 +85,7 @@ pub struct ConnectionStatus {
     pub open: usize,
     pub tunnels: usize,
     pub refused: usize,
+    pub flooded: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -132,6 +133,7 @@ impl Sources {
                 open: self.connections.open(),
                 tunnels: self.connections.tunnels(),
                 refused: self.connections.refused(),
+                flooded: self.connections.flooded(),
             },
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
