@@ -66,12 +66,11 @@ impl Http2Plan {
                 while let Ok((stream, _)) = listener.accept().await {
                     let (shared, script, tls) = (shared.clone(), script.clone(), tls.clone());
                     connections.spawn(async move {
-                        match tls {
-                            None => serve(stream, self.most_streams, shared, script).await,
-                            Some(tls) => match tls.accept(stream).await {
-                                Ok(stream) => serve(stream, self.most_streams, shared, script).await,
-                                Err(_) => {}
-                            },
+                        let Some(tls) = tls else {
+                            return serve(stream, self.most_streams, shared, script).await;
+                        };
+                        if let Ok(stream) = tls.accept(stream).await {
+                            serve(stream, self.most_streams, shared, script).await;
                         }
                     });
                 }
