@@ -16,6 +16,10 @@ impl Span {
         if part.is_empty() { Self::default() } else { Self { start: start as u32, len: part.len() as u32 } }
     }
 
+    pub(crate) fn at(start: usize, len: usize) -> Self {
+        Self { start: start as u32, len: len as u32 }
+    }
+
     pub(crate) fn get<'a>(&self, whole: &'a [u8]) -> &'a [u8] {
         &whole[self.start as usize..(self.start + self.len) as usize]
     }
@@ -70,6 +74,18 @@ names! {
     Via = "via",
     Date = "date",
     ContentType = "content-type",
+    ContentEncoding = "content-encoding",
+    ContentRange = "content-range",
+    ContentDigest = "content-digest",
+    ContentMd5 = "content-md5",
+    ReprDigest = "repr-digest",
+    Digest = "digest",
+    AcceptEncoding = "accept-encoding",
+    AcceptRanges = "accept-ranges",
+    CacheControl = "cache-control",
+    IfNoneMatch = "if-none-match",
+    Etag = "etag",
+    Vary = "vary",
     Forwarded = "forwarded",
     XForwardedFor = "x-forwarded-for",
     XForwardedProto = "x-forwarded-proto",

@@ -2,11 +2,15 @@
 
 pub mod admin;
 pub mod cli;
+pub mod coding;
 pub mod config;
 pub mod exchange;
+pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
+pub mod nats;
 pub mod proxy;
+pub mod registrar;
 pub mod route;
 pub mod server;

@@ -8,6 +8,7 @@ use hostler_pool::worker::{RolloutSnapshot, Supervisor, WorkerSnapshot, resident
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::coding::{Memory, Usage};
 use crate::exchange::{Connections, Counters, CountersView};
 use crate::gateway::{KeptOff, Poison};
 use crate::proxy::{Endpoint, Meter, Times};
@@ -18,6 +19,8 @@ pub struct Sources {
     pub started: Instant,
     /// Client connections.
     pub connections: Arc<Connections>,
+    /// What encoding has done and costs.
+    pub encoding: Arc<Memory>,
     /// All pools, in the order of their names.
     pub pools: ArcSwap<Vec<PoolSource>>,
     /// All routes, in the order written.
@@ -74,6 +77,7 @@ pub struct Status {
     pub uptime_ms: u64,
     pub memory: Option<u64>,
     pub connections: ConnectionStatus,
+    pub compression: Usage,
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
@@ -133,6 +137,7 @@ impl Sources {
                 tunnels: self.connections.tunnels(),
                 refused: self.connections.refused(),
             },
+            compression: self.encoding.usage(),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),

@@ -12,6 +12,8 @@ pub struct Difference<'a> {
     pub pools: Vec<PoolChange<'a>>,
     /// Whether any route has changed, its fallback's contents included.
     pub routes: bool,
+    /// Whether routes register themselves otherwise.
+    pub registrar: bool,
 }
 
 /// One pool that is not as it was.
@@ -40,6 +42,7 @@ impl Config {
             server: changed_keys(&self.server, &newer.server),
             pools,
             routes: self.routes != newer.routes,
+            registrar: self.registrar != newer.registrar,
         }
     }
 
@@ -52,7 +55,7 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        self.server.is_empty() && self.pools.is_empty() && !self.routes
+        self.server.is_empty() && self.pools.is_empty() && !self.routes && !self.registrar
     }
 }
 
@@ -88,6 +91,8 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
         body_memory,
         temp_dir,
         answer_buffer,
+        compress,
+        compress_memory,
         max_connections,
         access_log,
         trusted_proxies,

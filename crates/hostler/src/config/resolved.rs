@@ -4,6 +4,9 @@
 //! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are
 //! resolved.
 
+mod answer;
+mod registrar;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,12 +14,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 
 use super::client_tls::ClientTls;
-use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Policy, Priority};
+use super::file::{
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Platform, Policy, Priority,
+};
 use super::pattern::MatchPattern;
+use crate::coding::Plan;
+pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
+pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +36,10 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// Routes in the order written; no two have the same pattern.
     pub routes: Vec<Route>,
+    /// How routes register themselves; none: they do not.
+    pub registrar: Option<Registrar>,
+    /// How registered routes are treated, if anything was said of it.
+    pub platform: Option<Platform>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
 }
@@ -64,6 +75,10 @@ pub struct Server {
     pub temp_dir: PathBuf,
     /// Bytes of answer that may wait for a slow client.
     pub answer_buffer: u64,
+    /// How answers are encoded on routes that do not say otherwise.
+    pub compress: Option<Arc<Plan>>,
+    /// Bytes for all encoders together.
+    pub compress_memory: u64,
     /// Client connections at once.
     pub max_connections: usize,
     /// Form of the access log.
@@ -239,10 +254,14 @@ pub struct Route {
     pub buffer: Buffer,
     /// Bytes of request body: the route's own limit, else the server's.
     pub max_body_size: u64,
+    /// How its answers are encoded: as it says itself, else as the server does.
+    pub compress: Option<Arc<Plan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
-    /// The answer where the pool has none; never beside [`Target::Respond`].
+    /// The answer where the pool has none; only beside [`Target::Pool`].
     pub fallback: Option<Fallback>,
+    /// What is changed on the way through.
+    pub changes: Changes,
 }
 
 /// The answer where a pool has none.
@@ -298,34 +317,8 @@ pub enum Target {
     },
     /// An answer that needs no worker.
     Respond(Respond),
-}
-
-/// An answer that needs no worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Respond {
-    /// 200 to 599.
-    pub status: StatusCode,
-    /// No field that frames the message: those are for the server to set.
-    pub headers: HeaderMap,
-    /// Empty where the status allows no body.
-    pub body: Body,
-}
-
-/// The body of an answer that needs no worker.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// As written.
-    Text(String),
-    /// A file, as it was when the configuration was loaded.
-    File(LoadedFile),
-}
-
-impl Body {
-    /// What is sent.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::File(file) => &file.body,
-        }
-    }
+    /// A folder whose files are answers.
+    Static(StaticFiles),
+    /// Another URL.
+    Redirect(Redirect),
 }

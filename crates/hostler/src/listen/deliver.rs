@@ -59,7 +59,9 @@ impl Client {
         let endless = supply.is_endless();
         // The body of an answer of our own to HEAD is not even read.
         let supply = match supply {
-            Supply::Own(_) if framing == Framing::Length(0) || exchange.is_head_request() => None,
+            supply if supply.is_own() && (framing == Framing::Length(0) || exchange.is_head_request()) => {
+                None
+            }
             supply => Some(supply),
         };
         let mut transfer = Transfer { supply, chunked: framing == Framing::Chunked, endless };
@@ -199,6 +201,13 @@ impl Client {
         }
     }
 
+    /// As [`refuse`](Self::refuse), for the log alone.
+    pub fn refuse_silently(&mut self, exchange: &mut Exchange, refusal: &Refusal) -> Delivered {
+        let _ = own::refusal(exchange, refusal);
+        exchange.trail.status = 0;
+        Delivered::Close
+    }
+
     /// Answers with a body that lies in memory.
     pub async fn deliver_own(
         &mut self,
@@ -232,9 +241,7 @@ fn framing_for(supply: &Supply, exchange: &Exchange, version: Version) -> Framin
     let status = supply.head().status;
     match (supply.length(), version) {
         // A member's head says by itself what there would be; ours does not.
-        (BodyLength::Known(length), _)
-            if matches!(supply, Supply::Own(_)) && !matches!(status, 204 | 304) =>
-        {
+        (BodyLength::Known(length), _) if supply.is_own() && !matches!(status, 204 | 304) => {
             Framing::Length(length)
         }
         _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,

@@ -48,6 +48,10 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     for key in older.difference(&newer).server.iter().filter(|key| FIXED.contains(key)) {
         done.push(format!("server.{key}: needs hostler upgrade"));
     }
+    if older.registrar != newer.registrar {
+        done.push("registrar: needs hostler upgrade".into());
+        newer.registrar.clone_from(&older.registrar);
+    }
     let server = &mut newer.server;
     server.listen.clone_from(&older.server.listen);
     (server.admin, server.threads) = (older.server.admin, older.server.threads);
@@ -183,6 +187,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
     running.listening.store(Arc::new(settings::listening(newer)));
+    running.sources.encoding.resize(newer.server.compress_memory);
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());

@@ -15,6 +15,7 @@ use super::program::Program;
 use super::routes::{Routes, routes};
 use super::{StartError, settings};
 use crate::admin::Sources;
+use crate::coding::Memory;
 use crate::config::{Config, Invocation};
 use crate::exchange::Connections;
 use crate::gateway::{Gateway, Route};
@@ -60,11 +61,13 @@ impl Running {
         let gateway = Gateway {
             routes: ArcSwap::from_pointee(table),
             spool: ArcSwap::from_pointee(settings::spool(&config.server)),
+            platform: ArcSwapOption::empty(),
             unrouted: Arc::default(),
         };
         let sources = Sources {
             started: Instant::now(),
             connections: Arc::new(Connections::default()),
+            encoding: Arc::new(Memory::new(config.server.compress_memory)),
             pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),

@@ -29,6 +29,7 @@ pub(super) fn listening(config: &Config) -> listen::Settings {
         linger_timeout: LINGER,
         answer_buffer: server.answer_buffer as usize,
         max_connections: server.max_connections,
+        http2: listen::Http2 { max_streams: 128, stream_window: 256 << 10, connection_window: 1 << 20 },
         trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
     }
 }

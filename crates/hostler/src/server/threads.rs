@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::admin::Sources;
+use crate::coding::Allowance;
 use crate::exchange::Sweep;
 use crate::gateway::Gateway;
 use crate::journal::Journal;
@@ -40,6 +41,7 @@ impl DataPlane {
                 gateway: gateway.clone(),
                 journal: journal.clone(),
                 connections: sources.connections.clone(),
+                encoding: Allowance::new(sources.encoding.clone()),
             };
             let ending = ending.clone();
             let sources = sources.clone();

@@ -3,8 +3,13 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod answer;
+mod changes;
+mod compress;
 mod member_tls;
+mod platform;
 mod pool;
+mod registrar;
 mod route;
 
 use std::collections::BTreeMap;
@@ -12,10 +17,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
+use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size, Switch};
+pub use answer::{Redirect, Respond, Static};
+pub use changes::{HeaderChanges, Rewrite};
+pub use compress::{Compress, Effort, Encoding};
 pub use member_tls::MemberTls;
+pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
-pub use route::{Buffer, Priority, Respond, Route};
+pub use registrar::{NatsTls, Registrar, Sharding};
+pub use route::{Buffer, Priority, Route};
 
 /// Hostler's configuration file, `hostler.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +41,13 @@ pub struct File {
     /// that are left the longest path wins, an exact one over one with `/*`. Without any `[[routes]]`,
     /// everything goes to the only pool.
     pub routes: Vec<Route>,
+    /// Routes that register themselves, over NATS, by Cloud Foundry's router protocol. A route under `[[routes]]` wins over
+    /// a registered one for the same host and path.
+    #[schemars(with = "Registrar")]
+    pub registrar: Option<Registrar>,
+    /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
+    #[schemars(with = "Platform")]
+    pub platform: Option<Platform>,
 }
 
 /// The `[server]` section.
@@ -83,6 +100,14 @@ pub struct Server {
     /// Bytes of one answer that are held for a client slower than its worker. Once it is full the worker has
     /// to wait for the client, and its slot with it.
     pub answer_buffer: Size<4096, 1_073_741_824>,
+    /// Whether answers are compressed on their way to clients that take it: `true`, or a table that says which and how. A route
+    /// can have its own. Off by default: many apps compress by themselves, and a page with both a secret and what a
+    /// stranger makes it repeat gives the secret away by its length (BREACH). `docs/concepts/compression.md` says what becomes of
+    /// an answer.
+    #[schemars(extend("x-default" = "`false`"))]
+    pub compress: Switch<Compress>,
+    /// Bytes of memory for all encoders together. Over it: answers go out as they are.
+    pub compress_memory: Size<0, 1_099_511_627_776>,
     /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed.
     pub max_connections: Count<1, 1_000_000>,
     /// One line an exchange on standard output, as JSON or for people.
@@ -116,6 +141,8 @@ impl Default for Server {
             body_memory: Size(256 << 10),
             temp_dir: None,
             answer_buffer: Size(1 << 20),
+            compress: Switch::Plain(false),
+            compress_memory: Size(64 << 20),
             max_connections: Count(10_000),
             access_log: AccessLog::Json,
             trusted_proxies: Vec::new(),

@@ -1,10 +1,17 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod changes;
+mod compress;
 mod fallback;
+mod files;
 mod member_tls;
 mod members;
+mod platform;
 mod pool;
+mod redirect;
+mod registrar;
+mod respond;
 mod route;
 mod server;
 
@@ -32,10 +39,12 @@ impl Resolver<'_> {
     /// The meaning of the whole file.
     pub fn config(&mut self, file: File, path: Option<PathBuf>) -> Config {
         let server = self.server(&file.server);
-        let routes: Vec<Route> = self.routes(&file);
+        let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
-        Config { path, server, pools, routes, warnings: Vec::new() }
+        let registrar = self.registrar(&file);
+        let platform = file.platform.as_ref().map(|written| platform::resolve(self, written));
+        Config { path, server, pools, routes, registrar, platform, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.

@@ -25,6 +25,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         Some(folder) => resolver.folder_at(&section.key("temp_dir"), folder),
         None => resolver.surroundings.temp_dir.clone(),
     };
+    let compress = resolver.server_compress(&written.compress);
     Server {
         listen,
         admin,
@@ -40,6 +41,8 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         body_memory: written.body_memory.0,
         temp_dir,
         answer_buffer: written.answer_buffer.0,
+        compress,
+        compress_memory: written.compress_memory.0,
         max_connections: written.max_connections.get(),
         access_log: written.access_log,
         trusted_proxies: trusted(resolver, &section.key("trusted_proxies"), &written.trusted_proxies),
