@@ -28,6 +28,8 @@ pub enum Refusal {
     HeaderTimeout,
     /// The body did not come whole.
     Body(BodyError),
+    /// Without TLS where that is spoken.
+    PlainHttp,
     /// More connections than `server.max_connections`.
     TooManyConnections,
     /// No route matches.
@@ -117,6 +119,7 @@ impl Refusal {
             Self::Body(BodyError::Malformed(_)) => closing(400, "bad_body"),
             Self::Body(BodyError::TooLarge(_)) => closing(413, "body_too_large"),
             Self::Body(BodyError::Storage(_)) => closing(500, "storage"),
+            Self::PlainHttp => closing(400, "plain_http"),
             Self::TooManyConnections => {
                 Facts { closes: true, may_fall_back: false, ..later("too_many_connections") }
             }
@@ -160,6 +163,7 @@ impl fmt::Display for Refusal {
             Self::Target(what) => write!(f, "request target: {what}"),
             Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
             Self::Expectation => f.write_str("Expect: only 100-continue is known"),
+            Self::PlainHttp => f.write_str("this port speaks https, not http"),
             Self::HeaderTimeout => {
                 f.write_str("the request head did not arrive in time (server.header_timeout)")
             }

@@ -62,8 +62,7 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
-        changes: Changes { compress: written.compress.clone(), ..Changes::default() },
-        changes: changes(&written.changes),
+        changes: Changes { compress: written.compress.clone(), ..changes(&written.changes) },
         counters,
     }
 }
@@ -77,6 +76,7 @@ fn changes(written: &config::Changes) -> Changes {
         to_member: edits(&written.request),
         to_client: edits(&written.answer),
         rewrite: written.rewrite.as_ref().map(rewrite),
+        compress: None,
     }
 }
 
