@@ -190,7 +190,6 @@ pub struct Queue {
 
 /// Who fills a pool.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one a pool, and pools are few")]
 pub enum Source {
     /// Node processes that Hostler starts and watches.
     Workers(Workers),

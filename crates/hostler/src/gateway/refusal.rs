@@ -280,6 +280,8 @@ impl From<Failure> for Refusal {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
             Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
+            Failure::Unprocessed(detail) => Self::WorkerLost(detail),
+            Failure::Unspeakable => Self::Target("it cannot be said in HTTP/2, which the application speaks"),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
             Failure::TimedOut => Self::AnswerTimeout,
