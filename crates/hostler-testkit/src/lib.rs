@@ -13,6 +13,7 @@
 )]
 
 mod answer;
+mod authority;
 mod client;
 mod eventually;
 mod log;
@@ -25,6 +26,7 @@ mod site;
 mod upstream;
 
 pub use answer::{Answer, Ending};
+pub use authority::{Authority, Certificate, authority};
 pub use client::{Client, client, client_from, client_with_window, try_client};
 pub use eventually::{PATIENCE, eventually, within};
 pub use message::{Head, chunked, request};

@@ -16,7 +16,10 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 
-use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Platform, Policy, Priority};
+use super::client_tls::ClientTls;
+use super::file::{
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Platform, Policy, Priority,
+};
 use super::pattern::MatchPattern;
 pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
@@ -151,8 +154,19 @@ pub struct Queue {
 pub enum Source {
     /// Node processes that Hostler starts and watches.
     Workers(Workers),
-    /// Endpoints that somebody else runs; at least one, none twice.
-    Members(Vec<Endpoint>),
+    /// Endpoints that somebody else runs.
+    Members(Members),
+}
+
+/// Endpoints that somebody else runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Members {
+    /// At least one, none twice.
+    pub endpoints: Vec<Endpoint>,
+    /// What is spoken to them.
+    pub protocol: MemberProtocol,
+    /// Whom to trust among them; where there is an [`Endpoint::Tls`].
+    pub tls: Option<ClientTls>,
 }
 
 /// How a pool's workers are started, watched and stopped.
@@ -201,6 +215,13 @@ pub enum Endpoint {
         /// Never 0.
         port: u16,
     },
+    /// The same, over TLS.
+    Tls {
+        /// IPv6 addresses without brackets.
+        host: String,
+        /// Never 0.
+        port: u16,
+    },
     /// An absolute path.
     Unix(PathBuf),
 }
@@ -210,6 +231,8 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Tls { host, port } if host.contains(':') => write!(f, "https://[{host}]:{port}"),
+            Self::Tls { host, port } => write!(f, "https://{host}:{port}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }

@@ -24,6 +24,7 @@ pub struct Connections {
     stage: AtomicU8,
     changed: Notify,
     refused: AtomicUsize,
+    flooded: AtomicUsize,
 }
 
 impl Connections {
@@ -45,6 +46,16 @@ impl Connections {
     /// One was refused for being too many.
     pub fn count_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many were ended because they flooded us with frames.
+    pub fn flooded(&self) -> usize {
+        self.flooded.load(Ordering::Relaxed)
+    }
+
+    /// One was ended because it flooded us with frames.
+    pub fn count_flood(&self) {
+        self.flooded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// From now on nobody is let in: a successor does that. A connection is kept until its next request, which is told to be the

@@ -17,7 +17,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange};
-use crate::proxy::{self, Call, Failure};
+use crate::proxy::{self, Call};
 use crate::route::Table;
 use wait::Visit;
 
@@ -190,7 +190,7 @@ async fn call_pool<D: Downstream>(
         exchange.deadline.set_at(visit.until());
         match proxy::forward(exchange, client, lease, &target.call, thread).await {
             Ok(call) => return Ok(call),
-            Err(failure @ Failure::Unreachable(_)) => last = Some(failure.into()),
+            Err(failure) if failure.was_never_sent() => last = Some(failure.into()),
             Err(failure) => {
                 target.poison.inquest(exchange, trial, &mut killed).await?;
                 sends += 1;

@@ -3,6 +3,7 @@
 mod check;
 mod client;
 mod deliver;
+mod h2;
 mod head;
 mod own;
 mod socket;
@@ -44,6 +45,16 @@ pub struct Settings {
     pub answer_buffer: usize,
     pub max_connections: usize,
     pub trust: Trust,
+    pub http2: Http2,
+}
+
+/// What an HTTP/2 connection may have under way.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each is its key in the [server] section")]
+pub struct Http2 {
+    pub max_streams: u32,
+    pub stream_window: u32,
+    pub connection_window: u32,
 }
 
 /// One data-plane thread's share: everything that its connections need.
@@ -78,6 +89,16 @@ impl Origin {
         exchange.scheme = self.scheme;
         exchange
     }
+}
+
+/// What follows the last exchange in HTTP/1 on a connection.
+enum After {
+    /// Nothing: it is closed.
+    Nothing,
+    /// A tunnel.
+    Tunnel(Box<Passage>),
+    /// HTTP/2, of which this much has come already.
+    Http2(Stream, Vec<u8>),
 }
 
 /// What came of an exchange.
@@ -131,39 +152,51 @@ impl Shard {
         tokio::spawn(async move {
             if crowded {
                 self.turn_away(stream.into(), origin).await;
-            } else if let Some(passage) = self.serve(stream.into(), origin).await {
-                passage.go_on(self, open);
                 return;
             }
-            drop(open);
+            match self.serve(stream.into(), origin).await {
+                After::Nothing => drop(open),
+                After::Tunnel(passage) => passage.go_on(self, open),
+                // In a task of its own: this one is as large as HTTP/1 needs it.
+                After::Http2(stream, read) => {
+                    drop(tokio::spawn(self.serve_http2(stream, read, origin, open)))
+                }
+            }
         });
     }
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
-    async fn serve(&self, stream: Stream, origin: Origin) -> Option<Box<Passage>> {
+    async fn serve(&self, stream: Stream, origin: Origin) -> After {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(true) => {}
-                Ok(false) => return None,
+                Ok(false) => return After::Nothing,
+                Err(_) if client.has_prior_knowledge() => {
+                    let (stream, read) = client.into_read();
+                    return After::Http2(stream, read);
+                }
                 Err(refusal) => {
                     exchange.begin_unread();
                     client.distrust();
-                    let delivered = client.refuse(&mut exchange, &refusal, false).await;
+                    let delivered = match client.speaks_otherwise() {
+                        true => client.refuse_silently(&mut exchange, &refusal),
+                        false => client.refuse(&mut exchange, &refusal, false).await,
+                    };
                     self.settle(&mut exchange);
                     end(client, delivered).await;
-                    return None;
+                    return After::Nothing;
                 }
             }
             let delivered = match self.exchange(&mut client, &mut exchange).await {
                 Outcome::Delivered(delivered) => delivered,
-                Outcome::Switched(call) => return Some(Passage::new(self, client, exchange, *call)),
+                Outcome::Switched(call) => return After::Tunnel(Passage::new(self, client, exchange, *call)),
             };
             self.settle(&mut exchange);
             if delivered != Delivered::Keep {
                 end(client, delivered).await;
-                return None;
+                return After::Nothing;
             }
         }
     }

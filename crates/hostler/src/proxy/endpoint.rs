@@ -66,7 +66,7 @@ impl Endpoint {
         let most = if idempotent { self.most_idle() } else { self.most_idle().map(|_| Self::SAFE_IDLE) };
         let now = Instant::now();
         let mut idle = self.idle(thread);
-        while let Some(Parked(connection)) = idle.pop() {
+        while let Some(Parked(mut connection)) = idle.pop() {
             // What must not be sent twice must not be sent to a member that has closed, not even if that is news.
             let sure = idempotent || self.is_ours() || connection.is_quiet_now();
             if sure && connection.is_fresh(now, most) {
@@ -80,7 +80,7 @@ impl Endpoint {
     /// somebody wants it.
     pub fn prune(&self, thread: usize) {
         let (now, most) = (Instant::now(), self.most_idle());
-        self.idle(thread).retain(|Parked(connection)| connection.is_fresh(now, most));
+        self.idle(thread).retain_mut(|Parked(connection)| connection.is_fresh(now, most));
     }
 
     /// Our own workers wait for ever.

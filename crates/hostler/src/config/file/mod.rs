@@ -3,6 +3,7 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod member_tls;
 mod platform;
 mod pool;
 mod registrar;
@@ -14,8 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
+pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
-pub use pool::{Bind, Choice, Gc, Poison, Policy, Pool, Queue};
+pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
 pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Respond, Route};
 

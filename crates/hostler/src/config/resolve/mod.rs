@@ -2,6 +2,8 @@
 //! keys, and refuses what does not fit together. Knows no TOML.
 
 mod fallback;
+mod member_tls;
+mod members;
 mod platform;
 mod pool;
 mod registrar;
