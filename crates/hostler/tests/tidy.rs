@@ -12,9 +12,9 @@ const ROWS: &[&[&str]] = &[
     &["server"],
     &["listen", "registrar", "admin"],
     &["gateway"],
-    &["route", "proxy", "native", "nats"],
+    &["route", "files", "proxy", "native", "nats"],
     &["exchange", "config", "journal"],
-    &["tls"],
+    &["coding", "tls"],
 ];
 
 /// The libraries: none knows another, nor the program.

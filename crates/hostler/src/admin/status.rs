@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::coding::{Memory, Usage};
 use crate::exchange::{Connections, Counters, CountersView, HandshakesView};
 use crate::gateway::{KeptOff, Poison};
 use crate::proxy::{Endpoint, Meter, Times};
@@ -21,6 +22,8 @@ pub struct Sources {
     pub started: Instant,
     /// Client connections.
     pub connections: Arc<Connections>,
+    /// What encoding has done and costs.
+    pub encoding: Arc<Memory>,
     /// All pools, in the order of their names.
     pub pools: ArcSwap<Vec<PoolSource>>,
     /// All routes, in the order written.
@@ -79,6 +82,7 @@ pub struct Status {
     pub uptime_ms: u64,
     pub memory: Option<u64>,
     pub connections: ConnectionStatus,
+    pub compression: Usage,
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
@@ -92,6 +96,7 @@ pub struct ConnectionStatus {
     pub open: usize,
     pub tunnels: usize,
     pub refused: usize,
+    pub flooded: usize,
     pub handshakes: HandshakesView,
 }
 
@@ -149,7 +154,9 @@ impl Sources {
                 tunnels: self.connections.tunnels(),
                 refused: self.connections.refused(),
                 handshakes: self.connections.handshakes.view(),
+                flooded: self.connections.flooded(),
             },
+            compression: self.encoding.usage(),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),

@@ -18,6 +18,8 @@ use std::time::Duration;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
+use crate::coding::Plan;
+
 pub use aftermath::{Aftermath, Death};
 pub use body::{Body, BodyError, BodySource, Downstream};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
@@ -56,6 +58,8 @@ pub struct Exchange {
     pub to_member: Edits,
     /// Changes to the head that its client gets, whoever answers.
     pub to_client: Edits,
+    /// How its route has answers encoded; none for as they are.
+    pub compress: Option<Arc<Plan>>,
     /// Who the client is.
     pub client: ClientAddress,
     /// The name under which logs know it.
@@ -163,6 +167,7 @@ impl Exchange {
             protocol: Protocol::default(),
             to_member: Edits::default(),
             to_client: Edits::default(),
+            compress: None,
             client: ClientAddress { ip: peer.ip(), peer_trusted: false },
             id: RequestId::none(),
             deadline,
@@ -203,6 +208,7 @@ impl Exchange {
         self.is_suspect = false;
         self.to_member.clear();
         self.to_client.clear();
+        self.compress = None;
         self.deadline.clear();
     }
 

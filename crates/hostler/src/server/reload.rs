@@ -220,6 +220,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
     let Routes { table, listed, weak } = routes(newer, &change.pools, &before);
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
+    running.sources.encoding.resize(newer.server.compress_memory);
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());

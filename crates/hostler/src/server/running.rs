@@ -16,6 +16,7 @@ use super::routes::{Routes, routes};
 use super::tls::Tls;
 use super::{StartError, settings};
 use crate::admin::Sources;
+use crate::coding::Memory;
 use crate::config::{Config, Invocation};
 use crate::exchange::Connections;
 use crate::gateway::{Gateway, Route};
@@ -72,6 +73,7 @@ impl Running {
         let sources = Sources {
             started: Instant::now(),
             connections: Arc::new(Connections::default()),
+            encoding: Arc::new(Memory::new(config.server.compress_memory)),
             pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::listeners::Share;
 use crate::admin::Sources;
+use crate::coding::Allowance;
 use crate::exchange::Sweep;
 use crate::gateway::Gateway;
 use crate::journal::Journal;
@@ -41,6 +42,7 @@ impl DataPlane {
                 gateway: gateway.clone(),
                 journal: journal.clone(),
                 connections: sources.connections.clone(),
+                encoding: Allowance::new(sources.encoding.clone()),
             };
             let ending = ending.clone();
             let sources = sources.clone();

@@ -1,12 +1,17 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod changes;
+mod compress;
 mod fallback;
+mod files;
 mod member_tls;
 mod members;
 mod platform;
 mod pool;
+mod redirect;
 mod registrar;
+mod respond;
 mod route;
 mod server;
 mod tls;
@@ -37,7 +42,7 @@ impl Resolver<'_> {
         let server = self.server(&file.server);
         let tls = tls::resolve(self, &file.tls, &server);
         self.check_listeners(&server, tls.as_ref());
-        let routes: Vec<Route> = self.routes(&file);
+        let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
         let registrar = self.registrar(&file);

@@ -25,6 +25,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         Some(folder) => resolver.folder_at(&section.key("temp_dir"), folder),
         None => resolver.surroundings.temp_dir.clone(),
     };
+    let compress = resolver.server_compress(&written.compress);
     Server {
         listen,
         admin,
@@ -40,7 +41,13 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         body_memory: written.body_memory.0,
         temp_dir,
         answer_buffer: written.answer_buffer.0,
+        compress,
+        compress_memory: written.compress_memory.0,
         max_connections: written.max_connections.get(),
+        http2: written.http2,
+        http2_max_streams: written.http2_max_streams.get(),
+        http2_stream_window: written.http2_stream_window.0,
+        http2_connection_window: written.http2_connection_window.0,
         access_log: written.access_log,
         trusted_proxies: networks(resolver, &section.key("trusted_proxies"), &written.trusted_proxies),
         proxy_protocol: networks(resolver, &section.key("proxy_protocol"), &written.proxy_protocol),
