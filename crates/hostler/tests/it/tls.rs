@@ -370,3 +370,50 @@ async fn who_had_no_certificate_is_not_recognised_once_one_is_needed() {
     assert_eq!(client.refused().await, "");
     assert_eq!(app.requests().len(), 1);
 }
+
+#[tokio::test]
+async fn http2_is_agreed_upon_where_both_want_it() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    for (offered, agreed) in
+        [(&["h2", "http/1.1"][..], "h2"), (&["http/1.1", "h2"], "h2"), (&["http/1.1"], "http/1.1"), (&[], "")]
+    {
+        let clients = tls_clients(&trust).speaking(offered);
+        let client = clients.connect("a.test", site.tls_address()).await;
+        assert_eq!(client.alpn(), agreed, "{offered:?}");
+    }
+    assert!(
+        tls_clients(&trust).speaking(&["spdy/3"]).try_connect("a.test", site.tls_address()).await.is_err()
+    );
+    failed(&site, "no_common_protocol").await;
+
+    let site = started(&trust, &format!("server.http2 = false\n{ONE}"), &app).await;
+    let clients = tls_clients(&trust).speaking(&["h2", "http/1.1"]);
+    assert_eq!(clients.connect("a.test", site.tls_address()).await.alpn(), "http/1.1");
+}
+
+#[tokio::test]
+async fn a_websocket_goes_through_tls_and_is_told_of_the_end() {
+    let trust = authority();
+    let switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                    Sec-WebSocket-Accept: xyz\r\n\r\n";
+    let frame = [0x82, 2, 1, 2];
+    let app = upstream()
+        .does([text([switched.as_bytes(), &frame].concat()), vec![Step::Hold]].concat())
+        .start()
+        .await;
+    let site = started(&trust, ONE, &app).await;
+    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    client
+        .send(
+            "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+               Sec-WebSocket-Key: abc\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        )
+        .await;
+    assert!(client.read_until("\r\n\r\n").await.starts_with("HTTP/1.1 101 "));
+    assert_eq!(client.read_exactly(4).await, frame);
+    assert_eq!(site.status().await["connections"]["tunnels"], 1);
+    site.terminate();
+    // 1001, "going away".
+    assert_eq!(client.read_exactly(4).await, [0x88, 2, 0x03, 0xe9]);
+}
