@@ -12,6 +12,8 @@ pub struct Difference<'a> {
     pub pools: Vec<PoolChange<'a>>,
     /// Whether any route has changed, its fallback's contents included.
     pub routes: bool,
+    /// Whether `[platform]` has.
+    pub platform: bool,
 }
 
 /// One pool that is not as it was.
@@ -40,6 +42,7 @@ impl Config {
             server: changed_keys(&self.server, &newer.server),
             pools,
             routes: self.routes != newer.routes,
+            platform: self.platform != newer.platform,
         }
     }
 
@@ -52,7 +55,7 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        self.server.is_empty() && self.pools.is_empty() && !self.routes
+        self.server.is_empty() && self.pools.is_empty() && !self.routes && !self.platform
     }
 }
 
@@ -82,6 +85,7 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
         send_timeout,
         idle_timeout,
         drain_timeout,
+        drain_wait,
         upgrade_timeout,
         max_header_size,
         max_header_fields,

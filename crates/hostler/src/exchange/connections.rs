@@ -2,7 +2,7 @@
 //! sockets.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -23,6 +23,8 @@ pub struct Connections {
     /// 0 while clients come and go.
     stage: AtomicU8,
     changed: Notify,
+    /// Whoever asks about our health is told to go elsewhere.
+    end_announced: AtomicBool,
     refused: AtomicUsize,
 }
 
@@ -45,6 +47,17 @@ impl Connections {
     /// One was refused for being too many.
     pub fn count_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All goes on, but whoever asks about our health is told to go elsewhere: the end will come.
+    pub fn announce_end(&self) {
+        self.end_announced.store(true, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    /// Whether health checks are to fail.
+    pub fn is_end_announced(&self) -> bool {
+        self.end_announced.load(Ordering::Relaxed)
     }
 
     /// From now on nobody is let in: a successor does that. A connection is kept until its next request, which is told to be the

@@ -5,6 +5,7 @@ use std::fmt;
 use hostler_pool::dispatch::AcquireError;
 use hostler_wire::{FramingError, HeadError, ScanError};
 
+use super::platform::Objection;
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
 use crate::proxy::Failure;
@@ -32,6 +33,8 @@ pub enum Refusal {
     TooManyConnections,
     /// No route matches.
     NoRoute,
+    /// A registered route does not take it.
+    Objection(Objection),
     /// As many wait as may.
     QueueFull {
         /// The pool's queue limit.
@@ -109,6 +112,7 @@ impl Refusal {
                 Facts { closes: true, may_fall_back: false, ..later("too_many_connections") }
             }
             Self::NoRoute => facts(404, "no_route"),
+            Self::Objection(objection) => facts(objection.status(), objection.reason()),
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::TooManyTunnels => later("too_many_tunnels"),
@@ -150,6 +154,7 @@ impl fmt::Display for Refusal {
             Self::Body(error) => error.fmt(f),
             Self::TooManyConnections => f.write_str("too many connections (server.max_connections)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
+            Self::Objection(objection) => f.write_str(objection.reason()),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
@@ -205,6 +210,12 @@ impl From<FramingError> for Refusal {
 impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
         Self::Body(error)
+    }
+}
+
+impl From<Objection> for Refusal {
+    fn from(objection: Objection) -> Self {
+        Self::Objection(objection)
     }
 }
 

@@ -4,6 +4,7 @@ mod check;
 mod client;
 mod deliver;
 mod head;
+mod hop;
 mod own;
 mod socket;
 mod supply;
@@ -130,6 +131,7 @@ impl Shard {
                 Ok(false) => return None,
                 Err(refusal) => {
                     exchange.begin_unread();
+                    self.gateway.enter_unread(&mut exchange);
                     client.distrust();
                     let delivered = client.refuse(&mut exchange, &refusal, false).await;
                     self.settle(&mut exchange);
@@ -208,6 +210,7 @@ impl Shard {
     fn settle(&self, exchange: &mut Exchange) {
         self.gateway.settle(exchange);
         self.journal.access(|| access_line(exchange));
+        self.journal.hop(|| hop::line(exchange));
     }
 }
 

@@ -9,8 +9,8 @@ use hostler_pool::worker::Fate;
 use hostler_wire::{Address, MemberConnection};
 use tokio::time::Instant;
 
-use super::instance::Instance;
 use super::meter::Meter;
+use crate::exchange::Instance;
 
 /// Called when a worker has held a slot longer than `hang_timeout`.
 pub type OnHang = Arc<dyn Fn(MemberId) + Send + Sync>;

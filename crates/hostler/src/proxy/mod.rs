@@ -3,7 +3,6 @@
 mod ask;
 mod call;
 mod endpoint;
-mod instance;
 mod lane;
 mod linger;
 mod meter;
@@ -18,14 +17,15 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::Lease;
 use hostler_wire::{CallError, Limits, MemberConnection};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::exchange::{Body, BodyError, Downstream, Exchange};
+
+pub use crate::exchange::Instance;
 
 pub use ask::{Asked, ask, post};
 pub use call::Call;
 pub use endpoint::{Endpoint, OnHang, Ours};
-pub use instance::Instance;
 pub use meter::{Meter, Spread, Times};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
@@ -102,7 +102,10 @@ async fn on_new_connection<D: Downstream>(
     settings: &CallSettings,
     thread: usize,
 ) -> Result<Call, Failure> {
-    match connect(&lease, exchange, settings).await {
+    let began = Instant::now();
+    let connected = connect(&lease, exchange, settings).await;
+    exchange.timings.connecting += began.elapsed();
+    match connected {
         Ok(connection) => {
             let call = Call::begin(exchange, lease, Box::new(connection), settings, thread);
             call.head(exchange, client).await.map_err(part)

@@ -68,6 +68,9 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     if difference.routes {
         done.push(format!("routes: {}", newer.routes.len()));
     }
+    if difference.platform {
+        done.push("platform: changed".into());
+    }
     swap(running, &newer, change);
     Ok(done)
 }
@@ -184,6 +187,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
     running.sources.routes.store(Arc::new(listed));
     running.listening.store(Arc::new(settings::listening(newer)));
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
+    running.set_platform(newer);
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());
     running.gateway.routes.store(Arc::new(table));

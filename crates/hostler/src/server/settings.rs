@@ -1,6 +1,7 @@
 //! The configuration in the words of the parts: each function takes what was resolved and gives what a part wants to know. Starts
 //! nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_pool::dispatch::{self, PoolSettings};
@@ -9,7 +10,8 @@ use hostler_wire::{Limits, Name};
 
 use super::environment::{self, Environment};
 use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
-use crate::exchange::Trust;
+use crate::exchange::{Connections, Trust};
+use crate::gateway::platform::Rules;
 use crate::gateway::{PoisonSettings, SpoolSettings};
 use crate::listen;
 
@@ -33,6 +35,11 @@ pub(super) fn listening(config: &Config) -> listen::Settings {
 
 pub(super) fn limits(server: &config::Server) -> Limits {
     Limits { max_size: server.max_header_size as usize, max_fields: server.max_header_fields }
+}
+
+/// What holds for registered routes.
+pub(super) fn platform(config: &Config, connections: &Arc<Connections>) -> Option<Arc<Rules>> {
+    config.platform.clone().map(|settings| Arc::new(Rules::new(settings, connections.clone())))
 }
 
 fn client_header(server: &config::Server) -> Name {

@@ -65,6 +65,9 @@ pub struct Server {
     /// How long a stop (SIGTERM, SIGINT) waits for accepted requests to finish. Over it, or at a second
     /// signal: what is left is cut off.
     pub drain_timeout: Period,
+    /// How long SIGUSR1 lets all go on while health checks fail already (503), so that a balancer in front looks elsewhere;
+    /// then it is a stop.
+    pub drain_wait: Period,
     /// How long a new program that takes over (`hostler upgrade`, SIGUSR2) may need until its workers are ready.
     /// Over it: it is ended, and the running one goes on as before. A pool that is new at `hostler reload` has as long for
     /// its first worker.
@@ -112,6 +115,7 @@ impl Default for Server {
             send_timeout: Period::seconds(30),
             idle_timeout: Period::seconds(75),
             drain_timeout: Period::seconds(30),
+            drain_wait: Period::seconds(20),
             upgrade_timeout: Period::seconds(60),
             max_header_size: Size(64 << 10),
             max_header_fields: Count(100),
@@ -135,6 +139,8 @@ pub enum AccessLog {
     Json,
     /// One short line for people.
     Pretty,
+    /// One line as Cloud Foundry's gorouter writes it; everything else is as with `"json"`.
+    Gorouter,
     /// No access log.
     Off,
 }
