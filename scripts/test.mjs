@@ -3,12 +3,14 @@ import { readdirSync } from 'node:fs';
 
 import { add, countCargo, countNode, judge } from './count.mjs';
 import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, workspacesWith } from './steps.mjs';
+import { buildGoPrograms } from './tools.mjs';
 
 /** Programs that tests call, by the Debian package that brings them. */
 const TOOLS = [
   { command: 'chromium', package: 'chromium', why: 'pages in a real browser' },
   { command: 'ab', package: 'apache2-utils', why: 'load while workers are killed' },
   { command: 'curl', package: 'curl', why: 'slow clients' },
+  { command: 'openssl', package: 'openssl', why: 'resumed TLS sessions' },
   { command: 'ss', package: 'iproute2', why: 'proof that a worker opens no TCP port' },
 ];
 
@@ -23,6 +25,7 @@ const wants = (half) => asked.length === 0 || asked.includes(half);
 checkToolchain();
 await installModules();
 await installTools();
+const missing = await buildGoPrograms();
 await buildExamples();
 process.env.EXAMPLES_BUILT = '1'; // the Rust tests run them too, and would build them otherwise
 
@@ -57,6 +60,8 @@ function report(results) {
     console.log(`${failed === 0 ? 'ok    ' : 'FAILED'}  ${name}: ${passed} passed, ${failed} failed${why ? ` (${why})` : ''}`);
   }
   const { passed, failed, skipped } = results.reduce(add);
+  // Said again where it is read: what is skipped must not look like what has passed.
+  for (const { command, why } of missing) console.warn(`!!! SKIPPED: the tests that need ${command} (${why})`);
   console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
   process.exitCode = failed === 0 ? 0 : 1;
 }

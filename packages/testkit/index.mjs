@@ -2,4 +2,5 @@
 export { openBrowser } from './browser.mjs';
 export { eventually } from './eventually.mjs';
 export { hostlerProgram, startHostler } from './hostler.mjs';
+export { natsProgram, startNats } from './nats.mjs';
 export { freePort } from './port.mjs';

@@ -1,4 +1,4 @@
-//! The language that Hostler's tests speak: `site`, `upstream`, `client`, `eventually`. Knows Hostler only from outside, as a program.
+//! The language that Hostler's tests speak: `site`, `upstream`, `client`, `nats`, `eventually`. Knows Hostler only from outside, as a program.
 //!
 //! Nothing here is shared with what is tested: the reader of messages is a second opinion on HTTP/1.1, the upstream sends
 //! and records exact bytes, the site is the real binary in a process of its own.
@@ -13,20 +13,26 @@
 )]
 
 mod answer;
+mod authority;
 mod client;
 mod eventually;
 mod log;
 mod message;
+mod nats;
 mod plan;
 mod process;
+mod program;
 mod site;
 mod upstream;
 
 pub use answer::{Answer, Ending};
+pub use authority::{Authority, Certificate, authority};
 pub use client::{Client, client, client_from, client_with_window, try_client};
 pub use eventually::{PATIENCE, eventually, within};
 pub use message::{Head, chunked, request};
+pub use nats::{Nats, NatsPlan, nats};
 pub use plan::{SitePlan, site};
 pub use process::{Output, run};
+pub use program::h2spec;
 pub use site::Site;
 pub use upstream::{Seen, Step, Upstream, UpstreamPlan, no_upstream, ok, text, upstream};

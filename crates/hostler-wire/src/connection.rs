@@ -287,7 +287,7 @@ impl MemberConnection {
 
     /// True when a new call may be tried on this connection: it is quiet, it has not idled longer than `most`, nor longer
     /// than the member said it would wait (less a second for the way).
-    pub fn is_fresh(&self, now: Instant, most: Option<Duration>) -> bool {
+    pub fn is_fresh(&mut self, now: Instant, most: Option<Duration>) -> bool {
         let idle = now.saturating_duration_since(self.idle_since);
         let hinted = self.keep_alive.map(|hint| hint.saturating_sub(Duration::from_secs(1)));
         most.is_none_or(|most| idle <= most)
@@ -296,7 +296,7 @@ impl MemberConnection {
     }
 
     /// Asks the kernel whether the member has closed by now; see [`Stream::is_quiet_now`].
-    pub fn is_quiet_now(&self) -> bool {
+    pub fn is_quiet_now(&mut self) -> bool {
         self.stream.is_quiet_now()
     }
 

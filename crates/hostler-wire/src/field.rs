@@ -16,6 +16,10 @@ impl Span {
         if part.is_empty() { Self::default() } else { Self { start: start as u32, len: part.len() as u32 } }
     }
 
+    pub(crate) fn at(start: usize, len: usize) -> Self {
+        Self { start: start as u32, len: len as u32 }
+    }
+
     pub(crate) fn get<'a>(&self, whole: &'a [u8]) -> &'a [u8] {
         &whole[self.start as usize..(self.start + self.len) as usize]
     }

@@ -55,8 +55,8 @@ fn shown(name: &str) -> String {
 /// A request's start line and fields. Reusable: `parse` overwrites.
 #[derive(Debug, Default, Clone)]
 pub struct RequestHead {
-    method: Span,
-    target: Span,
+    pub(crate) method: Span,
+    pub(crate) target: Span,
     /// The protocol version of the request line.
     pub version: Version,
     /// The field lines.
@@ -239,6 +239,18 @@ fn names_another_version(head: &[u8]) -> bool {
     }
 }
 
+/// A name that may be none, cut short and made fit for a log.
+pub(crate) fn printable(name: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in name.iter().take(64) {
+        match byte {
+            b' '..=b'~' => text.push(*byte as char),
+            other => write!(text, "\\x{other:02x}").unwrap_or_default(),
+        }
+    }
+    text
+}
+
 /// The first field line that does not parse alone.
 fn offender(head: &[u8]) -> Option<HeadError> {
     let lines = head.split(|&b| b == b'\n').skip_while(|line| line.trim_ascii().is_empty());
@@ -250,13 +262,7 @@ fn offender(head: &[u8]) -> Option<HeadError> {
         {
             continue;
         }
-        let mut name = String::new();
-        for byte in line.split(|&b| b == b':').next().unwrap_or_default().iter().take(64) {
-            match byte {
-                b' '..=b'~' => name.push(*byte as char),
-                other => write!(name, "\\x{other:02x}").unwrap_or_default(),
-            }
-        }
+        let name = printable(line.split(|&b| b == b':').next().unwrap_or_default());
         return Some(HeadError::Field { line: at + 1, name });
     }
     None

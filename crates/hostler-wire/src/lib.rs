@@ -1,11 +1,12 @@
 //! HTTP/1.1 on the wire: strict heads, body framing, one kept-alive connection to a member. Knows no pools, routes or queues.
 //!
 //! Both sides of a proxy are served by one set of rules, so that what is accepted in front is never read differently
-//! behind: `head` and `scan` read heads, `framing` says where a body ends, `body` and `chunked` take it apart,
+//! behind: `head` and `scan` read heads, `compose` makes them from parts, `framing` says where a body ends, `body` and `chunked` take it apart,
 //! `connection` is a connection to a member. Of WebSockets only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod chunked;
+pub mod compose;
 pub mod connection;
 pub mod field;
 pub mod framing;
@@ -16,6 +17,7 @@ pub mod websocket;
 
 pub use body::{BodyReader, Taken};
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
+pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};
 pub use field::{Field, Fields, Name, Span, tokens};
 pub use framing::{BodyLength, FramingError, request_body, response_body};

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -78,7 +78,7 @@ impl Stream {
 
     /// True while nothing has come in and the other side has not closed, by the kernel's own word: one system call, for those
     /// who cannot afford that a close is known there and not yet here.
-    pub fn is_quiet_now(&self) -> bool {
+    pub fn is_quiet_now(&mut self) -> bool {
         use rustix::net::{RecvFlags, recv};
         let (flags, mut byte) = (RecvFlags::PEEK | RecvFlags::DONTWAIT, [0; 1]);
         let peeked = match self {
@@ -87,7 +87,9 @@ impl Stream {
             Self::Tls(stream) => recv(stream.get_ref().0, &mut byte, flags),
             Self::Within(stream) => return stream.is_quiet(),
         };
-        matches!(peeked, Err(rustix::io::Errno::AGAIN))
+        // The end of TLS may have come long before, together with the answer.
+        let is_tls = matches!(self, Self::Tls(_));
+        matches!(peeked, Err(rustix::io::Errno::AGAIN)) && (!is_tls || self.is_quiet())
     }
 
     /// Breaks the connection when it is dropped, so that nobody takes what was sent for the whole. Over a Unix socket it cannot be
@@ -118,14 +120,17 @@ impl Stream {
     }
 
     /// True while nothing has come in and the other side has not closed, as far as the kernel has told us by now: no
-    /// system call when it has told us nothing.
-    pub fn is_quiet(&self) -> bool {
+    /// system call when it has told us nothing. Whoever waits for this stream must ask it anew.
+    pub fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         let read = match self {
             Self::Tcp(stream) => stream.try_read(&mut byte),
             Self::Unix(stream) => stream.try_read(&mut byte),
-            // What is read here would be lost to TLS.
-            Self::Tls(_) => return self.is_quiet_now(),
+            // What TLS says on its own account, such as a new session ticket, is no noise.
+            Self::Tls(stream) => {
+                let (mut cx, mut buf) = (Context::from_waker(Waker::noop()), ReadBuf::new(&mut byte));
+                return Pin::new(stream).poll_read(&mut cx, &mut buf).is_pending();
+            }
             Self::Within(stream) => return stream.is_quiet(),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)

@@ -7,6 +7,8 @@ pub mod exchange;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
+pub mod nats;
 pub mod proxy;
+pub mod registrar;
 pub mod route;
 pub mod server;

@@ -12,7 +12,7 @@ const ROWS: &[&[&str]] = &[
     &["server"],
     &["listen", "registrar", "admin"],
     &["gateway"],
-    &["route", "proxy", "native"],
+    &["route", "proxy", "native", "nats"],
     &["exchange", "config", "journal"],
 ];
 

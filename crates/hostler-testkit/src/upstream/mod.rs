@@ -8,9 +8,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use rustls::ServerConfig;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 use crate::eventually::eventually;
 pub use script::{Seen, Step, ok, text};
@@ -21,11 +23,12 @@ pub struct UpstreamPlan {
     script: Arc<Script>,
     at_head: bool,
     unix: Option<PathBuf>,
+    tls: Option<TlsAcceptor>,
 }
 
 /// An upstream that answers `200 ok` to everything, unless told otherwise.
 pub fn upstream() -> UpstreamPlan {
-    UpstreamPlan { script: Arc::new(|_| ok("ok")), at_head: false, unix: None }
+    UpstreamPlan { script: Arc::new(|_| ok("ok")), at_head: false, unix: None, tls: None }
 }
 
 /// The address of a member that refuses connections.
@@ -74,6 +77,12 @@ impl UpstreamPlan {
         self
     }
 
+    /// Speaks TLS.
+    pub fn over_tls(mut self, config: ServerConfig) -> Self {
+        self.tls = Some(TlsAcceptor::from(Arc::new(config)));
+        self
+    }
+
     /// Starts it.
     pub async fn start(self) -> Upstream {
         let (listener, address) = match self.unix {
@@ -83,7 +92,10 @@ impl UpstreamPlan {
             None => {
                 let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
                 let address = listener.local_addr().unwrap().to_string();
-                (Listener::Tcp(listener), address)
+                match self.tls {
+                    Some(tls) => (Listener::Tls(listener, tls), format!("https://{address}")),
+                    None => (Listener::Tcp(listener), address),
+                }
             }
         };
         let shared = Arc::new(Shared {

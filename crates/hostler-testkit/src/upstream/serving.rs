@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::script::{Seen, Step};
 use crate::message::{BodyReader, Framing, Head};
@@ -38,7 +40,7 @@ impl Shared {
 }
 
 pub(super) async fn accept(listener: Listener, shared: Arc<Shared>) {
-    while let Ok(stream) = listener.accept().await {
+    while let Ok(accepted) = listener.accept().await {
         let number = {
             let mut state = shared.state();
             state.connections += 1;
@@ -48,12 +50,15 @@ pub(super) async fn accept(listener: Listener, shared: Arc<Shared>) {
         let shared = shared.clone();
         tokio::spawn(async move {
             let mut ended = shared.ended.subscribe();
-            let mut connection = Connection { stream, inbox: Vec::new(), shared: shared.clone(), number };
+            let serving = async {
+                // One with whom no handshake is to be had has nothing to say.
+                let Ok(stream) = accepted.ready().await else { return };
+                Connection { stream, inbox: Vec::new(), shared: shared.clone(), number }.serve().await;
+            };
             tokio::select! {
-                () = connection.serve() => {}
+                () = serving => {}
                 _ = ended.wait_for(|ended| *ended) => {}
             }
-            drop(connection);
             shared.state().open -= 1;
         });
     }
@@ -129,8 +134,10 @@ impl Connection {
             }
             Step::Close => false,
             Step::Reset => {
-                if let Stream::Tcp(stream) = &self.stream {
-                    stream.set_zero_linger().unwrap();
+                match &self.stream {
+                    Stream::Tcp(stream) => stream.set_zero_linger().unwrap(),
+                    Stream::Tls(stream) => stream.get_ref().0.set_zero_linger().unwrap(),
+                    Stream::Unix(_) => {}
                 }
                 false
             }
@@ -179,23 +186,45 @@ impl Connection {
 
 pub(super) enum Listener {
     Tcp(TcpListener),
+    Tls(TcpListener, TlsAcceptor),
     Unix(UnixListener),
+}
+
+/// What has been accepted: a stream, or all but the handshake.
+enum Accepted {
+    Ready(Stream),
+    Tls(TcpStream, TlsAcceptor),
+}
+
+impl Accepted {
+    async fn ready(self) -> io::Result<Stream> {
+        match self {
+            Self::Ready(stream) => Ok(stream),
+            Self::Tls(stream, acceptor) => Ok(Stream::Tls(Box::new(acceptor.accept(stream).await?))),
+        }
+    }
 }
 
 pub(super) enum Stream {
     Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
     Unix(UnixStream),
 }
 
 impl Listener {
-    async fn accept(&self) -> io::Result<Stream> {
+    async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(Accepted::Ready(Stream::Tcp(stream)))
             }
-            Self::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+            Self::Tls(listener, acceptor) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Accepted::Tls(stream, acceptor.clone()))
+            }
+            Self::Unix(listener) => Ok(Accepted::Ready(Stream::Unix(listener.accept().await?.0))),
         }
     }
 }
@@ -206,6 +235,7 @@ impl Stream {
         into.reserve(64 * 1024);
         match self {
             Self::Tcp(stream) => stream.read_buf(into).await,
+            Self::Tls(stream) => stream.read_buf(into).await,
             Self::Unix(stream) => stream.read_buf(into).await,
         }
     }
@@ -213,6 +243,10 @@ impl Stream {
     async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.write_all(bytes).await,
+            Self::Tls(stream) => {
+                stream.write_all(bytes).await?;
+                stream.flush().await
+            }
             Self::Unix(stream) => stream.write_all(bytes).await,
         }
     }

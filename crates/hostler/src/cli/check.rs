@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use super::Check;
 use crate::config::{
-    self, Body, Concurrency, Config, Endpoint, Period, Policy, Pool, Priority, Route, ShowSize, Source,
-    Surroundings, Target, Workers,
+    self, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, Priority, Route,
+    ShowSize, Source, Surroundings, Target, Workers,
 };
 
 /// Prints the meaning and exits with 0, or prints what is wrong and exits with 2.
@@ -62,7 +62,7 @@ fn of_pool(pool: &Pool) -> String {
     let Pool { concurrency, queue, .. } = pool;
     let who = match &pool.source {
         Source::Workers(workers) => of_workers(workers),
-        Source::Members(members) => format!("  members  {}", join::<Endpoint>(members)),
+        Source::Members(members) => format!("  members  {}", of_members(members)),
     };
     let slots = match concurrency {
         Concurrency::Fixed(slots) => format!("{slots} each"),
@@ -74,6 +74,14 @@ fn of_pool(pool: &Pool) -> String {
     };
     let (wait, times) = (Period(queue.timeout), format!("answer within {}", Period(pool.request_timeout)));
     format!("{who}\n  slots    {slots}; {} may wait, up to {wait}{order}; {times}", queue.limit)
+}
+
+fn of_members(members: &Members) -> String {
+    let protocol = match members.protocol {
+        MemberProtocol::Http1 => "",
+        MemberProtocol::Http2 => ", in HTTP/2",
+    };
+    format!("{}{protocol}", join(&members.endpoints))
 }
 
 fn of_workers(workers: &Workers) -> String {

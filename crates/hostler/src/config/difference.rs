@@ -14,6 +14,8 @@ pub struct Difference<'a> {
     pub routes: bool,
     /// Whether `[platform]` has.
     pub platform: bool,
+    /// Whether routes register themselves otherwise.
+    pub registrar: bool,
 }
 
 /// One pool that is not as it was.
@@ -43,6 +45,7 @@ impl Config {
             pools,
             routes: self.routes != newer.routes,
             platform: self.platform != newer.platform,
+            registrar: self.registrar != newer.registrar,
         }
     }
 
@@ -55,7 +58,7 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        self.server.is_empty() && self.pools.is_empty() && !self.routes && !self.platform
+        self.server.is_empty() && self.pools.is_empty() && !self.routes && !self.platform && !self.registrar
     }
 }
 

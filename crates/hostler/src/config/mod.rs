@@ -3,6 +3,7 @@
 //! [`load`] is the way from one to the other: read the file, lay variables and flags over it, compare with
 //! the schema, parse, resolve. Everything that is wrong is told at once, with its place.
 
+mod client_tls;
 mod difference;
 mod document;
 mod error;
@@ -22,22 +23,23 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use client_tls::ClientTls;
 pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place, nearest};
 pub use file::{
     AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
-    Platform, Policy, Priority, ZonePreference,
+    MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
 };
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Body, Concurrency, Config, Endpoint, Fallback, LoadedFile, Poison, Pool, Queue, Respond, Route, Server,
-    Source, Target, Workers,
+    Body, Concurrency, Config, Endpoint, Fallback, LoadedFile, Members, Nats, NatsLogin, NatsTls, Poison,
+    Pool, Queue, Registrar, Respond, Route, Server, Source, Target, Workers,
 };
 pub use source::{Given, Setting};
-pub use value::{Period, ShowSize};
+pub use value::{Period, Secret, ShowSize};
 
 /// What one run of Hostler is configured by.
 #[derive(Clone, Debug)]

@@ -4,6 +4,8 @@
 //! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are
 //! resolved.
 
+mod registrar;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,8 +16,12 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 
-use super::file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, Platform, Policy, Priority};
+use super::client_tls::ClientTls;
+use super::file::{
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Platform, Policy, Priority,
+};
 use super::pattern::MatchPattern;
+pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +34,8 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// Routes in the order written; no two have the same pattern.
     pub routes: Vec<Route>,
+    /// How routes register themselves; none: they do not.
+    pub registrar: Option<Registrar>,
     /// How registered routes are treated, if anything was said of it.
     pub platform: Option<Platform>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
@@ -148,8 +156,19 @@ pub struct Queue {
 pub enum Source {
     /// Node processes that Hostler starts and watches.
     Workers(Workers),
-    /// Endpoints that somebody else runs; at least one, none twice.
-    Members(Vec<Endpoint>),
+    /// Endpoints that somebody else runs.
+    Members(Members),
+}
+
+/// Endpoints that somebody else runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Members {
+    /// At least one, none twice.
+    pub endpoints: Vec<Endpoint>,
+    /// What is spoken to them.
+    pub protocol: MemberProtocol,
+    /// Whom to trust among them; where there is an [`Endpoint::Tls`].
+    pub tls: Option<ClientTls>,
 }
 
 /// How a pool's workers are started, watched and stopped.
@@ -198,6 +217,13 @@ pub enum Endpoint {
         /// Never 0.
         port: u16,
     },
+    /// The same, over TLS.
+    Tls {
+        /// IPv6 addresses without brackets.
+        host: String,
+        /// Never 0.
+        port: u16,
+    },
     /// An absolute path.
     Unix(PathBuf),
 }
@@ -207,6 +233,8 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Tls { host, port } if host.contains(':') => write!(f, "https://[{host}]:{port}"),
+            Self::Tls { host, port } => write!(f, "https://{host}:{port}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }

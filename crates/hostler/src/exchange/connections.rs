@@ -26,6 +26,7 @@ pub struct Connections {
     /// Whoever asks about our health is told to go elsewhere.
     end_announced: AtomicBool,
     refused: AtomicUsize,
+    flooded: AtomicUsize,
 }
 
 impl Connections {
@@ -58,6 +59,16 @@ impl Connections {
     /// Whether health checks are to fail.
     pub fn is_end_announced(&self) -> bool {
         self.end_announced.load(Ordering::Relaxed)
+    }
+
+    /// How many were ended because they flooded us with frames.
+    pub fn flooded(&self) -> usize {
+        self.flooded.load(Ordering::Relaxed)
+    }
+
+    /// One was ended because it flooded us with frames.
+    pub fn count_flood(&self) {
+        self.flooded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// From now on nobody is let in: a successor does that. A connection is kept until its next request, which is told to be the

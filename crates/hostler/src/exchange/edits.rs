@@ -26,6 +26,8 @@ pub struct Edits {
     pub shared: Option<Arc<[Edit]>>,
     /// This exchange's.
     pub own: Vec<Edit>,
+    /// What the head says by itself stands: nothing of it is removed or replaced.
+    pub yields: bool,
 }
 
 impl Edits {
@@ -38,6 +40,7 @@ impl Edits {
     pub fn clear(&mut self) {
         self.shared = None;
         self.own.clear();
+        self.yields = false;
     }
 
     fn iter(&self) -> impl Iterator<Item = &Edit> {
@@ -46,10 +49,13 @@ impl Edits {
 
     /// Whether a line that has come stays.
     pub fn keeps(&self, name: &[u8]) -> bool {
-        !self.iter().any(|edit| match edit {
-            Edit::Remove(removed) | Edit::Set(removed, _) => removed.as_bytes().eq_ignore_ascii_case(name),
-            Edit::Add(..) | Edit::Default(..) => false,
-        })
+        self.yields
+            || !self.iter().any(|edit| match edit {
+                Edit::Remove(removed) | Edit::Set(removed, _) => {
+                    removed.as_bytes().eq_ignore_ascii_case(name)
+                }
+                Edit::Add(..) | Edit::Default(..) => false,
+            })
     }
 
     /// The lines that are new, for a head that came with `fields`.
@@ -57,6 +63,9 @@ impl Edits {
         self.iter().enumerate().filter_map(move |(at, edit)| {
             let (name, value) = match edit {
                 Edit::Remove(_) => return None,
+                Edit::Set(name, _) | Edit::Add(name, _) if self.yields && fields.get(name).is_some() => {
+                    return None;
+                }
                 Edit::Set(name, value) | Edit::Add(name, value) => (name, value),
                 Edit::Default(name, _) if self.has(fields, name, at) => return None,
                 Edit::Default(name, value) => (name, value),
@@ -70,7 +79,7 @@ impl Edits {
         let mut has = fields.get(name).is_some();
         for edit in self.iter().take(end) {
             match edit {
-                Edit::Remove(other) if other.eq_ignore_ascii_case(name) => has = false,
+                Edit::Remove(other) if other.eq_ignore_ascii_case(name) => has = has && self.yields,
                 Edit::Set(other, _) | Edit::Add(other, _) | Edit::Default(other, _)
                     if other.eq_ignore_ascii_case(name) =>
                 {
@@ -98,9 +107,12 @@ mod tests {
     use super::*;
 
     fn edited(edits: Vec<Edit>) -> Vec<String> {
+        shown(Edits { own: edits, ..Edits::default() })
+    }
+
+    fn shown(edits: Edits) -> Vec<String> {
         let mut head = ResponseHead::default();
         head.parse(b"HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\nA: 3\r\n\r\n", &Limits::default()).unwrap();
-        let edits = Edits { shared: None, own: edits };
         let kept = head.fields.iter().filter(|(_, name, _)| edits.keeps(name));
         let line = |name: &[u8], value: &[u8]| {
             format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
@@ -126,5 +138,17 @@ mod tests {
         for (edits, expected) in cases {
             assert_eq!(edited(edits.clone()), expected, "{edits:?}");
         }
+    }
+
+    #[test]
+    fn changes_that_yield_only_say_what_the_head_does_not() {
+        let own = vec![
+            Edit::Remove("a".into()),
+            Edit::Set("b".into(), b"x".to_vec()),
+            Edit::Set("c".into(), b"y".to_vec()),
+            Edit::Add("b".into(), b"z".to_vec()),
+            Edit::Default("a".into(), b"z".to_vec()),
+        ];
+        assert_eq!(shown(Edits { own, yields: true, ..Edits::default() }), ["A=1", "B=2", "A=3", "c=y"]);
     }
 }

@@ -34,6 +34,8 @@ pub use trust::{ClientAddress, Trust};
 pub struct Exchange {
     /// The request's head.
     pub head: RequestHead,
+    /// The target that whoever answers is asked for, where the route rewrites it; the head keeps what the client sent.
+    pub rewritten: Option<Box<[u8]>>,
     /// How its body is framed.
     pub length: BodyLength,
     /// The protocols to which its member may switch, as a list in `Upgrade`; none for an ordinary request.
@@ -159,6 +161,7 @@ impl Exchange {
     pub fn new(peer: SocketAddr, local: SocketAddr, deadline: Deadline) -> Self {
         Self {
             head: RequestHead::default(),
+            rewritten: None,
             length: BodyLength::Known(0),
             offer: None,
             body: Body::default(),
@@ -199,6 +202,7 @@ impl Exchange {
     }
 
     fn reset(&mut self) {
+        self.rewritten = None;
         self.length = BodyLength::Known(0);
         self.offer = None;
         self.body = Body::default();
@@ -226,6 +230,11 @@ impl Exchange {
     /// The value of `Host`, checked; empty for an HTTP/1.0 request without one.
     pub fn host(&self) -> &[u8] {
         self.head.fields.first(Name::Host).unwrap_or_default()
+    }
+
+    /// What whoever answers is asked for: the target as the route has it.
+    pub fn target(&self) -> &[u8] {
+        self.rewritten.as_deref().unwrap_or(self.head.target())
     }
 
     /// The path of the target, as sent, without the query.

@@ -5,6 +5,7 @@ mod hypernova;
 pub mod platform;
 mod poison;
 mod refusal;
+mod rewrite;
 mod spool;
 mod suspects;
 mod target;
@@ -16,16 +17,17 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange};
-use crate::proxy::{self, Call, Failure};
+use crate::proxy::{self, Call};
 use crate::route::Table;
 use wait::Visit;
 
 pub use fallback::StandIn;
 pub use poison::{Poison, PoisonSettings};
 pub use refusal::{Facts, Refusal};
+pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
-pub use target::{Fixed, PoolTarget, Route, Target};
+pub use target::{Changes, Fixed, PoolTarget, Route, Target};
 
 /// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
 /// this is for those that break connections off and live.
@@ -92,6 +94,7 @@ impl Gateway {
         }
         let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
+        route.changes.begin(exchange)?;
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
@@ -217,7 +220,7 @@ async fn call_pool<D: Downstream>(
         exchange.deadline.set_at(visit.until());
         match proxy::forward(exchange, client, lease, &target.call, thread).await {
             Ok(call) => return Ok(call),
-            Err(failure @ Failure::Unreachable(_)) => last = Some(failure.into()),
+            Err(failure) if failure.was_never_sent() => last = Some(failure.into()),
             Err(failure) => {
                 target.poison.inquest(exchange, trial, &mut killed).await?;
                 sends += 1;

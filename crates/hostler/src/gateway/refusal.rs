@@ -8,7 +8,7 @@ use hostler_wire::{FramingError, HeadError, ScanError};
 use super::platform::Objection;
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
-use crate::proxy::Failure;
+use crate::proxy::{Failure, TlsFault};
 
 /// An answer of our own.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub enum Refusal {
     ClientLeft,
     /// No member could be reached until the deadline.
     Unreachable(std::io::Error),
+    /// No member could be spoken to over TLS until the deadline.
+    MemberTls(TlsFault, String),
     /// The worker ended before it answered, or in the middle of it, and the request must not be sent again.
     WorkerLost(String),
     /// The worker's answer is not HTTP.
@@ -123,6 +125,7 @@ impl Refusal {
             Self::ClientLeft => closing(499, "client_left"),
             Self::Poison(_) => ours(502, "poison"),
             Self::Unreachable(_) => ours(502, "unreachable"),
+            Self::MemberTls(fault, _) => ours(502, tls_reason(*fault)),
             Self::WorkerLost(_) => ours(502, "worker_lost"),
             Self::BadAnswer(_) => ours(502, "bad_answer"),
             Self::AnswerTimeout => ours(504, "answer_timeout"),
@@ -164,7 +167,7 @@ impl fmt::Display for Refusal {
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
             Self::Poison(_) => f.write_str("the application has ended over this request before"),
-            Self::Unreachable(_) => f.write_str("the application cannot be reached"),
+            Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
             Self::WorkerLost(_) => f.write_str("the application ended before it answered"),
             Self::BadAnswer(_) => f.write_str("the application's answer is malformed"),
             Self::AnswerTimeout => f.write_str("the application did not answer in time"),
@@ -177,6 +180,7 @@ impl Refusal {
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::Unreachable(error) => Some(error.to_string()),
+            Self::MemberTls(fault, detail) => Some(format!("{fault}: {detail}")),
             Self::Poison(convicted) => Some(convicted.to_string()),
             Self::WorkerLost(detail) | Self::BadAnswer(detail) => Some(detail.clone()),
             Self::Head(error) => Some(error.to_string()),
@@ -233,11 +237,22 @@ impl From<AcquireError> for Refusal {
     }
 }
 
+fn tls_reason(fault: TlsFault) -> &'static str {
+    match fault {
+        TlsFault::NotTls => "member_not_tls",
+        TlsFault::WrongName => "member_wrong_name",
+        TlsFault::Untrusted => "member_untrusted",
+        TlsFault::ClientCertificate => "member_wants_certificate",
+        TlsFault::Handshake => "member_handshake",
+    }
+}
+
 /// How a failed call is answered when it is not tried again.
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
+            Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
             Failure::TimedOut => Self::AnswerTimeout,

@@ -8,8 +8,9 @@ use hostler_wire::ResponseHead;
 
 use super::platform::Platform;
 use super::poison::Poison;
+use super::rewrite::Rewrite;
 use crate::config::Fallback;
-use crate::exchange::Counters;
+use crate::exchange::{Counters, Edit};
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -28,8 +29,21 @@ pub struct Route {
     pub platform: Option<Arc<Platform>>,
     /// What stands in for the pool's answer where there is none.
     pub fallback: Option<Fallback>,
+    /// What it changes on the way through.
+    pub changes: Changes,
     /// What has been answered.
     pub counters: Arc<Counters>,
+}
+
+/// What a route changes on the way through; mostly nothing.
+#[derive(Default)]
+pub struct Changes {
+    /// Of the head that its member gets.
+    pub to_member: Option<Arc<[Edit]>>,
+    /// Of the head that its client gets.
+    pub to_client: Option<Arc<[Edit]>>,
+    /// Of the target that its member, or a folder of files, is asked for.
+    pub rewrite: Option<Rewrite>,
 }
 
 /// What a route leads to.

@@ -205,7 +205,7 @@ mod tests {
             // Of its own patience it has all that it had.
             sleep_until(began + seconds(24)).await;
             let nowhere = Address::Unix("/nowhere".into());
-            pool.join(Endpoint::new(nowhere, "1".into(), meter, 1, None), 1)
+            pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 1)
         });
         let mut visit = Visit::begin(&target, Priority::Normal);
         let lease = visit.slot(&mut exchange, &mut Patient).await.unwrap();

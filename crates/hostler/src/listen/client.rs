@@ -75,9 +75,9 @@ impl Client {
         let Some(end) = end else { return Ok(false) };
         let head = &self.inbox[self.taken..self.taken + end];
         let parsed = exchange.head.parse(head, &self.settings.limits);
-        self.take(end);
         self.version = exchange.head.version;
         parsed?;
+        self.take(end);
         Ok(true)
     }
 
@@ -108,6 +108,23 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// The head that was found bad is the beginning of HTTP/2 (RFC 9113 section 3.4), and nothing has come before it.
+    pub fn has_prior_knowledge(&self) -> bool {
+        self.taken == 0 && self.written == 0 && self.inbox.starts_with(b"PRI * HTTP/2.0\r\n\r\n")
+    }
+
+    /// The first line that has come is none of HTTP/1: without a slash it has neither a path nor a version. Whoever sent it would
+    /// not understand an answer either.
+    pub fn speaks_otherwise(&self) -> bool {
+        let line = self.inbox.split(|&byte| byte == b'\r').next().unwrap_or_default();
+        self.taken == 0 && self.written == 0 && !line.is_empty() && memchr::memchr(b'/', line).is_none()
+    }
+
+    /// The connection, and what has been read of it.
+    pub fn into_read(self) -> (Stream, Vec<u8>) {
+        (self.stream, self.inbox)
     }
 
     /// Begins the body of a request whose head was found good.

@@ -199,6 +199,13 @@ impl Client {
         }
     }
 
+    /// As [`refuse`](Self::refuse), for the log alone.
+    pub fn refuse_silently(&mut self, exchange: &mut Exchange, refusal: &Refusal) -> Delivered {
+        let _ = own::refusal(exchange, refusal);
+        exchange.trail.status = 0;
+        Delivered::Close
+    }
+
     /// Answers with a body that lies in memory.
     pub async fn deliver_own(
         &mut self,

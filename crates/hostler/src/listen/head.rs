@@ -58,7 +58,8 @@ pub(super) fn write_answer(
     out.extend_from_slice(b"\r\n");
 }
 
-fn is_kept(field: &Field, framing: Framing, status: u16) -> bool {
+/// Whether a field of a final head goes on to the client.
+pub(super) fn is_kept(field: &Field, framing: Framing, status: u16) -> bool {
     match field.known {
         // Says what a GET would have brought (RFC 9110 section 8.6); 204 must not have one.
         Name::ContentLength => framing == Framing::NoBody && status != 204 && !field.listed,
@@ -138,6 +139,11 @@ thread_local! {
 }
 
 fn write_date(out: &mut Vec<u8>) {
+    with_date(|date| write_field(out, b"Date", date.as_bytes()));
+}
+
+/// Hands over the text of this second's date.
+pub(super) fn with_date(take: impl FnOnce(&str)) {
     let now = SystemTime::now();
     let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     DATE.with_borrow_mut(|(written, text)| {
@@ -145,6 +151,6 @@ fn write_date(out: &mut Vec<u8>) {
             *text = httpdate::fmt_http_date(now);
             *written = second;
         }
-        write_field(out, b"Date", text.as_bytes());
+        take(text);
     });
 }

@@ -3,6 +3,7 @@
 mod check;
 mod client;
 mod deliver;
+mod h2;
 mod head;
 mod hop;
 mod own;
@@ -15,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use hostler_wire::{Limits, Name};
+use hostler_wire::{Limits, Name, Stream};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Sweep, Trust};
+use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
 use crate::proxy::Call;
@@ -45,6 +46,16 @@ pub struct Settings {
     pub answer_buffer: usize,
     pub max_connections: usize,
     pub trust: Trust,
+    pub http2: Http2,
+}
+
+/// What an HTTP/2 connection may have under way.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each is its key in the [server] section")]
+pub struct Http2 {
+    pub max_streams: u32,
+    pub stream_window: u32,
+    pub connection_window: u32,
 }
 
 /// One data-plane thread's share: everything that its connections need.
@@ -61,6 +72,34 @@ pub struct Shard {
     pub journal: Journal,
     /// Client connections of all shards.
     pub connections: Arc<Connections>,
+}
+
+/// Where a connection comes from and how: what all its exchanges have in common.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    /// The client's address, or what a PROXY header says of it.
+    peer: SocketAddr,
+    local: SocketAddr,
+    scheme: Scheme,
+}
+
+impl Origin {
+    /// An exchange to be filled by the first request.
+    fn exchange(&self, sweep: &Sweep) -> Exchange {
+        let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
+        exchange.scheme = self.scheme;
+        exchange
+    }
+}
+
+/// What follows the last exchange in HTTP/1 on a connection.
+enum After {
+    /// Nothing: it is closed.
+    Nothing,
+    /// A tunnel.
+    Tunnel(Box<Passage>),
+    /// HTTP/2, of which this much has come already.
+    Http2(Stream, Vec<u8>),
 }
 
 /// What came of an exchange.
@@ -110,43 +149,56 @@ impl Shard {
             return;
         }
         let Ok(local) = stream.local_addr() else { return };
+        let origin = Origin { peer, local, scheme: Scheme::Http };
         tokio::spawn(async move {
             if crowded {
-                self.turn_away(stream, peer, local).await;
-            } else if let Some(passage) = self.serve(stream, peer, local).await {
-                passage.go_on(self, open);
+                self.turn_away(stream.into(), origin).await;
                 return;
             }
-            drop(open);
+            match self.serve(stream.into(), origin).await {
+                After::Nothing => drop(open),
+                After::Tunnel(passage) => passage.go_on(self, open),
+                // In a task of its own: this one is as large as HTTP/1 needs it.
+                After::Http2(stream, read) => {
+                    drop(tokio::spawn(self.serve_http2(stream, read, origin, open)))
+                }
+            }
         });
     }
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) -> Option<Box<Passage>> {
-        let mut client = Client::new(stream.into(), self);
-        let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
+    async fn serve(&self, stream: Stream, origin: Origin) -> After {
+        let mut client = Client::new(stream, self);
+        let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(true) => {}
-                Ok(false) => return None,
+                Ok(false) => return After::Nothing,
+                Err(_) if client.has_prior_knowledge() => {
+                    let (stream, read) = client.into_read();
+                    return After::Http2(stream, read);
+                }
                 Err(refusal) => {
                     exchange.begin_unread();
                     self.gateway.enter_unread(&mut exchange);
                     client.distrust();
-                    let delivered = client.refuse(&mut exchange, &refusal, false).await;
+                    let delivered = match client.speaks_otherwise() {
+                        true => client.refuse_silently(&mut exchange, &refusal),
+                        false => client.refuse(&mut exchange, &refusal, false).await,
+                    };
                     self.settle(&mut exchange);
                     end(client, delivered).await;
-                    return None;
+                    return After::Nothing;
                 }
             }
             let delivered = match self.exchange(&mut client, &mut exchange).await {
                 Outcome::Delivered(delivered) => delivered,
-                Outcome::Switched(call) => return Some(Passage::new(self, client, exchange, *call)),
+                Outcome::Switched(call) => return After::Tunnel(Passage::new(self, client, exchange, *call)),
             };
             self.settle(&mut exchange);
             if delivered != Delivered::Keep {
                 end(client, delivered).await;
-                return None;
+                return After::Nothing;
             }
         }
     }
@@ -194,10 +246,10 @@ impl Shard {
     }
 
     /// A clear word to one connection too many.
-    async fn turn_away(&self, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+    async fn turn_away(&self, stream: Stream, origin: Origin) {
         self.connections.count_refused();
-        let mut client = Client::new(stream.into(), self);
-        let mut exchange = Exchange::new(peer, local, self.sweep.deadline());
+        let mut client = Client::new(stream, self);
+        let mut exchange = origin.exchange(&self.sweep);
         client.distrust();
         let delivered = client.refuse(&mut exchange, &Refusal::TooManyConnections, false).await;
         self.settle(&mut exchange);

@@ -59,6 +59,8 @@ pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(Re
 /// Why the worker's own answer is not what the client gets.
 fn note(exchange: &mut Exchange, refusal: &Refusal) -> Facts {
     let facts = refusal.facts();
+    // A route's `Cache-Control: max-age=...` was not meant for this.
+    exchange.to_client.yields = true;
     exchange.trail.refusal = Some(facts.reason);
     exchange.trail.detail = refusal.detail();
     facts

@@ -9,7 +9,7 @@ use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, Respon
 use tokio::time::Instant;
 
 use super::upload::Upload;
-use super::{CallSettings, Endpoint, Failure, MemberEnd, linger, request};
+use super::{CallSettings, Endpoint, Failure, MemberEnd, TlsFault, linger, request};
 use crate::exchange::{Aftermath, BodyError, Downstream, Exchange};
 
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
@@ -135,6 +135,12 @@ impl Call {
     }
 
     fn failure(&self, error: CallError) -> Failure {
+        if let CallError::Io(error) = &error
+            && !self.connection.is_answered()
+            && let Some(failure) = TlsFault::of_silence(error)
+        {
+            return failure;
+        }
         match error {
             CallError::Io(_) | CallError::Closed if !self.connection.is_answered() => {
                 Failure::Unanswered(error)

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::MemberId;
 use hostler_pool::worker::Fate;
-use hostler_wire::{Address, MemberConnection};
+use hostler_wire::MemberConnection;
 use tokio::time::Instant;
 
+use super::dial::Dial;
 use super::meter::Meter;
 use crate::exchange::Instance;
 
@@ -25,8 +26,8 @@ pub struct Ours {
 
 /// A member, as the pool holds it: where to connect, and what is connected already.
 pub struct Endpoint {
-    /// Where it listens.
-    pub address: Address,
+    /// How it is reached.
+    pub dial: Dial,
     /// Its name in logs and status: a worker's number, or the address.
     pub label: Arc<str>,
     /// Where its times are recorded.
@@ -50,15 +51,9 @@ impl Endpoint {
     const MOST_IDLE: Duration = Duration::from_secs(60);
 
     /// An endpoint that serves so many data-plane threads.
-    pub fn new(
-        address: Address,
-        label: Arc<str>,
-        meter: Arc<Meter>,
-        threads: usize,
-        ours: Option<Ours>,
-    ) -> Self {
+    pub fn new(dial: Dial, label: Arc<str>, meter: Arc<Meter>, threads: usize, ours: Option<Ours>) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
-        Self { address, label, meter, instance: None, ours, idle }
+        Self { dial, label, meter, instance: None, ours, idle }
     }
 
     /// A worker of our own, which closes no connection while it lives.
@@ -71,7 +66,7 @@ impl Endpoint {
         let most = if idempotent { self.most_idle() } else { self.most_idle().map(|_| Self::SAFE_IDLE) };
         let now = Instant::now();
         let mut idle = self.idle(thread);
-        while let Some(Parked(connection)) = idle.pop() {
+        while let Some(Parked(mut connection)) = idle.pop() {
             // What must not be sent twice must not be sent to a member that has closed, not even if that is news.
             let sure = idempotent || self.is_ours() || connection.is_quiet_now();
             if sure && connection.is_fresh(now, most) {
@@ -85,7 +80,7 @@ impl Endpoint {
     /// somebody wants it.
     pub fn prune(&self, thread: usize) {
         let (now, most) = (Instant::now(), self.most_idle());
-        self.idle(thread).retain(|Parked(connection)| connection.is_fresh(now, most));
+        self.idle(thread).retain_mut(|Parked(connection)| connection.is_fresh(now, most));
     }
 
     /// Our own workers wait for ever.
@@ -118,7 +113,7 @@ impl Endpoint {
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
-            .field("address", &self.address)
+            .field("address", &self.dial.address)
             .field("label", &self.label)
             .finish_non_exhaustive()
     }
@@ -127,6 +122,7 @@ impl fmt::Debug for Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hostler_wire::Address;
     use tokio::net::UnixListener;
 
     #[tokio::test]
@@ -134,7 +130,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let address = Address::Unix(folder.path().join("a.sock"));
         let listener = UnixListener::bind(folder.path().join("a.sock")).unwrap();
-        let endpoint = Endpoint::new(address.clone(), "a".into(), Arc::new(Meter::new(1)), 1, None);
+        let endpoint = Endpoint::new(address.clone().into(), "a".into(), Arc::new(Meter::new(1)), 1, None);
         for _ in 0..2 {
             endpoint.checkin(0, Box::new(MemberConnection::connect(&address).await.unwrap()));
         }

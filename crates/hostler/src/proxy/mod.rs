@@ -2,22 +2,23 @@
 
 mod ask;
 mod call;
+mod dial;
 mod endpoint;
 mod lane;
 mod linger;
 mod meter;
 mod request;
+mod tls;
 mod tunnel;
 mod upload;
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use hostler_pool::dispatch::Lease;
 use hostler_wire::{CallError, Limits, MemberConnection};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::exchange::{Body, BodyError, Downstream, Exchange};
 
@@ -25,8 +26,10 @@ pub use crate::exchange::Instance;
 
 pub use ask::{Asked, ask, post};
 pub use call::Call;
+pub use dial::{Dial, MemberProtocol, MemberTls};
 pub use endpoint::{Endpoint, OnHang, Ours};
 pub use meter::{Meter, Spread, Times};
+pub use tls::TlsFault;
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
 /// What a call needs besides the exchange.
@@ -48,6 +51,9 @@ pub enum Failure {
     /// No connection could be made: the request was never sent.
     #[error("could not connect: {0}")]
     Unreachable(std::io::Error),
+    /// A connection, but not one over which the member may be told anything: the request was never sent.
+    #[error("{0}: {1}")]
+    Tls(TlsFault, String),
     /// The connection ended without a byte of an answer: the request may have been worked on.
     #[error("{0}")]
     Unanswered(CallError),
@@ -66,6 +72,11 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The member has seen nothing of the request, which may be sent to any other.
+    pub fn was_never_sent(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Tls(..))
+    }
+
     /// The member hung up without a word against the request: another may answer it.
     pub fn was_cut_off(&self) -> bool {
         matches!(self, Self::Unanswered(_) | Self::Broken(_))
@@ -111,7 +122,7 @@ async fn on_new_connection<D: Downstream>(
             call.head(exchange, client).await.map_err(part)
         }
         Err(failure) => {
-            if matches!(failure, Failure::Unreachable(_)) {
+            if failure.was_never_sent() {
                 lease.fail();
             }
             Err(failure)
@@ -119,17 +130,17 @@ async fn on_new_connection<D: Downstream>(
     }
 }
 
-/// Connects, in `connect_timeout` and before the request's own deadline; only the first is the member's fault.
+/// Connects, in `connect_timeout` and before the request's own deadline; only the first is the member's fault. Boxed, so that
+/// requests that need no new connection do not carry the room for it.
 async fn connect(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
     settings: &CallSettings,
 ) -> Result<MemberConnection, Failure> {
-    let mut connecting = pin!(timeout(settings.connect_timeout, MemberConnection::connect(&lease.address)));
+    let mut connecting = Box::pin(lease.dial.connect(MemberProtocol::Http1, settings.connect_timeout));
     poll_fn(|cx| {
         if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
-            let connected = connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-            return Poll::Ready(connected.map_err(Failure::Unreachable));
+            return Poll::Ready(connected.map(MemberConnection::new));
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     })
@@ -138,8 +149,10 @@ async fn connect(
 
 /// Gives the slot back after a failure. A worker that has hung up is likely to be dying: others are tried first.
 fn part((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
-    if let Some(lease) = lease.filter(|_| failure.was_cut_off()) {
-        lease.suspect();
+    match lease {
+        Some(lease) if failure.was_never_sent() => lease.fail(),
+        Some(lease) if failure.was_cut_off() => lease.suspect(),
+        _ => {}
     }
     failure
 }

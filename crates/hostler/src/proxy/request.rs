@@ -12,7 +12,7 @@ pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option
     let head = &exchange.head;
     out.extend_from_slice(head.method());
     out.push(b' ');
-    out.extend_from_slice(head.target());
+    out.extend_from_slice(exchange.target());
     out.extend_from_slice(b" HTTP/1.1\r\n");
     let trusted = exchange.client.peer_trusted;
     let mut seen = Seen::default();
@@ -123,7 +123,9 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
         write_field(out, b"X-Forwarded-Proto", scheme.as_str().as_bytes());
     }
     let host = exchange.host();
-    if host.is_empty() {
+    if host.is_empty() && !exchange.to_member.keeps(b"host") {
+        // The route has set one.
+    } else if host.is_empty() {
         // An HTTP/1.0 request may come without; HTTP/1.1 to the member must not go without.
         out.extend_from_slice(b"Host: ");
         // Writing to memory does not fail.

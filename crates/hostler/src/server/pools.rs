@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::{Membership, Pool};
 use hostler_pool::worker::{self, Change, Supervisor, WorkerSettings, Yard};
-use hostler_wire::Address;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -68,10 +67,14 @@ impl RunningPool {
 
     /// The same pool under other settings, if it can take them while it runs. They are not in force yet.
     pub fn take(&self, written: &config::Pool, premises: &Premises) -> Option<Self> {
-        let can = matches!(
-            (&self.settings.source, &written.source),
-            (Source::Members(_), Source::Members(_)) | (Source::Workers(_), Source::Workers(_))
-        );
+        let can = match (&self.settings.source, &written.source) {
+            // Connections that were made otherwise are of no use.
+            (Source::Members(old), Source::Members(new)) => {
+                (old.protocol, &old.tls) == (new.protocol, &new.tls)
+            }
+            (Source::Workers(_), Source::Workers(_)) => true,
+            _ => false,
+        };
         let before = &self.settings;
         let same_poison = (&before.poison, before.concurrency) == (&written.poison, written.concurrency);
         can.then(|| Self {
@@ -132,23 +135,28 @@ impl RunningPool {
     }
 
     /// Joins those that are new, drops those that are gone; the others stay as they are.
-    fn set_members(&self, wanted: &[config::Endpoint], slots: usize) {
+    fn set_members(&self, wanted: &config::Members, slots: usize) {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-        members.retain(|member, _| wanted.contains(member));
-        for member in wanted {
+        members.retain(|member, _| wanted.endpoints.contains(member));
+        for member in &wanted.endpoints {
             match members.get(member) {
                 Some(membership) => membership.set_slots(slots),
-                None => drop(members.insert(member.clone(), self.pool.join(self.endpoint(member), slots))),
+                None => {
+                    let endpoint = self.endpoint(member, wanted);
+                    members.insert(member.clone(), self.pool.join(endpoint, slots));
+                }
             }
         }
     }
 
-    fn endpoint(&self, member: &config::Endpoint) -> Endpoint {
-        let address = match member {
-            config::Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
-            config::Endpoint::Unix(path) => Address::Unix(path.clone()),
-        };
-        Endpoint::new(address, member.to_string().into(), self.meter.clone(), self.threads, None)
+    fn endpoint(&self, member: &config::Endpoint, all: &config::Members) -> Endpoint {
+        Endpoint::new(
+            settings::dial(member, all),
+            member.to_string().into(),
+            self.meter.clone(),
+            self.threads,
+            None,
+        )
     }
 
     fn supervise(&self, wanted: WorkerSettings, yard: Yard) -> Arc<Supervisor> {
@@ -163,7 +171,7 @@ impl RunningPool {
             let endpoint = move |address: worker::Address, facts: worker::WorkerFacts| {
                 let label = facts.index.to_string().into();
                 let ours = Ours { on_hang: on_hang.clone(), fate: facts.fate };
-                Endpoint::new(wire_address(&address), label, meter.clone(), threads, Some(ours))
+                Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours))
             };
             Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), yard)
         })

@@ -48,6 +48,10 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     for key in older.difference(&newer).server.iter().filter(|key| FIXED.contains(key)) {
         done.push(format!("server.{key}: needs hostler upgrade"));
     }
+    if older.registrar != newer.registrar {
+        done.push("registrar: needs hostler upgrade".into());
+        newer.registrar.clone_from(&older.registrar);
+    }
     let server = &mut newer.server;
     server.listen.clone_from(&older.server.listen);
     (server.admin, server.threads) = (older.server.admin, older.server.threads);

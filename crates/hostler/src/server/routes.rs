@@ -10,7 +10,7 @@ use hostler_wire::ResponseHead;
 use crate::admin::RouteSource;
 use crate::config::{self, Buffer, Config, Source};
 use crate::exchange::Counters;
-use crate::gateway::{Fixed, PoolTarget, Route, Target};
+use crate::gateway::{Changes, Fixed, PoolTarget, Route, Target};
 use crate::proxy::CallSettings;
 use crate::route::Table;
 
@@ -57,6 +57,7 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
+        changes: Changes::default(),
         counters,
     }
 }

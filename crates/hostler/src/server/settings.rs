@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::{self, PoolSettings};
 use hostler_pool::worker::{self, WorkerSettings};
-use hostler_wire::{Limits, Name};
+use hostler_wire::{Address, Limits, Name};
+use rustls::pki_types::ServerName;
 
 use super::environment::{self, Environment};
 use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
@@ -14,6 +15,7 @@ use crate::exchange::{Connections, Trust};
 use crate::gateway::platform::Rules;
 use crate::gateway::{PoisonSettings, SpoolSettings};
 use crate::listen;
+use crate::proxy::{Dial, MemberProtocol, MemberTls};
 
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -29,6 +31,7 @@ pub(super) fn listening(config: &Config) -> listen::Settings {
         linger_timeout: LINGER,
         answer_buffer: server.answer_buffer as usize,
         max_connections: server.max_connections,
+        http2: listen::Http2 { max_streams: 128, stream_window: 256 << 10, connection_window: 1 << 20 },
         trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
     }
 }
@@ -99,6 +102,29 @@ pub(super) fn workers(
         },
         collect_when_idle: workers.gc == Gc::Idle,
     })
+}
+
+/// The way to one of a pool's members.
+pub(super) fn dial(member: &config::Endpoint, all: &config::Members) -> Dial {
+    use config::Endpoint::{Tcp, Tls, Unix};
+    let address = match member {
+        Tcp { host, port } | Tls { host, port } => Address::Tcp(host.clone(), *port),
+        Unix(path) => Address::Unix(path.clone()),
+    };
+    let tls = match member {
+        Tls { host, .. } => {
+            let tls = all.tls.as_ref().expect("invariant: where there is such a member, there is this");
+            let own = || ServerName::try_from(host.clone()).expect("invariant: checked when it was resolved");
+            let name = tls.server_name.clone().unwrap_or_else(own);
+            Some(Box::new(MemberTls { config: tls.config.clone(), name }))
+        }
+        _ => None,
+    };
+    let protocol = match all.protocol {
+        config::MemberProtocol::Http1 => MemberProtocol::Http1,
+        config::MemberProtocol::Http2 => MemberProtocol::Http2,
+    };
+    Dial { address, tls, protocol }
 }
 
 fn choice(choice: Choice) -> dispatch::Choice {

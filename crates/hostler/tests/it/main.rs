@@ -19,6 +19,7 @@ mod fallback;
 mod faults;
 mod framing;
 mod malformed_answers;
+mod member_tls;
 mod tunnel_ends;
 mod tunnels;
 // The program

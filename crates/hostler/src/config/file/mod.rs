@@ -3,8 +3,10 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod member_tls;
 mod platform;
 mod pool;
+mod registrar;
 mod route;
 
 use std::collections::BTreeMap;
@@ -13,8 +15,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
+pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
-pub use pool::{Bind, Choice, Gc, Poison, Policy, Pool, Queue};
+pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
+pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Respond, Route};
 
 /// Hostler's configuration file, `hostler.toml`.
@@ -31,6 +35,10 @@ pub struct File {
     /// that are left the longest path wins, an exact one over one with `/*`. Without any `[[routes]]`,
     /// everything goes to the only pool.
     pub routes: Vec<Route>,
+    /// Routes that register themselves, over NATS, by Cloud Foundry's router protocol. A route under `[[routes]]` wins over
+    /// a registered one for the same host and path.
+    #[schemars(with = "Registrar")]
+    pub registrar: Option<Registrar>,
     /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
     #[schemars(with = "Platform")]
     pub platform: Option<Platform>,

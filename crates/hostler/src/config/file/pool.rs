@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::MemberTls;
 use crate::config::value::{Command, Count, MemberAddress, Period, Plain, RequestPath, Size, Slots};
 
 /// A `[pools.NAME]` section.
@@ -16,11 +17,15 @@ pub struct Pool {
     /// variables, globs or pipes. Either this or `members`.
     #[schemars(with = "Command", extend("x-default" = "none"))]
     pub command: Option<Command>,
-    /// Endpoints that somebody else runs, spoken to in HTTP/1.1: `"10.0.0.5:3000"`, `"app.internal:3000"`
-    /// (looked up at each connect), `"unix:/run/app.sock"`. Either this or `command`; keys about workers have
-    /// no meaning beside it and are refused.
+    /// Endpoints that somebody else runs: `"10.0.0.5:3000"`, `"app.internal:3000"` (looked up at each connect),
+    /// `"https://10.0.0.5:8443"` (over TLS, see `tls`), `"unix:/run/app.sock"`. Either this or `command`; keys about
+    /// workers have no meaning beside it and are refused.
     #[schemars(with = "Vec<MemberAddress>", extend("x-default" = "none"))]
     pub members: Option<Vec<MemberAddress>>,
+    /// What is spoken to `members`. Workers are always spoken to in HTTP/1.1.
+    pub protocol: MemberProtocol,
+    /// Whom to trust, and who we are, at members that begin with `https://`.
+    pub tls: MemberTls,
     /// How many workers run the `command`.
     #[schemars(with = "Count<1, 1024>", extend("x-default" = "one a core"))]
     pub workers: Option<Count<1, 1024>>,
@@ -105,6 +110,8 @@ impl Default for Pool {
         Self {
             command: None,
             members: None,
+            protocol: MemberProtocol::Http1,
+            tls: MemberTls::default(),
             workers: None,
             concurrency: None,
             choice: Choice::Warm,
@@ -201,6 +208,18 @@ pub enum Choice {
     RoundRobin,
     /// The one with the most free slots.
     LeastBusy,
+}
+
+/// What is spoken to members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberProtocol {
+    #[default]
+    /// HTTP/1.1, one request at a time on each connection.
+    Http1,
+    /// HTTP/2, many requests at a time on one connection: over TLS as agreed upon with the member (ALPN), else by prior knowledge
+    /// (h2c). A connection that is to leave HTTP, such as a WebSocket's, still begins in HTTP/1.1 and is one of its own.
+    Http2,
 }
 
 /// How a worker gets the address it listens on.

@@ -2,8 +2,11 @@
 //! keys, and refuses what does not fit together. Knows no TOML.
 
 mod fallback;
+mod member_tls;
+mod members;
 mod platform;
 mod pool;
+mod registrar;
 mod route;
 mod server;
 
@@ -34,8 +37,9 @@ impl Resolver<'_> {
         let routes: Vec<Route> = self.routes(&file);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
+        let registrar = self.registrar(&file);
         let platform = file.platform.as_ref().map(|written| platform::resolve(self, written));
-        Config { path, server, pools, routes, platform, warnings: Vec::new() }
+        Config { path, server, pools, routes, registrar, platform, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.

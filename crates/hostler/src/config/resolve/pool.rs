@@ -8,15 +8,12 @@ use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Bind, Gc};
-use crate::config::resolved::{Concurrency, Endpoint, Poison, Pool, Queue, Route, Source, Target, Workers};
-use crate::config::value::{Command, MemberAddress, Period, Slots};
+use crate::config::resolved::{Concurrency, Members, Poison, Pool, Queue, Route, Source, Target, Workers};
+use crate::config::value::{Command, Period, Slots};
 
 /// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on
 /// it.
 const MEMBER_CONCURRENCY: usize = 64;
-
-/// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
-const LONGEST_SOCKET_PATH: usize = 107;
 
 /// Why a key does not go together with `bind = "port"`.
 const NEEDS_PRELOAD: &str = "needs the preload inside the worker, and with bind = \"port\" there is none";
@@ -36,15 +33,17 @@ impl Resolver<'_> {
         let (source, concurrency) = match (&written.command, &written.members) {
             (Some(_), Some(_)) => {
                 self.refuse(&path.key("members"), "a pool has either command or members, not both");
-                (Source::Members(Vec::new()), 1)
+                (Source::Members(Members::default()), 1)
             }
-            (None, Some(members)) => (Source::Members(self.members(&path, members)), MEMBER_CONCURRENCY),
+            (None, Some(members)) => {
+                (Source::Members(self.members(&path, written, members)), MEMBER_CONCURRENCY)
+            }
             (Some(command), None) => {
                 (Source::Workers(self.workers(&path, name, command, written, routes)), 1)
             }
             (None, None) => {
                 self.refuse_empty(&path, name);
-                (Source::Members(Vec::new()), 1)
+                (Source::Members(Members::default()), 1)
             }
         };
         Pool {
@@ -109,6 +108,14 @@ impl Resolver<'_> {
         written: &file::Pool,
         routes: &[Route],
     ) -> Workers {
+        for key in ["protocol", "tls"] {
+            let here = path.key(key);
+            if self.document.is_written(&here) {
+                let place = self.document.place_of_key(&here);
+                let why = "has no meaning for workers: they are spoken to in HTTP/1.1 and plain text";
+                self.report.error(place, format!("{here}: {why}"));
+            }
+        }
         if let (Bind::Port, Some(_)) = (written.bind, written.port) {
             self.refuse(
                 &path.key("port"),
@@ -175,66 +182,4 @@ impl Resolver<'_> {
         }
         written.env.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
     }
-
-    fn members(&mut self, path: &KeyPath, written: &[MemberAddress]) -> Vec<Endpoint> {
-        for key in WORKERS_ONLY {
-            let here = path.key(key);
-            if self.document.is_written(&here) {
-                let place = self.document.place_of_key(&here);
-                self.report
-                    .error(place, format!("{here}: has no meaning for members: somebody else runs them"));
-            }
-        }
-        let list = path.key("members");
-        if written.is_empty() && !self.report.has_errors() {
-            self.refuse(&list, "at least one member is needed");
-        }
-        let mut found: Vec<Endpoint> = Vec::new();
-        for (index, member) in written.iter().enumerate() {
-            let endpoint = self.endpoint(&list.index(index), member);
-            if found.contains(&endpoint) {
-                self.refuse(
-                    &list.index(index),
-                    format!("{endpoint} is there twice; raise concurrency instead"),
-                );
-            }
-            found.push(endpoint);
-        }
-        found
-    }
-
-    fn endpoint(&mut self, path: &KeyPath, written: &MemberAddress) -> Endpoint {
-        match written {
-            MemberAddress::Tcp(host, port) => Endpoint::Tcp { host: host.clone(), port: *port },
-            MemberAddress::Unix(socket) => {
-                let socket = self.folder.join(socket);
-                if socket.as_os_str().len() > LONGEST_SOCKET_PATH {
-                    self.refuse(
-                        path,
-                        format!("a Unix socket's path has at most {LONGEST_SOCKET_PATH} bytes"),
-                    );
-                }
-                Endpoint::Unix(socket)
-            }
-        }
-    }
 }
-
-/// What has a meaning for workers alone.
-const WORKERS_ONLY: [&str; 15] = [
-    "workers",
-    "bind",
-    "port",
-    "env",
-    "cwd",
-    "warmup",
-    "health",
-    "start_timeout",
-    "stop_timeout",
-    "hang_timeout",
-    "max_requests",
-    "max_age",
-    "max_memory",
-    "gc",
-    "poison",
-];

@@ -74,10 +74,13 @@ impl Resolver<'_> {
                 self.report.error(place, format!("{why} (pools: {})", names.join(", ")));
             }
             (None, _) => {
-                if !self.document.is_written(&KeyPath::of("pools")) {
+                let all_register = self.document.is_written(&KeyPath::of("registrar"));
+                if !all_register && !self.document.is_written(&KeyPath::of("pools")) {
                     let place = self.document.place_of_key(&KeyPath::default());
-                    self.report
-                        .error(place, "there is nothing to serve: neither [pools.NAME] nor [[routes]]");
+                    self.report.error(
+                        place,
+                        "there is nothing to serve: neither [pools.NAME] nor [[routes]] nor [registrar]",
+                    );
                 }
             }
         }

@@ -126,6 +126,7 @@ fn members_are_endpoints_with_more_slots() {
         site("pools.web.members = [\"10.0.0.5:3000\", \"[::1]:3000\", \"app:80\", \"unix:run/app.sock\"]\n");
     let config = site.config();
     let Source::Members(members) = &config.pools[0].source else { panic!("not members") };
+    let members = &members.endpoints;
     let shown: Vec<_> =
         members.iter().map(|member| super::hide(&member.to_string(), &site.folder())).collect();
     assert_eq!(shown, ["10.0.0.5:3000", "[::1]:3000", "app:80", "unix:FOLDER/run/app.sock"]);

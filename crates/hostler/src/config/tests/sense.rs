@@ -89,7 +89,12 @@ fn several_pools_need_routes() {
             "hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: a, b)"
         ],
     );
-    check("", expect!["hostler.toml: there is nothing to serve: neither [pools.NAME] nor [[routes]]"]);
+    check(
+        "",
+        expect![
+            "hostler.toml: there is nothing to serve: neither [pools.NAME] nor [[routes]] nor [registrar]"
+        ],
+    );
 }
 
 #[test]

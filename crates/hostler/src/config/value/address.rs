@@ -89,11 +89,13 @@ one_string!(
     expects: "an address such as \"127.0.0.1:8081\", or \"off\""
 );
 
-/// Where a member listens: `host:port` or `unix:/path`.
+/// Where a member listens: `host:port`, `https://host:port` or `unix:/path`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemberAddress {
     /// A host and a port, both given.
     Tcp(String, u16),
+    /// The same, over TLS.
+    Tls(String, u16),
     /// As written, possibly relative.
     Unix(PathBuf),
 }
@@ -108,12 +110,14 @@ impl FromStr for MemberAddress {
                 path => Ok(Self::Unix(path.into())),
             };
         }
-        if text.contains("://") {
+        let (place, is_tls) = text.strip_prefix("https://").map_or((text, false), |place| (place, true));
+        if place.contains('/') {
             return Err(format!(
-                "{text:?} is a URL; a member is \"host:port\" or \"unix:/path\", spoken to in HTTP/1.1"
+                "{text:?} is a URL; a member is \"host:port\", \"https://host:port\" or \"unix:/path\""
             ));
         }
-        match text.parse()? {
+        match place.parse()? {
+            Address { host: Some(host), port: port @ 1.. } if is_tls => Ok(Self::Tls(host, port)),
             Address { host: Some(host), port: port @ 1.. } => Ok(Self::Tcp(host, port)),
             _ => Err(format!("{text:?} does not name a host and a port to connect to")),
         }
@@ -124,6 +128,9 @@ impl fmt::Display for MemberAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(host, port) => Address { host: Some(host.clone()), port: *port }.fmt(f),
+            Self::Tls(host, port) => {
+                write!(f, "https://{}", Address { host: Some(host.clone()), port: *port })
+            }
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }

@@ -7,6 +7,7 @@ use http::StatusCode;
 
 use crate::exchange::{Exchange, Registered};
 use crate::gateway::Refusal;
+use crate::proxy::TlsFault;
 
 /// Why a request by a registered route, or by none, is refused, besides what every route can refuse.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +118,7 @@ impl Wording {
             Refusal::Unreachable(_) | Refusal::WorkerLost(_) | Refusal::BadAnswer(_) => {
                 Self::failed(status, registered)
             }
+            Refusal::MemberTls(fault, _) => Self::untold(*fault, registered),
             Refusal::AnswerTimeout if registered.compat => Self::failed(502, registered),
             Refusal::AnswerTimeout => Self::failed(status, registered),
             _ => return None,
@@ -131,6 +133,17 @@ impl Wording {
         };
         let message = "Registered endpoint failed to handle the request.";
         Self { status, error, body: format!("{status} {}: {message}", reason(status)), cache: None }
+    }
+
+    /// There was no endpoint that could be told anything.
+    fn untold(fault: TlsFault, registered: &Registered) -> Self {
+        let (status, body) = match fault {
+            TlsFault::NotTls | TlsFault::Handshake => (525, "525 SSL Handshake Failed"),
+            TlsFault::WrongName => (503, "503 Service Unavailable"),
+            TlsFault::Untrusted => (526, "526 Invalid SSL Certificate"),
+            TlsFault::ClientCertificate => (496, "496 SSL Certificate Required"),
+        };
+        Self { body: body.into(), ..Self::failed(status, registered) }
     }
 
     fn put(self) -> Words {
@@ -287,6 +300,21 @@ mod tests {
     fn a_head_that_is_too_large_is_answered_without_words() {
         let refusal = Refusal::Head(HeadError::TooManyFields(1));
         assert_eq!(words("a", refusal, false), "431 max-request-size-exceeded - ");
+    }
+
+    #[test]
+    fn a_member_that_cannot_be_told_anything_has_a_status_of_its_own() {
+        for (fault, status) in [
+            (TlsFault::NotTls, 525),
+            (TlsFault::Handshake, 525),
+            (TlsFault::WrongName, 503),
+            (TlsFault::Untrusted, 526),
+            (TlsFault::ClientCertificate, 496),
+        ] {
+            let said = words("a", Refusal::MemberTls(fault, String::new()), true);
+            assert!(said.starts_with(&format!("{status} endpoint_failure")), "{said}");
+            assert!(said.ends_with("\n"), "{said}");
+        }
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub(in crate::gateway) async fn call<D: Downstream>(
             Ok(call) => return Ok(call),
             Err(failure) => failure,
         };
-        sends += u32::from(!matches!(failure, Failure::Unreachable(_)));
+        sends += u32::from(!failure.was_never_sent());
         if !platform.goes_on(exchange, &failure, member, sends) {
             return Err(failure.into());
         }

@@ -20,12 +20,12 @@ pub(super) struct Verdict {
 /// since bodies have been read whole.
 pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> Verdict {
     let again = match failure {
-        Failure::Unreachable(_) => true,
+        Failure::Unreachable(_) | Failure::Tls(..) => true,
         Failure::Unanswered(CallError::Closed) if compat => is_repeatable_by_gorouter(exchange),
         Failure::Unanswered(_) | Failure::Broken(_) => !compat && proxy::is_repeatable(exchange),
         Failure::BadAnswer(_) | Failure::TimedOut | Failure::Body(_) => false,
     };
-    Verdict { again, unfit: matches!(failure, Failure::Unreachable(_)) }
+    Verdict { again, unfit: failure.was_never_sent() }
 }
 
 /// GET, HEAD, OPTIONS or TRACE, or a request that brings a key for it; in either case without a body.
@@ -41,6 +41,8 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
     let what = match failure {
         Failure::Unreachable(error) if compat => format!("dial tcp {member}: {}", dialled(error.kind())),
         Failure::Unreachable(error) => error.kind().to_string(),
+        Failure::Tls(fault, detail) if compat => format!("{fault}: {detail}"),
+        Failure::Tls(fault, _) => fault.to_string(),
         Failure::Unanswered(CallError::Io(error)) | Failure::Broken(CallError::Io(error)) => {
             format!("read: {}", error.kind())
         }
@@ -70,6 +72,7 @@ mod tests {
 
     use super::*;
     use crate::exchange::{BodyError, Sweep};
+    use crate::proxy::TlsFault;
 
     fn exchange(head: &str, body: Body) -> Exchange {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
@@ -96,6 +99,7 @@ mod tests {
         ];
         let cases = [
             (Failure::Unreachable(io(ErrorKind::ConnectionRefused)), [true; 4], [true; 4]),
+            (Failure::Tls(TlsFault::WrongName, String::new()), [true; 4], [true; 4]),
             (Failure::Unanswered(CallError::Closed), [true, true, false, false], [true, false, false, true]),
             (
                 Failure::Unanswered(CallError::Io(io(ErrorKind::ConnectionReset))),

@@ -1,0 +1,81 @@
+//! Certificates for one test: an authority, and those for whom it vouches. Knows no connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+static AUTHORITIES: AtomicUsize = AtomicUsize::new(1);
+
+/// Somebody who vouches for others.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, in PEM.
+#[derive(Clone)]
+pub struct Certificate {
+    /// The certificate.
+    pub cert: String,
+    /// Its private key.
+    pub key: String,
+}
+
+/// A new authority, whom nobody knows.
+pub fn authority() -> Authority {
+    let mut params = CertificateParams::default();
+    // Two of the same name would be taken for one, whose signatures are wrong.
+    let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
+    params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+}
+
+impl Authority {
+    /// Its own certificate, in PEM.
+    pub fn cert(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate for these names and addresses.
+    pub fn vouch_for(&self, names: &[&str]) -> Certificate {
+        self.sign(CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap())
+    }
+
+    /// The same, out of date.
+    pub fn vouched_for(&self, names: &[&str]) -> Certificate {
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
+        self.sign(params)
+    }
+
+    fn sign(&self, params: CertificateParams) -> Certificate {
+        let key = KeyPair::generate().unwrap();
+        Certificate { cert: params.signed_by(&key, &self.0).unwrap().pem(), key: key.serialize_pem() }
+    }
+}
+
+impl Certificate {
+    /// What a server needs to show it; it asks for certificates of those for whom the authority vouches, if there is one.
+    pub fn for_server(&self, clients: Option<&Authority>) -> ServerConfig {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone());
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(authority) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(authority.0.der().clone()).unwrap();
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+                builder.with_client_cert_verifier(verifier.build().unwrap())
+            }
+        };
+        let cert = CertificateDer::from_pem_slice(self.cert.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap();
+        builder.with_single_cert(vec![cert], key).unwrap()
+    }
+}

@@ -1,0 +1,154 @@
+//! A real nats-server in a process of its own, on a free port that it keeps when it comes back. Knows no message.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::eventually::eventually;
+use crate::log::Log;
+use crate::program::nats_server;
+
+/// What follows this in its log is where it listens.
+const LISTENING: &str = "Listening for client connections on ";
+/// It can be asked from here on.
+const READY: &str = "Server is ready";
+
+/// A nats-server to be started.
+pub struct NatsPlan {
+    folder: TempDir,
+    config: String,
+}
+
+/// A nats-server with everything as it comes.
+///
+/// # Panics
+/// If there is no room for its folder.
+pub fn nats() -> NatsPlan {
+    NatsPlan { folder: tempfile::tempdir().unwrap(), config: String::new() }
+}
+
+impl NatsPlan {
+    /// Adds to its configuration, in its own language: `authorization { user: a, password: b }`.
+    pub fn config(mut self, text: &str) -> Self {
+        self.config.push_str(text);
+        self.config.push('\n');
+        self
+    }
+
+    /// The folder of its configuration file, for certificates.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts it and waits until it listens; `None` where there is no nats-server: that has been said aloud, and the test has
+    /// nothing more to do.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start(self) -> Option<Nats> {
+        let program = nats_server()?;
+        std::fs::write(self.folder.path().join("nats.conf"), &self.config).unwrap();
+        let (child, address) = launch(&program, self.folder.path(), -1).await;
+        Some(Nats { program, folder: self.folder, child, address })
+    }
+}
+
+/// A running nats-server. Dropped, it is killed.
+pub struct Nats {
+    program: PathBuf,
+    folder: TempDir,
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Nats {
+    /// Where it listens, now and when it has come back.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The same as configuration names it.
+    pub fn url(&self) -> String {
+        format!("nats://{}", self.address)
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Takes it away at once, as a crash does: its clients' connections end.
+    ///
+    /// # Panics
+    /// If it cannot be waited for.
+    pub fn stop(&mut self) {
+        // One that has ended needs no killing.
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+    }
+
+    /// Brings it back on the port it had.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start_again(&mut self) {
+        (self.child, _) = launch(&self.program, self.folder.path(), i32::from(self.address.port())).await;
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts the program on this port, or with -1 on one of its own choice, and waits until it listens.
+async fn launch(program: &Path, folder: &Path, port: i32) -> (Child, SocketAddr) {
+    let mut child = Command::new(program)
+        .args(["--config", "nats.conf", "--addr", "127.0.0.1", "--port", &port.to_string()])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = Log::of(child.stderr.take().unwrap());
+    let address = eventually("nats-server to listen", async || {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none(), "nats-server ended: {ended:?} {:#?}", log.lines());
+        log.after(READY)?;
+        log.after(LISTENING)
+    })
+    .await;
+    (child, address.parse().unwrap())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn greeting(nats: &Nats) -> String {
+        let mut start = [0; 5];
+        TcpStream::connect(nats.address()).unwrap().read_exact(&mut start).unwrap();
+        String::from_utf8_lossy(&start).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_nats_server_comes_back_where_it_was() {
+        let Some(mut nats) = nats().config("max_payload: 1000").start().await else { return };
+        assert_eq!(greeting(&nats), "INFO ");
+
+        nats.stop();
+        let refused = TcpStream::connect(nats.address()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+
+        nats.start_again().await;
+        assert_eq!(greeting(&nats), "INFO ");
+    }
+}

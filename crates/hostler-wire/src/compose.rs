@@ -1,0 +1,203 @@
+//! A request's head put together from parts, as HTTP/2 brings them, and as strict as the parser of whole ones. Knows no HTTP/2.
+
+use crate::field::{Fields, Span};
+use crate::head::{HeadError, RequestHead, Version, printable};
+use crate::scan::{Limits, ScanError};
+
+/// A field line that could not have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadLine;
+
+impl RequestHead {
+    /// Begins a head with its request line; [`line`](Self::line) and [`finish`](Self::finish) follow.
+    pub fn compose(&mut self, method: &[u8], target: &[u8]) -> Result<(), HeadError> {
+        self.clear();
+        if !is_token(method) || !is_target(target) {
+            return Err(HeadError::RequestLine);
+        }
+        let bytes = &mut self.fields.bytes;
+        for part in [method, b" ", target, b" HTTP/1.1\r\n"] {
+            bytes.extend_from_slice(part);
+        }
+        self.method = Span::at(0, method.len());
+        self.target = Span::at(method.len() + 1, target.len());
+        self.version = Version::Http11;
+        Ok(())
+    }
+
+    /// Adds a field line whose value comes in pieces; mostly it is one.
+    pub fn line<'a>(
+        &mut self,
+        name: &[u8],
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        between: &[u8],
+    ) -> Result<(), HeadError> {
+        let at = self.fields.len() + 2;
+        self.fields
+            .write_line(name, pieces, between)
+            .map_err(|BadLine| HeadError::Field { line: at, name: printable(name) })
+    }
+
+    /// Ends the head. One that goes beyond its limits is none.
+    pub fn finish(&mut self, limits: &Limits) -> Result<(), HeadError> {
+        self.fields.bytes.extend_from_slice(b"\r\n");
+        if self.fields.bytes.len() > limits.max_size {
+            return Err(ScanError::TooLarge(limits.max_size).into());
+        }
+        if self.fields.len() > limits.max_fields {
+            return Err(HeadError::TooManyFields(limits.max_fields));
+        }
+        self.fields.mark_listed();
+        Ok(())
+    }
+}
+
+impl Fields {
+    /// Adds a line as it would have come, or nothing if it could not have come.
+    pub fn write_line<'a>(
+        &mut self,
+        name: &[u8],
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        between: &[u8],
+    ) -> Result<(), BadLine> {
+        if !is_token(name) {
+            return Err(BadLine);
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(b": ");
+        let value_start = self.bytes.len();
+        for (count, piece) in pieces.into_iter().enumerate() {
+            if count > 0 {
+                self.bytes.extend_from_slice(between);
+            }
+            self.bytes.extend_from_slice(piece);
+        }
+        let value_end = self.bytes.len();
+        if !is_value(&self.bytes[value_start..]) {
+            self.bytes.truncate(start);
+            return Err(BadLine);
+        }
+        self.bytes.extend_from_slice(b"\r\n");
+        let value = Span::at(value_start, value_end - value_start);
+        self.push(Span::at(start, name.len()), value, value_end + 2);
+        Ok(())
+    }
+}
+
+/// `1*tchar` (RFC 9110 section 5.6.2).
+fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&byte| TOKEN[usize::from(byte)])
+}
+
+const TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let allowed = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let mut at = 0;
+    while at < allowed.len() {
+        table[allowed[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+/// Visible ASCII: whatever else a target might have, some parser behind us would cut it there.
+fn is_target(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_graphic)
+}
+
+/// Nothing that could end a line (RFC 9110 section 5.5), and no white space around it (RFC 9113 section 8.2.1).
+fn is_value(text: &[u8]) -> bool {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let is_allowed = |&byte: &u8| byte >= b' ' && byte != 0x7f || byte == b'\t';
+    !is_blank(text.first()) && !is_blank(text.last()) && text.iter().all(is_allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Line = (Vec<u8>, Vec<u8>);
+
+    fn composed(method: &[u8], target: &[u8], lines: &[Line]) -> Result<RequestHead, HeadError> {
+        let mut head = RequestHead::default();
+        head.compose(method, target)?;
+        for (name, value) in lines {
+            head.line(name, [&value[..]], b"")?;
+        }
+        head.finish(&Limits::default())?;
+        Ok(head)
+    }
+
+    #[test]
+    fn what_could_not_have_come_is_refused_with_its_place() {
+        let field = |line, name: &str| HeadError::Field { line, name: name.into() };
+        let cases: &[(&str, &str, &str, &str, HeadError)] = &[
+            ("", "/", "a", "b", HeadError::RequestLine),
+            ("GE T", "/", "a", "b", HeadError::RequestLine),
+            ("GET", "", "a", "b", HeadError::RequestLine),
+            ("GET", "/ HTTP/1.1\r\nx: y", "a", "b", HeadError::RequestLine),
+            ("GET", "/a b", "a", "b", HeadError::RequestLine),
+            ("GET", "/\u{e9}", "a", "b", HeadError::RequestLine),
+            ("GET", "/", "", "b", field(2, "")),
+            ("GET", "/", "a:", "b", field(2, "a:")),
+            ("GET", "/", "a\n", "b", field(2, "a\\x0a")),
+            ("GET", "/", "a", "b\r\nc: d", field(2, "a")),
+            ("GET", "/", "a", "b\0", field(2, "a")),
+            ("GET", "/", "a", " b", field(2, "a")),
+            ("GET", "/", "a", "b\t", field(2, "a")),
+        ];
+        for (method, target, name, value, expected) in cases {
+            let lines = [(name.as_bytes().to_vec(), value.as_bytes().to_vec())];
+            let seen = composed(method.as_bytes(), target.as_bytes(), &lines);
+            assert_eq!(seen.err().as_ref(), Some(expected), "{method:?} {target:?} {name:?} {value:?}");
+        }
+    }
+
+    #[test]
+    fn limits_hold() {
+        let line = |size| (b"a".to_vec(), vec![b'x'; size]);
+        assert_eq!(
+            composed(b"GET", b"/", &[line(70_000)]).err(),
+            Some(HeadError::Scan(ScanError::TooLarge(65_536)))
+        );
+        assert_eq!(composed(b"GET", b"/", &vec![line(1); 101]).err(), Some(HeadError::TooManyFields(100)));
+    }
+
+    #[test]
+    fn pieces_are_joined() {
+        let mut head = RequestHead::default();
+        head.compose(b"GET", b"/").unwrap();
+        head.line(b"cookie", [&b"a=1"[..], b"b=2"], b"; ").unwrap();
+        assert_eq!(head.fields.get("cookie"), Some(&b"a=1; b=2"[..]));
+    }
+
+    fn byte() -> impl Strategy<Value = u8> {
+        prop_oneof![4 => b'!'..=b'~', 1 => any::<u8>()]
+    }
+
+    proptest! {
+        /// Whatever is composed would have been read from its bytes in the same way.
+        #[test]
+        fn a_composed_head_is_what_its_bytes_are(
+            method in vec(byte(), 0..8),
+            target in vec(byte(), 0..20),
+            lines in vec((vec(byte(), 0..12), vec(byte(), 0..20)), 0..8),
+        ) {
+            if let Ok(head) = composed(&method, &target, &lines) {
+                let mut parsed = RequestHead::default();
+                parsed.parse(&head.fields.bytes, &Limits::default()).unwrap();
+                prop_assert_eq!((head.method(), head.target(), head.version), (parsed.method(), parsed.target(), parsed.version));
+                let seen = |head: &RequestHead| -> Vec<_> {
+                    head.fields.iter().map(|(f, n, v)| (f.known, f.listed, n.to_vec(), v.to_vec())).collect()
+                };
+                prop_assert_eq!(seen(&head), seen(&parsed));
+                let lines = |head: &RequestHead| { let mut out = Vec::new(); head.fields.copy_lines(&mut out, |_, _| true); out };
+                prop_assert_eq!(lines(&head), lines(&parsed));
+            }
+        }
+    }
+}

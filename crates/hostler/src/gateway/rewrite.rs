@@ -1,0 +1,151 @@
+//! What a route makes of the target: a prefix less, another prefix more. Knows neither members nor files.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode;
+
+use super::Refusal;
+use super::target::Changes;
+use crate::exchange::Exchange;
+
+/// What becomes of a request's path; the query stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// What is taken away, decoded, without a slash at its end; empty for nothing.
+    pub strip: Box<str>,
+    /// What is put in front, as it stands in a URL, without a slash at its end; empty for nothing.
+    pub add: Box<str>,
+}
+
+impl Changes {
+    /// Lets the exchange know what is changed about it.
+    pub(super) fn begin(&self, exchange: &mut Exchange) -> Result<(), Refusal> {
+        exchange.to_member.shared.clone_from(&self.to_member);
+        exchange.to_client.shared.clone_from(&self.to_client);
+        if let Some(rewrite) = &self.rewrite {
+            let rewritten = rewrite.apply(exchange.head.target());
+            let why = "it is not one that this route's prefix can be taken away from";
+            exchange.rewritten = Some(rewritten.ok_or(Refusal::Target(why))?);
+        }
+        Ok(())
+    }
+}
+
+impl Rewrite {
+    /// The new target; none for a path that does not begin with the prefix, or is none (`OPTIONS *`).
+    fn apply(&self, target: &[u8]) -> Option<Box<[u8]>> {
+        let path_end = memchr::memchr(b'?', target).unwrap_or(target.len());
+        let rest = behind(&target[..path_end], &self.strip)?;
+        let slash: &[u8] = if rest.starts_with(b"/") { b"" } else { b"/" };
+        Some([self.add.as_bytes(), slash, &rest, &target[path_end..]].concat().into())
+    }
+}
+
+/// What follows `prefix` in a path, as sent: empty, or from a slash on (which may be an encoded one). A path is compared as the
+/// routes compare it: percent-decoded, and without dot segments, which are taken out only if there are any.
+pub(super) fn behind<'a>(path: &'a [u8], prefix: &str) -> Option<Cow<'a, [u8]>> {
+    if !path.starts_with(b"/") {
+        return None;
+    }
+    if let Some(rest) = behind_plainly(path, prefix.as_bytes()).filter(|_| !has_dots(path)) {
+        return Some(Cow::Borrowed(rest));
+    }
+    let plain = without_dots(path);
+    behind_plainly(&plain, prefix.as_bytes()).map(|rest| Cow::Owned(rest.to_vec()))
+}
+
+fn behind_plainly<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let mut rest = path;
+    for &expected in prefix {
+        let (byte, length) = first_decoded(rest)?;
+        rest = (byte == expected).then(|| &rest[length..])?;
+    }
+    let ends = first_decoded(rest).is_none_or(|(byte, _)| byte == b'/');
+    ends.then_some(rest)
+}
+
+/// The first byte that a path means, and how many it takes to say it.
+fn first_decoded(path: &[u8]) -> Option<(u8, usize)> {
+    let digit = |at: usize| path.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    let (&first, high, low) = (path.first()?, digit(1), digit(2));
+    match (first, high, low) {
+        (b'%', Some(high), Some(low)) => Some((u8::try_from(high * 16 + low).ok()?, 3)),
+        _ => Some((first, 1)),
+    }
+}
+
+fn has_dots(path: &[u8]) -> bool {
+    path.split(|&byte| byte == b'/').any(|segment| dots(segment) > 0)
+}
+
+/// 1 for `.`, 2 for `..`, however they are written; else 0.
+fn dots(segment: &[u8]) -> usize {
+    // Nothing longer decodes to two dots.
+    if segment.len() > 6 {
+        return 0;
+    }
+    let decoded: Cow<'_, [u8]> = percent_decode(segment).into();
+    match &*decoded {
+        b"." => 1,
+        b".." => 2,
+        _ => 0,
+    }
+}
+
+/// RFC 3986 section 5.2.4, on a path that is still encoded.
+fn without_dots(path: &[u8]) -> Vec<u8> {
+    let mut kept: Vec<&[u8]> = Vec::new();
+    let mut last_dots = 0;
+    for segment in path.split(|&byte| byte == b'/').skip(1) {
+        last_dots = dots(segment);
+        match last_dots {
+            0 => kept.push(segment),
+            1 => {}
+            _ => drop(kept.pop()),
+        }
+    }
+    let mut plain: Vec<u8> = kept.iter().flat_map(|segment| [b"/", *segment].concat()).collect();
+    if last_dots > 0 || plain.is_empty() {
+        plain.push(b'/');
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(strip: &str, add: &str, target: &str) -> Option<String> {
+        let rewrite = Rewrite { strip: strip.into(), add: add.into() };
+        rewrite.apply(target.as_bytes()).map(|target| String::from_utf8(target.into()).unwrap())
+    }
+
+    #[test]
+    fn a_prefix_goes_and_the_rest_stays_as_it_was_sent() {
+        let cases = [
+            ("/api", "", "/api/users%2F1?a=%20&b", "/users%2F1?a=%20&b"),
+            ("/api", "", "/api", "/"),
+            ("/api", "", "/api?x", "/?x"),
+            ("/api", "", "/api/", "/"),
+            ("/api", "/v2", "/api/x/", "/v2/x/"),
+            ("", "/v2", "/x", "/v2/x"),
+            ("/caf\u{e9}", "", "/caf%C3%A9/x", "/x"),
+            ("/api", "", "/%61pi/x%61", "/x%61"),
+            ("/api", "", "/other/../api/./x", "/x"),
+            ("/api", "", "/api/a/..", "/"),
+            ("/api", "", "/api/%zz", "/%zz"),
+            ("/api", "", "/api%2Fx", "/%2Fx"),
+            ("/a%", "", "/a%/x", "/x"),
+        ];
+        for (strip, add, target, expected) in cases {
+            assert_eq!(rewritten(strip, add, target).as_deref(), Some(expected), "{target} without {strip}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_begin_with_the_prefix_is_left_to_the_caller() {
+        for target in ["/apis", "/ap", "*", "", "/api/../x", "/x%2F..%2Fapi/y", "/%2e%2e/ap"] {
+            assert_eq!(rewritten("/api", "", target), None, "{target}");
+        }
+    }
+}

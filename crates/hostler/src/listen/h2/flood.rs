@@ -1,0 +1,349 @@
+//! Counts the frames that cost a client nothing and us something, and says when there are too many. Knows no streams and no sockets.
+//!
+//! The limits are for each connection, and far above what a client needs that means well: a bucket of so many, filled again at
+//! so many a second. What the machinery of HTTP/2 limits by itself is its own business.
+
+use std::fmt;
+
+use tokio::time::Instant;
+
+/// `PRI * HTTP/2.0` and what follows it: what comes before the first frame (RFC 9113 section 3.4).
+const PREFACE: u32 = 24;
+/// The head of a frame (RFC 9113 section 4.1).
+const FRAME_HEAD: usize = 9;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+
+/// Frames of one head, its first not counted.
+const MOST_CONTINUATIONS: u32 = 32;
+/// So many bytes of answers allow for one more WINDOW_UPDATE: clients that give back what they have read of each small frame
+/// are honest.
+const BYTES_A_WINDOW_UPDATE: usize = 256;
+
+/// What there was too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Excess {
+    /// Streams opened and reset.
+    Resets = 1,
+    /// A head in countless pieces.
+    Continuations,
+    /// SETTINGS, each of which wants an answer.
+    Settings,
+    /// PING, the same.
+    Pings,
+    /// DATA without data and without an end.
+    EmptyData,
+    /// Windows opened by nearly nothing.
+    WindowUpdates,
+    /// PRIORITY, GOAWAY, and types that nobody knows.
+    Others,
+    /// A head that does not come to its end in `server.header_timeout`.
+    SlowHead,
+}
+
+impl Excess {
+    const ALL: [Self; 8] = [
+        Self::Resets,
+        Self::Continuations,
+        Self::Settings,
+        Self::Pings,
+        Self::EmptyData,
+        Self::WindowUpdates,
+        Self::Others,
+        Self::SlowHead,
+    ];
+
+    /// The one with this number.
+    pub fn of(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|excess| *excess as u8 == number)
+    }
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resets => "too many streams opened and reset",
+            Self::Continuations => "a head in too many CONTINUATION frames",
+            Self::Settings => "too many SETTINGS frames",
+            Self::Pings => "too many PING frames",
+            Self::EmptyData => "too many empty DATA frames",
+            Self::WindowUpdates => "too many WINDOW_UPDATE frames",
+            Self::Others => "too many frames that mean nothing",
+            Self::SlowHead => "a head that did not arrive in time (server.header_timeout)",
+        })
+    }
+}
+
+/// So many at once, and then so many a second.
+struct Bucket {
+    left: u32,
+    most: u32,
+    a_second: u32,
+    /// The clock is read only when it is empty.
+    filled: Instant,
+}
+
+impl Bucket {
+    fn new(most: u32, a_second: u32) -> Self {
+        Self { left: most, most, a_second, filled: Instant::now() }
+    }
+
+    /// False when there is nothing left.
+    fn take(&mut self) -> bool {
+        if self.left == 0 {
+            let now = Instant::now();
+            let millis = u64::try_from(now.duration_since(self.filled).as_millis()).unwrap_or(u64::MAX);
+            let earned = millis.saturating_mul(self.a_second.into()) / 1000;
+            if earned > 0 {
+                self.filled = now;
+            }
+            self.left = u32::try_from(earned).unwrap_or(u32::MAX).min(self.most);
+        }
+        let is_left = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        is_left
+    }
+
+    fn give(&mut self, more: usize) {
+        self.left = self.left.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)).min(self.most);
+    }
+}
+
+/// Follows the frames that a client sends, however they are cut into pieces.
+pub(super) struct Meter {
+    /// Of the preface or a payload: bytes that are still to come.
+    ahead: u32,
+    head: [u8; FRAME_HEAD],
+    /// How much of the next frame's head has come.
+    known: usize,
+    /// None before the first frame.
+    kind: Option<u8>,
+    /// A head has begun that has not ended.
+    open: bool,
+    continuations: u32,
+    resets: Bucket,
+    settings: Bucket,
+    pings: Bucket,
+    empty_data: Bucket,
+    window_updates: Bucket,
+    others: Bucket,
+    /// Bytes written that have not yet earned anything.
+    written: usize,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self {
+            ahead: PREFACE,
+            head: [0; FRAME_HEAD],
+            known: 0,
+            kind: None,
+            open: false,
+            continuations: 0,
+            resets: Bucket::new(500, 33),
+            settings: Bucket::new(100, 5),
+            pings: Bucket::new(1000, 200),
+            empty_data: Bucket::new(200, 20),
+            window_updates: Bucket::new(5000, 500),
+            others: Bucket::new(1000, 100),
+            written: 0,
+        }
+    }
+}
+
+impl Meter {
+    /// Looks at what has come in.
+    pub fn read(&mut self, mut bytes: &[u8]) -> Result<(), Excess> {
+        while !bytes.is_empty() {
+            if self.ahead > 0 {
+                let passed = bytes.len().min(self.ahead as usize);
+                self.ahead -= passed as u32;
+                bytes = &bytes[passed..];
+                continue;
+            }
+            let taken = bytes.len().min(FRAME_HEAD - self.known);
+            self.head[self.known..self.known + taken].copy_from_slice(&bytes[..taken]);
+            self.known += taken;
+            bytes = &bytes[taken..];
+            if self.known == FRAME_HEAD {
+                self.known = 0;
+                self.begin_frame()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// So much has gone out.
+    pub fn wrote(&mut self, bytes: usize) {
+        self.written += bytes;
+        self.window_updates.give(self.written / BYTES_A_WINDOW_UPDATE);
+        self.written %= BYTES_A_WINDOW_UPDATE;
+    }
+
+    /// True while something is under way that has to come whole and soon: the preface with its SETTINGS, or a head.
+    pub fn is_inside_head(&self) -> bool {
+        self.open
+            || self.kind.is_none()
+            || (self.ahead > 0 && matches!(self.kind, Some(HEADERS | CONTINUATION)))
+    }
+
+    fn begin_frame(&mut self) -> Result<(), Excess> {
+        let [high, middle, low, kind, flags, ..] = self.head;
+        let length = u32::from_be_bytes([0, high, middle, low]);
+        self.ahead = length;
+        self.kind = Some(kind);
+        let has = |flag| flags & flag != 0;
+        let (bucket, excess) = match kind {
+            HEADERS => {
+                self.open = !has(END_HEADERS);
+                self.continuations = 0;
+                return Ok(());
+            }
+            CONTINUATION => {
+                self.open = !has(END_HEADERS);
+                self.continuations += 1;
+                let few = self.continuations <= MOST_CONTINUATIONS;
+                return if few { Ok(()) } else { Err(Excess::Continuations) };
+            }
+            DATA if length > u32::from(has(PADDED)) || has(END_STREAM) => return Ok(()),
+            DATA => (&mut self.empty_data, Excess::EmptyData),
+            RST_STREAM => (&mut self.resets, Excess::Resets),
+            SETTINGS => (&mut self.settings, Excess::Settings),
+            PING => (&mut self.pings, Excess::Pings),
+            WINDOW_UPDATE => (&mut self.window_updates, Excess::WindowUpdates),
+            _ => (&mut self.others, Excess::Others),
+        };
+        if bucket.take() { Ok(()) } else { Err(excess) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, length: usize) -> Vec<u8> {
+        let mut frame = (length as u32).to_be_bytes()[1..].to_vec();
+        frame.extend_from_slice(&[kind, flags, 0, 0, 0, 1]);
+        frame.resize(FRAME_HEAD + length, 0);
+        frame
+    }
+
+    fn begun() -> Meter {
+        let mut meter = Meter::default();
+        meter.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        assert!(meter.is_inside_head(), "the first SETTINGS belong to it");
+        meter.read(&frame(SETTINGS, 0, 0)).unwrap();
+        assert!(!meter.is_inside_head());
+        meter
+    }
+
+    /// After how many of these it is enough.
+    fn borne(meter: &mut Meter, kind: u8, flags: u8, length: usize) -> (usize, Option<Excess>) {
+        let frame = frame(kind, flags, length);
+        (0..10_000).find_map(|count| Some((count, Some(meter.read(&frame).err()?)))).unwrap_or((10_000, None))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_flood_is_known_by_its_frames() {
+        let cases = [
+            (RST_STREAM, 0, 4, 500, Some(Excess::Resets)),
+            (SETTINGS, 0, 0, 99, Some(Excess::Settings)),
+            (SETTINGS, 1, 0, 99, Some(Excess::Settings)),
+            (PING, 0, 8, 1000, Some(Excess::Pings)),
+            (DATA, 0, 0, 200, Some(Excess::EmptyData)),
+            (DATA, PADDED, 1, 200, Some(Excess::EmptyData)),
+            (WINDOW_UPDATE, 0, 4, 5000, Some(Excess::WindowUpdates)),
+            (CONTINUATION, 0, 0, 32, Some(Excess::Continuations)),
+            (2, 0, 5, 1000, Some(Excess::Others)),
+            (7, 0, 8, 1000, Some(Excess::Others)),
+            (0xfa, 0, 0, 1000, Some(Excess::Others)),
+            (DATA, END_STREAM, 0, 10_000, None),
+            (DATA, 0, 1, 10_000, None),
+            (HEADERS, END_HEADERS, 20, 10_000, None),
+        ];
+        for (kind, flags, length, expected, excess) in cases {
+            assert_eq!(borne(&mut begun(), kind, flags, length), (expected, excess), "{kind}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_slowly_is_no_flood() {
+        let mut meter = begun();
+        for _ in 0..3000 {
+            meter.read(&frame(RST_STREAM, 0, 4)).unwrap();
+            tokio::time::advance(Duration::from_millis(40)).await;
+        }
+        let (many, excess) = borne(&mut meter, RST_STREAM, 0, 4);
+        assert!(many <= 501 && excess == Some(Excess::Resets), "{many}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_may_give_back_all_that_it_has_read() {
+        let mut meter = begun();
+        for _ in 0..20_000 {
+            meter.wrote(600);
+            meter.read(&frame(WINDOW_UPDATE, 0, 4)).unwrap();
+            meter.read(&frame(WINDOW_UPDATE, 0, 4)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_head_is_under_way_until_its_last_byte() {
+        let mut meter = begun();
+        let (first, last) = (frame(HEADERS, 0, 10), frame(CONTINUATION, END_HEADERS, 10));
+        let bytes = [first, last].concat();
+        for byte in &bytes[..bytes.len() - 1] {
+            meter.read(std::slice::from_ref(byte)).unwrap();
+        }
+        assert!(meter.is_inside_head());
+        meter.read(&bytes[bytes.len() - 1..]).unwrap();
+        assert!(!meter.is_inside_head());
+    }
+
+    #[test]
+    fn excesses_have_numbers_of_their_own() {
+        for excess in Excess::ALL {
+            assert_eq!(Excess::of(excess as u8), Some(excess));
+        }
+        assert_eq!(Excess::of(0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn however_frames_are_cut_they_are_counted_the_same(
+            frames in vec((0_u8..11, any::<u8>(), 0_usize..300), 1..60),
+            cuts in vec(1_usize..100, 1..20),
+        ) {
+            let bytes = frames.iter().map(|(kind, flags, length)| frame(*kind, *flags, *length)).collect::<Vec<_>>().concat();
+            let mut whole = begun();
+            let expected = whole.read(&bytes);
+            let (mut cut, mut rest, mut seen) = (begun(), &bytes[..], Ok(()));
+            for size in cuts.iter().cycle() {
+                if rest.is_empty() || seen.is_err() {
+                    break;
+                }
+                let (piece, more) = rest.split_at(rest.len().min(*size));
+                seen = cut.read(piece);
+                rest = more;
+            }
+            prop_assert_eq!(seen, expected);
+            prop_assert_eq!(cut.is_inside_head(), whole.is_inside_head());
+        }
+    }
+}

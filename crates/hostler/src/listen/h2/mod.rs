@@ -1,0 +1,249 @@
+//! HTTP/2 towards clients: a connection, its streams as they come, its end. Knows the gateway, and nothing behind it.
+
+mod carrier;
+mod deliver;
+mod flood;
+mod head;
+mod stream;
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use atomic_waker::AtomicWaker;
+use bytes::Bytes;
+use h2::server::{Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use hostler_wire::Stream;
+use http::Request;
+
+use super::{Origin, Settings, Shard};
+use crate::exchange::{Deadline, Exchange, OpenConnection, Protocol};
+use crate::journal::Level;
+use carrier::{Carrier, Verdict};
+
+/// What a stream may have waiting inside the protocol's machinery, besides `answer_buffer`.
+const SEND_BUFFER: usize = 128 * 1024;
+/// Seats that are kept for the next streams.
+const SPARE_SEATS: usize = 16;
+
+/// What all streams of a connection share.
+struct Link {
+    shard: Arc<Shard>,
+    settings: Arc<Settings>,
+    origin: Origin,
+    /// Streams whose exchange has not ended.
+    running: AtomicUsize,
+    /// The connection's own task, to be told when the last of them has ended.
+    waker: AtomicWaker,
+    #[expect(clippy::vec_box, reason = "they are handed from task to task")]
+    spare: Mutex<Vec<Box<Seat>>>,
+    /// Counted as open until the last exchange has ended, too.
+    _open: OpenConnection,
+}
+
+/// What an exchange needs and the next one can use again.
+struct Seat {
+    exchange: Exchange,
+    /// When the client has been silent for too long.
+    silence: Deadline,
+    /// When it has taken nothing for too long.
+    refusal_to_read: Deadline,
+}
+
+/// A connection as its own task sees it.
+struct Session {
+    connection: Connection<Carrier, Bytes>,
+    link: Arc<Link>,
+    verdict: Arc<Verdict>,
+    /// For what there is to be waited for, depending on the mood.
+    patience: Deadline,
+    mood: Mood,
+    /// It has been told to go away.
+    leaving: bool,
+    /// For a flood.
+    condemned: bool,
+}
+
+/// What a connection is waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    /// Its exchanges, which have deadlines of their own.
+    Busy,
+    /// That the client takes the rest of what it was answered.
+    Sending,
+    /// The next request.
+    Idle,
+    /// That the client closes.
+    Leaving,
+}
+
+impl Shard {
+    /// An HTTP/2 connection to its end; `read` is what has come of it already, from the preface on.
+    pub(super) async fn serve_http2(
+        self: Arc<Self>,
+        stream: Stream,
+        read: Vec<u8>,
+        origin: Origin,
+        open: OpenConnection,
+    ) {
+        let settings = self.settings.load_full();
+        let verdict = Arc::new(Verdict::default());
+        let carrier = Carrier::new(stream, read, &settings, &self.sweep, verdict.clone());
+        let Ok(connection) = handshake(&settings, carrier).await else { return };
+        let patience = self.sweep.deadline();
+        let link = Arc::new(Link {
+            shard: self,
+            settings,
+            origin,
+            running: AtomicUsize::new(0),
+            waker: AtomicWaker::new(),
+            spare: Mutex::default(),
+            _open: open,
+        });
+        let mut session = Session {
+            connection,
+            link,
+            verdict,
+            patience,
+            mood: Mood::Busy,
+            leaving: false,
+            condemned: false,
+        };
+        poll_fn(|cx| session.poll(cx)).await;
+    }
+}
+
+impl Shard {
+    fn note_flood(&self, origin: &Origin, excess: &impl std::fmt::Display) {
+        self.connections.count_flood();
+        let text = format!("HTTP/2 connection from {} ended: {excess}", origin.peer);
+        self.journal.event(Level::Warn, &text);
+    }
+}
+
+async fn handshake(settings: &Settings, carrier: Carrier) -> Result<Connection<Carrier, Bytes>, h2::Error> {
+    let limits = &settings.limits;
+    // HTTP/2 counts 32 bytes for each field. Our own limits are to be the first that are met: they give an answer.
+    let header_list = limits.max_size + 32 * limits.max_fields + 1024;
+    h2::server::Builder::new()
+        .max_header_list_size(u32::try_from(header_list).unwrap_or(u32::MAX))
+        .max_concurrent_streams(settings.http2.max_streams)
+        .initial_window_size(settings.http2.stream_window)
+        .initial_connection_window_size(settings.http2.connection_window)
+        .max_send_buffer_size(SEND_BUFFER)
+        .handshake(carrier)
+        .await
+}
+
+impl Session {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.link.waker.register(cx.waker());
+        loop {
+            match self.connection.poll_accept(cx) {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    self.link.clone().begin(request, respond);
+                    continue;
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {}
+            }
+            if let Some(excess) = self.verdict.passed()
+                && !self.condemned
+            {
+                self.condemned = true;
+                self.leaving = true;
+                self.link.shard.note_flood(&self.link.origin, &excess);
+                self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                continue;
+            }
+            if !self.leaving && self.link.shard.connections.is_ending() {
+                self.leave();
+                continue;
+            }
+            self.change_mood();
+            if self.patience.poll_due(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if self.mood != Mood::Idle {
+                return Poll::Ready(());
+            }
+            self.leave();
+        }
+    }
+
+    /// Says that no more streams are taken: first with a number that no stream reaches, then, when whatever was under way has
+    /// come, with that of the last one (RFC 9113 section 6.8).
+    fn leave(&mut self) {
+        self.leaving = true;
+        self.connection.graceful_shutdown();
+    }
+
+    fn change_mood(&mut self) {
+        let settings = &self.link.settings;
+        let mood = match self.link.running.load(Ordering::Acquire) {
+            0 if self.connection.has_streams() => Mood::Sending,
+            0 if self.leaving => Mood::Leaving,
+            0 => Mood::Idle,
+            _ => Mood::Busy,
+        };
+        // Each look at a connection that sends has seen the client move.
+        if mood != self.mood || mood == Mood::Sending {
+            match mood {
+                Mood::Busy => self.patience.clear(),
+                Mood::Sending => self.patience.set_after(settings.send_timeout),
+                Mood::Idle => self.patience.set_after(settings.idle_timeout),
+                Mood::Leaving => self.patience.set_after(settings.linger_timeout),
+            }
+            self.mood = mood;
+        }
+    }
+}
+
+impl Link {
+    /// Begins the exchange of one stream, in a task of its own.
+    fn begin(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(async move {
+            let running = Running(&self);
+            let mut seat = self.seat();
+            stream::serve(&self, &mut seat, request, respond).await;
+            self.keep(seat);
+            drop(running);
+        });
+    }
+
+    fn seat(&self) -> Box<Seat> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| {
+            let sweep = &self.shard.sweep;
+            let mut exchange = self.origin.exchange(sweep);
+            exchange.protocol = Protocol::Http2;
+            Box::new(Seat { exchange, silence: sweep.deadline(), refusal_to_read: sweep.deadline() })
+        })
+    }
+
+    fn keep(&self, mut seat: Box<Seat>) {
+        // What it holds of a request must not live until the next one comes.
+        seat.exchange.begin_unread();
+        seat.silence.clear();
+        seat.refusal_to_read.clear();
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < SPARE_SEATS {
+            spare.push(seat);
+        }
+    }
+}
+
+/// One exchange of a connection, counted for as long as this lives.
+struct Running<'a>(&'a Link);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if self.0.running.fetch_sub(1, Ordering::Release) == 1 {
+            self.0.waker.wake();
+        }
+    }
+}

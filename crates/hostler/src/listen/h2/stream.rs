@@ -1,0 +1,196 @@
+//! One stream: its request, the body as it comes, its answer. Knows no routes and no members.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{RecvStream, SendStream};
+use hostler_wire::{BadLine, BodyLength, ChunkedError, Fields, ResponseHead};
+use http::header::EXPECT;
+use http::{HeaderMap, Request, Response, StatusCode};
+
+use super::{Link, Seat, head};
+use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
+use crate::gateway::{Answer, Refusal};
+use crate::listen::Settings;
+use crate::listen::supply::Supply;
+
+/// Bytes of a trailer section, as in HTTP/1.1.
+const MOST_TRAILERS: usize = 16 * 1024;
+
+/// The client of one stream.
+pub(super) struct StreamClient<'a> {
+    pub settings: &'a Settings,
+    silence: &'a Deadline,
+    pub refusal_to_read: &'a Deadline,
+    body: RecvStream,
+    awaits_continue: bool,
+    most_body: u64,
+    body_bytes: u64,
+    trailers: Option<Fields>,
+    /// Until the answer's head has gone.
+    pub respond: SendResponse<Bytes>,
+    /// From then on.
+    pub sender: Option<SendStream<Bytes>>,
+    /// To be sent.
+    pub outbox: Vec<u8>,
+}
+
+/// Carries out one exchange.
+pub(super) async fn serve(
+    link: &Link,
+    seat: &mut Seat,
+    request: Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+) {
+    let Seat { exchange, silence, refusal_to_read } = seat;
+    let (parts, body) = request.into_parts();
+    let request = Request::from_parts(parts, ());
+    let read = head::read_request(&mut exchange.head, &request, &link.settings.limits);
+    let ended = body.is_end_stream();
+    let mut client = StreamClient {
+        settings: &link.settings,
+        silence,
+        refusal_to_read,
+        awaits_continue: !ended && request.headers().contains_key(EXPECT),
+        body,
+        most_body: u64::MAX,
+        body_bytes: 0,
+        trailers: None,
+        respond,
+        sender: None,
+        outbox: Vec::new(),
+    };
+    drop(request);
+    match read {
+        Ok(announced) => {
+            exchange.begin(&link.settings.trust);
+            exchange.length = match announced {
+                _ if ended => BodyLength::Known(0),
+                // The end is still to come, and so are trailers, perhaps.
+                BodyLength::Known(0) => BodyLength::Chunked,
+                announced => announced,
+            };
+            client.answer(link, exchange).await;
+        }
+        Err(refusal) => {
+            exchange.begin_unread();
+            client.refuse(exchange, &refusal).await;
+        }
+    }
+    link.shard.settle(exchange);
+}
+
+impl StreamClient<'_> {
+    async fn answer(&mut self, link: &Link, exchange: &mut Exchange) {
+        let gateway = &link.shard.gateway;
+        let instead = match gateway.answer(exchange, self, link.shard.index).await {
+            Ok(Answer::Member(call)) => match self.deliver(exchange, Supply::Member(call)).await {
+                Ok(()) => return,
+                Err(refusal) => gateway.instead(exchange, refusal).await,
+            },
+            Ok(Answer::Streamed(streamed)) => match self.deliver(exchange, Supply::Own(streamed)).await {
+                Ok(()) => return,
+                Err(refusal) => refusal.into(),
+            },
+            Ok(Answer::Fixed(fixed)) => return self.deliver_own(exchange, &fixed.head, &fixed.body).await,
+            Ok(Answer::Tunnel(_)) => Refusal::BadAnswer("101 to no offer".into()).into(),
+            Err(instead) => instead,
+        };
+        match instead.fallback {
+            Some(fallback) => self.deliver_fallback(exchange, &fallback, &instead.refusal).await,
+            None => self.refuse(exchange, &instead.refusal).await,
+        }
+    }
+
+    fn say_continue(&mut self) {
+        self.awaits_continue = false;
+        let mut interim = Response::new(());
+        *interim.status_mut() = StatusCode::CONTINUE;
+        // Where that fails the body will not come, or the answer will not go.
+        let _ = self.respond.send_informational(interim);
+    }
+
+    fn take_trailers(&mut self, map: &HeaderMap) -> Result<(), BodyError> {
+        let mut trailers = Fields::default();
+        let mut size = 0;
+        for (name, value) in map {
+            size += name.as_str().len() + value.len() + 4;
+            trailers
+                .write_line(name.as_str().as_bytes(), [value.as_bytes()], b"")
+                .map_err(|BadLine| BodyError::Malformed(ChunkedError::Trailer))?;
+        }
+        if size > MOST_TRAILERS {
+            return Err(BodyError::Malformed(ChunkedError::TooManyTrailers));
+        }
+        self.trailers = (!trailers.is_empty()).then_some(trailers);
+        Ok(())
+    }
+
+    /// Takes what has come of the body; ready with `true` at its end.
+    fn poll_piece(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>) -> Poll<Result<bool, BodyError>> {
+        match ready!(self.body.poll_data(cx)) {
+            Some(Ok(data)) => {
+                into.extend_from_slice(&data);
+                // It fails only for more than has come.
+                let _ = self.body.flow_control().release_capacity(data.len());
+                Poll::Ready(Ok(self.body.is_end_stream()))
+            }
+            Some(Err(_)) => Poll::Ready(Err(BodyError::Left)),
+            None => match ready!(self.body.poll_trailers(cx)) {
+                Ok(None) => Poll::Ready(Ok(true)),
+                Ok(Some(map)) => Poll::Ready(self.take_trailers(&map).map(|()| true)),
+                Err(_) => Poll::Ready(Err(BodyError::Left)),
+            },
+        }
+    }
+}
+
+impl Downstream for StreamClient<'_> {
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.respond.poll_reset(cx).map(|_| ())
+    }
+
+    fn allow_body(&mut self, most: u64) {
+        self.most_body = most;
+    }
+
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, BodyError>> {
+        if self.awaits_continue {
+            self.say_continue();
+        }
+        let before = into.len();
+        let mut ended = false;
+        while !ended && into.len() - before < max {
+            match self.poll_piece(cx, into) {
+                Poll::Ready(outcome) => ended = outcome?,
+                Poll::Pending if into.len() > before => break,
+                Poll::Pending => {
+                    if !self.silence.is_set() {
+                        self.silence.set_after(self.settings.body_timeout);
+                    }
+                    return self.silence.poll_due(cx).map(|()| Err(BodyError::Stalled));
+                }
+            }
+        }
+        self.silence.clear();
+        self.body_bytes += (into.len() - before) as u64;
+        if self.body_bytes > self.most_body {
+            return Poll::Ready(Err(BodyError::TooLarge(self.most_body)));
+        }
+        Poll::Ready(Ok(ended))
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        self.trailers.as_ref()
+    }
+
+    fn interim(&mut self, _: &mut Context<'_>, interim: &ResponseHead) {
+        let _ = self.respond.send_informational(head::interim(interim));
+    }
+}
