@@ -284,7 +284,7 @@ mod tests {
             (
                 "app.test",
                 Refusal::QueueFull { limit: 0 },
-                86,
+                88,
                 "503 Connection Limit Reached - 503 Service Unavailable: Requested route ('app.test') has reached the connection limit.\n",
             ),
         ];

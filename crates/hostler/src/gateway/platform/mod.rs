@@ -8,6 +8,8 @@ mod heads;
 mod retry;
 mod rules;
 mod sticky;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
