@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size};
+use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy, Size};
 pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
@@ -75,7 +75,7 @@ pub struct Server {
     pub drain_timeout: Period,
     /// How long SIGUSR1 lets all go on while health checks fail already (503), so that a balancer in front looks elsewhere;
     /// then it is a stop.
-    pub drain_wait: Period,
+    pub drain_wait: Delay,
     /// How long a new program that takes over (`hostler upgrade`, SIGUSR2) may need until its workers are ready.
     /// Over it: it is ended, and the running one goes on as before. A pool that is new at `hostler reload` has as long for
     /// its first worker.
@@ -123,7 +123,7 @@ impl Default for Server {
             send_timeout: Period::seconds(30),
             idle_timeout: Period::seconds(75),
             drain_timeout: Period::seconds(30),
-            drain_wait: Period::seconds(20),
+            drain_wait: Delay::seconds(20),
             upgrade_timeout: Period::seconds(60),
             max_header_size: Size(64 << 10),
             max_header_fields: Count(100),
