@@ -249,6 +249,11 @@ impl Site {
         self.signal(Signal::USR2);
     }
 
+    /// Tells it to let its clients look elsewhere, and then to stop (SIGUSR1).
+    pub fn ask_to_drain(&self) {
+        self.signal(Signal::USR1);
+    }
+
     /// Tells it to stop (SIGTERM).
     pub fn terminate(&self) {
         self.signal(Signal::TERM);

@@ -28,6 +28,8 @@ mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;
 mod tunnels;
+// Routes that are registered
+mod platform;
 // The program
 mod command;
 mod descriptors;
