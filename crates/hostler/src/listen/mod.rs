@@ -99,12 +99,14 @@ pub struct Shard {
 }
 
 /// Where a connection comes from and how: what all its exchanges have in common.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Origin {
     /// The client's address, or what a PROXY header says of it.
     peer: SocketAddr,
     local: SocketAddr,
     scheme: Scheme,
+    /// The certificate that the client has shown, in DER.
+    certificate: Option<Arc<[u8]>>,
 }
 
 impl Origin {
@@ -112,6 +114,7 @@ impl Origin {
     fn exchange(&self, sweep: &Sweep) -> Exchange {
         let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
         exchange.scheme = self.scheme;
+        exchange.certificate.clone_from(&self.certificate);
         exchange
     }
 }
@@ -174,10 +177,10 @@ impl Shard {
             return;
         }
         let Ok(local) = stream.local_addr() else { return };
-        let origin = Origin { peer, local, scheme: Scheme::Http };
+        let origin = Origin { peer, local, scheme: Scheme::Http, certificate: None };
         tokio::spawn(async move {
             if crowded {
-                return self.turn_away(stream, origin, door).await;
+                return self.turn_away(stream, &origin, door).await;
             }
             let entered = if settings.is_open(&origin, door) {
                 Some(Entered { stream: stream.into(), origin, http2: false })
@@ -192,7 +195,7 @@ impl Shard {
                 tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
                 return;
             }
-            match self.serve(stream, origin).await {
+            match self.serve(stream, &origin).await {
                 After::Nothing => drop(open),
                 After::Tunnel(passage) => passage.go_on(self, open),
                 // In a task of its own: this one is as large as HTTP/1 needs it.
@@ -204,7 +207,7 @@ impl Shard {
     }
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
-    async fn serve(&self, stream: Stream, origin: Origin) -> After {
+    async fn serve(&self, stream: Stream, origin: &Origin) -> After {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         loop {
@@ -293,7 +296,7 @@ impl Shard {
     }
 
     /// A clear word to one connection too many; none where it would take a handshake to say it.
-    async fn turn_away(&self, stream: TcpStream, origin: Origin, door: Door) {
+    async fn turn_away(&self, stream: TcpStream, origin: &Origin, door: Door) {
         self.connections.count_refused();
         if door == Door::Plain {
             self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
@@ -301,7 +304,7 @@ impl Shard {
     }
 
     /// A clear word to whoever has not been heard.
-    async fn refuse(&self, stream: Stream, origin: Origin, refusal: &Refusal) {
+    async fn refuse(&self, stream: Stream, origin: &Origin, refusal: &Refusal) {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         client.distrust();

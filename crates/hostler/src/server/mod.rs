@@ -112,7 +112,6 @@ async fn serve(
         let _ = talk.begun().await;
     }
     notify.ready();
-    tokio::spawn(tls::watch(running.clone()));
 
     let mut succession = running.successor.subscribe();
     let mut until = None;
@@ -179,7 +178,7 @@ async fn is_let_begin(running: &Running, talk: &Talk, signals: &mut Signals) -> 
 type Opened = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
 
 /// Lets clients and orders in.
-fn open(running: &Running) -> Result<Opened, StartError> {
+fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
     let listeners = running.listeners.load_full().expect("invariant: nobody has taken them yet");
     let shares = listeners.by_thread(running.premises.threads)?;
     let data_plane = DataPlane::start(
@@ -189,6 +188,7 @@ fn open(running: &Running) -> Result<Opened, StartError> {
         &running.journal,
         &running.sources,
     )?;
+    tokio::spawn(tls::watch(running.clone()));
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
     for (door, address) in listeners.addresses() {
