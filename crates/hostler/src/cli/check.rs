@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::Check;
 use crate::config::{
     self, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, Priority, Route,
-    ShowSize, Source, Surroundings, Target, Workers,
+    ShowSize, Source, Surroundings, Target, Tls, Workers,
 };
 
 /// Prints the meaning and exits with 0, or prints what is wrong and exits with 2.
@@ -35,6 +35,9 @@ pub fn summary(config: &Config) -> String {
     let server = &config.server;
     let admin = server.admin.map_or("off".to_string(), |address| address.to_string());
     let _ = writeln!(text, "\nlisten   {}, threads {}", join(&server.listen), server.threads);
+    if let Some(tls) = &config.tls {
+        let _ = writeln!(text, "tls      {}, {}", join(&tls.listen), of_tls(tls));
+    }
     let _ = writeln!(text, "admin    {admin}");
     let _ = writeln!(text, "trusts   {}", trust(config));
     for pool in &config.pools {
@@ -48,6 +51,12 @@ pub fn summary(config: &Config) -> String {
         let _ = writeln!(text, "  {pattern:width$}  {target}");
     }
     text
+}
+
+fn of_tls(tls: &Tls) -> String {
+    let shown = tls.certificates.iter().map(|files| files.cert.display().to_string()).collect::<Vec<_>>();
+    let redirect = if tls.redirect_http { "; without TLS: sent there" } else { "" };
+    format!("certificates {}{redirect}", shown.join(", "))
 }
 
 fn trust(config: &Config) -> String {

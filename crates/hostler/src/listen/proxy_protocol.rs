@@ -141,3 +141,86 @@ fn look_at_text(header: &[u8]) -> Result<Progress, ProxyError> {
 fn said_of_ipv6(client: Ipv6Addr, client_port: u16, server: Ipv6Addr, server_port: u16) -> Said {
     Said::Addresses { client: (client, client_port).into(), server: (server, server_port).into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What comes of bytes of which so many at most are seen at once, and how many of them were taken.
+    fn heard(bytes: &[u8], most: usize) -> (Option<Said>, usize) {
+        let mut taken = 0;
+        loop {
+            let ahead = &bytes[taken..bytes.len().min(taken + most)];
+            let wanted = match look(&bytes[..taken]) {
+                Ok(Progress::Whole(said)) => return (Some(said), taken),
+                Ok(Progress::Wants(wanted)) => wanted.min(ahead.len()),
+                Ok(Progress::WantsLine) => {
+                    memchr::memchr(b'\n', ahead).map_or(ahead.len(), |end| end + 1).min(MOST_TEXT)
+                }
+                Err(_) => return (None, taken),
+            };
+            if wanted == 0 {
+                return (None, taken);
+            }
+            taken += wanted;
+        }
+    }
+
+    fn binary(client: SocketAddr, server: SocketAddr, extras: usize) -> Vec<u8> {
+        let header = v2::Builder::with_addresses(
+            v2::Version::Two | v2::Command::Proxy,
+            v2::Protocol::Stream,
+            v2::Addresses::from((client, server)),
+        );
+        let header = if extras == 0 { header } else { header.write_tlv(0xe0u8, &vec![7; extras]).unwrap() };
+        header.build().unwrap()
+    }
+
+    fn addresses() -> impl Strategy<Value = (SocketAddr, SocketAddr)> {
+        let v4 = (any::<(Ipv4Addr, u16)>(), any::<(Ipv4Addr, u16)>());
+        let v6 = (any::<(Ipv6Addr, u16)>(), any::<(Ipv6Addr, u16)>());
+        let address = |(ip, port): (IpAddr, u16)| SocketAddr::from((ip, port));
+        prop_oneof![
+            v4.prop_map(move |(a, b)| (address((a.0.into(), a.1)), address((b.0.into(), b.1)))),
+            v6.prop_map(move |(a, b)| (address((a.0.into(), a.1)), address((b.0.into(), b.1)))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_header_is_read_to_its_last_byte_and_not_one_further(
+            (client, server) in addresses(),
+            extras in 0..3000_usize,
+            rest in proptest::collection::vec(any::<u8>(), 0..200),
+            most in 1..5000_usize,
+        ) {
+            let said = Said::Addresses { client, server };
+            let family = if client.is_ipv4() { "TCP4" } else { "TCP6" };
+            let (from, to) = (client.port(), server.port());
+            let line = format!("PROXY {family} {} {} {from} {to}\r\n", client.ip(), server.ip());
+            for header in [binary(client, server, extras), line.into_bytes()] {
+                let whole = [&header[..], &rest].concat();
+                prop_assert_eq!(heard(&whole, most), (Some(said), header.len()));
+                // Cut off, it is none.
+                prop_assert_eq!(heard(&header[..header.len() - 1], most).0, None);
+            }
+        }
+
+        #[test]
+        fn whatever_comes_no_more_is_taken_than_a_header_can_have(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..300),
+            start in proptest::sample::select(vec![&b""[..], b"PROXY ", b"PROXY TCP4 1.2.3.4 ", v2::PROTOCOL_PREFIX]),
+            more in 0..6000_usize,
+            most in 1..5000_usize,
+        ) {
+            bytes.splice(0..0, start.iter().copied());
+            bytes.resize(bytes.len() + more, b' ');
+            let (_, taken) = heard(&bytes, most);
+            prop_assert!(taken <= MOST_BINARY);
+        }
+    }
+}
