@@ -115,7 +115,11 @@ impl StreamClient<'_> {
     /// Has the request answered; but for one that becomes a tunnel.
     async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Call> {
         let gateway = &link.shard.gateway;
-        let instead = match gateway.answer(exchange, self, link.shard.index).await {
+        let answer = match link.settings.insist_on_https(exchange) {
+            Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+            None => gateway.answer(exchange, self, link.shard.index).await,
+        };
+        let instead = match answer {
             Ok(Answer::Tunnel(call)) if key.is_some_and(|key| key.is_accepted(call.answer())) => {
                 return Some(call);
             }
@@ -127,14 +131,20 @@ impl StreamClient<'_> {
                 }
                 Refusal::NoWebSocket.into()
             }
-            Ok(Answer::Member(call)) => match self.deliver(exchange, Supply::Member(call)).await {
-                Ok(()) => return None,
-                Err(refusal) => gateway.instead(exchange, refusal).await,
-            },
-            Ok(Answer::Streamed(streamed)) => match self.deliver(exchange, Supply::Own(streamed)).await {
-                Ok(()) => return None,
-                Err(refusal) => refusal.into(),
-            },
+            Ok(Answer::Member(call)) => {
+                let supply = Supply::Member(call).dressed(exchange, &link.shard.encoding);
+                match self.deliver(exchange, supply).await {
+                    Ok(()) => return None,
+                    Err(refusal) => gateway.instead(exchange, refusal).await,
+                }
+            }
+            Ok(Answer::Streamed(streamed)) => {
+                let supply = Supply::Own(streamed).dressed(exchange, &link.shard.encoding);
+                match self.deliver(exchange, supply).await {
+                    Ok(()) => return None,
+                    Err(refusal) => refusal.into(),
+                }
+            }
             Ok(Answer::Fixed(fixed)) => {
                 self.deliver_own(exchange, &fixed.head, &fixed.body).await;
                 return None;
