@@ -5,6 +5,10 @@
 mod bodies;
 mod connections;
 mod expectations;
+mod http2;
+mod http2_floods;
+mod http2_heads;
+mod http2_tunnels;
 mod limits;
 mod proxy_protocol;
 mod strictness;
