@@ -13,8 +13,8 @@ use super::body::FileBody;
 use super::conditions::{Conditions, Validators, Verdict};
 use super::open::{self, Opened};
 use super::place::Place;
-use super::variant::Coding;
 use super::{NotServed, Served};
+use crate::coding::Coding;
 use crate::config::StaticFiles;
 
 /// Who may keep it for a year without asking.
@@ -122,12 +122,21 @@ fn best_form(
     for &coding in &asked.codings {
         let mut beside = path.clone().into_os_string();
         beside.push(".");
-        beside.push(coding.suffix);
+        beside.push(suffix(coding));
         if let Ok(Opened::File(file, about)) = open::below(folder, Path::new(&beside)) {
             return Chosen { path, file, about, coding: Some(coding), immutable };
         }
     }
     Chosen { path, file, about, coding: None, immutable }
+}
+
+/// What the name of a compressed form ends in, after that of the file itself.
+fn suffix(coding: Coding) -> &'static str {
+    match coding {
+        Coding::Brotli => "br",
+        Coding::Zstd => "zst",
+        Coding::Gzip => "gz",
+    }
 }
 
 fn answer(chosen: Chosen, settings: &StaticFiles, asked: &Asked) -> Result<Served, NotServed> {
@@ -140,7 +149,7 @@ fn answer(chosen: Chosen, settings: &StaticFiles, asked: &Asked) -> Result<Serve
         Verdict::NotModified => {
             let mut head = ResponseHead::new(304, "Not Modified");
             write_metadata(&mut head, &chosen, settings, &there);
-            return Ok(Served::Bare(head));
+            return Ok(Served::bare(head));
         }
         Verdict::Whole => (ResponseHead::new(200, "OK"), 0..length),
         Verdict::Part(part) => {
@@ -152,7 +161,7 @@ fn answer(chosen: Chosen, settings: &StaticFiles, asked: &Asked) -> Result<Serve
     };
     head.fields.add(b"Content-Type", content_type(&chosen.path).as_bytes());
     if let Some(coding) = chosen.coding {
-        head.fields.add(b"Content-Encoding", coding.name.as_bytes());
+        head.fields.add(b"Content-Encoding", coding.name().as_bytes());
     }
     head.fields.add(b"Accept-Ranges", b"bytes");
     write_metadata(&mut head, &chosen, settings, &there);
@@ -160,7 +169,7 @@ fn answer(chosen: Chosen, settings: &StaticFiles, asked: &Asked) -> Result<Serve
     // To HEAD nothing is read: that there is such a file is all it asks.
     let read = if asked.wants_body { length } else { 0 };
     let body = FileBody::begin(chosen.file, part.start, read).map_err(NotServed::Unreadable)?;
-    Ok(Served::File { head, length, body: Box::new(body) })
+    Ok(Served { head, length, body: Box::new(body) })
 }
 
 /// What a 304 has as well as a 200 (RFC 9110 section 15.4.5).
@@ -188,7 +197,7 @@ fn validators(chosen: &Chosen, now: SystemTime) -> Validators {
         true => (about.mtime(), about.mtime_nsec()),
         false => (about.ctime(), about.ctime_nsec()),
     };
-    let form = chosen.coding.map_or(String::new(), |coding| format!("-{}", coding.suffix));
+    let form = chosen.coding.map_or(String::new(), |coding| format!("-{}", coding.name()));
     let etag = format!("\"{seconds:x}.{nanoseconds:x}-{:x}{form}\"", about.len());
     let modified = u64::try_from(seconds).ok().filter(|_| is_dated);
     let modified = modified.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));

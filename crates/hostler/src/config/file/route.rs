@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Compress, HeaderChanges, Redirect, Respond, Rewrite, Static};
 use crate::config::pattern::MatchPattern;
-use crate::config::value::{Count, Period, Size, Switch, TextOr};
+use crate::config::value::{Period, Size, Switch, TextOr};
 
 /// A `[[routes]]` section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
