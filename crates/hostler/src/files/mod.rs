@@ -1,6 +1,7 @@
 //! Files below a folder as answers to requests. Knows no routes, no refusals and no client protocol.
 
 mod body;
+mod choose;
 mod conditions;
 mod open;
 mod place;
@@ -17,14 +18,18 @@ use tokio::task::spawn_blocking;
 use crate::coding::{self, Coding};
 use crate::config::StaticFiles;
 use crate::exchange::{BodySource, Exchange};
+use choose::Miss;
 use conditions::Conditions;
+use open::Patience;
 use place::{NoPlace, place};
-use serve::Asked;
+use serve::{Asked, Found};
 
 /// A folder whose files are answers.
 #[derive(Debug)]
 pub struct Files {
     settings: Arc<StaticFiles>,
+    /// What the kernel has at hand is given at once.
+    is_local: bool,
 }
 
 /// What a request gets: a file or a part of it, 304, or a redirect to where the file is.
@@ -59,7 +64,8 @@ pub enum NotServed {
 impl Files {
     /// What these settings say. Whether anything is there is asked at each request.
     pub fn new(settings: StaticFiles) -> Self {
-        Self { settings: Arc::new(settings) }
+        let is_local = open::is_local(&settings.dir);
+        Self { settings: Arc::new(settings), is_local }
     }
 
     /// The folder.
@@ -84,12 +90,19 @@ impl Files {
             codings: if self.settings.precompressed { codings(fields) } else { Vec::new() },
             takes_page: takes_page(exchange),
         };
-        let settings = self.settings.clone();
-        let looking = spawn_blocking(move || serve::serve(&settings, &asked));
-        match looking.await.map_err(|error| NotServed::Unreadable(io::Error::other(error)))? {
-            Ok(serve::Found::Answer(served)) => Ok(served),
-            Ok(serve::Found::FolderWithoutSlash) => Ok(redirect(&with_slash(exchange))),
-            Err(why) => Err(why),
+        let found = match self.is_local.then(|| serve::serve(&self.settings, &asked, Patience::None)) {
+            None | Some(Err(Miss::WouldWait)) => {
+                let settings = self.settings.clone();
+                let looking = spawn_blocking(move || serve::serve(&settings, &asked, Patience::Any));
+                looking.await.map_err(|error| NotServed::Unreadable(io::Error::other(error)))?
+            }
+            Some(found) => found,
+        };
+        match found {
+            Ok(Found::Answer(served)) => Ok(served),
+            Ok(Found::FolderWithoutSlash) => Ok(redirect(&with_slash(exchange))),
+            Err(Miss::NotServed(why)) => Err(why),
+            Err(Miss::WouldWait) => Err(NotServed::Unreadable(io::ErrorKind::WouldBlock.into())),
         }
     }
 }

@@ -244,6 +244,28 @@ async fn the_page_of_an_app_stands_in_for_pages_and_never_for_assets() {
 }
 
 #[tokio::test]
+async fn a_page_may_say_that_there_is_none() {
+    let plan = folder("not_found = '404.html', fallback = 'app.html', precompressed = true");
+    put(plan.folder(), "public/404.html", "<p>none");
+    put(plan.folder(), "public/404.html.br", "BROTLI");
+    put(plan.folder(), "public/app.html", "<p>app");
+    let site = plan.start().await;
+    let answer = site.get("/gone.html").await;
+    answer
+        .assert_status(404)
+        .assert_field("content-type", "text/html; charset=utf-8")
+        .assert_field("cache-control", "no-store");
+    answer.assert_no_field("etag").assert_no_field("last-modified").assert_no_field("accept-ranges");
+    assert_eq!(answer.body, b"<p>none");
+    let answer = ask(&site, "GET /gone.html", "Accept-Encoding: br|If-None-Match: *|Range: bytes=0-1").await;
+    assert_eq!((answer.status, &*answer.body), (404, &b"BROTLI"[..]));
+    ask(&site, "HEAD /gone.html", "").await.assert_status(404).assert_field("content-length", "7");
+    ask(&site, "GET /gone.js", "Accept: application/javascript").await.assert_refused(404, "no_file");
+    site.get("/users/7").await.assert_ok("<p>app");
+    site.get("/404.html").await.assert_ok("<p>none");
+}
+
+#[tokio::test]
 async fn files_are_for_get_and_head() {
     let site = folder("").start().await;
     let mut client = site.connect().await;
