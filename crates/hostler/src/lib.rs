@@ -14,3 +14,4 @@ pub mod proxy;
 pub mod registrar;
 pub mod route;
 pub mod server;
+pub mod tls;

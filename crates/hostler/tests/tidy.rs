@@ -14,7 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["gateway"],
     &["route", "files", "proxy", "native", "nats"],
     &["exchange", "config", "journal"],
-    &["coding"],
+    &["coding", "tls"],
 ];
 
 /// The libraries: none knows another, nor the program.

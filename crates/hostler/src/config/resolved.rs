@@ -22,6 +22,7 @@ use super::file::{
 };
 use super::pattern::MatchPattern;
 use crate::coding::Plan;
+use crate::tls::{CertificateFiles, ClientCertificates, Version};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
 pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
@@ -32,6 +33,8 @@ pub struct Config {
     pub path: Option<PathBuf>,
     /// Listener, limits and trust.
     pub server: Server,
+    /// TLS for clients.
+    pub tls: Option<Tls>,
     /// Pools in order of their names, which are unique.
     pub pools: Vec<Pool>,
     /// Routes in the order written; no two have the same pattern.
@@ -47,7 +50,7 @@ pub struct Config {
 /// The `[server]` section. Each field is described at its key: [`super::file::Server`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// At least one address, none twice; port 0 asks the system for a free one.
+    /// None only beside `tls.listen`, none twice; port 0 asks the system for a free one.
     pub listen: Vec<SocketAddr>,
     /// `None`: no admin listener.
     pub admin: Option<SocketAddr>,
@@ -81,13 +84,44 @@ pub struct Server {
     pub compress_memory: u64,
     /// Client connections at once.
     pub max_connections: usize,
+    /// Clients may speak HTTP/2.
+    pub http2: bool,
+    /// Streams of one HTTP/2 connection at once.
+    pub http2_max_streams: usize,
+    /// Bytes of one request's body on their way; less than 2^31.
+    pub http2_stream_window: u64,
+    /// Bytes of all bodies of a connection on their way; less than 2^31.
+    pub http2_connection_window: u64,
     /// Form of the access log.
     pub access_log: AccessLog,
     /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
     /// `IpAddr::to_canonical()`. Empty by default: nobody's.
     pub trusted_proxies: Vec<IpNet>,
+    /// Networks whose connections begin with a PROXY header, as canonical as `trusted_proxies`.
+    pub proxy_protocol: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
     pub client_ip_header: ClientIpHeader,
+}
+
+/// The `[tls]` section. Each field is described at its key: [`super::file::Tls`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    /// At least one address, none twice, nor in `server.listen`.
+    pub listen: Vec<SocketAddr>,
+    /// At least one; their files were good when they were looked at.
+    pub certificates: Vec<CertificateFiles>,
+    /// Nobody is shown a certificate for another name.
+    pub strict_sni: bool,
+    /// The lowest version that is spoken.
+    pub min_version: Version,
+    /// Certificates of clients.
+    pub client_certificates: Option<ClientCertificates>,
+    /// Clients without TLS are sent to it ...
+    pub redirect_http: bool,
+    /// ... by this port, or that of the first listener.
+    pub public_port: Option<u16>,
+    /// The value of `Strict-Transport-Security`.
+    pub hsts: Option<String>,
 }
 
 /// One queue and whoever serves it.
@@ -156,7 +190,6 @@ pub struct Queue {
 
 /// Who fills a pool.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one a pool, and pools are few")]
 pub enum Source {
     /// Node processes that Hostler starts and watches.
     Workers(Workers),

@@ -22,12 +22,16 @@ pub enum Refusal {
     Target(&'static str),
     /// CONNECT is for forward proxies.
     Connect,
+    /// A WebSocket was wanted of what has none; only in HTTP/2, where an ordinary answer would open it.
+    NoWebSocket,
     /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
     Expectation,
     /// The head did not come in `server.header_timeout`.
     HeaderTimeout,
     /// The body did not come whole.
     Body(BodyError),
+    /// Without TLS where that is spoken.
+    PlainHttp,
     /// More connections than `server.max_connections`.
     TooManyConnections,
     /// No route matches.
@@ -110,6 +114,7 @@ impl Refusal {
             Self::Host(_) => closing(400, "bad_host"),
             Self::Target(_) => closing(400, "bad_target"),
             Self::Connect => closing(400, "connect"),
+            Self::NoWebSocket => facts(400, "no_websocket"),
             Self::Expectation => closing(417, "expectation"),
             Self::HeaderTimeout => closing(408, "header_timeout"),
             Self::Body(BodyError::Stalled) => closing(408, "body_timeout"),
@@ -117,6 +122,7 @@ impl Refusal {
             Self::Body(BodyError::Malformed(_)) => closing(400, "bad_body"),
             Self::Body(BodyError::TooLarge(_)) => closing(413, "body_too_large"),
             Self::Body(BodyError::Storage(_)) => closing(500, "storage"),
+            Self::PlainHttp => closing(400, "plain_http"),
             Self::TooManyConnections => {
                 Facts { closes: true, may_fall_back: false, ..later("too_many_connections") }
             }
@@ -159,7 +165,9 @@ impl fmt::Display for Refusal {
             Self::Host(what) => write!(f, "Host: {what}"),
             Self::Target(what) => write!(f, "request target: {what}"),
             Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
+            Self::NoWebSocket => f.write_str("there is no WebSocket here"),
             Self::Expectation => f.write_str("Expect: only 100-continue is known"),
+            Self::PlainHttp => f.write_str("this port speaks https, not http"),
             Self::HeaderTimeout => {
                 f.write_str("the request head did not arrive in time (server.header_timeout)")
             }
@@ -272,6 +280,8 @@ impl From<Failure> for Refusal {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
             Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
+            Failure::Unprocessed(detail) => Self::WorkerLost(detail),
+            Failure::Unspeakable => Self::Target("it cannot be said in HTTP/2, which the application speaks"),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
             Failure::TimedOut => Self::AnswerTimeout,
