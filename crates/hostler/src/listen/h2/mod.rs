@@ -160,7 +160,10 @@ impl Session {
                 }
                 Poll::Ready(Some(Err(error))) => {
                     // The machinery has limits of its own.
-                    if error.is_library() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM) && !self.condemned {
+                    if error.is_library()
+                        && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
+                        && !self.condemned
+                    {
                         self.link.shard.note_flood(&self.link.origin, &error);
                     }
                     return Poll::Ready(());
