@@ -11,6 +11,7 @@ mod strictness;
 mod answers;
 mod batches;
 mod buffering;
+mod compression;
 mod dispatch;
 mod fields;
 mod priorities;
