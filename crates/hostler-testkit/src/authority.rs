@@ -1,13 +1,16 @@
 //! Certificates for one test: an authority, and those for whom it vouches. Knows no connections.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+
+static AUTHORITIES: AtomicUsize = AtomicUsize::new(1);
 
 /// Somebody who vouches for others.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -24,6 +27,9 @@ pub struct Certificate {
 /// A new authority, whom nobody knows.
 pub fn authority() -> Authority {
     let mut params = CertificateParams::default();
+    // Two of the same name would be taken for one, whose signatures are wrong.
+    let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
+    params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
 }

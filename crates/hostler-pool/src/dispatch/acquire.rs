@@ -25,6 +25,12 @@ pub enum AcquireError {
     /// It is for a tunnel, and every member that could have it has as many as it may.
     #[error("no member takes another tunnel")]
     TooManyTunnels,
+    /// There is no member, or not the one that it is for.
+    #[error("the pool has no such member")]
+    NoMember,
+    /// It is for one member only, which has no free slot.
+    #[error("the member has no free slot")]
+    MemberBusy,
     /// The claim's deadline has passed.
     #[error("no slot became free before the deadline")]
     Expired,

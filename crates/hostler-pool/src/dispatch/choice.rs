@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
+use super::claim::Aim;
 use super::roster::{MemberId, Roster, Seat};
 
 /// How a pool chooses among members with a free slot.
@@ -39,10 +39,14 @@ impl Choice {
         }
     }
 
-    /// The index of the seat whose turn it is; `last` is the member that was chosen before.
-    pub(super) fn choose<E>(self, roster: &Roster<E>, last: Option<MemberId>, now: Instant) -> Option<usize> {
-        let seats = roster.seats();
-        let free = || seats.iter().enumerate().filter(|(_, seat)| seat.has_free_slot(now));
+    /// The index of the seat whose turn it is among those that are `free`; `last` is the member that was chosen before.
+    fn choose<E>(
+        self,
+        roster: &Roster<E>,
+        last: Option<MemberId>,
+        is_free: impl Fn(&Seat<E>) -> bool,
+    ) -> Option<usize> {
+        let free = || roster.seats().iter().enumerate().filter(|(_, seat)| is_free(seat));
         let chosen = match self {
             Self::Warm => free().min_by_key(|(_, seat)| (seat.in_use, Reverse(seat.last_used))),
             Self::RoundRobin => {
@@ -54,12 +58,52 @@ impl Choice {
     }
 }
 
-/// The seat for a tunnel, under any [`Choice`]: tunnels last, so what counts is who has the fewest, not who is warm.
-pub(super) fn for_tunnel<E>(roster: &Roster<E>, most: usize, now: Instant) -> Option<usize> {
-    let seats = roster.seats().iter().enumerate();
-    let free = seats.filter(|(_, seat)| seat.has_free_slot(now) && seat.has_room_for_tunnel(most));
-    let chosen = free.min_by_key(|(_, seat)| (seat.all_tunnels(), seat.in_use, seat.last_used));
-    chosen.map(|(index, _)| index)
+/// The seat for one claim among those that are free, or fit for a tunnel.
+pub(super) struct Chooser<'a, E, F> {
+    pub choice: Choice,
+    pub roster: &'a Roster<E>,
+    /// The member that was chosen before.
+    pub last: Option<MemberId>,
+    /// Tunnels last, so what counts for them under any [`Choice`] is who has the fewest, not who is warm.
+    pub tunnel: bool,
+    pub is_free: F,
+}
+
+impl<E, F: Fn(&Seat<E>) -> bool> Chooser<'_, E, F> {
+    /// Its index. What a claim aims at is tried from the narrowest to the widest.
+    pub fn seat(&self, aim: &Aim) -> Option<usize> {
+        let Aim { wanted, only, near, tried, .. } = aim;
+        if let Some(only) = only {
+            return self.this(*only);
+        }
+        if let Some(index) = wanted.and_then(|wanted| self.this(wanted)) {
+            return Some(index);
+        }
+        let is_new = |seat: &Seat<E>| !tried.contains(seat.member.id);
+        if *near && let Some(index) = self.among(|seat| seat.near && is_new(seat)) {
+            return Some(index);
+        }
+        if !tried.is_empty()
+            && let Some(index) = self.among(is_new)
+        {
+            return Some(index);
+        }
+        self.among(|_| true)
+    }
+
+    fn this(&self, id: MemberId) -> Option<usize> {
+        self.roster.index_of(id).filter(|index| (self.is_free)(&self.roster.seats()[*index]))
+    }
+
+    fn among(&self, fits: impl Fn(&Seat<E>) -> bool) -> Option<usize> {
+        let is_free = |seat: &Seat<E>| (self.is_free)(seat) && fits(seat);
+        if !self.tunnel {
+            return self.choice.choose(self.roster, self.last, is_free);
+        }
+        let free = self.roster.seats().iter().enumerate().filter(|(_, seat)| is_free(seat));
+        let chosen = free.min_by_key(|(_, seat)| (seat.all_tunnels(), seat.in_use, seat.last_used));
+        chosen.map(|(index, _)| index)
+    }
 }
 
 /// Compares `in_use / slots` without dividing; equal shares go to the one used longest ago.

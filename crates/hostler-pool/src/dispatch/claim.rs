@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::queue::Ticket;
+use super::roster::MemberId;
 
 /// A request's claim to a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,49 @@ pub struct Claim {
     pub deadline: Option<Instant>,
     /// What begins with the slot may go on without it: a [`Tether`](super::Tether) may be wanted.
     pub tunnel: bool,
+    /// Which members it is for.
+    pub aim: Aim,
+}
+
+/// Which members a claim is for. By default, all are alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aim {
+    /// This one if it has a free slot.
+    pub wanted: Option<MemberId>,
+    /// This one or none: without a free slot it is refused at once.
+    pub only: Option<MemberId>,
+    /// One that is near, as long as one of those has a free slot.
+    pub near: bool,
+    /// Not these, as long as another has a free slot.
+    pub tried: Tried,
+    /// Where there is no member, none is waited for.
+    pub present: bool,
+    /// Where a free slot is missing only because members could not be reached, that is forgotten, and one of them is tried at once.
+    pub forgiving: bool,
+}
+
+/// Members that a request has been to: the last few.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried([Option<MemberId>; 3]);
+
+impl Tried {
+    /// One more.
+    pub fn add(&mut self, member: MemberId) {
+        if !self.contains(member) {
+            self.0.rotate_right(1);
+            self.0[0] = Some(member);
+        }
+    }
+
+    /// True as long as it has been nowhere.
+    pub fn is_empty(&self) -> bool {
+        self.0[0].is_none()
+    }
+
+    /// Whether it was this one.
+    pub fn contains(&self, member: MemberId) -> bool {
+        self.0.contains(&Some(member))
+    }
 }
 
 impl Claim {

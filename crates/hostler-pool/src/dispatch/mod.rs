@@ -7,7 +7,8 @@
 //! ```
 //!
 //! One mutex per pool guards everything (`state::State`). Two rules keep it safe from several runtimes at once:
-//! no foreign code runs under the lock (wakers are woken and dropped, endpoints dropped after unlocking), and
+//! no foreign code runs under the lock (wakers are woken and dropped, endpoints dropped after unlocking; only `Pool::find` lets its
+//! caller look at an endpoint), and
 //! at the end of each critical section nobody waits while a slot is free, unless the pool is paused.
 //!
 //! Who comes first: the higher class, of which a lower one that waits is passed over eight times at most (`queue`); in a class who
@@ -36,7 +37,7 @@ mod tether;
 pub use acquire::{Acquire, AcquireError};
 pub use bench::BenchSettings;
 pub use choice::{Choice, UnknownChoice};
-pub use claim::{Claim, Policy, Priority};
+pub use claim::{Aim, Claim, Policy, Priority, Tried};
 pub use gauge::{Gauge, Hold, Load};
 pub use lease::Lease;
 pub use membership::Membership;

@@ -76,9 +76,37 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// Adds a member with so many slots; it stays for as long as the returned membership is kept.
     pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
+        self.join_as(endpoint, slots, false)
+    }
+
+    /// Adds a member that comes before others for claims that aim at near ones.
+    pub fn join_near(&self, endpoint: E, slots: usize) -> Membership<E> {
+        self.join_as(endpoint, slots, true)
+    }
+
+    fn join_as(&self, endpoint: E, slots: usize, near: bool) -> Membership<E> {
         let (held, gone) = oneshot::channel();
-        let member = self.shared.change(|state, _| state.roster.add(endpoint, slots, held));
+        let member = self.shared.change(|state, _| state.roster.add(endpoint, slots, near, held));
         Membership::new(Arc::clone(&self.shared), member, gone)
+    }
+
+    /// How many members there are, whatever state they are in.
+    pub fn members(&self) -> usize {
+        self.shared.lock().roster.present().count()
+    }
+
+    /// The member for which `is_it` holds; of several, the one that joined last. It is asked under the pool's lock, and may only
+    /// look.
+    pub fn find(&self, is_it: impl Fn(&E) -> bool) -> Option<MemberId> {
+        let state = self.shared.lock();
+        state.roster.present().rev().find(|seat| is_it(&seat.member.endpoint)).map(|seat| seat.member.id)
+    }
+
+    /// All members for which `is_it` holds, which is asked as in [`Self::find`].
+    pub fn find_all(&self, is_it: impl Fn(&E) -> bool) -> Vec<MemberId> {
+        let state = self.shared.lock();
+        let found = state.roster.present().filter(|seat| is_it(&seat.member.endpoint));
+        found.map(|seat| seat.member.id).collect()
     }
 
     /// A slot at a member, in order of arrival. To give up (a deadline, a client that left), drop the future:

@@ -6,7 +6,7 @@ use std::task::Waker;
 use tokio::time::Instant;
 
 use super::acquire::AcquireError;
-use super::claim::Priority;
+use super::claim::{Aim, Priority};
 
 /// While a class waits, so many slots in a row may go to others before it is its turn.
 const MOST_PASSED_OVER: u32 = 8;
@@ -40,12 +40,13 @@ impl Place {
     }
 }
 
-/// Since when one waits and until when, by the pool's clock, which stands still while the pool is paused; and whether for a tunnel.
+/// Since when one waits and until when, by the pool's clock, which stands still while the pool is paused; and for what.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub since: Instant,
     pub until: Option<Instant>,
     pub tunnel: bool,
+    pub aim: Aim,
 }
 
 /// How a wait has ended.

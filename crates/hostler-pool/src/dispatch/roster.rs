@@ -1,6 +1,7 @@
 //! The members of a pool and the state of their slots; knows nothing of those who wait.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::bench::BenchSettings;
 
 /// A member's number; never given twice in a pool's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct MemberId(pub(super) u64);
+pub struct MemberId(NonZeroU64);
 
 impl fmt::Display for MemberId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,6 +70,8 @@ pub(super) struct Grant<E> {
 pub(super) struct Seat<E> {
     pub member: Arc<Member<E>>,
     pub slots: usize,
+    /// Before the others for a claim that says so.
+    pub near: bool,
     pub in_use: usize,
     /// Tethers that are held, and those that leases in use may become.
     pub tunnels: usize,
@@ -104,6 +107,14 @@ impl<E> Seat<E> {
         self.all_tunnels() < most
     }
 
+    /// Whatever kept it from being tried is forgotten.
+    fn forgive(&mut self) {
+        self.member.failures.store(0, Ordering::Relaxed);
+        self.member.suspected.store(false, Ordering::Relaxed);
+        self.benched_until = None;
+        self.on_trial = false;
+    }
+
     /// Those that it has, and those that it may be about to have.
     pub fn all_tunnels(&self) -> usize {
         self.tunnels + self.reserved
@@ -122,12 +133,12 @@ impl<E> Seat<E> {
 pub(super) struct Roster<E> {
     seats: Vec<Seat<E>>,
     turns: u64,
-    next_id: u64,
+    next_id: NonZeroU64,
 }
 
 impl<E> Roster<E> {
     pub fn new() -> Self {
-        Self { seats: Vec::new(), turns: 0, next_id: 1 }
+        Self { seats: Vec::new(), turns: 0, next_id: NonZeroU64::MIN }
     }
 
     pub fn seats(&self) -> &[Seat<E>] {
@@ -135,19 +146,35 @@ impl<E> Roster<E> {
     }
 
     pub fn seat_mut(&mut self, id: MemberId) -> Option<&mut Seat<E>> {
-        let index = self.seats.binary_search_by_key(&id, |seat| seat.member.id).ok()?;
+        let index = self.index_of(id)?;
         self.seats.get_mut(index)
     }
 
-    pub fn add(&mut self, endpoint: E, slots: usize, held: oneshot::Sender<()>) -> Arc<Member<E>> {
+    pub fn index_of(&self, id: MemberId) -> Option<usize> {
+        self.seats.binary_search_by_key(&id, |seat| seat.member.id).ok()
+    }
+
+    /// Those that have not left.
+    pub fn present(&self) -> impl DoubleEndedIterator<Item = &Seat<E>> {
+        self.seats.iter().filter(|seat| !seat.left)
+    }
+
+    pub fn add(
+        &mut self,
+        endpoint: E,
+        slots: usize,
+        near: bool,
+        held: oneshot::Sender<()>,
+    ) -> Arc<Member<E>> {
         let id = MemberId(self.next_id);
-        self.next_id += 1;
+        self.next_id = self.next_id.saturating_add(1);
         let (failures, suspected) = (AtomicU32::new(0), AtomicBool::new(false));
         let dismissed = watch::Sender::new(false);
         let member = Arc::new(Member { id, endpoint, failures, suspected, dismissed, _held: held });
         self.seats.push(Seat {
             member: Arc::clone(&member),
             slots,
+            near,
             in_use: 0,
             tunnels: 0,
             reserved: 0,
@@ -235,6 +262,13 @@ impl<E> Roster<E> {
         }
     }
 
+    /// Whatever kept members from being tried is forgotten, as if all had answered.
+    pub fn forgive(&mut self) {
+        for seat in &mut self.seats {
+            seat.forgive();
+        }
+    }
+
     pub fn set_slots(&mut self, id: MemberId, slots: usize) {
         if let Some(seat) = self.seat_mut(id) {
             seat.slots = slots;
@@ -244,15 +278,12 @@ impl<E> Roster<E> {
     /// The member answered: no more doubt.
     pub fn reached(&mut self, id: MemberId) {
         if let Some(seat) = self.seat_mut(id) {
-            seat.member.failures.store(0, Ordering::Relaxed);
-            seat.member.suspected.store(false, Ordering::Relaxed);
-            seat.benched_until = None;
-            seat.on_trial = false;
+            seat.forgive();
         }
     }
 
     fn forget_if_gone(&mut self, id: MemberId) {
-        if let Ok(index) = self.seats.binary_search_by_key(&id, |seat| seat.member.id)
+        if let Some(index) = self.index_of(id)
             && self.seats[index].left
             && self.seats[index].in_use == 0
             && self.seats[index].tunnels == 0

@@ -72,6 +72,8 @@ pub struct PoolCounters {
     pub shed: u64,
     /// Times a request was refused because no member takes another tunnel.
     pub refused_tunnels: u64,
+    /// For members that were not there, or for one that had no free slot.
+    pub refused_aim: u64,
     /// Tunnels begun.
     pub tunnels: u64,
     /// Times a deadline passed before there was a slot, as far as the pool was the first to notice.

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::acquire::AcquireError;
-use super::choice;
-use super::claim::{Claim, Policy, Priority};
+use super::choice::Chooser;
+use super::claim::{Aim, Claim, Policy, Priority};
 use super::crowd::{Crowd, Served};
 use super::pause::Pause;
 use super::pool::PoolSettings;
 use super::queue::{Outcome, Place, Queue, Span};
-use super::roster::{Grant, MemberId, Roster};
+use super::roster::{Grant, MemberId, Roster, Seat};
 use super::service::{Pace, Service};
 use super::snapshot::PoolCounters;
 
@@ -73,8 +73,14 @@ impl<E> State<E> {
             self.counters.expired += 1;
             return Poll::Ready(Err(AcquireError::Expired));
         }
+        if self.is_nobody_there(&claim.aim) {
+            return Poll::Ready(Err(self.refuse_aim(AcquireError::NoMember)));
+        }
         if claim.tunnel && self.is_full_of_tunnels() {
             return Poll::Ready(Err(self.refuse_tunnel()));
+        }
+        if claim.aim.forgiving && !self.has_free_slot(self.at(now)) {
+            self.roster.forgive();
         }
         // Who waits can only be served now if a bench has ended and its timer has not fired yet. Who still waits after
         // this does so for want of a free slot, so nobody is overtaken below.
@@ -86,16 +92,19 @@ impl<E> State<E> {
             self.crowds[place.priority.index()].found_empty(now.served);
         }
         if self.queue.is_empty()
-            && let Some(grant) = self.grant(now, claim.tunnel)
+            && let Some(grant) = self.grant(now, claim.tunnel, &claim.aim)
         {
             return Poll::Ready(Ok(self.taken(grant)));
+        }
+        if claim.aim.only.is_some() && !self.pause.is_on() {
+            return Poll::Ready(Err(self.refuse_aim(AcquireError::MemberBusy)));
         }
         // Where it is not slots that are missing, waiting for one would not help, and would hold up who comes next.
         if claim.tunnel && self.queue.is_empty() && self.has_free_slot(now) {
             return Poll::Ready(Err(self.refuse_tunnel()));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let span = Span { since: now.served, until, tunnel: claim.tunnel };
+        let span = Span { since: now.served, until, tunnel: claim.tunnel, aim: claim.aim };
         if !place.returns() {
             self.admit(place.priority, span)?;
         }
@@ -153,7 +162,7 @@ impl<E> State<E> {
         while !self.queue.is_empty()
             && self.has_free_slot(now)
             && let Some((place, span)) = self.next(now, woken)
-            && let Some(grant) = self.grant(now, span.tunnel)
+            && let Some(grant) = self.grant(now, span.tunnel, &span.aim)
         {
             woken.extend(self.queue.hand(place, grant));
             self.observe(place, span, now);
@@ -170,9 +179,9 @@ impl<E> State<E> {
             let error = if span.until.is_some_and(|until| until <= now.served) {
                 self.counters.expired += 1;
                 AcquireError::Expired
-            } else if span.tunnel
-                && choice::for_tunnel(&self.roster, self.settings.max_tunnels, now.real).is_none()
-            {
+            } else if span.aim.only.is_some() && !self.can_serve(&span, now) {
+                self.refuse_aim(AcquireError::MemberBusy)
+            } else if span.tunnel && !self.can_serve(&span, now) {
                 self.refuse_tunnel()
             } else {
                 return Some((place, span));
@@ -301,15 +310,36 @@ impl<E> State<E> {
         AcquireError::TooManyTunnels
     }
 
-    fn grant(&mut self, now: Now, tunnel: bool) -> Option<Grant<E>> {
+    /// Nobody has joined yet, or all have left, and the claim is not for those that may come.
+    fn is_nobody_there(&self, aim: &Aim) -> bool {
+        match aim.only {
+            Some(only) => self.roster.present().all(|seat| seat.member.id != only),
+            None => aim.present && self.roster.present().next().is_none(),
+        }
+    }
+
+    fn refuse_aim(&mut self, error: AcquireError) -> AcquireError {
+        self.counters.refused_aim += 1;
+        error
+    }
+
+    fn can_serve(&self, span: &Span, now: Now) -> bool {
+        self.choose(now, span.tunnel, &span.aim).is_some()
+    }
+
+    fn choose(&self, now: Now, tunnel: bool, aim: &Aim) -> Option<usize> {
+        let PoolSettings { choice, max_tunnels, .. } = self.settings;
+        let is_free = |seat: &Seat<E>| {
+            seat.has_free_slot(now.real) && (!tunnel || seat.has_room_for_tunnel(max_tunnels))
+        };
+        Chooser { choice, roster: &self.roster, last: self.last_chosen, tunnel, is_free }.seat(aim)
+    }
+
+    fn grant(&mut self, now: Now, tunnel: bool, aim: &Aim) -> Option<Grant<E>> {
         if self.pause.is_on() {
             return None;
         }
-        let PoolSettings { choice, max_tunnels, .. } = self.settings;
-        let index = match tunnel {
-            true => choice::for_tunnel(&self.roster, max_tunnels, now.real),
-            false => choice.choose(&self.roster, self.last_chosen, now.real),
-        }?;
+        let index = self.choose(now, tunnel, aim)?;
         let grant = self.roster.grant(index, tunnel, now.real);
         self.last_chosen = Some(grant.member.id);
         self.last_grant = Some(now.served);

@@ -28,15 +28,19 @@ pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, Step};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place, nearest};
-pub use file::{AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Policy, Priority};
+pub use file::{
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
+    MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
+};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Body, Concurrency, Config, Endpoint, Fallback, LoadedFile, Members, Poison, Pool, Queue, Respond, Route,
-    Server, Source, Target, Workers,
+    Body, Changes, Concurrency, Config, Endpoint, Fallback, HeaderChange, LoadedFile, Members, Nats,
+    NatsLogin, NatsTls, Piece, Poison, Pool, Queue, Redirect, Registrar, Respond, Rewrite, Route, Server,
+    Source, StaticFiles, Target, Tls, Workers,
 };
 pub use source::{Given, Setting};
-pub use value::{Period, ShowSize};
+pub use value::{Period, Secret, ShowSize};
 
 /// What one run of Hostler is configured by.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ pub mod connections;
 pub mod counters;
 pub mod deadline;
 pub mod edits;
+pub mod handshakes;
 pub mod id;
 mod offer;
 pub mod trust;
@@ -25,6 +26,7 @@ pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
+pub use handshakes::{Handshakes, HandshakesView};
 pub use id::RequestId;
 pub use trust::{ClientAddress, Trust};
 

@@ -8,11 +8,13 @@ use hostler_pool::dispatch::{Pool, Priority};
 use hostler_wire::ResponseHead;
 
 use super::Streamed;
+use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
 use crate::coding::Plan;
-use crate::config::Fallback;
+use crate::config::{Fallback, Redirect};
 use crate::exchange::{BodySource, Counters, Edit};
+use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -27,6 +29,8 @@ pub struct Route {
     pub streams_body: bool,
     /// Its requests' class in the pool's queue.
     pub priority: Priority,
+    /// What makes it a registered one.
+    pub platform: Option<Arc<Platform>>,
     /// What stands in for the pool's answer where there is none.
     pub fallback: Option<Fallback>,
     /// What it changes on the way through.
@@ -52,6 +56,10 @@ pub struct Changes {
 pub enum Target {
     /// An answer that needs no worker.
     Fixed(Arc<Fixed>),
+    /// A folder whose files are answers.
+    Files(Arc<Files>),
+    /// Another URL.
+    Redirect(Redirect),
     /// A queue with members.
     Pool(PoolTarget),
 }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Claim, Lease, Priority, Ticket};
+use hostler_pool::dispatch::{Aim, Claim, Lease, Priority, Ticket};
 use tokio::time::Instant;
 
 use super::{PoolTarget, Refusal};
@@ -18,6 +18,8 @@ pub(super) struct Visit<'a> {
     priority: Priority,
     began: Instant,
     ticket: Option<Ticket>,
+    /// Which members it is for.
+    pub aim: Aim,
     /// For how long the pool was paused while this request waited. Does not count against its patience, up to
     /// `request_timeout`: nobody is held longer than twice that.
     paused: Duration,
@@ -25,7 +27,14 @@ pub(super) struct Visit<'a> {
 
 impl<'a> Visit<'a> {
     pub fn begin(target: &'a PoolTarget, priority: Priority) -> Self {
-        Self { target, priority, began: Instant::now(), ticket: None, paused: Duration::ZERO }
+        Self {
+            target,
+            priority,
+            began: Instant::now(),
+            ticket: None,
+            aim: Aim::default(),
+            paused: Duration::ZERO,
+        }
     }
 
     /// When the client's patience for an answer ends.
@@ -67,7 +76,13 @@ impl<'a> Visit<'a> {
         exchange.deadline.set_at(until);
         // In the pool's eyes the deadline stands still during a pause by itself.
         let tunnel = exchange.offer.is_some();
-        let claim = Claim { ticket: self.ticket, priority: self.priority, deadline: Some(until), tunnel };
+        let claim = Claim {
+            ticket: self.ticket,
+            priority: self.priority,
+            deadline: Some(until),
+            tunnel,
+            aim: self.aim,
+        };
         let mut acquire = pin!(target.pool.acquire(claim));
         self.ticket = Some(acquire.ticket());
         // Asked for only when there is a wait.

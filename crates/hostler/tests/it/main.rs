@@ -11,15 +11,18 @@ mod strictness;
 mod answers;
 mod batches;
 mod buffering;
+mod changes;
 mod compression;
 mod dispatch;
 mod fields;
+mod files;
 mod priorities;
 // Members
 mod fallback;
 mod faults;
 mod framing;
 mod malformed_answers;
+mod member_tls;
 mod tunnel_ends;
 mod tunnels;
 // The program

@@ -3,10 +3,15 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod answer;
+mod changes;
 mod compress;
 mod member_tls;
+mod platform;
 mod pool;
+mod registrar;
 mod route;
+mod tls;
 
 use std::collections::BTreeMap;
 
@@ -14,10 +19,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size, Switch};
+pub use answer::{Redirect, Respond, Static};
+pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding};
 pub use member_tls::MemberTls;
+pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
-pub use route::{Buffer, Priority, Respond, Route};
+pub use registrar::{NatsTls, Registrar, Sharding};
+pub use route::{Buffer, Priority, Route};
+pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
 
 /// Hostler's configuration file, `hostler.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +35,8 @@ pub use route::{Buffer, Priority, Respond, Route};
 pub struct File {
     /// Listeners, limits and trust: what holds for every request.
     pub server: Server,
+    /// TLS for clients: where, with which certificates, and whether it is a must. Without `listen` there is none.
+    pub tls: Tls,
     /// A pool is one queue and whoever serves it: Node workers that Hostler starts (`command`), or endpoints
     /// that somebody else runs (`members`). Its name has letters, digits, `-` and `_`.
     pub pools: BTreeMap<String, Pool>,
@@ -33,6 +45,13 @@ pub struct File {
     /// that are left the longest path wins, an exact one over one with `/*`. Without any `[[routes]]`,
     /// everything goes to the only pool.
     pub routes: Vec<Route>,
+    /// Routes that register themselves, over NATS, by Cloud Foundry's router protocol. A route under `[[routes]]` wins over
+    /// a registered one for the same host and path.
+    #[schemars(with = "Registrar")]
+    pub registrar: Option<Registrar>,
+    /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
+    #[schemars(with = "Platform")]
+    pub platform: Option<Platform>,
 }
 
 /// The `[server]` section.
@@ -101,6 +120,11 @@ pub struct Server {
     /// addresses. From anybody else they are removed. A malformed entry stops
     /// the start: trusting too few breaks an app, trusting too many opens it.
     pub trusted_proxies: Vec<Proxy>,
+    /// Load balancers that send a PROXY header (version 1 or 2) before anything else: networks or single addresses. A connection
+    /// from one of them must begin with it, within `header_timeout`, before TLS if that is spoken; the client's address is
+    /// then the one it names. Anybody else's connection must begin without. Whoever is named is in turn compared with
+    /// `trusted_proxies`.
+    pub proxy_protocol: Vec<Proxy>,
     /// The one header in which a trusted proxy names the client; it is read from the right, past trusted
     /// proxies, to the first address that is not trusted. The other fields of its kind are passed on from
     /// a trusted proxy and removed from anybody else; they name nobody.
@@ -131,6 +155,7 @@ impl Default for Server {
             max_connections: Count(10_000),
             access_log: AccessLog::Json,
             trusted_proxies: Vec::new(),
+            proxy_protocol: Vec::new(),
             client_ip_header: ClientIpHeader::XForwardedFor,
         }
     }

@@ -168,7 +168,7 @@ fn an_address_that_is_none_is_told_with_what_would_be() {
         "pools.web.members = [\"app\", \"http://app:3000\", \"unix:\", \"[::1:3000\", \"::1:3000\", \":3000\", \"app:0\"]\n[server]\nlisten = 8080\nadmin = \"8081\"\n",
         expect![[r#"
             hostler.toml:1:22: pools.web.members[0]: "app" is not an address such as "127.0.0.1:8080": it names no port
-            hostler.toml:1:29: pools.web.members[1]: "http://app:3000" is a URL; a member is "host:port" or "unix:/path", spoken to in HTTP/1.1
+            hostler.toml:1:29: pools.web.members[1]: "http://app:3000" is a URL; a member is "host:port", "https://host:port" or "unix:/path"
             hostler.toml:1:48: pools.web.members[2]: "unix:" names no socket; write "unix:/run/app.sock"
             hostler.toml:1:57: pools.web.members[3]: "[::1:3000" is not an address such as "127.0.0.1:8080": an IPv6 address stands in brackets
             hostler.toml:1:70: pools.web.members[4]: "::1:3000" is not an address such as "127.0.0.1:8080": an IPv6 address stands in brackets, as in "[::1]:8080"

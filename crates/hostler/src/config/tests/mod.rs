@@ -4,6 +4,7 @@
 mod difference;
 mod errors;
 mod meaning;
+mod member_tls;
 mod robust;
 mod sense;
 mod sources;

@@ -53,6 +53,36 @@ impl fmt::Display for Period {
 
 one_string!(Period, kind: "duration", expects: "a duration with its unit, such as \"30s\"");
 
+/// A duration as in [`Period`], or none at all: `"0s"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delay(pub Duration);
+
+impl Delay {
+    /// So many seconds.
+    pub const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+}
+
+impl FromStr for Delay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match humantime::parse_duration(text) {
+            Ok(Duration::ZERO) => Ok(Self(Duration::ZERO)),
+            _ => text.parse::<Period>().map(|period| Self(period.0)),
+        }
+    }
+}
+
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Period(self.0).fmt(f)
+    }
+}
+
+one_string!(Delay, kind: "duration or \"0s\"", expects: "a duration with its unit, such as \"30s\", or \"0s\"");
+
 /// Bytes: `"64 KiB"`, `"10 MB"` or a bare number, from `MIN` to `MAX`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size<const MIN: u64, const MAX: u64>(pub u64);

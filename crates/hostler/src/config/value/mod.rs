@@ -3,12 +3,16 @@
 
 mod address;
 mod amount;
+mod nats;
+mod secret;
 mod slots;
 mod switch;
 mod text;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
-pub use amount::{Count, Period, ShowSize, Size};
+pub use amount::{Count, Delay, Period, ShowSize, Size};
+pub use nats::NatsAddress;
+pub use secret::Secret;
 pub use slots::Slots;
 pub use switch::Switch;
 pub use text::{Command, OneOrMany, Plain, RequestPath, TextOr};

@@ -84,7 +84,11 @@ pub(super) async fn serve(
 impl StreamClient<'_> {
     async fn answer(&mut self, link: &Link, exchange: &mut Exchange) {
         let gateway = &link.shard.gateway;
-        let instead = match gateway.answer(exchange, self, link.shard.index).await {
+        let answer = match link.settings.insist_on_https(exchange) {
+            Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+            None => gateway.answer(exchange, self, link.shard.index).await,
+        };
+        let instead = match answer {
             Ok(Answer::Member(call)) => {
                 let supply = Supply::Member(call).dressed(exchange, &link.shard.encoding);
                 match self.deliver(exchange, supply).await {

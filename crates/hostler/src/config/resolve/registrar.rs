@@ -1,0 +1,111 @@
+//! The meaning of `[registrar]`. Knows no connection: servers are looked up and files read when NATS is connected to.
+
+use std::path::PathBuf;
+
+use super::Resolver;
+use crate::config::document::KeyPath;
+use crate::config::file;
+use crate::config::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar};
+use crate::config::value::Secret;
+
+impl Resolver<'_> {
+    /// The meaning of `[registrar]`; none where nothing is written.
+    pub(super) fn registrar(&mut self, file: &file::File) -> Option<Registrar> {
+        let written = file.registrar.as_ref()?;
+        let path = KeyPath::of("registrar");
+        for (key, named) in
+            [("register_interval", written.register_interval), ("stale_threshold", written.stale_threshold)]
+        {
+            // Clients read whole seconds, and some divide by them.
+            if named.0.subsec_nanos() > 0 {
+                self.refuse(&path.key(key), "it is announced in whole seconds");
+            }
+        }
+        if written.stale_threshold.0 < written.register_interval.0 {
+            let why = "is shorter than register_interval: every route would come and go";
+            self.refuse(&path.key("stale_threshold"), why);
+        }
+        Some(Registrar {
+            nats: self.nats(&path, written),
+            register_interval: written.register_interval.0,
+            stale_threshold: written.stale_threshold.0,
+            prune_interval: written.prune_interval.0,
+            suspend_pruning: written.suspend_pruning,
+            start_delay: written.start_delay.0,
+            keep_empty: written.keep_empty.0,
+            sharding: written.sharding,
+            isolation_segments: written.isolation_segments.clone(),
+            choice: written.choice,
+            concurrency: written.concurrency.get(),
+            queue: Queue {
+                limit: written.queue.limit.get(),
+                timeout: written.queue.timeout.0,
+                policy: written.queue.policy,
+            },
+            request_timeout: written.request_timeout.0,
+            connect_timeout: written.connect_timeout.0,
+            tunnel_idle_timeout: written.tunnel_idle_timeout.0,
+            buffer: written.buffer,
+            max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
+        })
+    }
+
+    fn nats(&mut self, path: &KeyPath, written: &file::Registrar) -> Nats {
+        let servers: Vec<_> = written.nats.0.iter().map(|address| address.0.clone()).collect();
+        if servers.is_empty() && !self.report.has_errors() {
+            self.refuse(path, "nats is missing: which servers? e.g. nats = [\"nats://127.0.0.1:4222\"]");
+        }
+        Nats {
+            servers,
+            login: self.login(path, written),
+            tls: written.nats_tls.as_ref().map(|tls| self.nats_tls(&path.key("nats_tls"), tls)),
+            ping_interval: written.ping_interval.0,
+        }
+    }
+
+    fn login(&mut self, path: &KeyPath, written: &file::Registrar) -> NatsLogin {
+        match (&written.user, &written.password, &written.token) {
+            (None, None, None) => NatsLogin::None,
+            (None, None, Some(token)) => NatsLogin::Token(token.clone()),
+            (Some(user), password, None) => {
+                let password = password.clone().unwrap_or(Secret(String::new()));
+                NatsLogin::User { user: user.clone(), password }
+            }
+            (None, Some(_), None) => {
+                self.refuse(&path.key("password"), "whose? user is missing");
+                NatsLogin::None
+            }
+            (_, _, Some(_)) => {
+                self.refuse(&path.key("token"), "stands in place of user and password; write one of the two");
+                NatsLogin::None
+            }
+        }
+    }
+
+    fn nats_tls(&mut self, path: &KeyPath, written: &file::NatsTls) -> NatsTls {
+        let ca = written.ca.as_ref().map(|file| self.file_at(&path.key("ca"), file));
+        let own = match (&written.cert, &written.key) {
+            (Some(cert), Some(key)) => {
+                Some((self.file_at(&path.key("cert"), cert), self.file_at(&path.key("key"), key)))
+            }
+            (None, None) => None,
+            (Some(_), None) => {
+                self.refuse(&path.key("cert"), "needs its key");
+                None
+            }
+            (None, Some(_)) => {
+                self.refuse(&path.key("key"), "needs its cert");
+                None
+            }
+        };
+        NatsTls { ca, own }
+    }
+
+    fn file_at(&mut self, path: &KeyPath, written: &str) -> PathBuf {
+        let file = self.folder.join(written);
+        if let Err(error) = std::fs::File::open(&file) {
+            self.refuse(path, format!("{} cannot be read: {error}", file.display()));
+        }
+        file
+    }
+}

@@ -1,0 +1,54 @@
+//! How a client of NATS is made from the configuration. Knows nothing of what it is for.
+
+use std::cmp;
+use std::time::Duration;
+
+use async_nats::ConnectOptions;
+
+use super::LONGEST_PAUSE;
+use crate::config::{Nats, NatsLogin};
+
+/// Messages that may wait to be read, of each subscription; what comes beyond is lost, and said so. As many as gorouter's.
+const MOST_WAITING: usize = 131_072;
+
+pub(super) fn of(settings: &Nats) -> ConnectOptions {
+    let options = ConnectOptions::new()
+        .name("hostler")
+        .ping_interval(settings.ping_interval)
+        .subscription_capacity(MOST_WAITING)
+        .max_reconnects(None)
+        .reconnect_delay_callback(pause);
+    let options = match &settings.login {
+        NatsLogin::None => options,
+        NatsLogin::User { user, password } => options.user_and_password(user.clone(), password.0.clone()),
+        NatsLogin::Token(token) => options.token(token.0.clone()),
+    };
+    let Some(tls) = &settings.tls else { return options };
+    let mut options = options.require_tls(true);
+    if let Some(ca) = &tls.ca {
+        options = options.add_root_certificates(ca.clone());
+    }
+    if let Some((cert, key)) = &tls.own {
+        options = options.add_client_certificate(cert.clone(), key.clone());
+    }
+    options
+}
+
+/// How long to wait before the next try: longer each time, and not all at once.
+pub(super) fn pause(failures: usize) -> Duration {
+    let exponent = u32::try_from(failures).unwrap_or(u32::MAX).min(12);
+    let most = cmp::min(Duration::from_millis(1 << exponent), LONGEST_PAUSE);
+    most.mul_f64(0.5 + fastrand::f64() / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tries_become_rarer_but_never_rare() {
+        assert!(pause(0) <= Duration::from_millis(1));
+        assert!((0..100).all(|failures| pause(failures) <= LONGEST_PAUSE));
+        assert!(pause(1000) >= LONGEST_PAUSE / 2);
+    }
+}

@@ -1,0 +1,66 @@
+//! What a registered URI matches, in its one normal form. Knows no members.
+
+use std::fmt;
+
+use crate::config::{HostPattern, MatchPattern, PathPattern};
+
+/// A host, and a path with all that is below it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Lower case.
+    pub host: HostPattern,
+    /// Percent-decoded, without a slash at its end; empty for all paths.
+    pub path: Box<str>,
+}
+
+impl Key {
+    /// `host[/path]`, the host perhaps beginning with `*.`. What comes after a `?`, and slashes at the end, do not count;
+    /// `folds`: nor does the case of the path, as it never does in the host.
+    pub fn parse(uri: &str, folds: bool) -> Result<Self, String> {
+        let uri = uri.split('?').next().unwrap_or_default().trim_end_matches('/');
+        let pattern: MatchPattern = format!("{uri}/*").parse()?;
+        match pattern {
+            MatchPattern { host: Some(host), path: PathPattern::Prefix(path) } => {
+                let path = if folds { path.to_ascii_lowercase() } else { path };
+                Ok(Self { host, path: path.into() })
+            }
+            _ => Err("it names no host".into()),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            HostPattern::Exact(host) => write!(f, "{host}{}", self.path),
+            HostPattern::Below(host) => write!(f, "*.{host}{}", self.path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_has_one_normal_form() {
+        for (uri, normal) in [
+            ("App.Example.TEST", "app.example.test"),
+            ("a.test/", "a.test"),
+            ("a.test/api//", "a.test/api"),
+            ("a.test/Api/x?q=1/", "a.test/Api/x"),
+            ("*.Wild.test/a%20b", "*.wild.test/a b"),
+        ] {
+            assert_eq!(Key::parse(uri, false).unwrap().to_string(), normal, "{uri}");
+        }
+        assert_eq!(Key::parse("Case.TEST/Path/", true).unwrap().to_string(), "case.test/path");
+    }
+
+    #[test]
+    fn what_would_match_every_host_or_none_is_no_uri() {
+        for uri in ["", "/", "/api", "*", "*/api", "a.*.test", "http://a.test", "a.test:80", "a b", "?a.test"]
+        {
+            assert!(Key::parse(uri, false).is_err(), "{uri}");
+        }
+    }
+}

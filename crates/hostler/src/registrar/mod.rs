@@ -1,0 +1,5 @@
+//! Where registrations come in: Cloud Foundry's router protocol over NATS. Knows pools and routes, and nothing of requests.
+
+mod key;
+mod message;
+mod registry;

@@ -1,0 +1,365 @@
+//! Who has registered for what, and until when (contracts/cf-router.md, section 2.3). Pure: time is told, and what follows from a
+//! message comes back as changes. Knows no connections, no pools and no requests.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::key::Key;
+use super::message::{Nullable, Registration};
+use crate::config::{HostPattern, Sharding};
+use crate::proxy::Instance;
+
+/// What registrations are held to.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// How long a member stays that says nothing else; nobody may ask for more.
+    pub stale_threshold: Duration,
+    /// How long a route without members stays.
+    pub keep_empty: Duration,
+    /// Nobody goes stale while there is no connection over which he could be heard.
+    pub suspend_pruning: bool,
+    /// Which segments are taken.
+    pub sharding: Sharding,
+    /// The segments that are ours.
+    pub segments: Vec<String>,
+    /// The case of paths does not count.
+    pub folds_paths: bool,
+}
+
+/// A member as it was registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// `host:port`; who it is, in its route.
+    pub address: Box<str>,
+    pub host: Box<str>,
+    pub port: u16,
+    pub tls: bool,
+    pub http2: bool,
+    /// The name that its certificate must have; empty: its host.
+    pub san: Box<str>,
+    pub segment: Box<str>,
+    pub instance: Arc<Instance>,
+}
+
+/// A member in its route.
+#[derive(Debug)]
+pub struct Member {
+    pub facts: Arc<Facts>,
+    pub service_url: Box<str>,
+    pub balancing: Box<str>,
+    /// Without another word it goes so long after the last; one with TLS never does.
+    pub ttl: Duration,
+    pub updated: Instant,
+}
+
+/// Which of a route's free members gets the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Balancing {
+    RoundRobin,
+    LeastConnection,
+}
+
+/// What those who registered last say of a whole route.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// None: as the configuration says.
+    pub balancing: Option<Balancing>,
+    /// Empty: none.
+    pub service_url: Box<str>,
+}
+
+/// A route: those who serve it.
+#[derive(Debug)]
+pub struct Entry {
+    /// In the order in which they came.
+    pub members: Vec<Member>,
+    pub terms: Terms,
+    /// When it was last said anything about.
+    pub touched: Instant,
+}
+
+/// What follows, in this order.
+#[derive(Debug, PartialEq)]
+pub enum Change {
+    /// There is a member, in place of the one with its address if there is one.
+    Joined(Key, Arc<Facts>),
+    /// The member with this address has gone; the route is still there.
+    Left(Key, Box<str>),
+    /// Other terms.
+    Ruled(Key, Terms),
+    /// The route has gone, with what members it had.
+    Closed(Key),
+}
+
+/// What was wrong with a part of a message.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Oddity {
+    #[error("the URI {0:?} is passed over: {1}")]
+    Uri(String, String),
+    #[error("the load balancing {0:?} is not known here; the route keeps what it had")]
+    Balancing(String),
+}
+
+type Routes = BTreeMap<Box<str>, Entry>;
+
+/// All registrations.
+#[derive(Debug)]
+pub struct Registry {
+    rules: Rules,
+    hosts: HashMap<HostPattern, Routes>,
+    suspended: bool,
+    pruned: u64,
+}
+
+impl Registry {
+    pub fn new(rules: Rules) -> Self {
+        Self { rules, hosts: HashMap::new(), suspended: false, pruned: 0 }
+    }
+
+    /// A client says that it is there, for the first time or again.
+    pub fn register(&mut self, message: &Registration, now: Instant) -> (Vec<Change>, Vec<Oddity>) {
+        let (mut changes, mut odd) = (Vec::new(), Vec::new());
+        if !self.takes(message) {
+            return (changes, odd);
+        }
+        let balancing = balancing(&message.options.loadbalancing).unwrap_or_else(|oddity| {
+            odd.push(oddity);
+            None
+        });
+        let facts = Arc::new(Facts::of(message));
+        let ttl = self.ttl(message);
+        for key in keys(message, self.rules.folds_paths, &mut odd) {
+            let routes = self.hosts.entry(key.host.clone()).or_default();
+            let entry = routes.entry(key.path.clone()).or_insert_with(|| Entry::new(now));
+            let terms = Terms {
+                balancing: balancing.or(entry.terms.balancing),
+                service_url: message.route_service_url.as_str().into(),
+            };
+            entry.touched = now;
+            let member = Member {
+                facts: facts.clone(),
+                service_url: terms.service_url.clone(),
+                balancing: message.options.loadbalancing.as_str().into(),
+                ttl,
+                updated: now,
+            };
+            if entry.put(member) {
+                changes.push(Change::Joined(key.clone(), facts.clone()));
+            }
+            if entry.terms != terms {
+                entry.terms = terms.clone();
+                changes.push(Change::Ruled(key, terms));
+            }
+        }
+        (changes, odd)
+    }
+
+    /// A client says that it goes. Only its address and its URIs count.
+    pub fn unregister(&mut self, message: &Registration, now: Instant) -> (Vec<Change>, Vec<Oddity>) {
+        let (mut changes, mut odd) = (Vec::new(), Vec::new());
+        if self.takes(message) {
+            let address = address(&message.host, message.chosen_port());
+            for key in keys(message, self.rules.folds_paths, &mut odd) {
+                self.remove(key, &address, now, &mut changes);
+            }
+        }
+        (changes, odd)
+    }
+
+    /// A member could not be reached. One with TLS goes: by age it never would.
+    pub fn failed(&mut self, key: Key, address: &str, now: Instant) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let member = self.entry(&key).and_then(|entry| entry.member(address));
+        if member.is_some_and(|member| member.facts.tls) {
+            self.remove(key, address, now, &mut changes);
+        }
+        changes
+    }
+
+    /// Lets go of those who have been silent for too long, unless nobody could be heard. After such a time all begin anew.
+    pub fn prune(&mut self, is_connected: bool, now: Instant) -> Vec<Change> {
+        if self.rules.suspend_pruning && !is_connected {
+            self.suspended = true;
+            return Vec::new();
+        }
+        if std::mem::take(&mut self.suspended) {
+            let members =
+                self.hosts.values_mut().flat_map(Routes::values_mut).flat_map(|entry| &mut entry.members);
+            members.for_each(|member| member.updated = now);
+        }
+        let mut changes = Vec::new();
+        for (host, routes) in &mut self.hosts {
+            for (path, entry) in routes.iter_mut() {
+                let key = || Key { host: host.clone(), path: path.clone() };
+                let stale = entry.members.extract_if(.., |member| member.is_stale(now));
+                let before = changes.len();
+                changes.extend(stale.map(|member| Change::Left(key(), member.facts.address.clone())));
+                if changes.len() > before {
+                    self.pruned += (changes.len() - before) as u64;
+                    entry.touched = now;
+                }
+            }
+        }
+        let keep = self.rules.keep_empty;
+        self.hosts.retain(|host, routes| {
+            routes.retain(|path, entry| {
+                let gone = entry.members.is_empty() && (keep.is_zero() || now > entry.touched + keep);
+                if gone {
+                    changes.push(Change::Closed(Key { host: host.clone(), path: path.clone() }));
+                }
+                !gone
+            });
+            !routes.is_empty()
+        });
+        changes
+    }
+
+    /// Whether nobody goes stale at the moment.
+    pub fn is_suspended(&self) -> bool {
+        self.suspended
+    }
+
+    /// How many have gone stale so far.
+    pub fn pruned(&self) -> u64 {
+        self.pruned
+    }
+
+    /// All routes.
+    pub fn iter(&self) -> impl Iterator<Item = (&HostPattern, &str, &Entry)> {
+        let of_host = |(host, routes)| Routes::iter(routes).map(move |(path, entry)| (host, &**path, entry));
+        self.hosts.iter().flat_map(of_host)
+    }
+
+    /// A route.
+    pub fn entry(&self, key: &Key) -> Option<&Entry> {
+        self.hosts.get(&key.host)?.get(&key.path)
+    }
+
+    /// The paths of a host.
+    pub fn paths(&self, host: &HostPattern) -> impl Iterator<Item = (&str, &Entry)> {
+        self.hosts.get(host).into_iter().flatten().map(|(path, entry)| (&**path, entry))
+    }
+
+    fn remove(&mut self, key: Key, address: &str, now: Instant, changes: &mut Vec<Change>) {
+        let Some(routes) = self.hosts.get_mut(&key.host) else { return };
+        let Some(entry) = routes.get_mut(&key.path) else { return };
+        let Some(at) = entry.members.iter().position(|member| &*member.facts.address == address) else {
+            return;
+        };
+        entry.members.remove(at);
+        entry.touched = now;
+        if !entry.members.is_empty() || !self.rules.keep_empty.is_zero() {
+            changes.push(Change::Left(key, address.into()));
+            return;
+        }
+        routes.remove(&key.path);
+        if routes.is_empty() {
+            self.hosts.remove(&key.host);
+        }
+        changes.push(Change::Closed(key));
+    }
+
+    fn takes(&self, message: &Registration) -> bool {
+        let segment = &message.isolation_segment;
+        match self.rules.sharding {
+            Sharding::All => true,
+            Sharding::SharedAndSegments => segment.is_empty() || self.rules.segments.contains(segment),
+            Sharding::Segments => self.rules.segments.contains(segment),
+        }
+    }
+
+    fn ttl(&self, message: &Registration) -> Duration {
+        let most = self.rules.stale_threshold;
+        match u64::try_from(message.stale_threshold_in_seconds) {
+            Ok(0) | Err(_) => most,
+            Ok(seconds) => Duration::from_secs(seconds).min(most),
+        }
+    }
+}
+
+impl Entry {
+    fn new(now: Instant) -> Self {
+        Self { members: Vec::new(), terms: Terms::default(), touched: now }
+    }
+
+    pub fn member(&self, address: &str) -> Option<&Member> {
+        self.members.iter().find(|member| &*member.facts.address == address)
+    }
+
+    /// Takes in what was said last of a member; true if that is not what was known.
+    fn put(&mut self, new: Member) -> bool {
+        match self.members.iter_mut().find(|old| old.facts.address == new.facts.address) {
+            None => {
+                self.members.push(new);
+                true
+            }
+            Some(old) => {
+                let is_news = old.facts != new.facts;
+                // Those who share what was known go on sharing it.
+                let facts = if is_news { new.facts } else { old.facts.clone() };
+                *old = Member { facts, ..new };
+                is_news
+            }
+        }
+    }
+}
+
+impl Member {
+    fn is_stale(&self, now: Instant) -> bool {
+        !self.facts.tls && now > self.updated + self.ttl
+    }
+}
+
+impl Facts {
+    fn of(message: &Registration) -> Self {
+        let port = message.chosen_port();
+        let tags = message.tags.iter().map(|(name, Nullable(value))| (name.clone(), value.clone()));
+        Self {
+            address: address(&message.host, port).into(),
+            host: message.host.as_str().into(),
+            port,
+            tls: message.has_tls(),
+            http2: message.protocol == "http2",
+            san: message.server_cert_domain_san.as_str().into(),
+            segment: message.isolation_segment.as_str().into(),
+            instance: Arc::new(Instance {
+                app: message.app.clone(),
+                id: message.private_instance_id.clone(),
+                index: message.private_instance_index.clone(),
+                zone: message.availability_zone.clone(),
+                tags: tags.collect(),
+            }),
+        }
+    }
+}
+
+fn address(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+fn balancing(written: &str) -> Result<Option<Balancing>, Oddity> {
+    match written {
+        "" => Ok(None),
+        "round-robin" => Ok(Some(Balancing::RoundRobin)),
+        "least-connection" => Ok(Some(Balancing::LeastConnection)),
+        other => Err(Oddity::Balancing(other.into())),
+    }
+}
+
+fn keys(message: &Registration, folds: bool, odd: &mut Vec<Oddity>) -> Vec<Key> {
+    let uris = message.uris.iter().map(|Nullable(uri)| uri).filter(|uri| !uri.is_empty());
+    let parsed = uris.filter_map(|uri| match Key::parse(uri, folds) {
+        Ok(key) => Some(key),
+        Err(why) => {
+            odd.push(Oddity::Uri(uri.clone(), why));
+            None
+        }
+    });
+    parsed.collect()
+}
+
+#[cfg(test)]
+mod tests;

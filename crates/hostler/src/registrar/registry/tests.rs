@@ -1,0 +1,1 @@
+//! What follows from messages, silence and outages, on a clock that stands still.

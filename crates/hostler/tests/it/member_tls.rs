@@ -1,0 +1,190 @@
+//! Members over TLS: who is believed, what is said where none is, and that everything else is as in plain text.
+
+use std::path::Path;
+
+use hostler_testkit::{
+    Authority, Certificate, Site, SitePlan, Step, authority, no_upstream, ok, text, upstream,
+};
+use rustls::ServerConfig;
+use rustls::version::TLS12;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::site;
+
+/// A pool whose members need not be waited for.
+const IMPATIENT: &str = "[pools.app.queue]\ntimeout = \"200ms\"\n";
+
+/// A site that trusts an authority.
+fn trusting(authority: &Authority, config: &str) -> SitePlan {
+    let plan = site(&format!("{config}\n[pools.app.tls]\nca = \"ca.pem\"\n"));
+    write(plan.folder(), "ca.pem", &authority.cert());
+    plan
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join(name), text).unwrap();
+}
+
+async fn refused(site: &Site, reason: &str) -> String {
+    site.get("/").await.assert_refused(502, reason);
+    let line = site.refusal(reason).await;
+    line["detail"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_member_over_tls_is_like_any_other_and_its_connection_is_kept() {
+    let trust = authority();
+    let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+    let app = upstream().script(|seen| ok(&seen.body)).over_tls(config).start().await;
+    let site = trusting(&trust, "").with("app", &app).start().await;
+    let mut client = site.connect().await;
+    client.get("/").await.assert_ok("");
+    let large: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    assert_eq!(client.post("/", &large).await.assert_status(200).body, large);
+    client.get("/").await.assert_ok("");
+    assert_eq!(app.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_member_that_speaks_only_tls_1_2_is_spoken_to() {
+    let trust = authority();
+    let certificate = trust.vouch_for(&["127.0.0.1"]);
+    let newer = certificate.for_server(None);
+    let older = ServerConfig::builder_with_protocol_versions(&[&TLS12]).with_no_client_auth();
+    let config = older.with_cert_resolver(newer.cert_resolver.clone());
+    let app = upstream().over_tls(config).start().await;
+    let site = trusting(&trust, "").with("app", &app).start().await;
+    site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_certificate_by_a_stranger_is_not_taken() {
+    let app = upstream().over_tls(authority().vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
+    let site = trusting(&authority(), IMPATIENT).with("app", &app).start().await;
+    assert!(refused(&site, "member_untrusted").await.contains("UnknownIssuer"));
+    assert_eq!(app.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_out_of_date_is_not_taken() {
+    let trust = authority();
+    let app = upstream().over_tls(trust.vouched_for(&["127.0.0.1"]).for_server(None)).start().await;
+    let site = trusting(&trust, IMPATIENT).with("app", &app).start().await;
+    assert!(refused(&site, "member_untrusted").await.contains("expired"));
+}
+
+#[tokio::test]
+async fn a_certificate_for_somebody_else_is_not_taken_unless_that_is_the_one_who_is_meant() {
+    let trust = authority();
+    let app = upstream().over_tls(trust.vouch_for(&["app-7.internal"]).for_server(None)).start().await;
+    let strict = trusting(&trust, IMPATIENT).with("app", &app).start().await;
+    refused(&strict, "member_wrong_name").await;
+    let named = format!("{IMPATIENT}[pools.app.tls]\nca = \"ca.pem\"\nserver_name = ");
+    for (name, is_taken) in [("app-7.internal", true), ("app-8.internal", false)] {
+        let plan = site(&format!("{named}\"{name}\"")).with("app", &app);
+        write(plan.folder(), "ca.pem", &trust.cert());
+        let site = plan.start().await;
+        match is_taken {
+            true => drop(site.get("/").await.assert_ok("ok")),
+            false => drop(refused(&site, "member_wrong_name").await),
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_it_is_is_taken_where_nobody_is_to_be_verified() {
+    let app = upstream().over_tls(authority().vouched_for(&["x.test"]).for_server(None)).start().await;
+    let site = site("[pools.app.tls]\nverify = false").with("app", &app).start().await;
+    site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_member_that_speaks_no_tls_is_told_apart_from_one_that_is_not_there() {
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = plain.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = plain.accept().await {
+            let _ = stream.read(&mut [0; 1]).await;
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
+        }
+    });
+    let trust = authority();
+    let member = format!("https://{address}");
+    let site_of_plain = trusting(&trust, IMPATIENT).with_member("app", &member).start().await;
+    refused(&site_of_plain, "member_not_tls").await;
+    let nobody = format!("https://{}", no_upstream().await);
+    let site_of_nobody = trusting(&trust, IMPATIENT).with_member("app", &nobody).start().await;
+    refused(&site_of_nobody, "unreachable").await;
+}
+
+#[tokio::test]
+async fn a_member_that_never_finishes_the_handshake_is_given_up_after_connect_timeout() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let member = format!("https://{}", silent.local_addr().unwrap());
+    let config = format!("pools.app.connect_timeout = \"100ms\"\n{IMPATIENT}");
+    let site = trusting(&authority(), &config).with_member("app", &member).start().await;
+    assert!(refused(&site, "member_handshake").await.contains("in time"));
+}
+
+#[tokio::test]
+async fn a_member_that_wants_to_know_who_we_are_is_shown_our_certificate() {
+    let trust = authority();
+    let (clients, strangers) = (authority(), authority());
+    let config = || trust.vouch_for(&["127.0.0.1"]).for_server(Some(&clients));
+    let app = upstream().over_tls(config()).start().await;
+    let with = |certificate: Option<Certificate>| {
+        let keys = if certificate.is_some() { "cert = \"our.pem\"\nkey = \"our.key\"\n" } else { "" };
+        let plan = site(&format!("{IMPATIENT}[pools.app.tls]\nca = \"ca.pem\"\n{keys}"));
+        write(plan.folder(), "ca.pem", &trust.cert());
+        if let Some(Certificate { cert, key }) = certificate {
+            write(plan.folder(), "our.pem", &cert);
+            write(plan.folder(), "our.key", &key);
+        }
+        plan.with("app", &app).start()
+    };
+    let known = with(Some(clients.vouch_for(&["edge.test"]))).await;
+    known.get("/").await.assert_ok("ok");
+    for unknown in [Some(strangers.vouch_for(&["edge.test"])), None] {
+        let site = with(unknown).await;
+        refused(&site, "member_wants_certificate").await;
+    }
+    assert_eq!(app.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn the_next_member_gets_the_request_that_one_without_tls_could_not_be_told() {
+    let trust = authority();
+    let good = upstream().over_tls(trust.vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
+    let bad = upstream().over_tls(authority().vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
+    let plan = trusting(&trust, "pools.app.choice = \"round_robin\"");
+    let site = plan.with("app", &bad).with("app", &good).start().await;
+    for n in 0..4 {
+        site.post("/", format!("{n}")).await.assert_ok("ok");
+    }
+    assert_eq!((good.requests().len(), bad.requests().len()), (4, 0));
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_with_the_connection_is_whole_only_if_tls_says_so() {
+    let trust = authority();
+    let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+    let cut = [text("HTTP/1.1 200 OK\r\n\r\nhalf of it"), vec![Step::Close]].concat();
+    let app = upstream().does(cut).over_tls(config).start().await;
+    let site = trusting(&trust, "").with("app", &app).start().await;
+    site.get("/").await.assert_broken();
+}
+
+#[tokio::test]
+async fn a_websocket_goes_through_a_member_over_tls() {
+    let trust = authority();
+    let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+    let switched = "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello";
+    let app = upstream().answers(switched).over_tls(config).start().await;
+    let site = trusting(&trust, "").with("app", &app).start().await;
+    let mut client = site.connect().await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").await;
+    client.read_until("\r\n\r\n").await;
+    assert_eq!(client.read_exactly(5).await, b"hello");
+    crate::tunnels::has_tunnels(&site, 1).await;
+}
