@@ -35,8 +35,8 @@ pub use file::{
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Body, Concurrency, Config, Endpoint, Fallback, LoadedFile, Members, Nats, NatsLogin, NatsTls, Poison,
-    Pool, Queue, Registrar, Respond, Route, Server, Source, Target, Workers,
+    Advertise, Body, Concurrency, Config, Endpoint, Fallback, LoadedFile, Members, Nats, NatsLogin, NatsTls,
+    Poison, Pool, Queue, Registrar, Respond, Route, Server, Source, Target, Workers,
 };
 pub use source::{Given, Setting};
 pub use value::{Period, Secret, ShowSize};

@@ -21,7 +21,7 @@ use super::file::{
     AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Platform, Policy, Priority,
 };
 use super::pattern::MatchPattern;
-pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
+pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +91,8 @@ pub struct Pool {
     pub name: String,
     /// Who fills the pool.
     pub source: Source,
+    /// Under which names others are told of it.
+    pub announce: Vec<String>,
     /// Slots of each worker or member.
     pub concurrency: Concurrency,
     /// Which free member gets the next request.

@@ -1,6 +1,7 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod announce;
 mod fallback;
 mod member_tls;
 mod members;
@@ -37,7 +38,7 @@ impl Resolver<'_> {
         let routes: Vec<Route> = self.routes(&file);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
-        let registrar = self.registrar(&file);
+        let registrar = self.registrar(&file, &server);
         let platform = file.platform.as_ref().map(|written| platform::resolve(self, written));
         Config { path, server, pools, routes, registrar, platform, warnings: Vec::new() }
     }
