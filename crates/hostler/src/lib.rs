@@ -3,8 +3,10 @@
 pub mod admin;
 pub mod announce;
 pub mod cli;
+pub mod coding;
 pub mod config;
 pub mod exchange;
+pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
@@ -13,3 +15,4 @@ pub mod proxy;
 pub mod registrar;
 pub mod route;
 pub mod server;
+pub mod tls;

@@ -65,8 +65,8 @@ fn a_route_leads_to_exactly_one_target() {
     check(
         "[pools.web]\ncommand = \"x\"\n[[routes]]\nmatch = \"/a\"\n[[routes]]\nmatch = \"/b\"\npool = \"web\"\nrespond = \"\"\n[[routes]]\npool = \"web\"\n",
         expect![[r#"
-            hostler.toml:3:1: routes[0]: it leads nowhere: add pool or respond
-            hostler.toml:8:11: routes[1].respond: a route has exactly one target: pool or respond
+            hostler.toml:3:1: routes[0]: it leads nowhere: add pool, static, redirect or respond
+            hostler.toml:8:11: routes[1].respond: a route has exactly one target: pool, static, redirect or respond
             hostler.toml:9:1: routes[2]: match is missing: which requests? "*" is all of them"#]],
     );
 }
@@ -258,10 +258,17 @@ fn names_of_pools_are_plain() {
 
 #[test]
 fn a_pool_is_announced_to_somebody_and_at_an_address_that_others_can_reach() {
-    check("[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n", expect![[r#"hostler.toml:3:12: pools.a.announce: to whom? It needs [registrar] with nats = ["nats://..."]"#]]);
+    check(
+        "[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
+        expect![[
+            r#"hostler.toml:3:12: pools.a.announce: to whom? It needs [registrar] with nats = ["nats://..."]"#
+        ]],
+    );
     check(
         "registrar.nats = \"nats://a\"\n[server]\nlisten = \":8080\"\n[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
-        expect![[r#"hostler.toml:6:12: pools.a.announce: others cannot be told [::]:8080, which is every address of the machine; write the one that they reach us at: registrar.advertise = "10.0.0.5:8080""#]],
+        expect![[
+            r#"hostler.toml:6:12: pools.a.announce: others cannot be told [::]:8080, which is every address of the machine; write the one that they reach us at: registrar.advertise = "10.0.0.5:8080""#
+        ]],
     );
     check(
         "[registrar]\nnats = \"nats://a\"\nadvertise = \"unix:a.sock\"\n[pools.a]\ncommand = \"x\"\nannounce = [\"a.test\", \"/x\"]\n",

@@ -7,6 +7,7 @@ mod announced;
 mod nats;
 mod secret;
 mod slots;
+mod switch;
 mod text;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
@@ -15,6 +16,7 @@ pub use announced::Announced;
 pub use nats::NatsAddress;
 pub use secret::Secret;
 pub use slots::Slots;
+pub use switch::Switch;
 pub use text::{Command, OneOrMany, Plain, RequestPath, TextOr};
 
 /// What one string in TOML stands for.
