@@ -62,6 +62,11 @@ impl Connection {
         self.client().is_some_and(|client| client.connection_state() == State::Connected)
     }
 
+    /// Waits for the first connection; for ever, if there never is one.
+    pub async fn up(&self) {
+        let _ = self.now.clone().wait_for(|now| now.connects > 0).await;
+    }
+
     /// The server that we are connected to.
     pub fn server(&self) -> Option<String> {
         let ServerInfo { host, port, .. } = self.client()?.try_server_info()?;
