@@ -62,10 +62,21 @@ impl Connection {
         self.client().is_some_and(|client| client.connection_state() == State::Connected)
     }
 
+    /// Waits for the first connection; for ever, if there never is one.
+    pub async fn up(&self) {
+        let _ = self.now.clone().wait_for(|now| now.connects > 0).await;
+    }
+
     /// The server that we are connected to.
     pub fn server(&self) -> Option<String> {
         let ServerInfo { host, port, .. } = self.client()?.try_server_info()?;
         Some(format!("{host}:{port}"))
+    }
+
+    /// Our own address, as the server sees it; that of this machine to itself before there is a connection.
+    pub fn own_address(&self) -> String {
+        let seen = self.client().and_then(|client| client.try_server_info());
+        seen.map(|info| info.client_ip).filter(|ip| !ip.is_empty()).unwrap_or_else(|| "127.0.0.1".into())
     }
 
     /// Says something. What cannot be said now is not said later: whoever must be heard says it again when he hears

@@ -11,6 +11,7 @@ mod predecessor;
 mod premises;
 mod probe;
 mod program;
+mod registrar;
 mod reload;
 mod retire;
 mod routes;
@@ -19,6 +20,7 @@ mod settings;
 mod signals;
 mod stop;
 mod successor;
+mod tables;
 mod threads;
 mod tls;
 mod upgrade;
@@ -100,11 +102,10 @@ async fn serve(
     };
     let listeners = Listeners::open(&config, inherited)?;
     let running = Arc::new(Running::start(config, invocation, listeners, journal.clone())?);
-    if let Some(talk) = &talk
-        && let Err(error) = is_let_begin(&running, talk, &mut signals).await
-    {
+    if let Err(error) = is_let_begin(&running, talk.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
-        return Err(StartError::TakeOver(error));
+        // Told to stop before the first client: that is no failure.
+        return if talk.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
     }
     let (data_plane, mut orders, end_admin) = open(&running)?;
     if let Some(talk) = talk {
@@ -153,13 +154,23 @@ async fn serve(
     Ok(())
 }
 
-/// Waits until the workers are ready and the predecessor says so.
-async fn is_let_begin(running: &Running, talk: &Talk, signals: &mut Signals) -> std::io::Result<()> {
+/// Waits until routes have had the time to register; and, to take over, until the workers are ready and the predecessor says so.
+async fn is_let_begin(running: &Running, talk: Option<&Talk>, signals: &mut Signals) -> std::io::Result<()> {
     let pools = running.pools.load_full();
     let pools: Vec<_> = pools.iter().collect();
+    let filled = async {
+        if let Some(registering) = &running.registering {
+            registering.filled().await;
+        }
+    };
     let ready = async {
+        let Some(talk) = talk else {
+            filled.await;
+            return Ok(());
+        };
+        let all_ready = async { tokio::join!(boot::all_ready(&pools), filled).0 };
         tokio::select! {
-            ready = boot::all_ready(&pools) => {
+            ready = all_ready => {
                 ready.map_err(std::io::Error::other)?;
                 talk.ready().await
             }

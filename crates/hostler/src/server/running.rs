@@ -1,5 +1,6 @@
 //! A Hostler that is running: what orders change and the status shows. Knows no sockets and no signals.
 
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -12,13 +13,16 @@ use super::listeners::Listeners;
 use super::pools::{self, RunningPool};
 use super::premises::Premises;
 use super::program::Program;
+use super::registrar::Registering;
 use super::routes::{Routes, routes};
+use super::tables::Tables;
 use super::tls::Tls;
 use super::{StartError, settings};
 use crate::admin::Sources;
 use crate::coding::Memory;
 use crate::config::{Config, Invocation};
 use crate::exchange::Connections;
+use crate::gateway::platform::Rules;
 use crate::gateway::{Gateway, Route};
 use crate::journal::Journal;
 use crate::listen;
@@ -32,6 +36,9 @@ pub(super) struct Running {
     pub config: ArcSwap<Config>,
     pub pools: ArcSwap<Vec<RunningPool>>,
     pub gateway: Arc<Gateway>,
+    pub tables: Arc<Tables>,
+    /// None: routes are configured only.
+    pub registering: Option<Registering>,
     /// The routes of this configuration, to see whether requests still go by them when they are replaced.
     pub routes: ArcSwap<Vec<Weak<Route>>>,
     /// What TLS listeners show. Listeners do not change, so that there is one from the start, or never.
@@ -64,12 +71,17 @@ impl Running {
         let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let pools = pools::start_all(&config, &premises)?;
         let Routes { table, listed, weak } = routes(&config, &pools, &[]);
-        let gateway = Gateway {
-            routes: ArcSwap::from_pointee(table),
+        let rules = platform(&config);
+        let gateway = Arc::new(Gateway {
+            routes: ArcSwap::default(),
             spool: ArcSwap::from_pointee(settings::spool(&config.server)),
-            platform: ArcSwapOption::empty(),
+            platform: ArcSwapOption::new(config.registrar.as_ref().map(|_| rules.clone())),
             unrouted: Arc::default(),
-        };
+        });
+        let folds_paths = config.registrar.is_some() && rules.is_compat();
+        let tables = Arc::new(Tables::new(gateway.clone(), folds_paths));
+        tables.configure(table);
+        let registering = Registering::open(&config, rules, tables.clone(), &journal);
         let sources = Sources {
             started: Instant::now(),
             connections: Arc::new(Connections::default()),
@@ -79,6 +91,7 @@ impl Running {
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
+            registrations: registering.as_ref().map(Registering::source),
         };
         Ok(Self {
             program: Program::of_process(&invocation.surroundings)?,
@@ -91,7 +104,9 @@ impl Running {
             leaving: Mutex::default(),
             config: ArcSwap::from_pointee(config),
             pools: ArcSwap::from_pointee(pools),
-            gateway: Arc::new(gateway),
+            gateway,
+            tables,
+            registering,
             sources: Arc::new(sources),
             listeners: ArcSwapOption::from_pointee(listeners),
             changes: Semaphore::new(1),
@@ -113,4 +128,11 @@ impl Running {
     pub fn drain_timeout(&self) -> Duration {
         self.config.load().server.drain_timeout
     }
+}
+
+/// What registered routes do with requests.
+fn platform(config: &Config) -> Arc<Rules> {
+    let settings = config.platform.clone().unwrap_or_default();
+    let router = config.server.listen.first().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip());
+    Arc::new(Rules::new(settings, router))
 }

@@ -28,6 +28,7 @@ mod tunnels;
 mod command;
 mod descriptors;
 mod orders;
+mod registrar;
 mod reloading;
 mod seeing;
 mod stopping;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Buffer, Choice, Queue};
+use super::{Buffer, Choice, MemberTls, Queue};
 use crate::config::value::{Count, Delay, MemberAddress, NatsAddress, OneOrMany, Period, Secret, Size};
 
 /// The `[registrar]` section.
@@ -57,6 +57,10 @@ pub struct Registrar {
     pub choice: Choice,
     /// Requests that one member of a route is given at once; 0: as many as come.
     pub concurrency: Count<0, 1_000_000>,
+    /// How members are checked that register a `tls_port`; `server_name` is what each says itself
+    /// (`server_cert_domain_san`).
+    #[schemars(with = "MemberTls")]
+    pub member_tls: Option<MemberTls>,
     /// Where requests wait that no member has room for.
     pub queue: Queue,
     /// How long a client waits for its answer to begin. Over it: 504.
@@ -93,6 +97,7 @@ impl Default for Registrar {
             isolation_segments: Vec::new(),
             choice: Choice::RoundRobin,
             concurrency: Count(500),
+            member_tls: None,
             queue: Queue::default(),
             request_timeout: Period::seconds(60),
             connect_timeout: Period::seconds(5),

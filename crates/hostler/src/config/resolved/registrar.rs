@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::ServerAddr;
 
+use super::super::client_tls::ClientTls;
 use super::super::file::{Buffer, Choice, Sharding};
 use super::super::value::Secret;
 use super::Queue;
@@ -38,6 +39,8 @@ pub struct Registrar {
     pub choice: Choice,
     /// Requests of one member at once; 0: any number.
     pub concurrency: usize,
+    /// How members with TLS are checked; whom their certificates name, their registrations say.
+    pub member_tls: ClientTls,
     /// Where requests wait.
     pub queue: Queue,
     /// How long a client waits for its answer to begin.
