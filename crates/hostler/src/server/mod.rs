@@ -1,5 +1,6 @@
 //! Builds everything below, owns every task, and ends it in reverse order. The table of contents of a running Hostler.
 
+mod announce;
 mod boot;
 mod channel;
 mod environment;
@@ -114,6 +115,7 @@ async fn serve(
     }
     notify.ready();
     tokio::spawn(tls::watch(running.clone()));
+    let announcement = announce::begin(&running);
 
     let mut succession = running.successor.subscribe();
     let successor = loop {
@@ -133,6 +135,8 @@ async fn serve(
     running.listeners.store(None);
     match successor {
         Some(pid) => {
+            // The successor goes on with it.
+            drop(announcement);
             notify.succeeded_by(pid);
             journal.event(
                 Level::Info,
@@ -145,6 +149,9 @@ async fn serve(
         }
         None => {
             notify.stopping();
+            if let Some(announcement) = announcement {
+                announcement.end().await;
+            }
             journal.event(Level::Info, "stopping: no new connections; finishing what was accepted");
         }
     }

@@ -18,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A registrar and its connection, where one is configured.
 #[derive(Clone)]
 pub(super) struct Registering {
-    pub registrar: Registrar,
+    /// None: others' routes are not taken.
+    registrar: Option<Registrar>,
     pub connection: Connection,
     start_delay: Duration,
 }
@@ -27,7 +28,8 @@ impl Registering {
     /// Begins to listen.
     pub fn open(config: &Config, rules: Arc<Rules>, tables: Arc<Tables>, journal: &Journal) -> Option<Self> {
         let settings = config.registrar.clone()?;
-        let start_delay = settings.start_delay;
+        let accept = settings.accept;
+        let start_delay = if accept { settings.start_delay } else { Duration::ZERO };
         let connection = Connection::open(settings.nats.clone(), journal.clone());
         let mould = Mould {
             settings,
@@ -37,7 +39,7 @@ impl Registering {
             journal: journal.clone(),
         };
         let publish = Box::new(move |changed| tables.register(changed));
-        let registrar = Registrar::open(connection.clone(), mould, publish);
+        let registrar = accept.then(|| Registrar::open(connection.clone(), mould, publish));
         Some(Self { registrar, connection, start_delay })
     }
 
@@ -51,14 +53,21 @@ impl Registering {
         tokio::time::sleep(self.start_delay).await;
     }
 
-    /// For those who ask.
-    pub fn source(&self) -> Registrations {
-        let (status, routes, table) =
-            (self.registrar.clone(), self.registrar.clone(), self.registrar.clone());
-        Registrations {
+    /// Tells the tunnels of registered routes to end.
+    pub fn dismiss_tunnels(&self) {
+        if let Some(registrar) = &self.registrar {
+            registrar.dismiss_tunnels();
+        }
+    }
+
+    /// For those who ask; none where there are no such routes.
+    pub fn source(&self) -> Option<Registrations> {
+        let registrar = self.registrar.as_ref()?;
+        let (status, routes, table) = (registrar.clone(), registrar.clone(), registrar.clone());
+        Some(Registrations {
             status: Box::new(move || status.status()),
             routes: Box::new(move || routes.routes()),
             table: Box::new(move || table.table()),
-        }
+        })
     }
 }

@@ -91,7 +91,7 @@ impl Running {
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
-            registrations: registering.as_ref().map(Registering::source),
+            registrations: registering.as_ref().and_then(Registering::source),
         };
         Ok(Self {
             program: Program::of_process(&invocation.surroundings)?,

@@ -27,6 +27,10 @@ impl Resolver<'_> {
             }
             Some(_) => {}
         }
+        if file.registrar.as_ref().is_some_and(|registrar| registrar.accept == Some(true)) {
+            let why = "a Hostler that announces pools would hear of itself, and send requests to itself";
+            self.refuse(&KeyPath::of("registrar").key("accept"), why);
+        }
         self.refuse_names_of_two(&announcing);
         true
     }

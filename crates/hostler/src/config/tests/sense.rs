@@ -265,10 +265,10 @@ fn a_pool_is_announced_to_somebody_and_at_an_address_that_others_can_reach() {
         ]],
     );
     check(
-        "registrar.nats = \"nats://a\"\n[server]\nlisten = \":8080\"\n[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
-        expect![[
-            r#"hostler.toml:6:12: pools.a.announce: others cannot be told [::]:8080, which is every address of the machine; write the one that they reach us at: registrar.advertise = "10.0.0.5:8080""#
-        ]],
+        "registrar = { nats = \"nats://a\", accept = true }\n[server]\nlisten = \":8080\"\n[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
+        expect![[r#"
+            hostler.toml:1:43: registrar.accept: a Hostler that announces pools would hear of itself, and send requests to itself
+            hostler.toml:6:12: pools.a.announce: others cannot be told [::]:8080, which is every address of the machine; write the one that they reach us at: registrar.advertise = "10.0.0.5:8080""#]],
     );
     check(
         "[registrar]\nnats = \"nats://a\"\nadvertise = \"unix:a.sock\"\n[pools.a]\ncommand = \"x\"\nannounce = [\"a.test\", \"/x\"]\n",
