@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use super::handshakes::Handshakes;
+
 /// Nobody is let in, and each connection ends with its next request.
 const LEAVING: u8 = 1;
 /// Nobody is let in, and connections without a request end.
@@ -24,6 +26,8 @@ pub struct Connections {
     stage: AtomicU8,
     changed: Notify,
     refused: AtomicUsize,
+    /// What comes before the first request of each.
+    pub handshakes: Handshakes,
     flooded: AtomicUsize,
 }
 

@@ -6,6 +6,7 @@ pub mod connections;
 pub mod counters;
 pub mod deadline;
 pub mod edits;
+pub mod handshakes;
 pub mod id;
 mod offer;
 pub mod trust;
@@ -17,12 +18,15 @@ use std::time::Duration;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
+use crate::coding::Plan;
+
 pub use aftermath::{Aftermath, Death};
 pub use body::{Body, BodyError, BodySource, Downstream};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
+pub use handshakes::{Handshakes, HandshakesView};
 pub use id::RequestId;
 pub use trust::{ClientAddress, Trust};
 
@@ -54,6 +58,8 @@ pub struct Exchange {
     pub to_member: Edits,
     /// Changes to the head that its client gets, whoever answers.
     pub to_client: Edits,
+    /// How its route has answers encoded; none for as they are.
+    pub compress: Option<Arc<Plan>>,
     /// Who the client is.
     pub client: ClientAddress,
     /// The name under which logs know it.
@@ -161,6 +167,7 @@ impl Exchange {
             protocol: Protocol::default(),
             to_member: Edits::default(),
             to_client: Edits::default(),
+            compress: None,
             client: ClientAddress { ip: peer.ip(), peer_trusted: false },
             id: RequestId::none(),
             deadline,
@@ -201,6 +208,7 @@ impl Exchange {
         self.is_suspect = false;
         self.to_member.clear();
         self.to_client.clear();
+        self.compress = None;
         self.deadline.clear();
     }
 

@@ -1,9 +1,11 @@
 //! The straight line: what happens to a request, in the order in which it happens. Knows no client protocol.
 
 mod fallback;
+mod files;
 mod hypernova;
 pub mod platform;
 mod poison;
+mod redirect;
 mod refusal;
 mod rewrite;
 mod spool;
@@ -92,9 +94,17 @@ impl Gateway {
         let route = self.route(exchange).ok_or(Refusal::NoRoute)?;
         exchange.enter(&route.pattern, &route.counters);
         route.changes.begin(exchange)?;
+        if let Target::Files(_) = &route.target {
+            files::check_method(exchange)?;
+        }
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {
+            Target::Fixed(fixed) if route.changes.compress.is_some() => {
+                return Ok(Answer::Streamed(Box::new(fixed.clone().streamed())));
+            }
             Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),
+            Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)),
+            Target::Files(files) => return Ok(files::answer(files, exchange).await?),
             Target::Pool(target) => target,
         };
         // The ladder: a fresh answer, else (once there is a cache) a stale one, else the fallback, else the refusal.
@@ -194,7 +204,7 @@ async fn call_pool<D: Downstream>(
             Err(failure) => {
                 target.poison.inquest(exchange, trial, &mut killed).await?;
                 sends += 1;
-                if sends == MOST_SENDS || !failure.was_cut_off() || !proxy::is_repeatable(exchange) {
+                if sends == MOST_SENDS || !proxy::may_repeat(&failure, exchange) {
                     return Err(failure.into());
                 }
             }

@@ -11,13 +11,17 @@ mod strictness;
 mod answers;
 mod batches;
 mod buffering;
+mod changes;
 mod dispatch;
 mod fields;
+mod files;
 mod priorities;
 // Members
 mod fallback;
 mod faults;
 mod framing;
+mod http2_member;
+mod http2_members;
 mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;
