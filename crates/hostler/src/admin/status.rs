@@ -33,10 +33,10 @@ pub struct Sources {
     pub unrouted: Arc<Counters>,
     /// What came of the last reload.
     pub last_reload: ArcSwapOption<LastReload>,
-    /// What is shown to clients that speak TLS.
-    pub tls: Option<Arc<Terminator>>,
     /// Routes that register themselves; none: they do not.
     pub registrations: Option<Registrations>,
+    /// What is shown to clients that speak TLS.
+    pub tls: Option<Arc<Terminator>>,
 }
 
 /// Where the registrar is asked.
@@ -113,6 +113,7 @@ pub struct ConnectionStatus {
     pub open: usize,
     pub tunnels: usize,
     pub refused: usize,
+    pub flooded: usize,
     pub handshakes: HandshakesView,
 }
 
@@ -170,6 +171,7 @@ impl Sources {
                 tunnels: self.connections.tunnels(),
                 refused: self.connections.refused(),
                 handshakes: self.connections.handshakes.view(),
+                flooded: self.connections.flooded(),
             },
             compression: self.encoding.usage(),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),

@@ -38,7 +38,7 @@ pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSour
         };
         let pool = match &route.target {
             Target::Pool(target) => Some(target.name.clone()),
-            Target::Fixed(_) | Target::Files(_) | Target::Redirect(_) => None,
+            _ => None,
         };
         let (pattern, counters) = (route.pattern.clone(), route.counters.clone());
         listed.push(RouteSource { pattern, target, pool, counters });

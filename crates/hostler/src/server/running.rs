@@ -90,8 +90,8 @@ impl Running {
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
-            tls: tls.as_ref().map(|tls| tls.terminator.clone()),
             registrations: registering.as_ref().and_then(Registering::source),
+            tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {
             program: Program::of_process(&invocation.surroundings)?,
