@@ -39,6 +39,7 @@ mod platform;
 mod command;
 mod descriptors;
 mod orders;
+mod registrar;
 mod reloading;
 mod seeing;
 mod stopping;
