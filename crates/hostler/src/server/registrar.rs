@@ -25,8 +25,13 @@ pub(super) struct Registering {
 
 impl Registering {
     /// Begins to listen.
-    pub fn open(config: &Config, rules: Arc<Rules>, tables: Arc<Tables>, journal: &Journal) -> Option<Self> {
-        let settings = config.registrar.clone()?;
+    pub fn open(
+        config: &Config,
+        rules: Option<Arc<Rules>>,
+        tables: Arc<Tables>,
+        journal: &Journal,
+    ) -> Option<Self> {
+        let (settings, rules) = (config.registrar.clone()?, rules?);
         let start_delay = settings.start_delay;
         let connection = Connection::open(settings.nats.clone(), journal.clone());
         let mould = Mould {
