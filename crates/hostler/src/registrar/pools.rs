@@ -271,7 +271,7 @@ impl Pools {
                 }
                 (None, Choice::Warm) => dispatch::Choice::Warm,
             },
-            queue_limit: if rules.is_compat() { 0 } else { settings.queue.limit },
+            queue_limit: rules.queue_limit(settings.queue.limit),
             policy: match settings.queue.policy {
                 Policy::Adaptive => dispatch::Policy::Adaptive,
                 Policy::Fifo => dispatch::Policy::Fifo,
