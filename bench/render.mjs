@@ -10,8 +10,20 @@ import { photosSection } from './report/photos.mjs';
 import { proxySection } from './report/proxy.mjs';
 import { renderSection } from './report/render.mjs';
 import { tailSection } from './report/tail.mjs';
+import { tlsSection } from './report/tls.mjs';
+import { websocketsSection } from './report/websockets.mjs';
 
-const SECTIONS = { proxy: proxySection, tail: tailSection, overload: overloadSection, deploys: deploysSection, idle: idleSection, render: renderSection, photos: photosSection };
+const SECTIONS = {
+  proxy: proxySection,
+  tail: tailSection,
+  overload: overloadSection,
+  deploys: deploysSection,
+  idle: idleSection,
+  render: renderSection,
+  photos: photosSection,
+  tls: tlsSection,
+  websockets: websocketsSection,
+};
 
 export function renderFolder(folder) {
   const file = join(folder, 'RESULTS.md');

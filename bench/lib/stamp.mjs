@@ -25,6 +25,8 @@ export function stamp() {
       pm2: pm2Version(),
       wrk: version('wrk', '-v'),
       vegeta: vegetaVersion(),
+      h2load: version('h2load'),
+      go: version('go', 'version'),
     },
   };
 }

@@ -16,6 +16,8 @@ const CACHE = join(BENCH, '.cache');
 export const upstreamBinary = join(CACHE, 'upstream', 'release', 'bench-upstream');
 export const loadBinary = join(CACHE, 'load');
 export const burstBinary = join(CACHE, 'burst');
+export const handshakesBinary = join(CACHE, 'handshakes');
+export const socketsBinary = join(CACHE, 'sockets');
 
 const PM2 = '7.0.4';
 const PM2_FOLDER = join(CACHE, `pm2-${PM2}`);
@@ -25,9 +27,12 @@ export function hostlerBinary() {
   return process.env.HOSTLER_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'release', 'hostler');
 }
 
-/** Installs those of the packages whose program is missing; a package is named like its program here. */
+/** What a package's program is called, where it is not called like the package. */
+const PROGRAMS = { 'nghttp2-client': 'h2load' };
+
+/** Installs those of the packages whose program is missing. */
 export async function installPackages(packages) {
-  const missing = [...new Set(packages)].filter((name) => !has(name));
+  const missing = [...new Set(packages)].filter((name) => !has(PROGRAMS[name] ?? name));
   if (missing.length === 0) return;
   const install = `apt-get update && apt-get install -y --no-install-recommends ${missing.join(' ')}`;
   if (process.getuid() !== 0 || !has('apt-get')) {
@@ -48,6 +53,14 @@ export async function buildLoad() {
 
 export async function buildBurst() {
   await buildGo(burstBinary, './burst');
+}
+
+export async function buildHandshakes() {
+  await buildGo(handshakesBinary, './handshakes');
+}
+
+export async function buildSockets() {
+  await buildGo(socketsBinary, './sockets');
 }
 
 async function buildGo(binary, program) {

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 const SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
 
 /** One thread, keep-alive, closed loop: `connections` requests at once, each followed by the next; `body` is a file to POST. */
-export async function wrk(session, { port, path = '/rooms/48213', connections, seconds, cpu, body }) {
-  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', SCRIPT, `http://127.0.0.1:${port}${path}`];
+export async function wrk(session, { port, path = '/rooms/48213', connections, seconds, cpu, body, tls = false }) {
+  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', SCRIPT, `${tls ? 'https' : 'http'}://127.0.0.1:${port}${path}`];
   return parseWrk(await session.run('wrk', args, { cpu, env: body ? { WRK_BODY: body } : {} }));
 }
 

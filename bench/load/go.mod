@@ -2,7 +2,10 @@ module hostler/bench/load
 
 go 1.22
 
-require github.com/tsenart/vegeta/v12 v12.12.0
+require (
+	github.com/gorilla/websocket v1.5.3
+	github.com/tsenart/vegeta/v12 v12.12.0
+)
 
 require (
 	github.com/influxdata/tdigest v0.0.1 // indirect

@@ -7,11 +7,12 @@ export const haproxy = {
   title: 'HAProxy',
   packages: ['haproxy'],
 
-  /** `members` are Unix sockets, `slots` the requests at once per member. */
-  async start(session, { members, slots, cpu, queueTimeout, probe }) {
+  /** `members` are Unix sockets, `slots` the requests at once per member, `tunnels` as many WebSockets. */
+  async start(session, { members, slots, tunnels, cpu, queueTimeout, probe, tls }) {
     const port = await freePort();
-    const started = startHaproxy(session, { bind: `127.0.0.1:${port}`, members, slots, cpu, queueTimeout, edge: true });
-    await untilAnswers(port, { path: probe, processes: [started] });
+    const settings = { bind: `127.0.0.1:${port}`, members, slots: Math.max(slots, tunnels ?? 0), queueTimeout, edge: true, tls };
+    const started = startHaproxy(session, { cpu, ...settings });
+    await untilAnswers(port, { path: probe, tls: Boolean(tls), processes: [started] });
     return { port, processes: [started] };
   },
 };
@@ -25,13 +26,14 @@ export function startHaproxy(session, { cpu, ...settings }) {
  * `edge`: this HAProxy meets the clients, so it names them to the workers; behind nginx that is done already. `runtime`: a socket
  * for commands; so many of the last members are `spare`, disabled until somebody is there.
  */
-export function configuration({ bind, members, slots, queueTimeout, edge, runtime, spare = 0 }) {
+export function configuration({ bind, members, slots, queueTimeout, edge, runtime, spare = 0, tls }) {
   const idle = (i) => (i >= members.length - spare ? ' disabled' : '');
   const servers = members.map((path, i) => `    server worker${i + 1} unix@${path} maxconn ${slots}${idle(i)}`);
-  const forwarded = ['    option forwardfor', '    http-request set-header X-Forwarded-Proto http'];
+  const forwarded = ['    option forwardfor', `    http-request set-header X-Forwarded-Proto ${tls ? 'https' : 'http'}`];
+  const secure = tls ? `\n    ssl-default-bind-options ssl-min-ver TLSv1.2` : '';
   return `global
     nbthread 1
-    maxconn 4096${runtime ? `\n    stats socket ${runtime} mode 600 level admin` : ''}
+    maxconn 4096${secure}${runtime ? `\n    stats socket ${runtime} mode 600 level admin` : ''}
 
 defaults
     mode http
@@ -47,9 +49,10 @@ defaults
     timeout server 60s
     timeout http-request 10s
     timeout http-keep-alive 75s
+    timeout tunnel 1h
 
 frontend site
-    bind ${bind}
+    bind ${bind}${tls ? ` ssl crt ${tls.both} alpn h2,http/1.1` : ''}
 ${edge ? forwarded.join('\n') : ''}
     default_backend workers
 

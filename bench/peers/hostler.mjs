@@ -7,10 +7,10 @@ export const hostler = {
   title: 'Hostler',
   packages: [],
 
-  async start(session, { members, slots, cpu, queueTimeout, probe }) {
+  async start(session, { members, slots, tunnels, cpu, queueTimeout, probe, tls }) {
     const members_ = members.map((path) => `unix:${path}`);
-    const pool = [`members = ${toml(members_)}`, `concurrency = ${slots}`];
-    return start(session, { pool, queueTimeout, cpu, probe, threads: 1 });
+    const pool = [`members = ${toml(members_)}`, `concurrency = ${slots}`, ...(tunnels ? [`max_tunnels = ${tunnels}`] : [])];
+    return start(session, { pool, queueTimeout, cpu, probe, tls, threads: 1 });
   },
 };
 
@@ -42,22 +42,23 @@ export async function startRestartable(session, { app, ...settings }) {
 
 async function start(session, { cpu, probe, ...settings }) {
   const launched = await launch(session, settings, { cpu });
-  await untilAnswers(launched.port, { path: probe, processes: launched.processes });
+  await untilAnswers(launched.port, { path: probe, tls: Boolean(settings.tls), processes: launched.processes });
   return launched;
 }
 
 /** Starts it and does not wait for an answer: the idle scenario times that. */
 export async function launch(session, settings, { cpu } = {}) {
   const port = await freePort();
-  const file = session.write('hostler.toml', configuration({ port, ...settings }));
+  const plain = settings.tls ? await freePort() : port;
+  const file = session.write('hostler.toml', configuration({ port, plain, ...settings }));
   const started = session.start(hostlerBinary(), ['start', '-c', file], { cpu, name: 'hostler' });
   return { port, processes: [started] };
 }
 
 /** The queue's limit is out of the way, as HAProxy has none: only the time a request may wait is bounded, for both. */
-export function configuration({ port, admin = 'off', threads, pool, queueTimeout }) {
+export function configuration({ port, plain = port, admin = 'off', threads, pool, queueTimeout, tls }) {
   return `[server]
-listen = ["127.0.0.1:${port}"]
+listen = ["127.0.0.1:${plain}"]
 admin = "${admin}"
 threads = ${threads}
 access_log = "off"
@@ -68,6 +69,14 @@ ${pool.join('\n')}
 [pools.web.queue]
 limit = 10000
 timeout = "${queueTimeout}"
+${tls ? tlsSection({ port, ...tls }) : ''}`;
+}
+
+function tlsSection({ port, cert, key }) {
+  return `
+[tls]
+listen = ["127.0.0.1:${port}"]
+certificates = [{ cert = ${toml(cert)}, key = ${toml(key)} }]
 `;
 }
 

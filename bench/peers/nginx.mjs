@@ -8,24 +8,24 @@ export const nginx = {
   title: 'nginx',
   packages: ['nginx'],
 
-  async start(session, { members, cpu, probe }) {
-    const { port, started } = await startNginx(session, { upstreams: members, cpu });
-    await untilAnswers(port, { path: probe, processes: [started] });
+  async start(session, { members, tunnels, cpu, probe, tls }) {
+    const { port, started } = await startNginx(session, { upstreams: members, tunnels, cpu, tls });
+    await untilAnswers(port, { path: probe, tls: Boolean(tls), processes: [started] });
     return { port, processes: [started] };
   },
 };
 
-export async function startNginx(session, { upstreams, cpu }) {
+export async function startNginx(session, { upstreams, tunnels, cpu, tls }) {
   const port = await freePort();
   const dir = session.path('nginx');
   mkdirSync(dir);
-  const file = session.write('nginx.conf', configuration({ dir, port, upstreams }));
+  const file = session.write('nginx.conf', configuration({ dir, port, upstreams, tunnels, tls }));
   // -e: until the file is read, nginx would write to the error log of the machine's own nginx.
   const started = session.start('nginx', ['-e', 'stderr', '-p', dir, '-c', file], { cpu, name: 'nginx' });
   return { port, started };
 }
 
-export function configuration({ dir, port, upstreams, user = process.getuid() === 0 ? 'root' : null }) {
+export function configuration({ dir, port, upstreams, tunnels, tls, user = process.getuid() === 0 ? 'root' : null }) {
   return `# Workers of a master that is root would become www-data and could not reach the sockets in our folder.
 ${user ? `user ${user};` : ''}
 daemon off;
@@ -52,20 +52,20 @@ http {
     uwsgi_temp_path ${dir}/uwsgi;
     scgi_temp_path ${dir}/scgi;
 
-    upstream workers {
+${tunnels ? UPGRADES : ''}    upstream workers {
 ${upstreams.map((path) => `        server unix:${path} fail_timeout=0;`).join('\n')}
         keepalive 256;
         keepalive_requests 10000000;
     }
 
     server {
-        listen 127.0.0.1:${port} backlog=4096;
-        client_max_body_size 10m;
+        listen 127.0.0.1:${port}${tls ? ' ssl http2' : ''} backlog=4096;
+${tls ? secure(tls) : ''}        client_max_body_size 10m;
         client_body_buffer_size 256k;
         proxy_buffer_size 8k;
         proxy_buffers 8 128k;
         proxy_http_version 1.1;
-        proxy_set_header Connection "";
+${tunnels ? TUNNELS : '        proxy_set_header Connection "";'}
         proxy_set_header Host $http_host;
         proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
         proxy_set_header X-Forwarded-Proto $scheme;
@@ -77,3 +77,25 @@ ${upstreams.map((path) => `        server unix:${path} fail_timeout=0;`).join('\
 }
 `;
 }
+
+/** A cache beside the tickets, for clients of TLS 1.2 that know no tickets. */
+function secure({ cert, key }) {
+  return `        ssl_certificate ${cert};
+        ssl_certificate_key ${key};
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_session_cache shared:sessions:10m;
+        ssl_session_timeout 1d;
+`;
+}
+
+/** As nginx's documentation has it for WebSockets, with kept connections for everything else. */
+const UPGRADES = `    map $http_upgrade $connection_upgrade {
+        default upgrade;
+        '' '';
+    }
+
+`;
+const TUNNELS = `        proxy_set_header Upgrade $http_upgrade;
+        proxy_set_header Connection $connection_upgrade;
+        proxy_read_timeout 1h;
+        proxy_send_timeout 1h;`;

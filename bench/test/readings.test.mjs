@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import { figures } from '../lib/load.mjs';
+import { parseH2load } from '../lib/h2load.mjs';
 import { cpuTime, family, residentBytes, statTicks } from '../lib/procfs.mjs';
 import { createProgress, duration } from '../lib/progress.mjs';
 import { createSession } from '../lib/session.mjs';
@@ -31,6 +32,18 @@ test("wrk's figures are found among its other output, errors included", () => {
     requests: 10, seconds: 2, p50_us: 5, p99_us: 9, errors: { connect: 0, read: 0, write: 0, status: 3, timeout: 0 },
   });
   assert.throws(() => parseWrk('unable to connect'), /wrk printed no figures/);
+});
+
+test("h2load's figures are found, and only what was answered with 2xx counts as a request", () => {
+  const text = `Application protocol: h2
+
+finished in 1.01s, 6162.00 req/s, 1.2MB/s
+requests: 6162 total, 6262 started, 6162 done, 6100 succeeded, 60 failed, 2 errored, 1 timeout
+status codes: 6100 2xx, 0 3xx, 3 4xx, 57 5xx
+`;
+  const errors = { status: 60, failed: 60, errored: 2, timeout: 1 };
+  assert.deepEqual(parseH2load(text), { protocol: 'h2', requests: 6100, seconds: 1.01, errors });
+  assert.throws(() => parseH2load('Some requests were not processed'), /h2load printed no figures/);
 });
 
 test('refusals and failures are counted apart, and make the tail worse, not better', () => {

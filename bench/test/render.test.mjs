@@ -8,7 +8,7 @@ import { readResults, render } from '../render.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
-const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos'];
+const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
@@ -32,7 +32,7 @@ test('a missed target is called not met', () => {
 });
 
 test('a run without Hostler claims nothing', () => {
-  for (const name of ['proxy', 'overload', 'deploys', 'render', 'photos']) {
+  for (const name of ['proxy', 'overload', 'deploys', 'render', 'photos', 'tls', 'websockets']) {
     const peersOnly = fixture(name);
     peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
     peersOnly.peers = peersOnly.peers.filter((peer) => peer !== 'hostler');
@@ -81,4 +81,16 @@ test('one burst that was not answered whole is enough to fail, and a median abov
   assert.match(render([photos]), /500 at once: not answered with a redirect \| 1 \| 0 \| \*\*not met/);
   for (const row of own) row.took_us *= 1.2;
   assert.match(render([photos]), /500 at once: time.*<= 1\.2 \| \*\*not met/);
+});
+
+test('TLS is judged beside the better peer, WebSockets beside nginx', () => {
+  const tls = fixture('tls');
+  assert.equal(render([tls]).match(/\| met \|/g).length, 5);
+  for (const row of tls.rows) if (row.peer === 'haproxy' && row.cell === 'full') row.cpu_ns *= 0.7;
+  assert.match(render([tls]), /full handshake \| 1\.27.*\| \*\*not met\*\* \|/);
+  const sockets = fixture('websockets');
+  assert.equal(render([sockets]).match(/\| met \|/g).length, 2);
+  sockets.rows[0].echoed -= 1;
+  for (const row of sockets.rows) if (row.peer === 'hostler') row.cpu_ns *= 1.5;
+  assert.match(render([sockets]), /\*\*not met\*\*[^]*\*\*1 messages never came back/);
 });

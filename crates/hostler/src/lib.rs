@@ -2,8 +2,10 @@
 
 pub mod admin;
 pub mod cli;
+pub mod coding;
 pub mod config;
 pub mod exchange;
+pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
@@ -12,3 +14,4 @@ pub mod proxy;
 pub mod registrar;
 pub mod route;
 pub mod server;
+pub mod tls;

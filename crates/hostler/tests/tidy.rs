@@ -12,8 +12,9 @@ const ROWS: &[&[&str]] = &[
     &["server"],
     &["listen", "registrar", "admin"],
     &["gateway"],
-    &["route", "proxy", "native", "nats"],
+    &["route", "files", "proxy", "native", "nats"],
     &["exchange", "config", "journal"],
+    &["coding", "tls"],
 ];
 
 /// The libraries: none knows another, nor the program.

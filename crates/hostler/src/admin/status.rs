@@ -1,16 +1,20 @@
 //! The Status: one snapshot of everything, taken from the counters that every part keeps for itself. Knows no format.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_pool::dispatch::{Pool, PoolSnapshot};
 use hostler_pool::worker::{RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
+use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::exchange::{Connections, Counters, CountersView};
+use crate::coding::{Memory, Usage};
+use crate::exchange::{Connections, Counters, CountersView, HandshakesView};
 use crate::gateway::{KeptOff, Poison};
 use crate::proxy::{Endpoint, Meter, Times};
+use crate::tls::{Certificate, Terminator};
 
 /// Where the Status comes from.
 pub struct Sources {
@@ -18,6 +22,8 @@ pub struct Sources {
     pub started: Instant,
     /// Client connections.
     pub connections: Arc<Connections>,
+    /// What encoding has done and costs.
+    pub encoding: Arc<Memory>,
     /// All pools, in the order of their names.
     pub pools: ArcSwap<Vec<PoolSource>>,
     /// All routes, in the order written.
@@ -26,6 +32,8 @@ pub struct Sources {
     pub unrouted: Arc<Counters>,
     /// What came of the last reload.
     pub last_reload: ArcSwapOption<LastReload>,
+    /// What is shown to clients that speak TLS.
+    pub tls: Option<Arc<Terminator>>,
 }
 
 /// Where a route's part comes from.
@@ -74,10 +82,13 @@ pub struct Status {
     pub uptime_ms: u64,
     pub memory: Option<u64>,
     pub connections: ConnectionStatus,
+    pub compression: Usage,
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
     pub last_reload: Option<LastReload>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<CertificateStatus>,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,6 +96,15 @@ pub struct ConnectionStatus {
     pub open: usize,
     pub tunnels: usize,
     pub refused: usize,
+    pub handshakes: HandshakesView,
+}
+
+#[derive(Debug, Serialize)]
+pub struct CertificateStatus {
+    pub file: PathBuf,
+    pub names: Vec<String>,
+    pub valid_from: Option<Timestamp>,
+    pub valid_until: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize)]
@@ -132,11 +152,14 @@ impl Sources {
                 open: self.connections.open(),
                 tunnels: self.connections.tunnels(),
                 refused: self.connections.refused(),
+                handshakes: self.connections.handshakes.view(),
             },
+            compression: self.encoding.usage(),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),
             last_reload: self.last_reload.load().as_deref().cloned(),
+            certificates: self.tls.iter().flat_map(|tls| certificates(tls)).collect(),
         }
     }
 }
@@ -166,6 +189,16 @@ impl PoolSource {
             times: self.meter.times(),
         }
     }
+}
+
+fn certificates(tls: &Terminator) -> Vec<CertificateStatus> {
+    let status = |certificate: &Certificate| CertificateStatus {
+        file: certificate.path.clone(),
+        names: certificate.names.clone(),
+        valid_from: certificate.valid.map(|valid| valid.from),
+        valid_until: certificate.valid.map(|valid| valid.until),
+    };
+    tls.shown().iter().map(status).collect()
 }
 
 fn route_status(route: &RouteSource) -> RouteStatus {

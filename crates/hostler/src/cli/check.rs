@@ -108,6 +108,13 @@ fn leads_to(route: &Route) -> String {
             };
             format!("answers {} {from}({} bytes)", respond.status.as_u16(), respond.body.bytes().len())
         }
+        Target::Static(files) => {
+            let fallback = files.fallback.as_ref();
+            let fallback = fallback
+                .map_or(String::new(), |file| format!(" (pages that are not there: {})", file.display()));
+            format!("files in {}{fallback}", files.dir.display())
+        }
+        Target::Redirect(redirect) => format!("redirects with {redirect}"),
         Target::Pool { name, request_timeout } => {
             let (timeout, size) = (Period(*request_timeout), ShowSize(route.max_body_size));
             let priority = match route.priority {

@@ -1,13 +1,15 @@
 //! What a changed configuration changes: pools by name, routes as a whole, keys of `[server]` one by one. Knows not what
 //! can be applied while Hostler runs.
 
-use super::resolved::{Config, Pool, Server};
+use super::resolved::{Config, Pool, Server, Tls};
 
 /// From one configuration to the next.
 #[derive(Debug, PartialEq)]
 pub struct Difference<'a> {
     /// The keys of `[server]` whose meaning has changed.
     pub server: Vec<&'static str>,
+    /// The keys of `[tls]` whose meaning has changed.
+    pub tls: Vec<&'static str>,
     /// The pools that are not as they were, in order of their names.
     pub pools: Vec<PoolChange<'a>>,
     /// Whether any route has changed, its fallback's contents included.
@@ -42,6 +44,7 @@ impl Config {
         pools.sort_by(|one, other| one.name().cmp(other.name()));
         Difference {
             server: changed_keys(&self.server, &newer.server),
+            tls: changed_tls(self.tls.as_ref(), newer.tls.as_ref()),
             pools,
             routes: self.routes != newer.routes,
             platform: self.platform != newer.platform,
@@ -58,7 +61,8 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        self.server.is_empty() && self.pools.is_empty() && !self.routes && !self.platform && !self.registrar
+        let routes = !self.routes && !self.platform && !self.registrar;
+        self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && routes
     }
 }
 
@@ -71,34 +75,66 @@ impl PoolChange<'_> {
     }
 }
 
+macro_rules! changed {
+    ($section:ident, $old:ident, $new:ident, [$($key:ident),+ $(,)?]) => {{
+        // Without `..`: a new field that is not compared does not compile.
+        let $section { $($key: _),+ } = $old;
+        let keys = [$((stringify!($key), $old.$key != $new.$key)),+];
+        keys.into_iter().filter_map(|(key, changed)| changed.then_some(key)).collect()
+    }};
+}
+
 fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
-    macro_rules! changed {
-        ($($key:ident),+ $(,)?) => {{
-            // Without `..`: a new field that is not compared does not compile.
-            let Server { $($key: _),+ } = old;
-            [$((stringify!($key), old.$key != new.$key)),+]
-        }};
+    changed!(
+        Server,
+        old,
+        new,
+        [
+            listen,
+            admin,
+            threads,
+            header_timeout,
+            body_timeout,
+            send_timeout,
+            idle_timeout,
+            drain_timeout,
+            drain_wait,
+            upgrade_timeout,
+            max_header_size,
+            max_header_fields,
+            body_memory,
+            temp_dir,
+            answer_buffer,
+            compress,
+            compress_memory,
+            max_connections,
+            access_log,
+            trusted_proxies,
+            proxy_protocol,
+            client_ip_header,
+        ]
+    )
+}
+
+/// A section that comes or goes is a listener that does.
+fn changed_tls(old: Option<&Tls>, new: Option<&Tls>) -> Vec<&'static str> {
+    match (old, new) {
+        (None, None) => Vec::new(),
+        (Some(old), Some(new)) => changed!(
+            Tls,
+            old,
+            new,
+            [
+                listen,
+                certificates,
+                strict_sni,
+                min_version,
+                client_certificates,
+                redirect_http,
+                public_port,
+                hsts,
+            ]
+        ),
+        _ => vec!["listen"],
     }
-    let keys = changed![
-        listen,
-        admin,
-        threads,
-        header_timeout,
-        body_timeout,
-        send_timeout,
-        idle_timeout,
-        drain_timeout,
-        drain_wait,
-        upgrade_timeout,
-        max_header_size,
-        max_header_fields,
-        body_memory,
-        temp_dir,
-        answer_buffer,
-        max_connections,
-        access_log,
-        trusted_proxies,
-        client_ip_header,
-    ];
-    keys.into_iter().filter_map(|(key, changed)| changed.then_some(key)).collect()
 }

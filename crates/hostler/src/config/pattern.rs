@@ -36,6 +36,19 @@ pub enum PathPattern {
     Prefix(String),
 }
 
+impl PathPattern {
+    /// Whether it takes a path that is decoded already.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        match self {
+            Self::Exact(exact) => path == exact.as_bytes(),
+            Self::Prefix(prefix) => {
+                let rest = path.strip_prefix(prefix.as_bytes());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            }
+        }
+    }
+}
+
 impl MatchPattern {
     /// What `*` means: every request.
     pub const ALL: Self = Self { host: None, path: PathPattern::Prefix(String::new()) };

@@ -57,7 +57,12 @@ fn add_section<'a>(section: Section<'a>, found: &mut Vec<Section<'a>>) {
         .filter(|(_, value)| is_section(value))
         .map(|(key, value)| Section {
             title: format!("{outer}.{key}"),
-            path: section.path.as_ref().map(|path| path.key(key)),
+            // What may also be something else than a table has one variable, for all of it.
+            path: section
+                .path
+                .as_ref()
+                .filter(|_| value.get("properties").is_some())
+                .map(|path| path.key(key)),
             description: description(value),
             table: value,
         })
@@ -81,7 +86,7 @@ fn render(section: &Section<'_>, text: &mut String) {
     text.push_str(columns);
     for key in schema::known_keys(table) {
         let Some(value) = schema::property(table, key) else { continue };
-        if is_section(value) && !schema::takes(value, "string") {
+        if is_section(value) && !["string", "boolean"].iter().any(|other| schema::takes(value, other)) {
             continue;
         }
         let variable =

@@ -4,6 +4,7 @@
 //! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are
 //! resolved.
 
+mod answer;
 mod registrar;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 
 use super::client_tls::ClientTls;
@@ -21,6 +21,9 @@ use super::file::{
     AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Platform, Policy, Priority,
 };
 use super::pattern::MatchPattern;
+use crate::coding::Plan;
+use crate::tls::{CertificateFiles, ClientCertificates, Version};
+pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
 pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
@@ -30,6 +33,8 @@ pub struct Config {
     pub path: Option<PathBuf>,
     /// Listener, limits and trust.
     pub server: Server,
+    /// TLS for clients.
+    pub tls: Option<Tls>,
     /// Pools in order of their names, which are unique.
     pub pools: Vec<Pool>,
     /// Routes in the order written; no two have the same pattern.
@@ -45,7 +50,7 @@ pub struct Config {
 /// The `[server]` section. Each field is described at its key: [`super::file::Server`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// At least one address, none twice; port 0 asks the system for a free one.
+    /// None only beside `tls.listen`, none twice; port 0 asks the system for a free one.
     pub listen: Vec<SocketAddr>,
     /// `None`: no admin listener.
     pub admin: Option<SocketAddr>,
@@ -75,6 +80,10 @@ pub struct Server {
     pub temp_dir: PathBuf,
     /// Bytes of answer that may wait for a slow client.
     pub answer_buffer: u64,
+    /// How answers are encoded on routes that do not say otherwise.
+    pub compress: Option<Arc<Plan>>,
+    /// Bytes for all encoders together.
+    pub compress_memory: u64,
     /// Client connections at once.
     pub max_connections: usize,
     /// Form of the access log.
@@ -82,8 +91,31 @@ pub struct Server {
     /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
     /// `IpAddr::to_canonical()`. Empty by default: nobody's.
     pub trusted_proxies: Vec<IpNet>,
+    /// Networks whose connections begin with a PROXY header, as canonical as `trusted_proxies`.
+    pub proxy_protocol: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
     pub client_ip_header: ClientIpHeader,
+}
+
+/// The `[tls]` section. Each field is described at its key: [`super::file::Tls`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    /// At least one address, none twice, nor in `server.listen`.
+    pub listen: Vec<SocketAddr>,
+    /// At least one; their files were good when they were looked at.
+    pub certificates: Vec<CertificateFiles>,
+    /// Nobody is shown a certificate for another name.
+    pub strict_sni: bool,
+    /// The lowest version that is spoken.
+    pub min_version: Version,
+    /// Certificates of clients.
+    pub client_certificates: Option<ClientCertificates>,
+    /// Clients without TLS are sent to it ...
+    pub redirect_http: bool,
+    /// ... by this port, or that of the first listener.
+    pub public_port: Option<u16>,
+    /// The value of `Strict-Transport-Security`.
+    pub hsts: Option<String>,
 }
 
 /// One queue and whoever serves it.
@@ -251,10 +283,14 @@ pub struct Route {
     pub buffer: Buffer,
     /// Bytes of request body: the route's own limit, else the server's.
     pub max_body_size: u64,
+    /// How its answers are encoded: as it says itself, else as the server does.
+    pub compress: Option<Arc<Plan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
-    /// The answer where the pool has none; never beside [`Target::Respond`].
+    /// The answer where the pool has none; only beside [`Target::Pool`].
     pub fallback: Option<Fallback>,
+    /// What is changed on the way through.
+    pub changes: Changes,
 }
 
 /// The answer where a pool has none.
@@ -310,34 +346,8 @@ pub enum Target {
     },
     /// An answer that needs no worker.
     Respond(Respond),
-}
-
-/// An answer that needs no worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Respond {
-    /// 200 to 599.
-    pub status: StatusCode,
-    /// No field that frames the message: those are for the server to set.
-    pub headers: HeaderMap,
-    /// Empty where the status allows no body.
-    pub body: Body,
-}
-
-/// The body of an answer that needs no worker.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// As written.
-    Text(String),
-    /// A file, as it was when the configuration was loaded.
-    File(LoadedFile),
-}
-
-impl Body {
-    /// What is sent.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::File(file) => &file.body,
-        }
-    }
+    /// A folder whose files are answers.
+    Static(StaticFiles),
+    /// Another URL.
+    Redirect(Redirect),
 }

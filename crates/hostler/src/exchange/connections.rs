@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use super::handshakes::Handshakes;
+
 /// Nobody is let in, and each connection ends with its next request.
 const LEAVING: u8 = 1;
 /// Nobody is let in, and connections without a request end.
@@ -26,6 +28,8 @@ pub struct Connections {
     /// Whoever asks about our health is told to go elsewhere.
     end_announced: AtomicBool,
     refused: AtomicUsize,
+    /// What comes before the first request of each.
+    pub handshakes: Handshakes,
     flooded: AtomicUsize,
 }
 

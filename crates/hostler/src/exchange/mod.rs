@@ -6,6 +6,7 @@ pub mod connections;
 pub mod counters;
 pub mod deadline;
 pub mod edits;
+pub mod handshakes;
 pub mod id;
 mod instance;
 mod offer;
@@ -19,12 +20,15 @@ use std::time::Duration;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
+use crate::coding::Plan;
+
 pub use aftermath::{Aftermath, Death};
 pub use body::{Body, BodyError, BodySource, Downstream};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
+pub use handshakes::{Handshakes, HandshakesView};
 pub use id::RequestId;
 pub use instance::Instance;
 pub use registered::{Registered, VcapId};
@@ -64,6 +68,8 @@ pub struct Exchange {
     pub certificate: Option<Arc<[u8]>>,
     /// What there is to an exchange by a registered route.
     pub registered: Option<Box<Registered>>,
+    /// How its route has answers encoded; none for as they are.
+    pub compress: Option<Arc<Plan>>,
     /// Who the client is.
     pub client: ClientAddress,
     /// The name under which logs know it.
@@ -176,6 +182,7 @@ impl Exchange {
             forwarded_proto: None,
             certificate: None,
             registered: None,
+            compress: None,
             client: ClientAddress { ip: peer.ip(), peer_trusted: false },
             id: RequestId::none(),
             deadline,
@@ -218,6 +225,7 @@ impl Exchange {
         self.to_client.clear();
         self.forwarded_proto = None;
         self.registered = None;
+        self.compress = None;
         self.deadline.clear();
     }
 

@@ -1,9 +1,11 @@
 //! The straight line: what happens to a request, in the order in which it happens. Knows no client protocol.
 
 mod fallback;
+mod files;
 mod hypernova;
 pub mod platform;
 mod poison;
+mod redirect;
 mod refusal;
 mod rewrite;
 mod spool;
@@ -98,9 +100,17 @@ impl Gateway {
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
+        if let Target::Files(_) = &route.target {
+            files::check_method(exchange)?;
+        }
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {
+            Target::Fixed(fixed) if route.changes.compress.is_some() => {
+                return Ok(Answer::Streamed(Box::new(fixed.clone().streamed())));
+            }
             Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),
+            Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)),
+            Target::Files(files) => return Ok(files::answer(files, exchange).await?),
             Target::Pool(target) => target,
         };
         // The ladder: a fresh answer, else (once there is a cache) a stale one, else the fallback, else the refusal.

@@ -29,12 +29,24 @@ pub enum Refusal {
     HeaderTimeout,
     /// The body did not come whole.
     Body(BodyError),
+    /// Without TLS where that is spoken.
+    PlainHttp,
     /// More connections than `server.max_connections`.
     TooManyConnections,
     /// No route matches.
     NoRoute,
     /// A registered route does not take it.
     Objection(Objection),
+    /// There is no such file, or none for everybody.
+    NoFile(Option<String>),
+    /// There are files here, and this is no method for them.
+    FileMethod,
+    /// `If-Match` or `If-Unmodified-Since` do not hold.
+    Precondition,
+    /// The part that is wanted lies behind the end of a file of so many bytes.
+    Range(u64),
+    /// The file system does not give what it has.
+    FileSystem(std::io::Error),
     /// As many wait as may.
     QueueFull {
         /// The pool's queue limit.
@@ -110,11 +122,17 @@ impl Refusal {
             Self::Body(BodyError::Malformed(_)) => closing(400, "bad_body"),
             Self::Body(BodyError::TooLarge(_)) => closing(413, "body_too_large"),
             Self::Body(BodyError::Storage(_)) => closing(500, "storage"),
+            Self::PlainHttp => closing(400, "plain_http"),
             Self::TooManyConnections => {
                 Facts { closes: true, may_fall_back: false, ..later("too_many_connections") }
             }
             Self::NoRoute => facts(404, "no_route"),
             Self::Objection(objection) => facts(objection.status(), objection.reason()),
+            Self::NoFile(_) => facts(404, "no_file"),
+            Self::FileMethod => facts(405, "method"),
+            Self::Precondition => facts(412, "precondition"),
+            Self::Range(_) => facts(416, "range"),
+            Self::FileSystem(_) => facts(500, "file_system"),
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::TooManyTunnels => later("too_many_tunnels"),
@@ -149,6 +167,7 @@ impl fmt::Display for Refusal {
             Self::Target(what) => write!(f, "request target: {what}"),
             Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
             Self::Expectation => f.write_str("Expect: only 100-continue is known"),
+            Self::PlainHttp => f.write_str("this port speaks https, not http"),
             Self::HeaderTimeout => {
                 f.write_str("the request head did not arrive in time (server.header_timeout)")
             }
@@ -158,6 +177,11 @@ impl fmt::Display for Refusal {
             Self::TooManyConnections => f.write_str("too many connections (server.max_connections)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::Objection(objection) => f.write_str(objection.reason()),
+            Self::NoFile(_) => f.write_str("there is no such file"),
+            Self::FileMethod => f.write_str("files are here for GET and HEAD"),
+            Self::Precondition => f.write_str("the file is not as the request expects it"),
+            Self::Range(length) => write!(f, "the file has only {length} bytes"),
+            Self::FileSystem(_) => f.write_str("the file cannot be read"),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
@@ -176,10 +200,20 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
+    /// The field that says what would have been right, where the status has one for it.
+    pub fn advice(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::FileMethod => Some(("Allow", "GET, HEAD".into())),
+            Self::Range(length) => Some(("Content-Range", format!("bytes */{length}"))),
+            _ => None,
+        }
+    }
+
     /// What the operator reads besides, in the log only.
     pub fn detail(&self) -> Option<String> {
         match self {
-            Self::Unreachable(error) => Some(error.to_string()),
+            Self::Unreachable(error) | Self::FileSystem(error) => Some(error.to_string()),
+            Self::NoFile(detail) => detail.clone(),
             Self::MemberTls(fault, detail) => Some(format!("{fault}: {detail}")),
             Self::Poison(convicted) => Some(convicted.to_string()),
             Self::WorkerLost(detail) | Self::BadAnswer(detail) => Some(detail.clone()),

@@ -22,6 +22,7 @@ impl Changes {
     pub(super) fn begin(&self, exchange: &mut Exchange) -> Result<(), Refusal> {
         exchange.to_member.shared.clone_from(&self.to_member);
         exchange.to_client.shared.clone_from(&self.to_client);
+        exchange.compress.clone_from(&self.compress);
         if let Some(rewrite) = &self.rewrite {
             let rewritten = rewrite.apply(exchange.head.target());
             let why = "it is not one that this route's prefix can be taken away from";

@@ -1,16 +1,20 @@
 //! Routes with their targets, ready to answer. Knows no requests.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hostler_pool::dispatch::{Pool, Priority};
 use hostler_wire::ResponseHead;
 
+use super::Streamed;
 use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
-use crate::config::Fallback;
-use crate::exchange::{Counters, Edit};
+use crate::coding::Plan;
+use crate::config::{Fallback, Redirect};
+use crate::exchange::{BodySource, Counters, Edit};
+use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -44,12 +48,18 @@ pub struct Changes {
     pub to_client: Option<Arc<[Edit]>>,
     /// Of the target that its member, or a folder of files, is asked for.
     pub rewrite: Option<Rewrite>,
+    /// How answers are encoded; none for as they are.
+    pub compress: Option<Arc<Plan>>,
 }
 
 /// What a route leads to.
 pub enum Target {
     /// An answer that needs no worker.
     Fixed(Arc<Fixed>),
+    /// A folder whose files are answers.
+    Files(Arc<Files>),
+    /// Another URL.
+    Redirect(Redirect),
     /// A queue with members.
     Pool(PoolTarget),
 }
@@ -61,6 +71,34 @@ pub struct Fixed {
     pub head: ResponseHead,
     /// The body.
     pub body: Vec<u8>,
+}
+
+impl Fixed {
+    /// The same as an answer whose body comes bit by bit, so that something can become of it on its way.
+    pub(super) fn streamed(self: Arc<Self>) -> Streamed {
+        let (head, length) = (self.head.clone(), self.body.len() as u64);
+        Streamed { head, length, body: Box::new(FixedBody { fixed: self, sent: 0 }) }
+    }
+}
+
+struct FixedBody {
+    fixed: Arc<Fixed>,
+    sent: usize,
+}
+
+impl BodySource for FixedBody {
+    fn poll_body(
+        &mut self,
+        _: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<std::io::Result<bool>> {
+        let rest = &self.fixed.body[self.sent..];
+        let part = &rest[..rest.len().min(max)];
+        into.extend_from_slice(part);
+        self.sent += part.len();
+        Poll::Ready(Ok(self.sent == self.fixed.body.len()))
+    }
 }
 
 /// A pool as one route uses it.

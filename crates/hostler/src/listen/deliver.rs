@@ -59,7 +59,9 @@ impl Client {
         let endless = supply.is_endless();
         // The body of an answer of our own to HEAD is not even read.
         let supply = match supply {
-            Supply::Own(_) if framing == Framing::Length(0) || exchange.is_head_request() => None,
+            supply if supply.is_own() && (framing == Framing::Length(0) || exchange.is_head_request()) => {
+                None
+            }
             supply => Some(supply),
         };
         let mut transfer = Transfer { supply, chunked: framing == Framing::Chunked, endless };
@@ -239,9 +241,7 @@ fn framing_for(supply: &Supply, exchange: &Exchange, version: Version) -> Framin
     let status = supply.head().status;
     match (supply.length(), version) {
         // A member's head says by itself what there would be; ours does not.
-        (BodyLength::Known(length), _)
-            if matches!(supply, Supply::Own(_)) && !matches!(status, 204 | 304) =>
-        {
+        (BodyLength::Known(length), _) if supply.is_own() && !matches!(status, 204 | 304) => {
             Framing::Length(length)
         }
         _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,

@@ -3,10 +3,13 @@
 mod check;
 mod client;
 mod deliver;
+mod entrance;
 mod h2;
 mod head;
 mod hop;
+mod https;
 mod own;
+mod proxy_protocol;
 mod socket;
 mod supply;
 mod tunnel;
@@ -17,8 +20,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hostler_wire::{Limits, Name, Stream};
+use ipnet::IpNet;
+use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::coding::Allowance;
 use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
@@ -26,9 +32,11 @@ use crate::proxy::Call;
 
 use client::Client;
 use deliver::{Delivered, wants_keep_alive};
+use entrance::Entered;
 use supply::Supply;
 use tunnel::Passage;
 
+pub use https::Https;
 use socket::BACKLOG;
 pub use socket::bind;
 
@@ -47,6 +55,20 @@ pub struct Settings {
     pub max_connections: usize,
     pub trust: Trust,
     pub http2: Http2,
+    /// Who begins with a PROXY header.
+    pub proxy_protocol: Vec<IpNet>,
+    /// The terms of handshakes; none without [`Door::Tls`].
+    pub tls: Option<Arc<ServerConfig>>,
+    pub https: Https,
+}
+
+/// What is spoken on a listening socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// HTTP.
+    Plain,
+    /// HTTP within TLS.
+    Tls,
 }
 
 /// What an HTTP/2 connection may have under way.
@@ -72,6 +94,8 @@ pub struct Shard {
     pub journal: Journal,
     /// Client connections of all shards.
     pub connections: Arc<Connections>,
+    /// What it may spend on encoding answers.
+    pub encoding: Arc<Allowance>,
 }
 
 /// Where a connection comes from and how: what all its exchanges have in common.
@@ -116,7 +140,7 @@ impl Shard {
 
     /// Accepts until we are stopping, and then what has knocked already, but not for ever: a successor may listen on the same
     /// socket.
-    pub async fn accept(self: Arc<Self>, listener: TcpListener) {
+    pub async fn accept(self: Arc<Self>, listener: TcpListener, door: Door) {
         let _listening = Listening::new(&self.connections);
         loop {
             let stop = self.connections.changed();
@@ -125,7 +149,7 @@ impl Shard {
             }
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.clone().welcome(stream, peer),
+                    Ok((stream, peer)) => self.clone().welcome(stream, peer, door),
                     // Out of descriptors, or a client that left the backlog: the next is another matter.
                     Err(error) if is_passing(&error) => {}
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -137,13 +161,14 @@ impl Shard {
             let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await else {
                 break;
             };
-            self.clone().welcome(stream, peer);
+            self.clone().welcome(stream, peer, door);
         }
     }
 
-    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, door: Door) {
         let open = OpenConnection::new(&self.connections);
-        let crowded = self.connections.open() > self.settings.load().max_connections;
+        let settings = self.settings.load_full();
+        let crowded = self.connections.open() > settings.max_connections;
         // Answers are written whole; waiting for more to send would only delay them.
         if stream.set_nodelay(true).is_err() {
             return;
@@ -152,10 +177,22 @@ impl Shard {
         let origin = Origin { peer, local, scheme: Scheme::Http };
         tokio::spawn(async move {
             if crowded {
-                self.turn_away(stream.into(), origin).await;
+                return self.turn_away(stream, origin, door).await;
+            }
+            let entered = if settings.is_open(&origin, door) {
+                Some(Entered { stream: stream.into(), origin, http2: false })
+            } else {
+                // Boxed: the rest of the connection's life needs no room for its beginning.
+                Box::pin(self.enter(&settings, stream, origin, door)).await
+            };
+            drop(settings);
+            let Some(Entered { stream, origin, http2 }) = entered else { return };
+            if http2 {
+                // In a task of its own: this one is as large as HTTP/1 needs it.
+                tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
                 return;
             }
-            match self.serve(stream.into(), origin).await {
+            match self.serve(stream, origin).await {
                 After::Nothing => drop(open),
                 After::Tunnel(passage) => passage.go_on(self, open),
                 // In a task of its own: this one is as large as HTTP/1 needs it.
@@ -212,7 +249,10 @@ impl Shard {
             Ok(length) => {
                 exchange.length = length;
                 client.begin(&exchange.head, length);
-                self.gateway.answer(exchange, client, self.index).await
+                match client.settings.insist_on_https(exchange) {
+                    Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+                    None => self.gateway.answer(exchange, client, self.index).await,
+                }
             }
             Err(refusal) => {
                 client.distrust();
@@ -221,12 +261,16 @@ impl Shard {
         };
         let keep = wants_keep && !self.connections.is_ending();
         let instead = match answer {
-            Ok(Answer::Member(call)) => match client.deliver(exchange, Supply::Member(call), keep).await {
-                Ok(delivered) => return Outcome::Delivered(delivered),
-                Err(refusal) => self.gateway.instead(exchange, refusal).await,
-            },
+            Ok(Answer::Member(call)) => {
+                let supply = Supply::Member(call).dressed(exchange, &self.encoding);
+                match client.deliver(exchange, supply, keep).await {
+                    Ok(delivered) => return Outcome::Delivered(delivered),
+                    Err(refusal) => self.gateway.instead(exchange, refusal).await,
+                }
+            }
             Ok(Answer::Streamed(streamed)) => {
-                match client.deliver(exchange, Supply::Own(streamed), keep).await {
+                let supply = Supply::Own(streamed).dressed(exchange, &self.encoding);
+                match client.deliver(exchange, supply, keep).await {
                     Ok(delivered) => return Outcome::Delivered(delivered),
                     Err(refusal) => refusal.into(),
                 }
@@ -245,13 +289,20 @@ impl Shard {
         })
     }
 
-    /// A clear word to one connection too many.
-    async fn turn_away(&self, stream: Stream, origin: Origin) {
+    /// A clear word to one connection too many; none where it would take a handshake to say it.
+    async fn turn_away(&self, stream: TcpStream, origin: Origin, door: Door) {
         self.connections.count_refused();
+        if door == Door::Plain {
+            self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
+        }
+    }
+
+    /// A clear word to whoever has not been heard.
+    async fn refuse(&self, stream: Stream, origin: Origin, refusal: &Refusal) {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         client.distrust();
-        let delivered = client.refuse(&mut exchange, &Refusal::TooManyConnections, false).await;
+        let delivered = client.refuse(&mut exchange, refusal, false).await;
         self.settle(&mut exchange);
         // A crowd of twice the limit is an attack: no patience for it.
         if self.connections.open() <= self.settings.load().max_connections * 2 {

@@ -49,6 +49,9 @@ pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(Re
     if !exchange.id.as_str().is_empty() {
         head.fields.add(b"X-Request-Id", exchange.id.as_str().as_bytes());
     }
+    if let Some((name, value)) = refusal.advice() {
+        head.fields.add(name.as_bytes(), value.as_bytes());
+    }
     if let Some(seconds) = facts.retry_after {
         let seconds = seconds.max(exchange.trail.retry_after);
         head.fields.add(b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());

@@ -1,9 +1,11 @@
 //! An answer's body on its way to a client, whoever gives it. Knows no client protocol.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use hostler_wire::{BodyLength, CallError, Fields, ResponseHead};
+use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
 
+use crate::coding::{self, Allowance, Encoder, Flow, Stream, StreamError, Verdict};
 use crate::exchange::{BodyError, Downstream, Exchange};
 use crate::gateway::{Refusal, Streamed};
 use crate::proxy::Call;
@@ -15,20 +17,77 @@ pub(super) enum Supply {
     Member(Call),
     /// Of our own.
     Own(Box<Streamed>),
+    /// One of the others that is encoded, or would be for another client.
+    Dressed(Box<Dressed>),
+}
+
+/// An answer with another head than it came with.
+pub(super) struct Dressed {
+    supply: Supply,
+    head: ResponseHead,
+    /// None where there is no body to encode, or it is sent as it is.
+    stream: Option<Stream>,
+    /// Encoded, so nobody knows how long it will be.
+    is_encoded: bool,
 }
 
 /// Why a body breaks off.
 pub(super) enum Trouble {
     Member(CallError),
     Own(std::io::Error),
+    Encoder(std::io::Error),
 }
 
 impl Supply {
+    /// The same answer as this client gets it: encoded, if the route says so, the client takes it, and it may cost that.
+    pub fn dressed(self, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
+        let Some(plan) = &exchange.compress else { return self };
+        let request = &exchange.head.fields;
+        if let Some(head) = coding::revalidated(request, self.head()) {
+            return self.with_head(head, None, false);
+        }
+        let coding = match plan.verdict(request, self.head(), self.content_length()) {
+            Verdict::Leave => return self,
+            // The end of an encoded body would be the end of the connection.
+            Verdict::Encode(_) if exchange.head.version == Version::Http10 => None,
+            Verdict::Encode(coding) => Some(coding),
+            Verdict::Vary => None,
+        };
+        let grant = coding.and_then(|coding| {
+            let grant = allowance.grant(Encoder::memory(coding, plan.effort))?;
+            Some((coding, grant))
+        });
+        let Some((coding, grant)) = grant else {
+            let head = coding::varying(self.head());
+            return self.with_head(head, None, false);
+        };
+        let flow = if self.is_endless() { Flow::Events } else { Flow::Bytes };
+        let head = coding::encoded(self.head(), coding);
+        let has_body = !exchange.is_head_request();
+        let stream = has_body.then(|| Stream::new(Encoder::new(coding, plan.effort), flow, grant));
+        self.with_head(head, stream, true)
+    }
+
+    fn with_head(self, head: ResponseHead, stream: Option<Stream>, is_encoded: bool) -> Self {
+        Self::Dressed(Box::new(Dressed { supply: self, head, stream, is_encoded }))
+    }
+
+    /// Bytes of the body; of the one that a GET would bring, for an answer to HEAD.
+    fn content_length(&self) -> Option<u64> {
+        let said = |length: &[u8]| std::str::from_utf8(length).ok()?.parse().ok();
+        match self {
+            Self::Member(call) => call.answer().fields.first(Name::ContentLength).and_then(said),
+            Self::Own(streamed) => Some(streamed.length),
+            Self::Dressed(dressed) => dressed.supply.content_length(),
+        }
+    }
+
     /// The answer's head.
     pub fn head(&self) -> &ResponseHead {
         match self {
             Self::Member(call) => call.answer(),
             Self::Own(streamed) => &streamed.head,
+            Self::Dressed(dressed) => &dressed.head,
         }
     }
 
@@ -37,12 +96,27 @@ impl Supply {
         match self {
             Self::Member(call) => call.body_length(),
             Self::Own(streamed) => BodyLength::Known(streamed.length),
+            Self::Dressed(dressed) if dressed.is_encoded => BodyLength::Chunked,
+            Self::Dressed(dressed) => dressed.supply.length(),
+        }
+    }
+
+    /// It comes from ourselves: the length is that of the body even where there is none, as in an answer to HEAD.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Member(_) => false,
+            Self::Own(_) => true,
+            Self::Dressed(dressed) => dressed.supply.is_own(),
         }
     }
 
     /// It ends when the client leaves.
     pub fn is_endless(&self) -> bool {
-        matches!(self, Self::Member(call) if call.is_event_stream())
+        match self {
+            Self::Member(call) => call.is_event_stream(),
+            Self::Own(_) => false,
+            Self::Dressed(dressed) => dressed.supply.is_endless(),
+        }
     }
 
     /// Sends what is left of the request; ready when there is nothing left to send.
@@ -54,10 +128,11 @@ impl Supply {
         match self {
             Self::Member(call) => call.poll_upload(cx, client),
             Self::Own(_) => Poll::Ready(Ok(())),
+            Self::Dressed(dressed) => dressed.supply.poll_upload(cx, client),
         }
     }
 
-    /// Appends some of the body; `true` when it is complete.
+    /// Appends some of the body, at most about `max` bytes; `true` when it is complete.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -67,6 +142,7 @@ impl Supply {
         match self {
             Self::Member(call) => call.poll_body(cx, into, max).map_err(Trouble::Member),
             Self::Own(streamed) => streamed.body.poll_body(cx, into, max).map_err(Trouble::Own),
+            Self::Dressed(dressed) => dressed.poll_body(cx, into, max),
         }
     }
 
@@ -75,29 +151,56 @@ impl Supply {
         match self {
             Self::Member(call) => call.trailers(),
             Self::Own(_) => None,
+            Self::Dressed(dressed) => dressed.supply.trailers(),
         }
     }
 
     /// All has come: a member's slot is free from here on, whether or not the client has all.
     pub fn finish(self, exchange: &mut Exchange) {
-        if let Self::Member(call) = self {
-            call.finish(exchange);
+        match self {
+            Self::Member(call) => call.finish(exchange),
+            Self::Own(_) => {}
+            Self::Dressed(dressed) => dressed.supply.finish(exchange),
         }
     }
 
     /// The client has gone.
     pub fn abandon(self, exchange: &mut Exchange) {
-        if let Self::Member(call) = self {
-            call.abandon(exchange);
+        match self {
+            Self::Member(call) => call.abandon(exchange),
+            Self::Own(_) => {}
+            Self::Dressed(dressed) => dressed.supply.abandon(exchange),
         }
     }
 
     /// The body is broken.
     pub fn give_up(self, exchange: &mut Exchange, trouble: Trouble) -> Refusal {
         match (self, trouble) {
+            (Self::Dressed(dressed), trouble) => dressed.supply.give_up(exchange, trouble),
             (Self::Member(call), Trouble::Member(error)) => call.give_up(exchange, error).into(),
-            (_, trouble) => trouble.into(),
+            (Self::Member(call), trouble) => {
+                call.abandon(exchange);
+                trouble.into()
+            }
+            (Self::Own(_), trouble) => trouble.into(),
         }
+    }
+}
+
+impl Dressed {
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, Trouble>> {
+        let Self { supply, stream, .. } = self;
+        let Some(stream) = stream else { return supply.poll_body(cx, into, max) };
+        let came = stream.poll(cx, into, |cx, plain, max| supply.poll_body(cx, plain, max));
+        came.map_err(|error| match error {
+            StreamError::Source(trouble) => trouble,
+            StreamError::Encoder(error) => Trouble::Encoder(error),
+        })
     }
 }
 
@@ -106,6 +209,7 @@ impl From<Trouble> for Refusal {
         match trouble {
             Trouble::Member(error) => Self::BadAnswer(error.to_string()),
             Trouble::Own(error) => Self::Body(BodyError::Storage(error.kind())),
+            Trouble::Encoder(error) => Self::BadAnswer(format!("it could not be encoded: {error}")),
         }
     }
 }

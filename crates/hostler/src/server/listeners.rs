@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use super::StartError;
-use crate::config;
-use crate::listen;
+use crate::config::Config;
+use crate::listen::{self, Door};
 
 /// What a socket is for: the key that names its address, and the address as it is written there (port 0 stays 0).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -19,25 +19,32 @@ pub(super) struct Purpose {
 /// Sockets that somebody else has bound.
 pub(super) type Inherited = BTreeMap<Purpose, Vec<TcpListener>>;
 
+/// The sockets of one thread.
+pub(super) type Share = Vec<(Door, TcpListener)>;
+
 /// All sockets of one Hostler.
 pub(super) struct Listeners {
     /// For each address one a thread, shared out by the kernel.
-    data: Vec<(Purpose, Vec<TcpListener>)>,
+    data: Vec<(Purpose, Door, Vec<TcpListener>)>,
     admin: Option<(Purpose, TcpListener)>,
 }
 
 impl Listeners {
     /// Takes over what is there already and binds the rest; what is left of `inherited` is closed.
-    pub fn open(server: &config::Server, mut inherited: Inherited) -> Result<Self, StartError> {
-        let data = server.listen.iter().map(|&address| {
-            let purpose = Purpose { key: "server.listen".into(), address };
+    pub fn open(config: &Config, mut inherited: Inherited) -> Result<Self, StartError> {
+        let server = &config.server;
+        let plain = server.listen.iter().map(|&address| (address, Door::Plain, "server.listen"));
+        let tls = config.tls.iter().flat_map(|tls| &tls.listen);
+        let tls = tls.map(|&address| (address, Door::Tls, "tls.listen"));
+        let data = plain.chain(tls).map(|(address, door, key)| {
+            let purpose = Purpose { key: key.into(), address };
             let sockets = match inherited.remove(&purpose) {
                 Some(sockets) => Ok(sockets),
                 None => listen::bind(address, server.threads),
             };
             match sockets {
-                Ok(sockets) => Ok((purpose, sockets)),
-                Err(source) => Err(StartError::Listen { address, key: "server.listen", source }),
+                Ok(sockets) => Ok((purpose, door, sockets)),
+                Err(source) => Err(StartError::Listen { address, key, source }),
             }
         });
         let data = data.collect::<Result<_, _>>()?;
@@ -49,8 +56,13 @@ impl Listeners {
     }
 
     /// Where clients connect; a free port is known by now.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.data.iter().filter_map(|(_, sockets)| sockets.first()?.local_addr().ok()).collect()
+    pub fn addresses(&self) -> impl Iterator<Item = (Door, SocketAddr)> {
+        self.data.iter().filter_map(|(_, door, sockets)| Some((*door, sockets.first()?.local_addr().ok()?)))
+    }
+
+    /// The port of the first with TLS; 0 if there is none.
+    pub fn tls_port(&self) -> u16 {
+        self.addresses().find(|(door, _)| *door == Door::Tls).map_or(0, |(_, address)| address.port())
     }
 
     pub fn admin(&self) -> io::Result<Option<TcpListener>> {
@@ -60,12 +72,12 @@ impl Listeners {
     /// The sockets of each thread: every socket has one thread at least, every thread one of each address. Sockets that were
     /// taken over may be more or fewer than threads, and none is added or closed then: the kernel gives the connections of one
     /// that goes to nobody else.
-    pub fn by_thread(&self, threads: usize) -> io::Result<Vec<Vec<TcpListener>>> {
-        let mut shares: Vec<Vec<TcpListener>> = (0..threads).map(|_| Vec::new()).collect();
-        for (_, sockets) in &self.data {
+    pub fn by_thread(&self, threads: usize) -> io::Result<Vec<Share>> {
+        let mut shares: Vec<Share> = (0..threads).map(|_| Vec::new()).collect();
+        for (_, door, sockets) in &self.data {
             for turn in 0..threads.max(sockets.len()) {
                 let Some(socket) = sockets.get(turn % sockets.len().max(1)) else { continue };
-                shares[turn % threads].push(socket.try_clone()?);
+                shares[turn % threads].push((*door, socket.try_clone()?));
             }
         }
         Ok(shares)
@@ -74,7 +86,7 @@ impl Listeners {
     /// All of them, for a successor.
     pub fn copies(&self) -> io::Result<Vec<(Purpose, Vec<OwnedFd>)>> {
         let admin = self.admin.iter().map(|(purpose, socket)| (purpose, std::slice::from_ref(socket)));
-        let data = self.data.iter().map(|(purpose, sockets)| (purpose, sockets.as_slice()));
+        let data = self.data.iter().map(|(purpose, _, sockets)| (purpose, sockets.as_slice()));
         data.chain(admin)
             .map(|(purpose, sockets)| {
                 let copies = sockets.iter().map(|socket| socket.try_clone().map(OwnedFd::from));
@@ -104,7 +116,8 @@ mod tests {
     fn listeners(sockets: usize) -> Listeners {
         let address = "127.0.0.1:0".parse().unwrap();
         let purpose = Purpose { key: "server.listen".into(), address };
-        Listeners { data: vec![(purpose, listen::bind(address, sockets).unwrap())], admin: None }
+        let data = vec![(purpose, Door::Plain, listen::bind(address, sockets).unwrap())];
+        Listeners { data, admin: None }
     }
 
     #[test]

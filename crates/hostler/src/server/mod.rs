@@ -20,6 +20,7 @@ mod signals;
 mod stop;
 mod successor;
 mod threads;
+mod tls;
 mod upgrade;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::admin::{self, Command, Order};
 use crate::config::{AccessLog, Config, Invocation};
 use crate::journal::{Form, Journal, Level, Writer};
+use crate::listen::Door;
 
 use listeners::{Inherited, Listeners};
 use notify::Notify;
@@ -61,6 +63,9 @@ pub enum StartError {
     /// A successor cannot go on.
     #[error("no taking over: {0}")]
     TakeOver(std::io::Error),
+    /// The certificates are no good any more, or their like.
+    #[error("cannot start [tls]: {0}")]
+    Tls(String),
     /// The system refuses threads, signals or the like.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
@@ -93,7 +98,7 @@ async fn serve(
         Some(talk) => talk.sockets().await.map_err(StartError::TakeOver)?,
         None => Inherited::new(),
     };
-    let listeners = Listeners::open(&config.server, inherited)?;
+    let listeners = Listeners::open(&config, inherited)?;
     let running = Arc::new(Running::start(config, invocation, listeners, journal.clone())?);
     if let Some(talk) = &talk
         && let Err(error) = is_let_begin(&running, talk, &mut signals).await
@@ -107,6 +112,7 @@ async fn serve(
         let _ = talk.begun().await;
     }
     notify.ready();
+    tokio::spawn(tls::watch(running.clone()));
 
     let mut succession = running.successor.subscribe();
     let mut until = None;
@@ -185,9 +191,18 @@ fn open(running: &Running) -> Result<Opened, StartError> {
     )?;
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
-    for address in listeners.addresses() {
-        running.journal.event(Level::Info, &format!("listening on http://{address}"));
+    for (door, address) in listeners.addresses() {
+        let scheme = match door {
+            Door::Plain => "http",
+            Door::Tls => "https",
+        };
+        running.journal.event(Level::Info, &format!("listening on {scheme}://{address}"));
     }
+    running
+        .tls
+        .iter()
+        .flat_map(|tls| tls.describe())
+        .for_each(|line| running.journal.event(Level::Info, &line));
     if let Some(listener) = listeners.admin()? {
         let address = listener.local_addr()?;
         let ended = async {

@@ -9,6 +9,7 @@ use super::pools::RunningPool;
 use super::retire::retire;
 use super::routes::{Routes, routes};
 use super::running::Running;
+use super::tls::{self, Fresh};
 use super::{boot, settings};
 use crate::admin::{Done, LastReload, Undone};
 use crate::config::{self, Config, PoolChange};
@@ -56,10 +57,17 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     server.listen.clone_from(&older.server.listen);
     (server.admin, server.threads) = (older.server.admin, older.server.threads);
     server.access_log = older.server.access_log;
+    keep_listeners(&older, &mut newer, &mut done);
+    let fresh = match &newer.tls {
+        Some(written) => Some(tls::read_again(written).await.map_err(Undone::Failed)?),
+        None => None,
+    };
+    let listening = settings::listening(&newer, running.tls.as_deref()).map_err(Undone::Failed)?;
 
     let newer = Arc::new(newer);
     let difference = older.difference(&newer);
     if difference.is_empty() {
+        show(running, fresh, &mut done);
         let else_ = if done.is_empty() { "" } else { " else" };
         done.push(format!("nothing{else_} has changed"));
         return Ok(done);
@@ -68,6 +76,9 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     if !difference.server.is_empty() {
         done.push(format!("server: {}", difference.server.join(", ")));
     }
+    if !difference.tls.is_empty() {
+        done.push(format!("tls: {}", difference.tls.join(", ")));
+    }
     done.extend(difference.pools.iter().map(|pool| describe(pool, &change)));
     if difference.routes {
         done.push(format!("routes: {}", newer.routes.len()));
@@ -75,8 +86,31 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     if difference.platform {
         done.push("platform: changed".into());
     }
+    show(running, fresh, &mut done);
+    running.listening.store(Arc::new(listening));
     swap(running, &newer, change);
     Ok(done)
+}
+
+/// TLS listeners stay as they are, and so does whether there are any.
+fn keep_listeners(older: &Config, newer: &mut Config, done: &mut Done) {
+    let is_changed = older.difference(newer).tls.contains(&"listen");
+    match (&older.tls, &mut newer.tls) {
+        (Some(older), Some(newer)) => newer.listen.clone_from(&older.listen),
+        (older, newer) => newer.clone_from(older),
+    }
+    if is_changed {
+        done.push("tls.listen: needs hostler upgrade".into());
+    }
+}
+
+/// Certificates that were read anew are shown also where nothing else has changed: their files may have.
+fn show(running: &Running, fresh: Option<Fresh>, done: &mut Done) {
+    if let (Some(tls), Some(fresh)) = (&running.tls, fresh)
+        && tls.show(fresh)
+    {
+        done.push("tls: certificates read again".into());
+    }
 }
 
 /// What the pools will be.
@@ -189,7 +223,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
     let Routes { table, listed, weak } = routes(newer, &change.pools, &before);
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
-    running.listening.store(Arc::new(settings::listening(newer)));
+    running.sources.encoding.resize(newer.server.compress_memory);
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
     running.set_platform(newer);
     running.pools.store(Arc::new(change.pools));

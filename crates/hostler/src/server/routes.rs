@@ -8,9 +8,10 @@ use super::settings;
 use hostler_wire::ResponseHead;
 
 use crate::admin::RouteSource;
-use crate::config::{self, Buffer, Config, Source};
-use crate::exchange::Counters;
-use crate::gateway::{Changes, Fixed, PoolTarget, Route, Target};
+use crate::config::{self, Buffer, Config, HeaderChange, Source};
+use crate::exchange::{Counters, Edit};
+use crate::files::Files;
+use crate::gateway::{Changes, Fixed, PoolTarget, Rewrite, Route, Target};
 use crate::proxy::CallSettings;
 use crate::route::Table;
 
@@ -32,6 +33,8 @@ pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSour
         let route = Arc::new(route(config, written, pools, counters));
         let target = match &route.target {
             Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
+            Target::Files(files) => format!("static {}", files.folder().display()),
+            Target::Redirect(redirect) => format!("redirect {redirect}"),
             Target::Pool(target) => format!("pool {}", target.name),
         };
         listed.push(RouteSource { pattern: route.pattern.clone(), target, counters: route.counters.clone() });
@@ -46,6 +49,8 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         pattern: written.pattern.to_string().into(),
         target: match &written.target {
             config::Target::Respond(respond) => Target::Fixed(Arc::new(fixed(respond))),
+            config::Target::Static(settings) => Target::Files(Arc::new(Files::new(settings.clone()))),
+            config::Target::Redirect(redirect) => Target::Redirect(redirect.clone()),
             config::Target::Pool { name, request_timeout } => {
                 let pool = pools.iter().find(|pool| *pool.name == **name);
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
@@ -57,9 +62,32 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
-        changes: Changes::default(),
+        changes: Changes { compress: written.compress.clone(), ..changes(&written.changes) },
         counters,
     }
+}
+
+fn changes(written: &config::Changes) -> Changes {
+    let rewrite = |config::Rewrite { strip, add }: &config::Rewrite| Rewrite {
+        strip: strip.as_str().into(),
+        add: add.as_str().into(),
+    };
+    Changes {
+        to_member: edits(&written.request),
+        to_client: edits(&written.answer),
+        rewrite: written.rewrite.as_ref().map(rewrite),
+        compress: None,
+    }
+}
+
+fn edits(changes: &[HeaderChange]) -> Option<Arc<[Edit]>> {
+    let edit = |change: &HeaderChange| match change.clone() {
+        HeaderChange::Set(name, value) => Edit::Set(name.into(), value.into()),
+        HeaderChange::Add(name, value) => Edit::Add(name.into(), value.into()),
+        HeaderChange::Default(name, value) => Edit::Default(name.into(), value.into()),
+        HeaderChange::Remove(name) => Edit::Remove(name.into()),
+    };
+    (!changes.is_empty()).then(|| changes.iter().map(edit).collect())
 }
 
 fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -> PoolTarget {

@@ -13,8 +13,10 @@ use super::pools::{self, RunningPool};
 use super::premises::Premises;
 use super::program::Program;
 use super::routes::{Routes, routes};
+use super::tls::Tls;
 use super::{StartError, settings};
 use crate::admin::Sources;
+use crate::coding::Memory;
 use crate::config::{Config, Invocation};
 use crate::exchange::Connections;
 use crate::gateway::{Gateway, Route};
@@ -32,6 +34,8 @@ pub(super) struct Running {
     pub gateway: Arc<Gateway>,
     /// The routes of this configuration, to see whether requests still go by them when they are replaced.
     pub routes: ArcSwap<Vec<Weak<Route>>>,
+    /// What TLS listeners show. Listeners do not change, so that there is one from the start, or never.
+    pub tls: Option<Arc<Tls>>,
     /// What client connections go by that are accepted from now on.
     pub listening: Arc<ArcSwap<listen::Settings>>,
     /// Workers of pools that nothing leads to any more.
@@ -54,6 +58,9 @@ impl Running {
         journal: Journal,
     ) -> Result<Self, StartError> {
         let environment = invocation.surroundings.environment.clone();
+        let tls = config.tls.as_ref().map(|tls| Tls::open(tls, listeners.tls_port())).transpose();
+        let tls = tls.map_err(StartError::Tls)?.map(Arc::new);
+        let listening = settings::listening(&config, tls.as_deref()).map_err(StartError::Tls)?;
         let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let pools = pools::start_all(&config, &premises)?;
         let Routes { table, listed, weak } = routes(&config, &pools, &[]);
@@ -67,17 +74,20 @@ impl Running {
         let sources = Sources {
             started: Instant::now(),
             connections,
+            encoding: Arc::new(Memory::new(config.server.compress_memory)),
             pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
+            tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {
             program: Program::of_process(&invocation.surroundings)?,
             invocation,
             premises,
             journal,
-            listening: Arc::new(ArcSwap::from_pointee(settings::listening(&config))),
+            tls,
+            listening: Arc::new(ArcSwap::from_pointee(listening)),
             routes: ArcSwap::from_pointee(weak),
             leaving: Mutex::default(),
             config: ArcSwap::from_pointee(config),

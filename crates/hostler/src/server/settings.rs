@@ -10,19 +10,22 @@ use hostler_wire::{Address, Limits, Name};
 use rustls::pki_types::ServerName;
 
 use super::environment::{self, Environment};
+use super::tls::Tls;
 use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
 use crate::exchange::{Connections, Trust};
 use crate::gateway::platform::Rules;
 use crate::gateway::{PoisonSettings, SpoolSettings};
-use crate::listen;
+use crate::listen::{self, Https};
 use crate::proxy::{Dial, MemberProtocol, MemberTls};
 
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);
 
-pub(super) fn listening(config: &Config) -> listen::Settings {
+/// With what TLS listeners go by, if there are any.
+pub(super) fn listening(config: &Config, tls: Option<&Tls>) -> Result<listen::Settings, String> {
     let server = &config.server;
-    listen::Settings {
+    let both = tls.zip(config.tls.as_ref());
+    Ok(listen::Settings {
         limits: limits(server),
         header_timeout: server.header_timeout,
         body_timeout: server.body_timeout,
@@ -33,6 +36,16 @@ pub(super) fn listening(config: &Config) -> listen::Settings {
         max_connections: server.max_connections,
         http2: listen::Http2 { max_streams: 128, stream_window: 256 << 10, connection_window: 1 << 20 },
         trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
+        proxy_protocol: server.proxy_protocol.clone(),
+        tls: both.map(|(tls, written)| tls.terms(written)).transpose()?,
+        https: both.map_or_else(Https::default, |(tls, written)| https(tls, written)),
+    })
+}
+
+fn https(tls: &Tls, written: &config::Tls) -> Https {
+    Https {
+        redirect_to: written.redirect_http.then(|| written.public_port.unwrap_or(tls.port)),
+        hsts: written.hsts.clone().map(String::into_bytes),
     }
 }
 

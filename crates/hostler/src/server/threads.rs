@@ -8,7 +8,9 @@ use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::listeners::Share;
 use crate::admin::Sources;
+use crate::coding::Allowance;
 use crate::exchange::Sweep;
 use crate::gateway::Gateway;
 use crate::journal::Journal;
@@ -23,7 +25,7 @@ pub(super) struct DataPlane {
 
 impl DataPlane {
     pub fn start(
-        shares: Vec<Vec<std::net::TcpListener>>,
+        shares: Vec<Share>,
         settings: &Arc<ArcSwap<listen::Settings>>,
         gateway: Arc<Gateway>,
         journal: &Journal,
@@ -40,6 +42,7 @@ impl DataPlane {
                 gateway: gateway.clone(),
                 journal: journal.clone(),
                 connections: sources.connections.clone(),
+                encoding: Allowance::new(sources.encoding.clone()),
             };
             let ending = ending.clone();
             let sources = sources.clone();
@@ -71,17 +74,12 @@ impl DataPlane {
 /// How often idle connections to members are looked at.
 const PRUNING: Duration = Duration::from_secs(5);
 
-async fn run(
-    shard: Arc<Shard>,
-    sockets: Vec<std::net::TcpListener>,
-    sources: Arc<Sources>,
-    mut ending: watch::Receiver<bool>,
-) {
+async fn run(shard: Arc<Shard>, sockets: Share, sources: Arc<Sources>, mut ending: watch::Receiver<bool>) {
     tokio::spawn(shard.sweep.clone().run());
     tokio::spawn(prune(sources, shard.index));
-    for socket in sockets {
+    for (door, socket) in sockets {
         match TcpListener::from_std(socket) {
-            Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener))),
+            Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener, door))),
             Err(error) => {
                 shard.journal.event(crate::journal::Level::Error, &format!("cannot accept: {error}"))
             }

@@ -11,8 +11,10 @@ mod strictness;
 mod answers;
 mod batches;
 mod buffering;
+mod changes;
 mod dispatch;
 mod fields;
+mod files;
 mod priorities;
 // Members
 mod fallback;

@@ -3,23 +3,31 @@
 //!
 //! The comments on fields are the text of `docs/reference/config.md`.
 
+mod answer;
+mod changes;
+mod compress;
 mod member_tls;
 mod platform;
 mod pool;
 mod registrar;
 mod route;
+mod tls;
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy, Size};
+use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy, Size, Switch};
+pub use answer::{Redirect, Respond, Static};
+pub use changes::{HeaderChanges, Rewrite};
+pub use compress::{Compress, Effort, Encoding};
 pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
 pub use registrar::{NatsTls, Registrar, Sharding};
-pub use route::{Buffer, Priority, Respond, Route};
+pub use route::{Buffer, Priority, Route};
+pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
 
 /// Hostler's configuration file, `hostler.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +35,8 @@ pub use route::{Buffer, Priority, Respond, Route};
 pub struct File {
     /// Listeners, limits and trust: what holds for every request.
     pub server: Server,
+    /// TLS for clients: where, with which certificates, and whether it is a must. Without `listen` there is none.
+    pub tls: Tls,
     /// A pool is one queue and whoever serves it: Node workers that Hostler starts (`command`), or endpoints
     /// that somebody else runs (`members`). Its name has letters, digits, `-` and `_`.
     pub pools: BTreeMap<String, Pool>,
@@ -97,6 +107,14 @@ pub struct Server {
     /// Bytes of one answer that are held for a client slower than its worker. Once it is full the worker has
     /// to wait for the client, and its slot with it.
     pub answer_buffer: Size<4096, 1_073_741_824>,
+    /// Whether answers are compressed on their way to clients that take it: `true`, or a table that says which and how. A route
+    /// can have its own. Off by default: many apps compress by themselves, and a page with both a secret and what a
+    /// stranger makes it repeat gives the secret away by its length (BREACH). `docs/concepts/compression.md` says what becomes of
+    /// an answer.
+    #[schemars(extend("x-default" = "`false`"))]
+    pub compress: Switch<Compress>,
+    /// Bytes of memory for all encoders together. Over it: answers go out as they are.
+    pub compress_memory: Size<0, 1_099_511_627_776>,
     /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed.
     pub max_connections: Count<1, 1_000_000>,
     /// One line an exchange on standard output, as JSON or for people.
@@ -105,6 +123,11 @@ pub struct Server {
     /// addresses. From anybody else they are removed. A malformed entry stops
     /// the start: trusting too few breaks an app, trusting too many opens it.
     pub trusted_proxies: Vec<Proxy>,
+    /// Load balancers that send a PROXY header (version 1 or 2) before anything else: networks or single addresses. A connection
+    /// from one of them must begin with it, within `header_timeout`, before TLS if that is spoken; the client's address is
+    /// then the one it names. Anybody else's connection must begin without. Whoever is named is in turn compared with
+    /// `trusted_proxies`.
+    pub proxy_protocol: Vec<Proxy>,
     /// The one header in which a trusted proxy names the client; it is read from the right, past trusted
     /// proxies, to the first address that is not trusted. The other fields of its kind are passed on from
     /// a trusted proxy and removed from anybody else; they name nobody.
@@ -131,9 +154,12 @@ impl Default for Server {
             body_memory: Size(256 << 10),
             temp_dir: None,
             answer_buffer: Size(1 << 20),
+            compress: Switch::Plain(false),
+            compress_memory: Size(64 << 20),
             max_connections: Count(10_000),
             access_log: AccessLog::Json,
             trusted_proxies: Vec::new(),
+            proxy_protocol: Vec::new(),
             client_ip_header: ClientIpHeader::XForwardedFor,
         }
     }

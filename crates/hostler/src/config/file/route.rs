@@ -1,12 +1,11 @@
 //! The keys of a route, as written. Knows not which of them fit together.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{Compress, HeaderChanges, Redirect, Respond, Rewrite, Static};
 use crate::config::pattern::MatchPattern;
-use crate::config::value::{Count, Period, Size, TextOr};
+use crate::config::value::{Period, Size, Switch, TextOr};
 
 /// A `[[routes]]` section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,12 +20,27 @@ pub struct Route {
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
-    /// The pool that answers. Exactly one of `pool` and `respond`.
+    /// The pool that answers. Exactly one of `pool`, `static`, `redirect` and `respond`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub pool: Option<String>,
     /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body` or `file`.
     #[schemars(with = "TextOr<Respond>", extend("x-default" = "none"))]
     pub respond: Option<TextOr<Respond>>,
+    /// A folder whose files answer: its name, or a table with `dir`.
+    #[serde(rename = "static")]
+    #[schemars(with = "TextOr<Static>", extend("x-default" = "none"))]
+    pub files: Option<TextOr<Static>>,
+    /// Where requests are sent: a URL or a path, such as `"https://www.example.com{path}{query}"`, or a table with `to`.
+    #[schemars(with = "TextOr<Redirect>", extend("x-default" = "none"))]
+    pub redirect: Option<TextOr<Redirect>>,
+    /// What becomes of the path before the pool or the folder gets it.
+    #[schemars(with = "Rewrite", extend("x-default" = "none"))]
+    pub rewrite: Option<Rewrite>,
+    /// Changes of the header fields that the pool's members get.
+    pub request_headers: HeaderChanges,
+    /// Changes of the header fields that clients get. An answer in place of the pool's (a 503, a fallback) keeps the fields it has:
+    /// a `Cache-Control` that is set here is not meant for it.
+    pub response_headers: HeaderChanges,
     /// Whether a request's body is read whole before the request takes a slot.
     pub buffer: Buffer,
     /// Bytes of a request's body, in place of `server.max_body_size`.
@@ -35,6 +49,10 @@ pub struct Route {
     /// The time a client waits for its answer to begin, in place of the pool's `request_timeout`.
     #[schemars(with = "Period", extend("x-default" = "the pool's"))]
     pub request_timeout: Option<Period>,
+    /// Whether its answers are compressed, in place of `server.compress`; `true` as the server says, or with the defaults. Its
+    /// table replaces the server's whole.
+    #[schemars(with = "Switch<Compress>", extend("x-default" = "server.compress"))]
+    pub compress: Option<Switch<Compress>>,
     /// Which requests get a slot first when there are not enough.
     pub priority: Priority,
     /// A file that stands in where the pool gives no answer, such as the page from which an app renders in the browser:
@@ -74,27 +92,4 @@ pub enum Buffer {
     Full,
     /// The body is streamed to the worker, which sees it as it comes; for large uploads.
     None,
-}
-
-/// An answer that needs no worker.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct Respond {
-    /// The status code.
-    pub status: Count<200, 599>,
-    /// The text; must be empty with 204 and 304.
-    pub body: String,
-    /// A file in place of `body`, such as a page. It is read when the configuration is loaded (`hostler reload` reads it
-    /// anew), and may have up to 1 MiB; relative to the file's folder.
-    #[schemars(with = "String", extend("x-default" = "none"))]
-    pub file: Option<String>,
-    /// Header fields. Unless given, `content-type` is that of the extension of `file`, and otherwise
-    /// `text/plain; charset=utf-8`; those that frame the message (`content-length`, `connection`, ...) are refused.
-    pub headers: BTreeMap<String, String>,
-}
-
-impl Default for Respond {
-    fn default() -> Self {
-        Self { status: Count(200), body: String::new(), file: None, headers: BTreeMap::new() }
-    }
 }

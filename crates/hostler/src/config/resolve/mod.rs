@@ -1,14 +1,20 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod changes;
+mod compress;
 mod fallback;
+mod files;
 mod member_tls;
 mod members;
 mod platform;
 mod pool;
+mod redirect;
 mod registrar;
+mod respond;
 mod route;
 mod server;
+mod tls;
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +22,7 @@ use super::Surroundings;
 use super::document::{Document, KeyPath};
 use super::error::Report;
 use super::file::{File, Platform};
-use super::resolved::{Config, Pool, Route, Server, Target};
+use super::resolved::{Config, Pool, Route, Server, Target, Tls};
 
 /// What resolving looks at and reports to.
 pub struct Resolver<'a> {
@@ -34,7 +40,9 @@ impl Resolver<'_> {
     /// The meaning of the whole file.
     pub fn config(&mut self, file: File, path: Option<PathBuf>) -> Config {
         let server = self.server(&file.server);
-        let routes: Vec<Route> = self.routes(&file);
+        let tls = tls::resolve(self, &file.tls, &server);
+        self.check_listeners(&server, tls.as_ref());
+        let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
         let registrar = self.registrar(&file);
@@ -43,12 +51,19 @@ impl Resolver<'_> {
             // Where routes may be registered, something has to hold for them.
             None => registrar.as_ref().map(|_| Platform::default()),
         };
-        Config { path, server, pools, routes, registrar, platform, warnings: Vec::new() }
+        Config { path, server, tls, pools, routes, registrar, platform, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.
     pub fn server(&mut self, written: &super::file::Server) -> Server {
         server::resolve(self, written)
+    }
+
+    /// Either of the two keys is enough.
+    fn check_listeners(&mut self, server: &Server, tls: Option<&Tls>) {
+        if server.listen.is_empty() && tls.is_none() && !self.report.has_errors() {
+            self.refuse(&KeyPath::of("server.listen"), "at least one address is needed");
+        }
     }
 
     fn warn_of_unused(&mut self, pools: &[Pool], routes: &[Route]) {

@@ -2,25 +2,31 @@
 //! no requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, StatusCode};
-
 use super::Resolver;
+use crate::coding::Plan;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Buffer, File, Priority};
 use crate::config::pattern::MatchPattern;
-use crate::config::resolved::{Body, LoadedFile, Respond, Route, Target};
-use crate::config::value::TextOr;
+use crate::config::resolved::{Changes, Route, Target};
+
+/// What a route can lead to.
+const TARGETS: [&str; 4] = ["pool", "static", "redirect", "respond"];
+
+fn one_of(keys: &[&str]) -> String {
+    let (last, others) = keys.split_last().unwrap_or((&"", &[]));
+    format!("{} or {last}", others.join(", "))
+}
 
 impl Resolver<'_> {
     /// The meaning of `[[routes]]`, or of their absence.
-    pub(super) fn routes(&mut self, file: &File) -> Vec<Route> {
+    pub(super) fn routes(&mut self, file: &File, compress: Option<&Arc<Plan>>) -> Vec<Route> {
         let list = KeyPath::of("routes");
         if file.routes.is_empty() && !self.document.is_written(&list) {
-            return self.catch_all(file);
+            return self.catch_all(file, compress);
         }
         let mut seen: HashMap<MatchPattern, KeyPath> = HashMap::new();
         let mut routes = Vec::new();
@@ -36,8 +42,9 @@ impl Resolver<'_> {
                 );
             }
             seen.insert(pattern.clone(), path.clone());
-            if let Some(target) = self.target(&path, written, file) {
-                let fallback = written.fallback.as_deref().filter(|_| written.respond.is_none());
+            let changes = self.changes(&path, written, &pattern);
+            if let Some(target) = self.target(&path, written, file, (&pattern, &changes)) {
+                let fallback = written.fallback.as_deref().filter(|_| written.pool.is_some());
                 let fallback =
                     fallback.and_then(|what| self.fallback(&path.key("fallback"), what, written.buffer));
                 routes.push(Route {
@@ -45,15 +52,17 @@ impl Resolver<'_> {
                     target,
                     buffer: written.buffer,
                     max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
+                    compress: self.route_compress(&path, written.compress.as_ref(), compress),
                     priority: written.priority,
                     fallback,
+                    changes,
                 });
             }
         }
         routes
     }
 
-    fn catch_all(&mut self, file: &File) -> Vec<Route> {
+    fn catch_all(&mut self, file: &File, compress: Option<&Arc<Plan>>) -> Vec<Route> {
         let mut pools = file.pools.iter();
         match (pools.next(), pools.next()) {
             (Some((name, pool)), None) => {
@@ -63,8 +72,10 @@ impl Resolver<'_> {
                     target,
                     buffer: Buffer::Full,
                     max_body_size: file.server.max_body_size.0,
+                    compress: compress.cloned(),
                     priority: Priority::Normal,
                     fallback: None,
+                    changes: Changes::default(),
                 }];
             }
             (Some(_), Some(_)) => {
@@ -94,26 +105,62 @@ impl Resolver<'_> {
         written.pattern.clone()
     }
 
-    fn target(&mut self, path: &KeyPath, written: &file::Route, file: &File) -> Option<Target> {
-        match (&written.pool, &written.respond) {
-            (Some(_), Some(_)) => {
-                self.refuse(&path.key("respond"), "a route has exactly one target: pool or respond");
-                None
+    fn target(
+        &mut self,
+        path: &KeyPath,
+        written: &file::Route,
+        file: &File,
+        (pattern, changes): (&MatchPattern, &Changes),
+    ) -> Option<Target> {
+        let there = [
+            written.pool.is_some(),
+            written.files.is_some(),
+            written.redirect.is_some(),
+            written.respond.is_some(),
+        ];
+        let mut targets = TARGETS.iter().zip(there).filter(|(_, there)| *there).map(|(key, _)| *key);
+        let (first, second) = (targets.next(), targets.next());
+        if let Some(second) = second {
+            self.refuse(&path.key(second), format!("a route has exactly one target: {}", one_of(&TARGETS)));
+            return None;
+        }
+        let Some(target) = first else {
+            if !TARGETS.iter().any(|key| self.document.is_written(&path.key(key))) {
+                self.refuse(path, format!("it leads nowhere: add {}", one_of(&TARGETS)));
             }
-            (None, None) => {
-                if !["pool", "respond"].iter().any(|key| self.document.is_written(&path.key(key))) {
-                    self.refuse(path, "it leads nowhere: add pool or respond");
-                }
-                None
-            }
-            (Some(name), None) => self.pool_target(path, name, written, file),
-            (None, Some(respond)) => {
-                for key in ["buffer", "max_body_size", "request_timeout", "priority", "fallback"] {
-                    if self.document.is_written(&path.key(key)) {
-                        self.refuse(&path.key(key), "has no meaning beside respond");
-                    }
-                }
-                self.respond(&path.key("respond"), respond).map(Target::Respond)
+            return None;
+        };
+        self.refuse_what_has_no_meaning(path, target);
+        let here = path.key(target);
+        if let Some(name) = &written.pool {
+            return self.pool_target(path, name, written, file);
+        }
+        if let Some(files) = &written.files {
+            let rewrite = changes.rewrite.as_ref();
+            return self.static_files(&here, files, pattern, rewrite).map(Target::Static);
+        }
+        if let Some(redirect) = &written.redirect {
+            return self.redirect(&here, redirect, pattern).map(Target::Redirect);
+        }
+        let respond = written.respond.as_ref()?;
+        self.respond(&here, respond).map(Target::Respond)
+    }
+
+    fn refuse_what_has_no_meaning(&mut self, path: &KeyPath, target: &str) {
+        let about_pools =
+            ["buffer", "max_body_size", "request_timeout", "priority", "fallback", "request_headers"];
+        let meaningless = match target {
+            "pool" => return,
+            "static" => &about_pools[..],
+            _ => &[&about_pools[..], &["rewrite"]].concat(),
+        };
+        for key in meaningless {
+            if self.document.is_written(&path.key(key)) {
+                let help = match (target, *key) {
+                    ("static", "fallback") => "; write static = { dir = ..., fallback = ... }",
+                    _ => "",
+                };
+                self.refuse(&path.key(key), format!("has no meaning beside {target}{help}"));
             }
         }
     }
@@ -139,73 +186,5 @@ impl Resolver<'_> {
         };
         let request_timeout: Duration = written.request_timeout.unwrap_or(pool.request_timeout).0;
         Some(Target::Pool { name: name.into(), request_timeout })
-    }
-
-    fn respond(&mut self, path: &KeyPath, written: &TextOr<file::Respond>) -> Option<Respond> {
-        let written = match written {
-            TextOr::Text(body) => &file::Respond { body: body.clone(), ..file::Respond::default() },
-            TextOr::Table(table) => table,
-        };
-        let status = u16::try_from(written.status.0).ok().and_then(|code| StatusCode::from_u16(code).ok())?;
-        let bodiless =
-            [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
-        if bodiless && !written.body.is_empty() {
-            self.refuse(&path.key("body"), format!("an answer with status {} has no body", status.as_u16()));
-        }
-        let body = match &written.file {
-            Some(name) => Body::File(self.file_to_send(path, name, status, bodiless)?),
-            None => Body::Text(written.body.clone()),
-        };
-        let mut headers = HeaderMap::new();
-        for (name, value) in &written.headers {
-            let here = path.key("headers").key(name);
-            match header_field(name, value) {
-                Ok((name, value)) if headers.contains_key(&name) => {
-                    self.refuse(&here, format!("{name} is there twice ({value:?})"));
-                }
-                Ok((name, value)) => {
-                    headers.insert(name, value);
-                }
-                Err(why) => self.refuse(&here, why),
-            }
-        }
-        if !bodiless {
-            let kind = match &body {
-                Body::Text(_) => "text/plain; charset=utf-8",
-                Body::File(file) => &file.content_type,
-            };
-            let kind = HeaderValue::from_str(kind).expect("invariant: a media type is ASCII");
-            headers.entry(header::CONTENT_TYPE).or_insert(kind);
-        }
-        Some(Respond { status, headers, body })
-    }
-
-    fn file_to_send(
-        &mut self,
-        respond: &KeyPath,
-        name: &str,
-        status: StatusCode,
-        bodiless: bool,
-    ) -> Option<LoadedFile> {
-        let path = respond.key("file");
-        if bodiless {
-            self.refuse(&path, format!("an answer with status {} has no body", status.as_u16()));
-        }
-        if self.document.is_written(&respond.key("body")) {
-            self.refuse(&path, "there is a body already; write one of the two");
-        }
-        self.loaded_file(&path, name)
-    }
-}
-
-fn header_field(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let framing =
-        [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::TE, header::TRAILER];
-    let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is not the name of a header field"))?;
-    let value =
-        HeaderValue::from_str(value).map_err(|_| format!("{value:?} cannot stand in a header field"))?;
-    match framing.contains(&name) || name == header::UPGRADE || name == "keep-alive" {
-        true => Err("is set by the server, as it frames the message".into()),
-        false => Ok((name, value)),
     }
 }

@@ -25,6 +25,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         Some(folder) => resolver.folder_at(&section.key("temp_dir"), folder),
         None => resolver.surroundings.temp_dir.clone(),
     };
+    let compress = resolver.server_compress(&written.compress);
     Server {
         listen,
         admin,
@@ -41,17 +42,17 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         body_memory: written.body_memory.0,
         temp_dir,
         answer_buffer: written.answer_buffer.0,
+        compress,
+        compress_memory: written.compress_memory.0,
         max_connections: written.max_connections.get(),
         access_log: written.access_log,
-        trusted_proxies: trusted(resolver, &section.key("trusted_proxies"), &written.trusted_proxies),
+        trusted_proxies: networks(resolver, &section.key("trusted_proxies"), &written.trusted_proxies),
+        proxy_protocol: networks(resolver, &section.key("proxy_protocol"), &written.proxy_protocol),
         client_ip_header: written.client_ip_header,
     }
 }
 
-fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Address]) -> Vec<SocketAddr> {
-    if written.is_empty() && !resolver.report.has_errors() {
-        resolver.refuse(path, "at least one address is needed");
-    }
+pub(super) fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Address]) -> Vec<SocketAddr> {
     let mut found: Vec<SocketAddr> = Vec::new();
     for (index, address) in written.iter().enumerate() {
         let here = path.index(index);
@@ -76,7 +77,7 @@ fn check_admin(resolver: &mut Resolver<'_>, path: &KeyPath, admin: SocketAddr, l
 }
 
 /// Whether one address also takes what is meant for the other. Port 0 is another one each time.
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let same_ip = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() != 0 && same_ip
 }
@@ -104,7 +105,7 @@ fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Op
     found.first().copied()
 }
 
-fn trusted(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Proxy]) -> Vec<IpNet> {
+fn networks(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Proxy]) -> Vec<IpNet> {
     for (index, Proxy(net)) in written.iter().enumerate().filter(|(_, proxy)| proxy.0.prefix_len() == 0) {
         let place = resolver.document.place_of_value(&path.index(index));
         let message = format!("{path}: {net} trusts everybody: any client can then claim any address");

@@ -267,7 +267,7 @@ fn an_answer_from_a_file_is_what_its_extension_says_unless_told_otherwise() {
             let kind = respond.headers["content-type"].to_str().unwrap();
             (respond.status.as_u16(), kind, respond.body.bytes())
         }
-        Target::Pool { name, .. } => panic!("pool {name}"),
+        other => panic!("{other:?}"),
     });
     let answers = answers.collect::<Vec<_>>();
     assert_eq!(answers, [(200, "text/html; charset=utf-8", &b"<p>one"[..]), (503, "text/plain", b"<p>one")]);

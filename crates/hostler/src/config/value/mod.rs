@@ -6,6 +6,7 @@ mod amount;
 mod nats;
 mod secret;
 mod slots;
+mod switch;
 mod text;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
@@ -13,6 +14,7 @@ pub use amount::{Count, Delay, Period, ShowSize, Size};
 pub use nats::NatsAddress;
 pub use secret::Secret;
 pub use slots::Slots;
+pub use switch::Switch;
 pub use text::{Command, OneOrMany, Plain, RequestPath, TextOr};
 
 /// What one string in TOML stands for.

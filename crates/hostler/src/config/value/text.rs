@@ -109,6 +109,12 @@ one_string!(RequestPath, kind: "path", expects: "a path such as \"/healthz\"");
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneOrMany<T>(pub Vec<T>);
 
+impl<T> Default for OneOrMany<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
 impl<'de, T: Deserialize<'de> + OneString> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visit<T>(PhantomData<T>);

@@ -47,7 +47,9 @@ impl StreamClient<'_> {
         exchange.trail.status = supply.head().status;
         let supply = match supply {
             // The body of an answer of our own to HEAD is not even read.
-            Supply::Own(_) if framing == Framing::Length(0) || exchange.is_head_request() => None,
+            supply if supply.is_own() && (framing == Framing::Length(0) || exchange.is_head_request()) => {
+                None
+            }
             supply => Some(supply),
         };
         let mut transfer = Transfer { head: Some(head), supply, trailers: None, done: false };
@@ -245,7 +247,7 @@ fn framing_for(supply: &Supply, exchange: &Exchange) -> Framing {
     let status = supply.head().status;
     match supply.length() {
         // A member's head says by itself what there would be; ours does not.
-        BodyLength::Known(length) if matches!(supply, Supply::Own(_)) && !matches!(status, 204 | 304) => {
+        BodyLength::Known(length) if supply.is_own() && !matches!(status, 204 | 304) => {
             Framing::Length(length)
         }
         _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,

@@ -84,15 +84,25 @@ pub(super) async fn serve(
 impl StreamClient<'_> {
     async fn answer(&mut self, link: &Link, exchange: &mut Exchange) {
         let gateway = &link.shard.gateway;
-        let instead = match gateway.answer(exchange, self, link.shard.index).await {
-            Ok(Answer::Member(call)) => match self.deliver(exchange, Supply::Member(call)).await {
-                Ok(()) => return,
-                Err(refusal) => gateway.instead(exchange, refusal).await,
-            },
-            Ok(Answer::Streamed(streamed)) => match self.deliver(exchange, Supply::Own(streamed)).await {
-                Ok(()) => return,
-                Err(refusal) => refusal.into(),
-            },
+        let answer = match link.settings.insist_on_https(exchange) {
+            Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+            None => gateway.answer(exchange, self, link.shard.index).await,
+        };
+        let instead = match answer {
+            Ok(Answer::Member(call)) => {
+                let supply = Supply::Member(call).dressed(exchange, &link.shard.encoding);
+                match self.deliver(exchange, supply).await {
+                    Ok(()) => return,
+                    Err(refusal) => gateway.instead(exchange, refusal).await,
+                }
+            }
+            Ok(Answer::Streamed(streamed)) => {
+                let supply = Supply::Own(streamed).dressed(exchange, &link.shard.encoding);
+                match self.deliver(exchange, supply).await {
+                    Ok(()) => return,
+                    Err(refusal) => refusal.into(),
+                }
+            }
             Ok(Answer::Fixed(fixed)) => return self.deliver_own(exchange, &fixed.head, &fixed.body).await,
             Ok(Answer::Tunnel(_)) => Refusal::BadAnswer("101 to no offer".into()).into(),
             Err(instead) => instead,

@@ -1,0 +1,65 @@
+// The TLS section of RESULTS.md. Knows the rows of results/tls.json and the targets set for them.
+import { median, pairedRatio } from '../lib/statistics.mjs';
+import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+
+/** CPU at most so many times the better peer's. */
+const TARGET = 1.1;
+const NAMES = {
+  full: 'full handshake',
+  resumed: 'resumed handshake',
+  http1: 'HTTP/1.1, 50 connections',
+  'h2 x 1': 'HTTP/2, 100 connections x 1 stream',
+  'h2 x 20': 'HTTP/2, 10 connections x 20 streams',
+};
+
+export function tlsSection(result) {
+  const { settings, cells, rows, titles, peers } = result;
+  const inCell = ({ name }, peer) => rows.filter((row) => row.cell === name && (!peer || row.peer === peer));
+  const others = ['haproxy', 'nginx'].filter((peer) => peers.includes(peer));
+  const verdicts = cells.map((cell) => {
+    const ratios = others.map((other) => pairedRatio(inCell(cell), { one: 'hostler', other, value: cpu }));
+    // The better peer is the one beside which Hostler looks worse.
+    const worst = ratios.includes(null) ? null : ratios.reduce((one, other) => (other.median > one.median ? other : one), { median: -Infinity });
+    return [NAMES[cell.name], ...ratios.map((ratio) => spread(ratio, 2)), verdict(others.length > 0 ? worst : null, ({ median }) => median <= TARGET)];
+  });
+  const figures = cells.map((cell) => [
+    `${NAMES[cell.name]}: CPU; in a CPU second`,
+    ...peers.map((peer) => {
+      const middle = median(inCell(cell, peer).map(cpu));
+      return `${number(middle)} µs; ${number(1e6 / middle, 0)}`;
+    }),
+  ]);
+  return `## TLS and HTTP/2
+
+${origin(result, ['hostler', 'haproxy', 'nginx', 'h2load', 'wrk', 'go'])}
+
+CPU per handshake or per request, Hostler's divided by the peer's; the target is at most ${TARGET} of the better one's:
+
+${table(['', ...others.map((other) => `/ ${titles[other]}`), `<= ${TARGET} of the better`], verdicts)}
+
+CPU of one, and how many that makes in a second of CPU time, medians:
+
+${table(['one proxy thread', ...peers.map((peer) => titles[peer])], figures)}
+
+${troubles(rows, titles)}
+
+How: TLS 1.3, X25519, AES-128-GCM or what the peer prefers, a P-256 certificate. A handshake is a connection with its handshake and one request of
+its own, ${settings.clients} clients at a time; resumed ones show a ticket of the client's last connection, which each run checks. Requests go over kept
+connections (h2load, and wrk for HTTP/1.1, one thread). One proxy thread on core 0; the load and ${settings.members} members on core 1. CPU is the scheduler's run time of all the peer's
+processes. ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up, peers in turns within each round; a ratio is the median of
+same-round pairs, with the smallest and the largest in parentheses.
+`;
+}
+
+const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;
+
+/** A run with errors keeps its place in the figures and is named here. */
+function troubles(rows, titles) {
+  const bad = rows.filter(({ errors }) => Object.values(errors).some((count) => count > 0));
+  if (bad.length === 0) return 'No run had an error.';
+  const lines = bad.map(({ round, peer, cell, errors }) => {
+    const kinds = Object.entries(errors).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
+    return `* round ${round}, ${NAMES[cell]}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`;
+  });
+  return `**Runs with errors (kept in the figures):**\n\n${lines.join('\n')}`;
+}

@@ -1,0 +1,122 @@
+//! What `Accept-Encoding` says of a coding (RFC 9110 section 12.5.3). Knows not what is to be sent.
+
+use hostler_wire::tokens;
+
+use super::Coding;
+
+/// A weight in thousandths; 0 is a refusal.
+type Weight = u16;
+
+/// Which of `ours`, the best first, a client gets; none: what there is, as it is. `lines`: its `Accept-Encoding`.
+pub(super) fn choose<'a>(lines: impl Iterator<Item = &'a [u8]>, ours: &[Coding]) -> Option<Coding> {
+    // As many as we have; a name that comes twice means what it says first.
+    let mut weights = [None::<Weight>; 3];
+    let (mut others, mut identity) = (None, None);
+    for (name, weight) in lines.flat_map(tokens).filter_map(member) {
+        let at = ours.iter().position(|coding| coding.is_named(name));
+        let place = match at.and_then(|at| weights.get_mut(at)) {
+            Some(place) => place,
+            None if name == b"*" => &mut others,
+            None if name.eq_ignore_ascii_case(b"identity") => &mut identity,
+            None => continue,
+        };
+        place.get_or_insert(weight);
+    }
+    let mut best = None;
+    for (&coding, weight) in ours.iter().zip(weights) {
+        let weight = weight.or(others).unwrap_or(0);
+        if weight > best.map_or(0, |(_, weight)| weight) {
+            best = Some((coding, weight));
+        }
+    }
+    // `identity` is always acceptable; wanted more than another it is only where it says so.
+    best.filter(|(_, weight)| *weight >= identity.unwrap_or(0)).map(|(coding, _)| coding)
+}
+
+/// A member of the list; none for one that is malformed.
+fn member(token: &[u8]) -> Option<(&[u8], Weight)> {
+    let mut parts = token.split(|&b| b == b';').map(<[u8]>::trim_ascii);
+    let name = parts.next().filter(|name| !name.is_empty())?;
+    let weight = match parts.next() {
+        None => 1000,
+        Some([b'q' | b'Q', b'=', value @ ..]) => weight(value)?,
+        Some(_) => return None,
+    };
+    parts.next().is_none().then_some((name, weight))
+}
+
+/// `0`, `1`, or a fraction of at most three digits.
+fn weight(value: &[u8]) -> Option<Weight> {
+    let (whole, fraction) = match value {
+        [whole] | [whole, b'.'] => (whole, &[][..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    let digit = |b: u8| b.is_ascii_digit().then(|| Weight::from(b - b'0'));
+    let mut thousandths = digit(*whole)? * 1000;
+    for (at, b) in fraction.iter().enumerate() {
+        thousandths += digit(*b)? * [100, 10, 1][at];
+    }
+    (thousandths <= 1000).then_some(thousandths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Coding::{Brotli, Gzip, Zstd};
+
+    fn chosen(lines: &[&str], ours: &[Coding]) -> Option<Coding> {
+        choose(lines.iter().map(|line| line.as_bytes()), ours)
+    }
+
+    #[test]
+    fn the_client_decides_by_weight_and_we_among_equals() {
+        let all = &[Zstd, Brotli, Gzip];
+        let cases: &[(&[&str], Option<Coding>)] = &[
+            (&[], None),
+            (&[""], None),
+            (&["gzip, deflate, br, zstd"], Some(Zstd)),
+            (&["gzip, deflate, br"], Some(Brotli)),
+            (&["GZIP"], Some(Gzip)),
+            (&["x-gzip"], Some(Gzip)),
+            (&["deflate, compress"], None),
+            (&["gzip", "br"], Some(Brotli)),
+            (&["gzip;q=1.0, br;q=0.9"], Some(Gzip)),
+            (&["gzip ; q=0.5 , zstd;Q=0.51"], Some(Zstd)),
+            (&["gzip;q=0"], None),
+            (&["gzip;q=0.000, br;q=0.001"], Some(Brotli)),
+            (&["*"], Some(Zstd)),
+            (&["*, zstd;q=0"], Some(Brotli)),
+            (&["*;q=0, gzip"], Some(Gzip)),
+            (&["*;q=0"], None),
+            (&["identity"], None),
+            (&["identity, gzip"], Some(Gzip)),
+            (&["identity;q=1, gzip;q=0.5"], None),
+            (&["identity;q=0.5, gzip;q=1"], Some(Gzip)),
+            (&["identity;q=0"], None),
+            (&["gzip;q=0, gzip;q=1"], None),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(chosen(lines, all), *expected, "{lines:?}");
+        }
+        assert_eq!(chosen(&["gzip, br, zstd"], &[Gzip, Brotli]), Some(Gzip));
+    }
+
+    #[test]
+    fn what_is_malformed_is_as_if_it_were_not_there() {
+        for line in [
+            "gzip;q=2",
+            "gzip;q=1.001",
+            "gzip;q=0.1234",
+            "gzip;q=",
+            "gzip;q=.5",
+            "gzip;level=9",
+            "gzip;q=1;q=1",
+            ";q=1",
+            "gz ip",
+        ] {
+            assert_eq!(chosen(&[line], &[Gzip]), None, "{line}");
+            assert_eq!(chosen(&[line, "br"], &[Gzip, Brotli]), Some(Brotli), "{line}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What becomes of an answer's head when its body is encoded, or could have been. Knows no bodies.
+
+use hostler_wire::{Fields, Name, ResponseHead, tokens};
+
+use super::Coding;
+
+const KEY: &[u8] = b"Accept-Encoding";
+
+/// The head of an answer that is encoded.
+pub fn encoded(head: &ResponseHead, coding: Coding) -> ResponseHead {
+    let mut new = copy(head, |name| match name {
+        Name::Vary => None,
+        // Of the bytes that came the one, of pieces of them the other.
+        Name::ContentLength | Name::AcceptRanges => None,
+        Name::Etag => Some(weakened),
+        _ => Some(as_it_is),
+    });
+    new.fields.add(b"Content-Encoding", coding.name().as_bytes());
+    new.fields.add(b"Vary", &varied(&head.fields));
+    new
+}
+
+/// The head of an answer that another client would get encoded.
+pub fn varying(head: &ResponseHead) -> ResponseHead {
+    let mut new = copy(head, |name| (name != Name::Vary).then_some(as_it_is));
+    new.fields.add(b"Vary", &varied(&head.fields));
+    new
+}
+
+/// The head of a 304 for a client that asked for an answer which it got encoded; none for any other. A cache looks for the
+/// validator that it was given, and that was a weak one (RFC 9111 section 4.3.4).
+pub fn revalidated(request: &Fields, head: &ResponseHead) -> Option<ResponseHead> {
+    let validator = head.fields.first(Name::Etag).filter(|_| head.status == 304)?;
+    let given = weakened(validator);
+    let is_ours =
+        given != validator && request.all(Name::IfNoneMatch).flat_map(tokens).any(|known| known == given);
+    is_ours.then(|| {
+        let mut new = copy(head, |name| match name {
+            Name::Vary => None,
+            Name::Etag => Some(weakened),
+            _ => Some(as_it_is),
+        });
+        new.fields.add(b"Vary", &varied(&head.fields));
+        new
+    })
+}
+
+/// What becomes of a value.
+type Change = fn(&[u8]) -> Vec<u8>;
+
+/// The same head with another value in each field, or without it. What was meant for us alone stays behind.
+fn copy(head: &ResponseHead, change: impl Fn(Name) -> Option<Change>) -> ResponseHead {
+    let mut new = ResponseHead::new(head.status, &String::from_utf8_lossy(head.reason()));
+    new.version = head.version;
+    for (field, name, value) in head.fields.iter() {
+        // `Upgrade` in a 426 is named by `Connection` and still for the client.
+        if field.listed && field.known != Name::Upgrade {
+            continue;
+        }
+        if let Some(change) = change(field.known) {
+            new.fields.add(name, &change(value));
+        }
+    }
+    new
+}
+
+fn as_it_is(value: &[u8]) -> Vec<u8> {
+    value.to_vec()
+}
+
+/// Equivalent is not the same: a strong validator says that every byte is (RFC 9110 section 8.8.1).
+fn weakened(validator: &[u8]) -> Vec<u8> {
+    let prefix: &[u8] = if validator.starts_with(b"\"") { b"W/" } else { b"" };
+    [prefix, validator].concat()
+}
+
+/// `Vary` with us in it.
+fn varied(fields: &Fields) -> Vec<u8> {
+    let mut lines: Vec<&[u8]> = fields.all(Name::Vary).filter(|line| !line.is_empty()).collect();
+    let mut names = lines.iter().copied().flat_map(tokens);
+    if !names.any(|name| name == b"*" || name.eq_ignore_ascii_case(KEY)) {
+        lines.push(KEY);
+    }
+    lines.join(&b", "[..])
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_wire::Limits;
+
+    use super::*;
+
+    fn parsed(text: &str) -> ResponseHead {
+        let mut head = ResponseHead::default();
+        head.parse(format!("{text}\r\n").as_bytes(), &Limits::default()).unwrap();
+        head
+    }
+
+    fn lines(head: &ResponseHead) -> String {
+        let mut lines = Vec::new();
+        head.fields.copy_lines(&mut lines, |_, _| true);
+        format!(
+            "{} {}\n{}",
+            head.status,
+            String::from_utf8_lossy(head.reason()),
+            String::from_utf8_lossy(&lines).replace('\r', "")
+        )
+    }
+
+    #[test]
+    fn an_encoded_answer_says_so_and_promises_no_byte_of_the_other_one() {
+        let head = parsed(
+            "HTTP/1.1 200 Fine\r\nConnection: X-Secret\r\nX-Secret: 1\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\
+             ETag: \"a\"\r\nAccept-Ranges: bytes\r\nVary: Origin\r\nX-One: 1\r\nX-One: 2\r\n",
+        );
+        assert_eq!(
+            lines(&encoded(&head, Coding::Brotli)),
+            "200 Fine\nConnection: X-Secret\nContent-Type: text/html\nETag: W/\"a\"\nX-One: 1\nX-One: 2\n\
+             Content-Encoding: br\nVary: Origin, Accept-Encoding\n"
+        );
+        assert_eq!(
+            lines(&varying(&head)),
+            "200 Fine\nConnection: X-Secret\nContent-Type: text/html\nContent-Length: 5\nETag: \"a\"\n\
+             Accept-Ranges: bytes\nX-One: 1\nX-One: 2\nVary: Origin, Accept-Encoding\n"
+        );
+    }
+
+    #[test]
+    fn vary_has_each_name_once() {
+        let cases = [
+            ("", "Accept-Encoding"),
+            ("Vary: *\r\n", "*"),
+            ("Vary: accept-encoding\r\n", "accept-encoding"),
+            ("Vary: Cookie, ACCEPT-ENCODING\r\n", "Cookie, ACCEPT-ENCODING"),
+            ("Vary: Cookie\r\nVary:\r\nVary: Origin\r\n", "Cookie, Origin, Accept-Encoding"),
+        ];
+        for (vary, expected) in cases {
+            let head = varying(&parsed(&format!("HTTP/1.1 200 OK\r\n{vary}")));
+            let all: Vec<_> = head.fields.all(Name::Vary).collect();
+            assert_eq!(all, [expected.as_bytes()]);
+        }
+    }
+
+    #[test]
+    fn a_304_has_the_validator_that_its_client_was_given() {
+        let asked = |known: &str| parsed(&format!("HTTP/1.1 200 OK\r\nIf-None-Match: {known}\r\n")).fields;
+        let strong = parsed("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n");
+        let ours = revalidated(&asked("\"b\", W/\"a\""), &strong).unwrap();
+        assert_eq!(lines(&ours), "304 Not Modified\nETag: W/\"a\"\nVary: Accept-Encoding\n");
+        assert!(revalidated(&asked("\"a\""), &strong).is_none());
+        assert!(revalidated(&asked("*"), &strong).is_none());
+        let weak = parsed("HTTP/1.1 304 Not Modified\r\nETag: W/\"a\"\r\n");
+        assert!(revalidated(&asked("W/\"a\""), &weak).is_none());
+        assert!(revalidated(&asked("W/\"a\""), &parsed("HTTP/1.1 200 OK\r\nETag: \"a\"\r\n")).is_none());
+    }
+}

@@ -1,0 +1,46 @@
+//! Content codings: which one a client takes, which answers are worth it, what becomes of their heads, and the encoders. Knows
+//! fields and bytes, and nobody's requests.
+
+mod accept;
+mod allowance;
+mod encoder;
+mod head;
+mod media;
+mod plan;
+mod stream;
+
+pub use allowance::{Allowance, Grant, Memory, Usage};
+pub use encoder::{Effort, Encoder};
+pub use head::{encoded, revalidated, varying};
+pub use media::MediaRange;
+pub use plan::{Plan, Verdict};
+pub use stream::{Flow, Stream, StreamError};
+
+/// A content coding that we can make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// Brotli (RFC 7932).
+    Brotli,
+    /// Zstandard (RFC 8878, and RFC 9659 for its window).
+    Zstd,
+    /// gzip (RFC 1952).
+    Gzip,
+}
+
+impl Coding {
+    /// As in `Content-Encoding`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// Whether a member of `Accept-Encoding` means it.
+    fn is_named(self, name: &[u8]) -> bool {
+        name.eq_ignore_ascii_case(self.name().as_bytes())
+            // RFC 9110 section 8.4.1.3: the name it had before it was registered.
+            || self == Self::Gzip && name.eq_ignore_ascii_case(b"x-gzip")
+    }
+}

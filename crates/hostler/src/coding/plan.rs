@@ -1,0 +1,158 @@
+//! Which answers are worth encoding, and for whom. Knows heads, no bodies.
+
+use hostler_wire::{Fields, Name, ResponseHead, tokens};
+
+use super::{Coding, Effort, MediaRange, accept};
+
+/// What an operator wants encoded, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The codings that may be used, the best first.
+    pub codings: Vec<Coding>,
+    /// The types of what is worth it.
+    pub types: Vec<MediaRange>,
+    /// Bytes below which it is not, where the length is known.
+    pub min_size: u64,
+    /// How hard encoders try.
+    pub effort: Effort,
+    /// Streams of events as well.
+    pub event_streams: bool,
+}
+
+/// What becomes of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is none that would be encoded for anybody.
+    Leave,
+    /// Others would get it encoded: it varies.
+    Vary,
+    /// It is encoded.
+    Encode(Coding),
+}
+
+impl Plan {
+    /// What becomes of an answer to a request with these fields. `length`: of its body, if that is known.
+    pub fn verdict(&self, request: &Fields, answer: &ResponseHead, length: Option<u64>) -> Verdict {
+        if !self.is_worth_it(answer, length) || forbids(request) {
+            return Verdict::Leave;
+        }
+        match accept::choose(request.all(Name::AcceptEncoding), &self.codings) {
+            Some(coding) => Verdict::Encode(coding),
+            None => Verdict::Vary,
+        }
+    }
+
+    fn is_worth_it(&self, answer: &ResponseHead, length: Option<u64>) -> bool {
+        // Of these the first three have no body, and the fourth is a piece of what its recipient has already, as it is.
+        if matches!(answer.status, 204 | 205 | 304 | 206)
+            || length.is_some_and(|length| length < self.min_size.max(1))
+        {
+            return false;
+        }
+        // What is encoded is encoded, whatever by; a digest is of these very bytes.
+        let hands_off = [
+            Name::ContentEncoding,
+            Name::ContentRange,
+            Name::ContentDigest,
+            Name::ReprDigest,
+            Name::Digest,
+            Name::ContentMd5,
+        ];
+        if hands_off.iter().any(|&name| answer.fields.first(name).is_some()) || forbids(&answer.fields) {
+            return false;
+        }
+        let kind = answer.fields.first(Name::ContentType).unwrap_or_default();
+        match is_event_stream(kind) {
+            true => self.event_streams,
+            false => self.types.iter().any(|range| range.contains(kind)),
+        }
+    }
+}
+
+/// Whether one side wants the content as it is (RFC 9111 sections 5.2.1.6 and 5.2.2.6).
+fn forbids(fields: &Fields) -> bool {
+    let mut directives = fields.all(Name::CacheControl).flat_map(tokens);
+    directives.any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
+}
+
+fn is_event_stream(kind: &[u8]) -> bool {
+    kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            codings: vec![Coding::Zstd, Coding::Gzip],
+            types: vec!["text/*".parse().unwrap(), "application/json".parse().unwrap()],
+            min_size: 100,
+            effort: Effort::Balanced,
+            event_streams: false,
+        }
+    }
+
+    fn answer(status: u16, fields: &[(&str, &str)]) -> ResponseHead {
+        let mut head = ResponseHead::new(status, "");
+        fields.iter().for_each(|(name, value)| head.fields.add(name.as_bytes(), value.as_bytes()));
+        head
+    }
+
+    fn request(fields: &[(&str, &str)]) -> Fields {
+        answer(200, fields).fields
+    }
+
+    fn verdict(plan: &Plan, status: u16, fields: &[(&str, &str)], length: Option<u64>) -> Verdict {
+        plan.verdict(&request(&[("Accept-Encoding", "gzip")]), &answer(status, fields), length)
+    }
+
+    #[test]
+    fn only_what_is_worth_it_is_encoded() {
+        let html = ("Content-Type", "text/html; charset=utf-8");
+        let encode = Verdict::Encode(Coding::Gzip);
+        let cases: &[(u16, &[(&str, &str)], Option<u64>, Verdict)] = &[
+            (200, &[html], None, encode),
+            (200, &[html], Some(100), encode),
+            (200, &[html], Some(99), Verdict::Leave),
+            (404, &[html], None, encode),
+            (500, &[("Content-Type", "application/json")], None, encode),
+            (200, &[("Content-Type", "image/png")], None, Verdict::Leave),
+            (200, &[], None, Verdict::Leave),
+            (206, &[html], None, Verdict::Leave),
+            (304, &[html], None, Verdict::Leave),
+            (204, &[html], None, Verdict::Leave),
+            (200, &[html, ("Content-Encoding", "gzip")], None, Verdict::Leave),
+            (200, &[html, ("Content-Encoding", "identity")], None, Verdict::Leave),
+            (200, &[html, ("Content-Range", "bytes 0-1/2")], None, Verdict::Leave),
+            (200, &[html, ("Repr-Digest", "sha-256=:AA==:")], None, Verdict::Leave),
+            (200, &[html, ("Cache-Control", "public, No-Transform")], None, Verdict::Leave),
+            (200, &[html, ("Cache-Control", "public, max-age=3")], None, encode),
+            (200, &[("Content-Type", "text/event-stream")], None, Verdict::Leave),
+        ];
+        for (status, fields, length, expected) in cases {
+            assert_eq!(
+                verdict(&plan(), *status, fields, *length),
+                *expected,
+                "{status} {fields:?} {length:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn streams_of_events_are_encoded_where_they_are_asked_for() {
+        let asked = Plan { event_streams: true, types: Vec::new(), ..plan() };
+        let events = ("Content-Type", "text/event-stream; charset=utf-8");
+        assert_eq!(verdict(&asked, 200, &[events], None), Verdict::Encode(Coding::Gzip));
+    }
+
+    #[test]
+    fn whoever_takes_no_coding_learns_that_others_do() {
+        let html = answer(200, &[("Content-Type", "text/html")]);
+        for fields in [&[][..], &[("Accept-Encoding", "br")], &[("Accept-Encoding", "gzip;q=0")]] {
+            assert_eq!(plan().verdict(&request(fields), &html, None), Verdict::Vary, "{fields:?}");
+        }
+        let unwilling = request(&[("Accept-Encoding", "gzip"), ("Cache-Control", "no-transform")]);
+        assert_eq!(plan().verdict(&unwilling, &html, None), Verdict::Leave);
+    }
+}

@@ -1,0 +1,122 @@
+//! A body that is encoded as it comes. Knows not where it comes from, nor who gets it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::Encoder;
+use super::allowance::Grant;
+
+/// What is encoded at a time; then everybody else on the thread has his turn.
+const PIECE: usize = 16 * 1024;
+/// How long a pause must be for what came before it to be sent without what comes behind: longer than between the writes of one
+/// page, shorter than anybody sees.
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// Why a body breaks off.
+#[derive(Debug)]
+pub enum StreamError<E> {
+    /// Its source did.
+    Source(E),
+    /// The encoder did.
+    Encoder(std::io::Error),
+}
+
+/// How a body comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// As bytes, of which none is hurried.
+    Bytes,
+    /// As events, each of which is for now.
+    Events,
+}
+
+/// A body that is encoded as it comes.
+pub struct Stream {
+    encoder: Encoder,
+    grant: Grant,
+    flow: Flow,
+    plain: Vec<u8>,
+    /// Encoded since the others had their turn.
+    run: usize,
+    /// The end of the pause that its source makes, once that has lasted long enough to be one.
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stream {
+    /// A body at its beginning.
+    pub fn new(encoder: Encoder, flow: Flow, grant: Grant) -> Self {
+        Self { encoder, grant, flow, plain: Vec::new(), run: 0, pause: None }
+    }
+
+    /// Appends what has come of the body's next piece, which `source` appends as a body does; `true` when all is there. It is
+    /// pending when the source is, and between pieces.
+    pub fn poll<E>(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        mut source: impl FnMut(&mut Context<'_>, &mut Vec<u8>, usize) -> Poll<Result<bool, E>>,
+    ) -> Poll<Result<bool, StreamError<E>>> {
+        let before = into.len();
+        while into.len() == before {
+            if self.run >= PIECE {
+                self.run = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.plain.clear();
+            let ended = match source(cx, &mut self.plain, PIECE) {
+                Poll::Ready(Ok(ended)) => ended,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(StreamError::Source(error))),
+                Poll::Pending => {
+                    ready!(self.poll_pause(cx));
+                    self.flush(into).map_err(StreamError::Encoder)?;
+                    continue;
+                }
+            };
+            self.pause = None;
+            self.run += self.plain.len();
+            self.encode(ended, into).map_err(StreamError::Encoder)?;
+            if ended {
+                return Poll::Ready(Ok(true));
+            }
+        }
+        Poll::Ready(Ok(false))
+    }
+
+    /// Ready when what the encoder keeps back should be sent.
+    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.encoder.is_holding() {
+            return Poll::Pending;
+        }
+        if self.flow == Flow::Bytes {
+            let pause = self.pause.get_or_insert_with(|| Box::pin(sleep(PAUSE)));
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        Poll::Ready(())
+    }
+
+    fn encode(&mut self, ended: bool, into: &mut Vec<u8>) -> std::io::Result<()> {
+        let (began, before) = (Instant::now(), into.len());
+        self.encoder.encode(&self.plain, into)?;
+        if ended {
+            self.encoder.finish(into)?;
+        }
+        self.grant.spent(began.elapsed(), self.plain.len(), into.len() - before);
+        Ok(())
+    }
+
+    fn flush(&mut self, into: &mut Vec<u8>) -> std::io::Result<()> {
+        let (began, before) = (Instant::now(), into.len());
+        self.encoder.flush(into)?;
+        self.grant.spent(began.elapsed(), 0, into.len() - before);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! The meaning of `compress`: a route's own, or the server's. Knows no answers.
+
+use std::sync::Arc;
+
+use super::Resolver;
+use crate::coding::{self, Coding, Plan};
+use crate::config::document::KeyPath;
+use crate::config::file::{Compress, Effort, Encoding};
+use crate::config::value::Switch;
+
+impl Resolver<'_> {
+    /// What the server's `compress` means: for routes that have none, and for those that only switch it on.
+    pub(super) fn server_compress(&mut self, written: &Switch<Compress>) -> Option<Arc<Plan>> {
+        match written {
+            Switch::Plain(on) => on.then(|| Arc::new(plan(&Compress::default()))),
+            Switch::Table(table) => self.plan_of(&KeyPath::of("server.compress"), table),
+        }
+    }
+
+    /// What a route's `compress` means.
+    pub(super) fn route_compress(
+        &mut self,
+        path: &KeyPath,
+        written: Option<&Switch<Compress>>,
+        of_server: Option<&Arc<Plan>>,
+    ) -> Option<Arc<Plan>> {
+        match written {
+            None => of_server.cloned(),
+            Some(Switch::Plain(false)) => None,
+            Some(Switch::Plain(true)) => {
+                Some(of_server.cloned().unwrap_or_else(|| Arc::new(plan(&Compress::default()))))
+            }
+            Some(Switch::Table(table)) => self.plan_of(&path.key("compress"), table),
+        }
+    }
+
+    fn plan_of(&mut self, path: &KeyPath, table: &Compress) -> Option<Arc<Plan>> {
+        if table.encodings.is_empty() {
+            self.refuse(&path.key("encodings"), "at least one is needed; `compress = false` is none");
+        }
+        for (index, encoding) in table.encodings.iter().enumerate() {
+            if table.encodings[..index].contains(encoding) {
+                self.refuse(&path.key("encodings").index(index), "is there twice");
+            }
+        }
+        Some(Arc::new(plan(table)))
+    }
+}
+
+fn plan(table: &Compress) -> Plan {
+    let coding = |encoding: &Encoding| match encoding {
+        Encoding::Zstd => Coding::Zstd,
+        Encoding::Br => Coding::Brotli,
+        Encoding::Gzip => Coding::Gzip,
+    };
+    Plan {
+        codings: table.encodings.iter().map(coding).collect(),
+        types: table.types.0.clone(),
+        min_size: table.min_size.0,
+        effort: match table.effort {
+            Effort::Low => coding::Effort::Low,
+            Effort::Balanced => coding::Effort::Balanced,
+            Effort::High => coding::Effort::High,
+        },
+        event_streams: table.event_streams,
+    }
+}

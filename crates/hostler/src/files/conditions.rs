@@ -1,0 +1,280 @@
+//! What a request makes its answer depend on (RFC 9110 section 13), and which part of it it wants (section 14). Knows no files.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
+
+use hostler_wire::Fields;
+
+/// The fields that ask about what is there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Conditions {
+    if_match: Option<Vec<u8>>,
+    if_none_match: Option<Vec<u8>>,
+    if_modified_since: Option<SystemTime>,
+    if_unmodified_since: Option<SystemTime>,
+    if_range: Option<Vec<u8>>,
+    range: Option<Vec<u8>>,
+}
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Validators {
+    /// A strong entity tag, quotes included.
+    pub etag: String,
+    /// When it was changed last, in whole seconds, where that is known.
+    pub modified: Option<SystemTime>,
+}
+
+/// What a request gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// All of it.
+    Whole,
+    /// These bytes of it; at least one.
+    Part(Range<u64>),
+    /// It has it already.
+    NotModified,
+    /// What it relies on is not so.
+    Failed,
+    /// None of the bytes it wants are there.
+    OutOfRange,
+}
+
+impl Conditions {
+    /// Those of a request.
+    pub fn of(fields: &Fields) -> Self {
+        let mut found = Self::default();
+        for (_, name, value) in fields.iter() {
+            // The shortest that matter have five letters, and most that come begin with others.
+            if !matches!(name.first(), Some(b'i' | b'I' | b'r' | b'R')) {
+                continue;
+            }
+            let place = match name {
+                _ if name.eq_ignore_ascii_case(b"if-none-match") => &mut found.if_none_match,
+                _ if name.eq_ignore_ascii_case(b"if-match") => &mut found.if_match,
+                _ if name.eq_ignore_ascii_case(b"if-range") => &mut found.if_range,
+                _ if name.eq_ignore_ascii_case(b"range") => &mut found.range,
+                _ if name.eq_ignore_ascii_case(b"if-modified-since") => {
+                    found.if_modified_since = date(value);
+                    continue;
+                }
+                _ if name.eq_ignore_ascii_case(b"if-unmodified-since") => {
+                    found.if_unmodified_since = date(value);
+                    continue;
+                }
+                _ => continue,
+            };
+            match place {
+                // A list over several lines is one list.
+                Some(before) => before.extend_from_slice(&[b", ", value].concat()),
+                None => *place = Some(value.to_vec()),
+            }
+        }
+        found
+    }
+
+    /// Decides in the order of RFC 9110 section 13.2.2. `has_parts`: a GET, the only method that parts are defined for.
+    pub fn judge(&self, there: &Validators, length: u64, has_parts: bool, now: SystemTime) -> Verdict {
+        let changed_since = |date: SystemTime| there.modified.is_some_and(|modified| modified > date);
+        let holds = match (&self.if_match, self.if_unmodified_since) {
+            (Some(tags), _) => any_tag(tags, |tag, weak| !weak && tag == there.etag.as_bytes()),
+            (None, Some(date)) => !changed_since(date),
+            (None, None) => true,
+        };
+        if !holds {
+            return Verdict::Failed;
+        }
+        let is_known = match (&self.if_none_match, self.if_modified_since) {
+            // The weak comparison: an answer that was compressed on its way has our tag as a weak one.
+            (Some(tags), _) => any_tag(tags, |tag, _| tag == there.etag.as_bytes()),
+            (None, Some(date)) => there.modified.is_some() && !changed_since(date),
+            (None, None) => false,
+        };
+        if is_known {
+            return Verdict::NotModified;
+        }
+        match &self.range {
+            Some(range) if has_parts && self.is_same(there, now) => part(range, length),
+            _ => Verdict::Whole,
+        }
+    }
+
+    /// `If-Range`: whether the client's parts are parts of what is there now.
+    fn is_same(&self, there: &Validators, now: SystemTime) -> bool {
+        let Some(validator) = &self.if_range else { return true };
+        if validator.starts_with(b"\"") {
+            return validator == there.etag.as_bytes();
+        }
+        // A date that is not at least a second past is a weak validator: the file may change again within it.
+        let settled = |modified: &SystemTime| *modified + Duration::from_secs(1) <= now;
+        date(validator).is_some_and(|date| there.modified.filter(settled) == Some(date))
+    }
+}
+
+fn date(value: &[u8]) -> Option<SystemTime> {
+    httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()
+}
+
+/// Whether the list has `*`, or a tag that `fits`; that gets it with its quotes, and whether it is weak. What is malformed ends it.
+fn any_tag(list: &[u8], fits: impl Fn(&[u8], bool) -> bool) -> bool {
+    let mut rest = list.trim_ascii();
+    if rest == b"*" {
+        return true;
+    }
+    loop {
+        rest = match rest.split_first() {
+            Some((b',' | b' ' | b'\t', rest)) => rest,
+            _ => {
+                let (weak, opaque) = rest.strip_prefix(b"W/").map_or((false, rest), |opaque| (true, opaque));
+                let Some(end) = opaque.strip_prefix(b"\"").and_then(|tag| memchr::memchr(b'"', tag)) else {
+                    return false;
+                };
+                let (tag, rest) = opaque.split_at(end + 2);
+                if fits(tag, weak) {
+                    return true;
+                }
+                rest
+            }
+        }
+    }
+}
+
+/// The one part that is wanted. Whoever wants several gets all, as does whoever asks for what is none (section 14.2 allows both).
+fn part(range: &[u8], length: u64) -> Verdict {
+    let Some((unit, specs)) = range.split_at_checked(6) else { return Verdict::Whole };
+    if !unit.eq_ignore_ascii_case(b"bytes=") {
+        return Verdict::Whole;
+    }
+    let mut specs = hostler_wire::tokens(specs);
+    let (Some(spec), None) = (specs.next(), specs.next()) else { return Verdict::Whole };
+    let Some(dash) = memchr::memchr(b'-', spec) else { return Verdict::Whole };
+    let (first, last) = (&spec[..dash], &spec[dash + 1..]);
+    let wanted = match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
+        (Some(first), None) if last.is_empty() => first..length,
+        (None, Some(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
+        _ => return Verdict::Whole,
+    };
+    if wanted.is_empty() { Verdict::OutOfRange } else { Verdict::Part(wanted) }
+}
+
+/// Digits only; what is beyond every file is as good as the largest number.
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| std::str::from_utf8(digits).ok()?.parse().ok().or(Some(u64::MAX)))?
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_wire::{Limits, RequestHead};
+
+    use super::Verdict::{Failed, NotModified, OutOfRange, Part, Whole};
+    use super::*;
+
+    const MODIFIED: u64 = 1_000_000_000;
+    const AT: &str = "Sun, 09 Sep 2001 01:46:40 GMT";
+    const BEFORE: &str = "Sun, 09 Sep 2001 01:46:39 GMT";
+    const AFTER: &str = "Sun, 09 Sep 2001 01:46:41 GMT";
+
+    fn judged(lines: &str) -> Verdict {
+        judged_at(lines, 100, MODIFIED + 10)
+    }
+
+    fn judged_at(lines: &str, length: u64, now: u64) -> Verdict {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let mut head = RequestHead::default();
+        let text = lines.replace("AT", AT).replace("BEFORE", BEFORE).replace("AFTER", AFTER);
+        let fields: String = text.split('|').map(|line| format!("{}\r\n", line.trim())).collect();
+        let fields = if lines.is_empty() { String::new() } else { fields };
+        head.parse(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes(), &Limits::default())
+            .unwrap();
+        let there = Validators { etag: "\"x\"".into(), modified: Some(at(MODIFIED)) };
+        Conditions::of(&head.fields).judge(&there, length, true, at(now))
+    }
+
+    #[test]
+    fn conditions_are_taken_in_their_order() {
+        let cases = [
+            ("", Whole),
+            ("If-None-Match: \"x\"", NotModified),
+            ("if-none-match: W/\"x\"", NotModified),
+            ("If-None-Match: \"y\", W/\"z\" ,\"x\"", NotModified),
+            ("If-None-Match: \"y\" | If-None-Match: \"x\"", NotModified),
+            ("If-None-Match: *", NotModified),
+            ("If-None-Match: \"a, \\\"x\"", Whole),
+            ("If-None-Match: x", Whole),
+            ("If-None-Match: \"y\" | If-Modified-Since: AT", Whole),
+            ("If-Modified-Since: AT", NotModified),
+            ("If-Modified-Since: AFTER", NotModified),
+            ("If-Modified-Since: BEFORE", Whole),
+            ("If-Modified-Since: yesterday", Whole),
+            ("If-Match: \"x\"", Whole),
+            ("If-Match: *", Whole),
+            ("If-Match: W/\"x\"", Failed),
+            ("If-Match: \"y\"", Failed),
+            ("If-Match: \"x\" | If-None-Match: \"x\"", NotModified),
+            ("If-Unmodified-Since: BEFORE", Failed),
+            ("If-Unmodified-Since: AT", Whole),
+            ("If-Match: \"x\" | If-Unmodified-Since: BEFORE", Whole),
+            ("Range: bytes=0-1 | If-None-Match: \"x\"", NotModified),
+            ("Range: bytes=500- | If-Match: \"y\"", Failed),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(judged(lines), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn one_part_is_given_and_of_several_all() {
+        let cases = [
+            ("bytes=0-0", Part(0..1)),
+            ("bytes=10-19", Part(10..20)),
+            ("BYTES=10-", Part(10..100)),
+            ("bytes=-1", Part(99..100)),
+            ("bytes=-1000", Part(0..100)),
+            ("bytes=99-99999999999999999999999999", Part(99..100)),
+            ("bytes= 1-2 ,", Part(1..3)),
+            ("bytes=100-", OutOfRange),
+            ("bytes=99999999999999999999999999-", OutOfRange),
+            ("bytes=-0", OutOfRange),
+            ("bytes=5-4", Whole),
+            ("bytes=1-2,5-6", Whole),
+            ("bytes=", Whole),
+            ("bytes=-", Whole),
+            ("bytes=a-b", Whole),
+            ("bytes=+1-2", Whole),
+            ("lines=1-2", Whole),
+            ("byte", Whole),
+        ];
+        for (range, expected) in cases {
+            assert_eq!(judged(&format!("Range: {range}")), expected, "{range}");
+        }
+        assert_eq!(judged_at("Range: bytes=0-", 0, MODIFIED), OutOfRange);
+    }
+
+    #[test]
+    fn parts_of_what_is_there_no_more_are_not_given() {
+        let cases = [
+            ("If-Range: \"x\"", Part(1..3)),
+            ("If-Range: \"y\"", Whole),
+            ("If-Range: W/\"x\"", Whole),
+            ("If-Range: AT", Part(1..3)),
+            ("If-Range: AFTER", Whole),
+            ("If-Range: BEFORE", Whole),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(judged(&format!("Range: bytes=1-2 | {lines}")), expected, "{lines}");
+        }
+        let too_fresh = judged_at("Range: bytes=1-2 | If-Range: AT", 100, MODIFIED);
+        assert_eq!(too_fresh, Whole, "it may still change within this second");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_asked_a_part_lies_in_the_file(range in "bytes=[0-9,-]{0,30}", length: u64) {
+            if let Part(part) = part(range.as_bytes(), length) {
+                proptest::prop_assert!(part.start < part.end && part.end <= length);
+            }
+        }
+    }
+}

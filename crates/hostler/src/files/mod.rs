@@ -1,0 +1,129 @@
+//! Files below a folder as answers to requests. Knows no routes, no refusals and no client protocol.
+
+mod body;
+mod conditions;
+mod open;
+mod place;
+mod serve;
+mod variant;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use hostler_wire::{ResponseHead, tokens};
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+use tokio::task::spawn_blocking;
+
+use crate::config::StaticFiles;
+use crate::exchange::{BodySource, Exchange};
+use conditions::Conditions;
+use place::{NoPlace, place};
+use serve::Asked;
+
+/// A folder whose files are answers.
+#[derive(Debug)]
+pub struct Files {
+    settings: Arc<StaticFiles>,
+}
+
+/// What a request gets.
+pub enum Served {
+    /// A file, or a part of it.
+    File {
+        /// The answer's head, without fields that frame the message.
+        head: ResponseHead,
+        /// How long the body is.
+        length: u64,
+        /// It.
+        body: Box<dyn BodySource>,
+    },
+    /// A head that needs no body: 304, or a redirect to where the file is.
+    Bare(ResponseHead),
+}
+
+/// Why it gets no file.
+#[derive(Debug)]
+pub enum NotServed {
+    /// There is none, or none for everybody. With what the operator should know.
+    Missing(Option<String>),
+    /// `If-Match` or `If-Unmodified-Since` do not hold.
+    Precondition,
+    /// The part that is wanted lies behind its end: so many bytes there are.
+    Range(u64),
+    /// It is there, and the system does not give it.
+    Unreadable(io::Error),
+}
+
+impl Files {
+    /// What these settings say. Whether anything is there is asked at each request.
+    pub fn new(settings: StaticFiles) -> Self {
+        Self { settings: Arc::new(settings) }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.settings.dir
+    }
+
+    /// Answers a GET or a HEAD.
+    pub async fn answer(&self, exchange: &Exchange) -> Result<Served, NotServed> {
+        let target = exchange.target();
+        let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
+        let place = match place(path, self.settings.dotfiles) {
+            Ok(place) => place,
+            Err(NoPlace::DoubledSlash) => return Ok(Served::Bare(redirect(&single_slashes(exchange)))),
+            Err(NoPlace::Never) => return Err(NotServed::Missing(None)),
+        };
+        let fields = &exchange.head.fields;
+        let asked = Asked {
+            place,
+            wants_body: !exchange.is_head_request(),
+            conditions: Conditions::of(fields),
+            codings: if self.settings.precompressed { variant::wanted(fields) } else { Vec::new() },
+            takes_page: takes_page(exchange),
+        };
+        let settings = self.settings.clone();
+        let looking = spawn_blocking(move || serve::serve(&settings, &asked));
+        match looking.await.map_err(|error| NotServed::Unreadable(io::Error::other(error)))? {
+            Ok(serve::Found::Answer(served)) => Ok(served),
+            Ok(serve::Found::FolderWithoutSlash) => Ok(Served::Bare(redirect(&with_slash(exchange)))),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+/// `Accept` names HTML, or takes anything, as it does by its absence.
+fn takes_page(exchange: &Exchange) -> bool {
+    let lines = exchange.head.fields.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"accept"));
+    let mut ranges = lines.flat_map(|(_, _, value)| tokens(value)).peekable();
+    ranges.peek().is_none()
+        || ranges.any(|range| {
+            let kind = range.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+            [&b"text/html"[..], b"text/*", b"*/*"].iter().any(|page| kind.eq_ignore_ascii_case(page))
+        })
+}
+
+fn redirect(location: &str) -> ResponseHead {
+    let mut head = ResponseHead::new(308, "Permanent Redirect");
+    head.fields.add(b"Location", location.as_bytes());
+    head
+}
+
+/// What cannot stand in a field, or what browsers take for a slash.
+const ODD: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');
+
+/// The folder itself, seen from its name: that is right also behind proxies that have taken away a part of the path.
+fn with_slash(exchange: &Exchange) -> String {
+    let (path, query) = exchange.head.target().split_at(exchange.path().len());
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    format!("./{}/{}", percent_encode(name, ODD), percent_encode(query, ODD))
+}
+
+/// The request's target with one slash for several.
+fn single_slashes(exchange: &Exchange) -> String {
+    let (path, query) = exchange.head.target().split_at(exchange.path().len());
+    let mut single = path.to_vec();
+    single.dedup_by(|next, before| *next == b'/' && *before == b'/');
+    format!("{}{}", percent_encode(&single, ODD), percent_encode(query, ODD))
+}

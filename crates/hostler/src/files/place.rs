@@ -1,0 +1,123 @@
+//! Which file a path means, below a folder that it cannot leave. Knows no file system.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode;
+
+/// A place below a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Relative, decoded, each component a name; empty for the folder itself.
+    pub path: PathBuf,
+    /// It was written with a slash at its end.
+    pub ends_in_slash: bool,
+}
+
+/// Why a path means no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// There can be none of that name, or none that may be seen.
+    Never,
+    /// `//`: one slash would mean a place. To serve it here would be a way around the routes, which take a path as it is.
+    DoubledSlash,
+}
+
+/// Finds the place. Dot segments are resolved as the routes resolve them.
+pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<Place, NoPlace> {
+    let segments = path.strip_prefix(b"/").ok_or(NoPlace::Never)?;
+    let mut kept: Vec<Cow<'_, [u8]>> = Vec::new();
+    let mut ends_in_slash = false;
+    let mut segments = segments.split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        let name: Cow<'_, [u8]> = percent_decode(segment).into();
+        ends_in_slash = matches!(&*name, b"" | b"." | b"..");
+        match &*name {
+            b"" if is_last => {}
+            b"" => return Err(NoPlace::DoubledSlash),
+            b"." => {}
+            b".." => drop(kept.pop()),
+            // What a slash or a NUL says in disguise is never part of a name.
+            odd if memchr::memchr2(b'/', 0, odd).is_some() => return Err(NoPlace::Never),
+            hidden if hidden.starts_with(b".") && !dotfiles && !is_well_known(hidden, kept.len()) => {
+                return Err(NoPlace::Never);
+            }
+            _ => kept.push(name),
+        }
+    }
+    let path = kept.join(&b'/');
+    Ok(Place { path: PathBuf::from(OsString::from_vec(path)), ends_in_slash })
+}
+
+/// RFC 8615: the one hidden name that is there to be found.
+fn is_well_known(name: &[u8], depth: usize) -> bool {
+    depth == 0 && name == b".well-known"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str) -> Result<(String, bool), NoPlace> {
+        place(path.as_bytes(), false)
+            .map(|place| (place.path.to_str().unwrap().to_owned(), place.ends_in_slash))
+    }
+
+    #[test]
+    fn a_path_means_a_place_below_the_folder_and_never_one_outside() {
+        let cases = [
+            ("/", "", true),
+            ("/a.txt", "a.txt", false),
+            ("/a/b/", "a/b", true),
+            ("/a%20b/%63", "a b/c", false),
+            ("/../../etc/passwd", "etc/passwd", false),
+            ("/%2e%2E/%2e./x", "x", false),
+            ("/a/./b/../c", "a/c", false),
+            ("/a/..", "", true),
+            ("/a/.", "a", true),
+            ("/%zz", "%zz", false),
+            ("/a\\..\\b", "a\\..\\b", false),
+            ("/.well-known/acme", ".well-known/acme", false),
+            ("/...", "...", false),
+        ];
+        for (path, expected, ends_in_slash) in cases {
+            let expected =
+                if path == "/..." { Err(NoPlace::Never) } else { Ok((expected.into(), ends_in_slash)) };
+            assert_eq!(found(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_or_in_disguise_is_not_there() {
+        for path in [
+            "/.git/config",
+            "/a/.env",
+            "/%2eenv",
+            "/a%2Fb",
+            "/..%2f..%2fetc",
+            "/a%00.txt",
+            "/a/.well-known/x",
+            "*",
+            "",
+        ] {
+            assert_eq!(found(path), Err(NoPlace::Never), "{path}");
+        }
+        assert_eq!(place(b"/.env", true).unwrap().path, PathBuf::from(".env"));
+        for path in ["//", "//a", "/a//b", "/a//", "/..//a"] {
+            assert_eq!(found(path), Err(NoPlace::DoubledSlash), "{path}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_path_leaves_the_folder(path in r"/(\.|%2[eEfF]|/|a|%00|\\|%5c){0,20}") {
+            if let Ok(place) = place(path.as_bytes(), true) {
+                let safe = place.path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+                proptest::prop_assert!(safe && place.path.is_relative(), "{path} is {:?}", place.path);
+            }
+        }
+    }
+}

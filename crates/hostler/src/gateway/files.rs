@@ -1,0 +1,34 @@
+//! Files as a target: what a request gets in the words of the straight line. Knows no file system.
+
+use std::sync::Arc;
+
+use super::{Answer, Fixed, Refusal, Streamed};
+use crate::exchange::Exchange;
+use crate::files::{Files, NotServed, Served};
+
+/// Before its body is read: to say no, nobody needs that.
+pub(super) fn check_method(exchange: &Exchange) -> Result<(), Refusal> {
+    match exchange.head.method() {
+        b"GET" | b"HEAD" => Ok(()),
+        _ => Err(Refusal::FileMethod),
+    }
+}
+
+/// The file, or why there is none.
+pub(super) async fn answer(files: &Files, exchange: &Exchange) -> Result<Answer, Refusal> {
+    Ok(match files.answer(exchange).await? {
+        Served::File { head, length, body } => Answer::Streamed(Box::new(Streamed { head, length, body })),
+        Served::Bare(head) => Answer::Fixed(Arc::new(Fixed { head, body: Vec::new() })),
+    })
+}
+
+impl From<NotServed> for Refusal {
+    fn from(why: NotServed) -> Self {
+        match why {
+            NotServed::Missing(detail) => Self::NoFile(detail),
+            NotServed::Precondition => Self::Precondition,
+            NotServed::Range(length) => Self::Range(length),
+            NotServed::Unreadable(error) => Self::FileSystem(error),
+        }
+    }
+}

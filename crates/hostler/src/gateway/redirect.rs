@@ -1,0 +1,90 @@
+//! A redirect: its URL, filled with parts of the request. Knows no connection.
+
+use std::sync::Arc;
+
+use hostler_wire::ResponseHead;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+
+use super::rewrite::behind;
+use super::{Answer, Fixed};
+use crate::config::{Piece, Redirect};
+use crate::exchange::Exchange;
+
+/// What cannot stand in a field, or what browsers take for a slash.
+const ODD: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');
+
+/// The answer.
+pub(super) fn answer(redirect: &Redirect, exchange: &Exchange) -> Answer {
+    let mut head =
+        ResponseHead::new(redirect.status.as_u16(), redirect.status.canonical_reason().unwrap_or_default());
+    let (host, target) = (exchange.host(), exchange.head.target());
+    head.fields.add(b"Location", location(redirect, host, target).as_bytes());
+    Answer::Fixed(Arc::new(Fixed { head, body: Vec::new() }))
+}
+
+fn location(redirect: &Redirect, host: &[u8], target: &[u8]) -> String {
+    let (path, query) = target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()));
+    let mut to = String::new();
+    for piece in &redirect.to {
+        let part = match piece {
+            Piece::Text(text) => text.as_bytes(),
+            Piece::Host => without_port(host),
+            // `OPTIONS *` has none.
+            Piece::Path if path.starts_with(b"/") => path,
+            Piece::Path => b"/",
+            Piece::Rest => {
+                let rest = behind(path, &redirect.prefix).unwrap_or_default();
+                let rest = rest.iter().skip_while(|byte| **byte == b'/').copied().collect::<Vec<_>>();
+                to.extend(percent_encode(&rest, ODD));
+                continue;
+            }
+            Piece::Query => query,
+        };
+        to.extend(percent_encode(part, ODD));
+    }
+    // To a browser two slashes are the beginning of another host.
+    let extra = if to.starts_with('/') { to.len() - to.trim_start_matches('/').len() - 1 } else { 0 };
+    to.split_off(extra)
+}
+
+fn without_port(host: &[u8]) -> &[u8] {
+    let name_end = match host.first() {
+        Some(b'[') => memchr::memchr(b']', host).map_or(host.len(), |end| end + 1),
+        _ => memchr::memchr(b':', host).unwrap_or(host.len()),
+    };
+    &host[..name_end]
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    fn filled(to: Vec<Piece>, target: &str) -> String {
+        let redirect = Redirect { status: StatusCode::FOUND, to, prefix: "/old".into() };
+        location(&redirect, b"Shop.test:8080", target.as_bytes())
+    }
+
+    #[test]
+    fn a_url_is_filled_with_what_was_asked_for() {
+        let text = |text: &str| Piece::Text(text.into());
+        let whole = || vec![text("https://"), Piece::Host, Piece::Path, Piece::Query];
+        assert_eq!(filled(whole(), "/old/a%20b?x=%2F"), "https://Shop.test/old/a%20b?x=%2F");
+        assert_eq!(filled(whole(), "*"), "https://Shop.test/");
+        let rest = || vec![text("/new/"), Piece::Rest, Piece::Query];
+        assert_eq!(filled(rest(), "/old/a/b?c"), "/new/a/b?c");
+        assert_eq!(filled(rest(), "/old"), "/new/");
+        assert_eq!(filled(rest(), "/%6fld/a"), "/new/a");
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_host_that_the_request_names() {
+        let text = |text: &str| Piece::Text(text.into());
+        assert_eq!(filled(vec![text("/"), Piece::Rest], "/old//evil.org/x"), "/evil.org/x");
+        assert_eq!(filled(vec![text("/"), Piece::Rest], "/old/\\evil.org"), "/%5Cevil.org");
+        assert_eq!(filled(vec![text("/"), Piece::Rest], "/old/%2Fevil.org"), "/%2Fevil.org");
+        assert_eq!(filled(vec![text("/"), Piece::Path], "//evil.org"), "/evil.org");
+        assert_eq!(filled(vec![text("/a"), Piece::Query], "/?\u{e9}\u{7f}"), "/a?%C3%A9%7F");
+    }
+}

@@ -1,0 +1,145 @@
+//! What comes before a connection's first request: a PROXY header where one is due, a TLS handshake where that is spoken. Knows no
+//! requests.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use hostler_wire::Stream;
+use rustls::{Error, HandshakeKind, ServerConfig};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, TlsStream};
+
+use super::proxy_protocol::{self, ProxyError, Said};
+use super::{Door, Origin, Settings, Shard};
+use crate::exchange::{Deadline, Scheme};
+use crate::gateway::Refusal;
+
+/// A connection on which requests come.
+pub(super) struct Entered {
+    pub stream: Stream,
+    pub origin: Origin,
+    /// TLS has settled on HTTP/2.
+    pub http2: bool,
+}
+
+impl Settings {
+    /// Whether a connection's first bytes are requests.
+    pub(super) fn is_open(&self, origin: &Origin, door: Door) -> bool {
+        door == Door::Plain && !self.expects_proxy(origin)
+    }
+
+    fn expects_proxy(&self, origin: &Origin) -> bool {
+        let peer = origin.peer.ip().to_canonical();
+        self.proxy_protocol.iter().any(|network| network.contains(&peer))
+    }
+}
+
+impl Shard {
+    /// Goes through all that comes before; none if that was the end of it. It has `header_timeout` for it, as a head has.
+    pub(super) async fn enter(
+        &self,
+        settings: &Settings,
+        mut stream: TcpStream,
+        mut origin: Origin,
+        door: Door,
+    ) -> Option<Entered> {
+        let deadline = self.sweep.deadline();
+        deadline.set_after(settings.header_timeout);
+        let outcome = async {
+            if settings.expects_proxy(&origin) {
+                self.hears(&stream, &deadline).await?;
+                let said =
+                    within(&deadline, proxy_protocol::read(&mut stream)).await.ok_or("proxy_timeout")?;
+                origin = origin.as_said(said?);
+            }
+            let Some(config) = settings.tls.clone().filter(|_| door == Door::Tls) else {
+                return Ok(Entered { stream: stream.into(), origin, http2: false });
+            };
+            self.hears(&stream, &deadline).await?;
+            if speaks_http(&stream).await {
+                self.refuse(stream.into(), origin, &Refusal::PlainHttp).await;
+                return Err("plain_http");
+            }
+            origin.scheme = Scheme::Https;
+            let stream = within(&deadline, self.shake_hands(stream, config)).await.ok_or("timeout")??;
+            let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            Ok(Entered { stream: Stream::Tls(Box::new(stream)), origin, http2 })
+        };
+        outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
+    }
+
+    /// Waits for the first byte: until then nothing is owed, so that whoever says nothing does not hold up an end.
+    async fn hears(&self, stream: &TcpStream, deadline: &Deadline) -> Result<(), &'static str> {
+        poll_fn(|cx| match stream.poll_read_ready(cx) {
+            Poll::Ready(_) => Poll::Ready(Ok(())),
+            Poll::Pending if self.is_draining() => Poll::Ready(Err("drained")),
+            Poll::Pending => deadline.poll_due(cx).map(|()| Err("silent")),
+        })
+        .await
+    }
+
+    async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        config: Arc<ServerConfig>,
+    ) -> Result<TlsStream<TcpStream>, &'static str> {
+        let stream = TlsAcceptor::from(config).accept(stream).await.map_err(|error| reason(&error))?;
+        let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+        self.connections.handshakes.count(resumed);
+        Ok(stream.into())
+    }
+}
+
+impl Origin {
+    /// What a load balancer says in place of what its socket does.
+    fn as_said(self, said: Said) -> Self {
+        match said {
+            Said::Addresses { client, server } => Self { peer: client, local: server, ..self },
+            Said::Nothing => self,
+        }
+    }
+}
+
+/// None if it is not done in time.
+async fn within<T>(deadline: &Deadline, doing: impl Future<Output = T>) -> Option<T> {
+    let mut doing = pin!(doing);
+    poll_fn(|cx| match doing.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => deadline.poll_due(cx).map(|()| None),
+    })
+    .await
+}
+
+/// A method begins with a letter, and nothing in TLS does.
+async fn speaks_http(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    matches!(stream.peek(&mut first).await, Ok(1)) && first[0].is_ascii_uppercase()
+}
+
+impl From<ProxyError> for &'static str {
+    fn from(error: ProxyError) -> Self {
+        match error {
+            ProxyError::Left => "left",
+            ProxyError::Malformed => "no_proxy_header",
+        }
+    }
+}
+
+/// The name under which a failed handshake is counted.
+fn reason(error: &io::Error) -> &'static str {
+    let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else { return "left" };
+    match error {
+        Error::PeerIncompatible(_) => "incompatible",
+        Error::NoApplicationProtocol => "no_common_protocol",
+        // What the client has found wrong with our certificate, mostly.
+        Error::AlertReceived(_) => "refused_by_client",
+        Error::NoCertificatesPresented => "no_client_certificate",
+        Error::InvalidCertificate(_) => "bad_client_certificate",
+        // The only one that rustls has no variant for: with `strict_sni` there is no certificate.
+        Error::General(_) => "unknown_name",
+        _ => "malformed",
+    }
+}

@@ -1,0 +1,87 @@
+//! What `[tls]` asks of requests, whatever protocol they come by: those without TLS are sent to it, and answers by TLS say that
+//! browsers shall insist on it. Knows no bytes.
+
+use std::sync::Arc;
+
+use hostler_wire::{Name, tokens};
+
+use super::{Settings, own};
+use crate::exchange::{Edit, Exchange, Scheme};
+use crate::gateway::Fixed;
+
+/// What holds for the requests of a listener, with or without TLS.
+#[derive(Debug, Clone, Default)]
+pub struct Https {
+    /// Whoever comes without TLS is sent to this port.
+    pub redirect_to: Option<u16>,
+    /// The value of `Strict-Transport-Security`.
+    pub hsts: Option<Vec<u8>>,
+}
+
+impl Settings {
+    /// For an exchange that has begun, before it has a route: the answer if it is sent elsewhere.
+    pub(super) fn insist_on_https(&self, exchange: &mut Exchange) -> Option<Arc<Fixed>> {
+        if exchange.scheme == Scheme::Https {
+            if let Some(hsts) = &self.https.hsts {
+                let edit = Edit::Set("Strict-Transport-Security".into(), hsts.clone());
+                exchange.to_client.own.push(edit);
+            }
+            return None;
+        }
+        let port = self.https.redirect_to.filter(|_| !came_by_https(exchange))?;
+        Some(Arc::new(redirect(exchange, port)))
+    }
+}
+
+/// A trusted proxy that has spoken TLS for us would be sent round in circles.
+fn came_by_https(exchange: &Exchange) -> bool {
+    let told = || exchange.head.fields.first(Name::XForwardedProto);
+    exchange.client.peer_trusted
+        && told()
+            .is_some_and(|told| tokens(told).next().is_some_and(|first| first.eq_ignore_ascii_case(b"https")))
+}
+
+/// Keeps the method and the body (RFC 9110 section 15.4.9). The host has been checked: nothing in it ends a line.
+fn redirect(exchange: &Exchange, port: u16) -> Fixed {
+    let host = without_port(exchange.host());
+    if host.is_empty() {
+        let head = own::head(400);
+        return Fixed {
+            head,
+            body: b"400 Bad Request\nhttps is needed, and Host to say where\n".to_vec().into(),
+        };
+    }
+    // `*` is for the server as a whole.
+    let target = Some(exchange.head.target()).filter(|target| target.starts_with(b"/")).unwrap_or(b"/");
+    let port = if port == 443 { String::new() } else { format!(":{port}") };
+    let location = [b"https://", host, port.as_bytes(), target].concat();
+    let mut head = own::head(308);
+    head.fields.add(b"Location", &location);
+    Fixed { head, body: Default::default() }
+}
+
+fn without_port(host: &[u8]) -> &[u8] {
+    let end = match memchr::memrchr(b']', host) {
+        Some(bracket) => bracket + 1,
+        None => memchr::memchr(b':', host).unwrap_or(host.len()),
+    };
+    &host[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_goes_without_its_port() {
+        for (written, host) in [
+            ("a.test", "a.test"),
+            ("a.test:80", "a.test"),
+            ("[::1]:8080", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(without_port(written.as_bytes()), host.as_bytes(), "{written}");
+        }
+    }
+}

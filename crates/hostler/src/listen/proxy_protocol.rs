@@ -1,0 +1,143 @@
+//! The PROXY header with which a load balancer names its client, read to its last byte and not one further. Knows not who may send
+//! one.
+
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+
+use ppp::{v1, v2};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+/// Version 1 is a line; its specification says how long one can be at most, with its end.
+const MOST_TEXT: usize = 107;
+/// Version 2 may have so much of what nobody asks for: certificates, names.
+const MOST_BINARY: usize = 4096;
+/// As long as the shortest of either version, `PROXY UNKNOWN` and the end of the line.
+const SHORTEST: usize = 15;
+/// What says how long the rest is.
+const BINARY_START: usize = 16;
+
+/// What is said of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The client's end and the one it has connected to.
+    Addresses { client: SocketAddr, server: SocketAddr },
+    /// Nothing: the load balancer's own connection, or one whose addresses are none of IP. The socket's hold.
+    Nothing,
+}
+
+/// Why there is no header.
+#[derive(Debug)]
+pub(super) enum ProxyError {
+    /// The connection has ended before.
+    Left,
+    /// It is none, or not one to be trusted.
+    Malformed,
+}
+
+impl From<io::Error> for ProxyError {
+    fn from(_: io::Error) -> Self {
+        Self::Left
+    }
+}
+
+/// What is known of a header by the bytes that have come.
+enum Progress {
+    /// It is whole, and said this.
+    Whole(Said),
+    /// So many more bytes are its own, at the least.
+    Wants(usize),
+    /// It is a line, and its end has not come.
+    WantsLine,
+}
+
+/// Reads a header. The caller sets the deadline.
+pub(super) async fn read(stream: &mut TcpStream) -> Result<Said, ProxyError> {
+    let mut header = Vec::with_capacity(MOST_TEXT);
+    loop {
+        let wanted = match look(&header)? {
+            Progress::Whole(said) => return Ok(said),
+            Progress::Wants(bytes) => bytes,
+            // What follows the line is somebody else's: it is looked at before it is taken.
+            Progress::WantsLine => {
+                let mut ahead = [0; MOST_TEXT];
+                let seen = stream.peek(&mut ahead).await?;
+                memchr::memchr(b'\n', &ahead[..seen]).map_or(seen, |end| end + 1)
+            }
+        };
+        let before = header.len();
+        let taken = (&mut *stream).take(wanted as u64).read_buf(&mut header).await?;
+        if taken == 0 || header.len() == before {
+            return Err(ProxyError::Left);
+        }
+    }
+}
+
+/// Any byte that no header has at its place ends it: whoever sends something else is told at once.
+fn look(header: &[u8]) -> Result<Progress, ProxyError> {
+    let begins = |whole: &[u8]| whole.starts_with(&header[..header.len().min(whole.len())]);
+    if header.is_empty() {
+        Ok(Progress::Wants(SHORTEST))
+    } else if begins(v2::PROTOCOL_PREFIX) {
+        look_at_binary(header)
+    } else if begins(v1::PROTOCOL_PREFIX.as_bytes()) {
+        look_at_text(header)
+    } else {
+        Err(ProxyError::Malformed)
+    }
+}
+
+fn look_at_binary(header: &[u8]) -> Result<Progress, ProxyError> {
+    let Some(start) = header.first_chunk::<BINARY_START>() else {
+        return Ok(Progress::Wants(BINARY_START - header.len()));
+    };
+    let whole = BINARY_START + usize::from(u16::from_be_bytes([start[14], start[15]]));
+    if whole > MOST_BINARY {
+        return Err(ProxyError::Malformed);
+    }
+    if header.len() < whole {
+        return Ok(Progress::Wants(whole - header.len()));
+    }
+    let parsed = v2::Header::try_from(header).map_err(|_| ProxyError::Malformed)?;
+    let is_tcp = parsed.protocol == v2::Protocol::Stream;
+    let said = match (parsed.command, parsed.addresses) {
+        (v2::Command::Proxy, v2::Addresses::IPv4(ip)) if is_tcp => Said::Addresses {
+            client: (ip.source_address, ip.source_port).into(),
+            server: (ip.destination_address, ip.destination_port).into(),
+        },
+        (v2::Command::Proxy, v2::Addresses::IPv6(ip)) if is_tcp => {
+            said_of_ipv6(ip.source_address, ip.source_port, ip.destination_address, ip.destination_port)
+        }
+        // A check of its own, a Unix socket, or not said: the specification wants the socket's addresses then.
+        _ => Said::Nothing,
+    };
+    Ok(Progress::Whole(said))
+}
+
+fn look_at_text(header: &[u8]) -> Result<Progress, ProxyError> {
+    match header.last() {
+        Some(b'\n') => {}
+        _ if header.len() >= MOST_TEXT => return Err(ProxyError::Malformed),
+        _ => return Ok(Progress::WantsLine),
+    }
+    let parsed = v1::Header::try_from(header).map_err(|_| ProxyError::Malformed)?;
+    // The library stops at the first carriage return, and takes an end of line in the middle of an unknown one.
+    if parsed.header.len() != header.len() || memchr::memchr(b'\n', header) != Some(header.len() - 1) {
+        return Err(ProxyError::Malformed);
+    }
+    let said = match parsed.addresses {
+        v1::Addresses::Tcp4(ip) => Said::Addresses {
+            client: (ip.source_address, ip.source_port).into(),
+            server: (ip.destination_address, ip.destination_port).into(),
+        },
+        v1::Addresses::Tcp6(ip) => {
+            said_of_ipv6(ip.source_address, ip.source_port, ip.destination_address, ip.destination_port)
+        }
+        v1::Addresses::Unknown => Said::Nothing,
+    };
+    Ok(Progress::Whole(said))
+}
+
+fn said_of_ipv6(client: Ipv6Addr, client_port: u16, server: Ipv6Addr, server_port: u16) -> Said {
+    Said::Addresses { client: (client, client_port).into(), server: (server, server_port).into() }
+}

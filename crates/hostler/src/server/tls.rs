@@ -1,0 +1,148 @@
+//! Certificates as the server keeps them: read from their files, and again when those change. Knows no handshakes.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::running::Running;
+use crate::config;
+use crate::journal::Level;
+use crate::tls::{Certificate, CertificateFiles, Certificates, FileError, Terminator, Terms};
+
+/// How often files are looked at; one that has changed is read when it is found the same twice.
+const LOOKING: Duration = Duration::from_secs(2);
+
+/// What TLS listeners show and go by.
+pub(super) struct Tls {
+    pub terminator: Arc<Terminator>,
+    /// The port of the first listener.
+    pub port: u16,
+    /// The files as they were when they were last read, whatever came of it.
+    read: Mutex<Vec<Trace>>,
+}
+
+/// What tells a file from what it was; none if it is not there.
+type Trace = Option<(u64, u64, u64, i64, i64)>;
+
+/// Certificates that have been read, to be shown.
+pub(super) struct Fresh {
+    certificates: Certificates,
+    traces: Vec<Trace>,
+}
+
+impl Tls {
+    /// Reads the certificates for the first time; `port` is that of the first listener.
+    pub fn open(written: &config::Tls, port: u16) -> Result<Self, String> {
+        let terminator = Terminator::new().map_err(|error| error.to_string())?;
+        let tls = Self { terminator: Arc::new(terminator), port, read: Mutex::default() };
+        tls.show(read(written).map_err(|error| error.to_string())?);
+        Ok(tls)
+    }
+
+    /// The terms of handshakes.
+    pub fn terms(&self, written: &config::Tls) -> Result<Arc<ServerConfig>, String> {
+        let terms = Terms {
+            min_version: written.min_version,
+            http2: true,
+            clients: written.client_certificates.clone(),
+        };
+        self.terminator.on(&terms).map_err(|error| error.to_string())
+    }
+
+    /// For handshakes that have not begun; true if the files are not as they were.
+    pub fn show(&self, fresh: Fresh) -> bool {
+        self.terminator.show(fresh.certificates);
+        self.note(fresh.traces)
+    }
+
+    fn note(&self, traces: Vec<Trace>) -> bool {
+        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known != traces;
+        *known = traces;
+        is_new
+    }
+
+    fn knows(&self, traces: &[Trace]) -> bool {
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) == traces
+    }
+
+    /// Each certificate in a few words.
+    pub fn describe(&self) -> Vec<String> {
+        let describe = |certificate: &Certificate| {
+            let names = certificate.names.join(", ");
+            let until =
+                certificate.valid.map_or(String::new(), |valid| format!(", valid until {}", valid.until));
+            format!("tls: {} for {names}{until}", certificate.path.display())
+        };
+        self.terminator.shown().iter().map(describe).collect()
+    }
+}
+
+/// Reads all certificates, away from everything that must not wait.
+pub(super) async fn read_again(written: &config::Tls) -> Result<Fresh, String> {
+    let written = written.clone();
+    let fresh = spawn_blocking(move || read(&written)).await.map_err(|error| error.to_string())?;
+    fresh.map_err(|error| error.to_string())
+}
+
+fn read(written: &config::Tls) -> Result<Fresh, FileError> {
+    // Before they are read: what is written in between is then seen as a change.
+    let traces = traces(&written.certificates);
+    let certificates = written.certificates.iter().map(Certificate::load).collect::<Result<_, _>>();
+    let certificates = certificates.map_err(|error| error.into_inner())?;
+    Ok(Fresh { certificates: Certificates::new(certificates, written.strict_sni), traces })
+}
+
+fn traces(files: &[CertificateFiles]) -> Vec<Trace> {
+    files.iter().flat_map(|files| [trace(&files.cert), trace(&files.key)]).collect()
+}
+
+/// Through links: certbot and Kubernetes change where they lead, not the files.
+fn trace(file: &Path) -> Trace {
+    let about = std::fs::metadata(file).ok()?;
+    Some((about.dev(), about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
+}
+
+/// Looks after the files for as long as this Hostler runs.
+pub(super) async fn watch(running: Arc<Running>) {
+    let Some(tls) = running.tls.clone() else { return };
+    let mut ticks = interval(LOOKING);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen = Vec::new();
+    loop {
+        ticks.tick().await;
+        let Some(files) = running.config.load().tls.as_ref().map(|tls| tls.certificates.clone()) else {
+            return;
+        };
+        let Ok(now) = spawn_blocking(move || traces(&files)).await else { return };
+        // Whoever writes a certificate writes two files, and each in its time.
+        let is_settled = now == seen;
+        seen = now;
+        if is_settled && !tls.knows(&seen) {
+            follow(&running, &tls, &seen).await;
+        }
+    }
+}
+
+async fn follow(running: &Running, tls: &Tls, seen: &[Trace]) {
+    let _turn = running.changes.acquire().await;
+    let config = running.config.load_full();
+    let Some(written) = &config.tls else { return };
+    match read_again(written).await {
+        Ok(fresh) => {
+            tls.show(fresh);
+            tls.describe().iter().for_each(|line| running.journal.event(Level::Info, line));
+        }
+        Err(why) => {
+            // Said once: it is looked at again when it changes again.
+            tls.note(seen.to_vec());
+            let text = format!("tls: {why}; clients are shown the certificates that were read before");
+            running.journal.event(Level::Error, &text);
+        }
+    }
+}

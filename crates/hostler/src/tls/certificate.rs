@@ -1,0 +1,125 @@
+//! One certificate with its key, read from files and checked as far as a server can check its own. Knows not who is shown it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys};
+use webpki::{EndEntityCert, KeyUsage};
+
+use super::pem::{self, FileError};
+
+/// Where a certificate and its key lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate, then those that lead from it to one that clients know.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Which of the two files is at fault.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The certificate's.
+    Cert(FileError),
+    /// The key's.
+    Key(FileError),
+}
+
+impl LoadError {
+    /// What is wrong with it.
+    pub fn into_inner(self) -> FileError {
+        match self {
+            Self::Cert(error) | Self::Key(error) => error,
+        }
+    }
+}
+
+/// A certificate that can be shown.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    pub(super) key: Arc<CertifiedKey>,
+    /// Its file.
+    pub path: PathBuf,
+    /// The hosts that it is for, in lower case; `*.` stands for one label.
+    pub names: Vec<String>,
+    /// When it is valid; none where that cannot be read.
+    pub valid: Option<Expiry>,
+}
+
+/// When a certificate is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expiry {
+    /// Not before.
+    pub from: Timestamp,
+    /// Not after.
+    pub until: Timestamp,
+}
+
+impl Certificate {
+    /// Reads both files; the key must be the certificate's.
+    pub fn load(files: &CertificateFiles) -> Result<Self, LoadError> {
+        let chain = pem::certificates(&files.cert).map_err(LoadError::Cert)?;
+        let key = pem::private_key(&files.key).map_err(LoadError::Key)?;
+        let refuse_cert = |why: String| LoadError::Cert(FileError::new(&files.cert, why));
+        let refuse_key = |why: String| LoadError::Key(FileError::new(&files.key, why));
+        let (names, valid) = read(&chain[0]).map_err(|error| refuse_cert(unreadable(&error)))?;
+        let key = any_supported_type(&key)
+            .map_err(|error| refuse_key(format!("this private key cannot be used: {error}")))?;
+        let key = CertifiedKey::new(chain, key);
+        match key.keys_match() {
+            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(Error::InconsistentKeys(_)) => {
+                let cert = files.cert.display();
+                return Err(refuse_key(format!(
+                    "is not the key of the certificate that comes first in {cert}"
+                )));
+            }
+            Err(error) => return Err(refuse_cert(error.to_string())),
+        }
+        Ok(Self { key: Arc::new(key), path: files.cert.clone(), names, valid })
+    }
+
+    /// What an operator should know about it now, though it can be used.
+    pub fn doubts(&self, now: Timestamp) -> Option<String> {
+        let file = self.path.display();
+        match self.valid {
+            Some(valid) if now > valid.until => Some(format!("{file}: has expired at {}", valid.until)),
+            Some(valid) if now < valid.from => Some(format!("{file}: is not valid before {}", valid.from)),
+            _ if self.names.is_empty() => {
+                Some(format!("{file}: names no host (subjectAltName), so that clients will not accept it"))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn unreadable(error: &webpki::Error) -> String {
+    format!("its first certificate cannot be read: {error}")
+}
+
+fn read(cert: &CertificateDer<'_>) -> Result<(Vec<String>, Option<Expiry>), webpki::Error> {
+    let cert = EndEntityCert::try_from(cert)?;
+    let names = cert.valid_dns_names().map(str::to_ascii_lowercase).collect();
+    Ok((names, validity(&cert)))
+}
+
+/// The library keeps the dates of a certificate to itself, but names them to whoever comes too early or too late; and it looks
+/// at them before it looks for an issuer, of which we have none to offer.
+fn validity(cert: &EndEntityCert<'_>) -> Option<Expiry> {
+    let ask = |time: u64| {
+        let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(time));
+        cert.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
+    };
+    let stamp = |time: UnixTime| Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok();
+    match (ask(0)?, ask(u64::MAX)?) {
+        (webpki::Error::CertNotValidYet { not_before, .. }, webpki::Error::CertExpired { not_after, .. }) => {
+            Some(Expiry { from: stamp(not_before)?, until: stamp(not_after)? })
+        }
+        _ => None,
+    }
+}

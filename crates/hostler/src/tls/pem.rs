@@ -1,0 +1,95 @@
+//! Certificates and keys read from PEM files, with errors that say what is wrong with which file. Knows not what they are for.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// More is no certificate: whoever names a huge file by mistake is told so instead of waiting.
+const LARGEST: u64 = 4 << 20;
+
+/// What is wrong with a file; names it.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", path.display())]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl FileError {
+    /// This is wrong with it.
+    pub fn new(path: &Path, why: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), why: why.into() }
+    }
+}
+
+/// All certificates of a file in their order; at least one.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
+    let text = read(path)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(FileError::new(path, nothing(&text, "certificate"))),
+        Ok(found) => Ok(found),
+        Err(error) => Err(FileError::new(path, malformed(&error))),
+    }
+}
+
+/// The first private key of a file.
+pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
+    let text = read(path)?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
+        let why = match error {
+            pem::Error::NoItemsFound => nothing(&text, "private key"),
+            error => malformed(&error),
+        };
+        FileError::new(path, why)
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, FileError> {
+    let refuse = |error: io::Error| FileError::new(path, error.to_string());
+    // The check of its size comes first: a pipe or a device would never end.
+    let about = std::fs::metadata(path).map_err(refuse)?;
+    if !about.is_file() {
+        return Err(FileError::new(path, "is not a file"));
+    }
+    if about.len() > LARGEST {
+        return Err(FileError::new(path, "is larger than 4 MiB; it must be a PEM file"));
+    }
+    std::fs::read(path).map_err(refuse)
+}
+
+/// Why there is none of what was looked for: what the file has instead says it best.
+fn nothing(text: &[u8], wanted: &str) -> String {
+    let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let labels = lines.filter_map(|line| line.strip_prefix(b"-----BEGIN ")?.strip_suffix(b"-----"));
+    let labels: Vec<_> = labels.map(String::from_utf8_lossy).collect();
+    if labels.iter().any(|label| label.starts_with("ENCRYPTED")) || contains(text, b"Proc-Type: 4,ENCRYPTED")
+    {
+        return "the private key is encrypted with a passphrase; Hostler needs it without one, readable by it alone".into();
+    }
+    match labels.first() {
+        Some(label) => format!("it has no {wanted}, but \"{label}\""),
+        None => format!("it has no {wanted} in PEM form (-----BEGIN ...)"),
+    }
+}
+
+fn contains(text: &[u8], what: &[u8]) -> bool {
+    memchr::memmem::find(text, what).is_some()
+}
+
+fn malformed(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { end_marker } => {
+            format!("it breaks off: {} is missing", String::from_utf8_lossy(end_marker))
+        }
+        pem::Error::IllegalSectionStart { line } => {
+            format!("it has a malformed line: {}", String::from_utf8_lossy(line).trim())
+        }
+        pem::Error::Base64Decode(why) => format!("it is damaged: {why}"),
+        error => error.to_string(),
+    }
+}

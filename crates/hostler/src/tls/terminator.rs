@@ -1,0 +1,132 @@
+//! The terms on which handshakes are made, for any number of threads; certificates and terms change while it runs, and clients
+//! that come back are recognised all the same. Knows no connections.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
+use rustls::pki_types::CertificateDer;
+use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions, WebPkiClientVerifier};
+use rustls::{Error, RootCertStore, ServerConfig};
+
+use super::shown::{Certificates, Shown};
+
+/// Sessions of clients that speak TLS 1.2 and take no tickets; they are few.
+const SESSIONS: usize = 1024;
+
+/// The lowest version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
+}
+
+/// What holds for a handshake, besides the certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Nothing lower.
+    pub min_version: Version,
+    /// HTTP/2 is offered.
+    pub http2: bool,
+    /// Whether clients have to show certificates of their own.
+    pub clients: Option<ClientCertificates>,
+}
+
+/// Certificates of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificates {
+    /// Who must have issued them.
+    pub authorities: Vec<CertificateDer<'static>>,
+    /// A client without one is refused.
+    pub required: bool,
+}
+
+/// Makes the terms of handshakes. All that it makes have the certificates in common, and the memory of clients that were here.
+pub struct Terminator {
+    provider: Arc<CryptoProvider>,
+    shown: Arc<Shown>,
+    memory: Mutex<Memory>,
+}
+
+/// By what a client that comes back is recognised.
+#[derive(Clone)]
+struct Memory {
+    /// Those who have shown a certificate, or none, when that was enough.
+    clients: Option<ClientCertificates>,
+    tickets: Arc<dyn ProducesTickets>,
+    sessions: Arc<dyn StoresServerSessions>,
+}
+
+impl Memory {
+    fn new(clients: Option<ClientCertificates>) -> Result<Self, Error> {
+        Ok(Self { clients, tickets: Ticketer::new()?, sessions: ServerSessionMemoryCache::new(SESSIONS) })
+    }
+}
+
+impl Terminator {
+    /// One that has no certificates yet.
+    pub fn new() -> Result<Self, Error> {
+        Ok(Self {
+            provider: Arc::new(default_provider()),
+            shown: Arc::default(),
+            memory: Mutex::new(Memory::new(None)?),
+        })
+    }
+
+    /// Replaces the certificates for all handshakes that have not begun, on all terms.
+    pub fn show(&self, certificates: Certificates) {
+        self.shown.0.store(Arc::new(certificates));
+    }
+
+    /// The certificates of this moment.
+    pub fn shown(&self) -> Arc<Certificates> {
+        self.shown.0.load_full()
+    }
+
+    /// These terms.
+    pub fn on(&self, terms: &Terms) -> Result<Arc<ServerConfig>, Error> {
+        let versions: &[_] = match terms.min_version {
+            Version::Tls12 => &[&rustls::version::TLS12, &rustls::version::TLS13],
+            Version::Tls13 => &[&rustls::version::TLS13],
+        };
+        let builder =
+            ServerConfig::builder_with_provider(self.provider.clone()).with_protocol_versions(versions)?;
+        let builder = match &terms.clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => builder.with_client_cert_verifier(self.verifier(clients)?),
+        };
+        let mut config = builder.with_cert_resolver(self.shown.clone());
+        let memory = self.memory(&terms.clients)?;
+        config.ticketer = memory.tickets;
+        config.session_storage = memory.sessions;
+        config.alpn_protocols = match terms.http2 {
+            true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            false => vec![b"http/1.1".to_vec()],
+        };
+        Ok(Arc::new(config))
+    }
+
+    /// Whoever is recognised shows no certificate again: who had to show another one, or none, is not to be recognised.
+    fn memory(&self, clients: &Option<ClientCertificates>) -> Result<Memory, Error> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory.clients != *clients {
+            *memory = Memory::new(clients.clone())?;
+        }
+        Ok(memory.clone())
+    }
+
+    fn verifier(
+        &self,
+        clients: &ClientCertificates,
+    ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, Error> {
+        let mut roots = RootCertStore::empty();
+        for authority in &clients.authorities {
+            roots.add(authority.clone())?;
+        }
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), self.provider.clone());
+        let builder = if clients.required { builder } else { builder.allow_unauthenticated() };
+        builder.build().map_err(|error| Error::General(error.to_string()))
+    }
+}

@@ -1,0 +1,136 @@
+//! What routes change on the way through: prefixes, header fields, and requests that are sent elsewhere.
+
+use hostler_testkit::{Seen, upstream};
+
+use crate::site;
+
+#[tokio::test]
+async fn a_prefix_is_taken_away_and_another_put_in_its_place() {
+    let app = upstream().start().await;
+    let config = "[[routes]]\nmatch = '/api/*'\npool = 'app'\nrewrite = { strip_prefix = '/api' }\n\
+        [[routes]]\nmatch = '/old/*'\npool = 'app'\nrewrite = { strip_prefix = '/old', add_prefix = '/new/v2' }";
+    let site = site(config).with("app", &app).start().await;
+    for (path, expected) in [
+        ("/api/users%2F1?a=/api/", "/users%2F1?a=/api/"),
+        ("/api", "/"),
+        ("/%61pi/x", "/x"),
+        ("/other/../api/x", "/x"),
+        ("/old/a/", "/new/v2/a/"),
+        ("/old?q", "/new/v2/?q"),
+    ] {
+        site.get(path).await.assert_ok("ok");
+        assert_eq!(
+            app.requests().pop().unwrap().head.start_line(),
+            format!("GET {expected} HTTP/1.1"),
+            "{path}"
+        );
+    }
+    let logged = site.access("/old?q").await;
+    assert_eq!(
+        (&logged["route"], &logged["status"]),
+        (&"/old/*".into(), &200.into()),
+        "the log has what the client sent"
+    );
+}
+
+#[tokio::test]
+async fn a_rewritten_request_that_fails_still_has_its_route() {
+    let app = upstream().answers("garbage\r\n\r\n").start().await;
+    let config = "[[routes]]\nmatch = '/api/*'\npool = 'app'\nrewrite = { strip_prefix = '/api' }\n[[routes]]\nmatch = '*'\nrespond = 'other'";
+    let site = site(config).with("app", &app).start().await;
+    site.get("/api/x").await.assert_refused(502, "bad_answer");
+    assert_eq!(site.access("/api/x").await["route"], "/api/*");
+}
+
+#[tokio::test]
+async fn fields_are_changed_for_the_member_and_for_the_client() {
+    let app = upstream()
+        .answers("HTTP/1.1 200 OK\r\nServer: app\r\nX-Frame-Options: ALLOW\r\nX-Own: 1\r\nContent-Length: 2\r\n\r\nok")
+        .start()
+        .await;
+    let config = "[[routes]]\nmatch = '*'\npool = 'app'\n\
+        request_headers = { set = { Host = 'internal', X-Secret = 'ours' }, remove = ['Cookie'], default = { Accept-Language = 'en' } }\n\
+        response_headers = { remove = ['Server'], set = { X-Frame-Options = 'DENY' }, add = { Link = '</a>' }, default = { X-Own = '2', X-New = '3' } }";
+    let site = site(config).with("app", &app).start().await;
+    let answer = site
+        .send("GET / HTTP/1.1\r\nHost: public\r\nCookie: a\r\nx-secret: theirs\r\ncookie: b\r\n\r\n")
+        .await;
+    answer
+        .assert_ok("ok")
+        .assert_no_field("server")
+        .assert_field("x-frame-options", "DENY")
+        .assert_field("link", "</a>")
+        .assert_field("x-own", "1")
+        .assert_field("x-new", "3");
+    let seen: Seen = app.only_request();
+    for (name, value) in [
+        ("host", Some("internal")),
+        ("x-forwarded-host", Some("public")),
+        ("x-secret", Some("ours")),
+        ("cookie", None),
+        ("accept-language", Some("en")),
+    ] {
+        assert_eq!(seen.field(name).as_deref(), value, "{name}");
+    }
+    site.send("GET / HTTP/1.0\r\n\r\n").await.assert_ok("ok");
+    assert_eq!(
+        app.requests().pop().unwrap().field("host").as_deref(),
+        Some("internal"),
+        "also where there was none"
+    );
+}
+
+#[tokio::test]
+async fn what_stands_for_an_answer_keeps_its_own_fields() {
+    let app = upstream().answers("garbage\r\n\r\n").start().await;
+    let headers = "response_headers = { set = { Cache-Control = 'max-age=31536000', X-Frame-Options = 'DENY' }, remove = ['Content-Type'] }";
+    let config = format!(
+        "[[routes]]\nmatch = '*'\npool = 'app'\n{headers}\n[[routes]]\nmatch = '/fixed'\nrespond = 'x'\n{headers}"
+    );
+    let site = site(&config).with("app", &app).start().await;
+    site.get("/")
+        .await
+        .assert_refused(502, "bad_answer")
+        .assert_field("cache-control", "no-store")
+        .assert_field("content-type", "text/plain; charset=utf-8")
+        .assert_field("x-frame-options", "DENY");
+    site.get("/fixed")
+        .await
+        .assert_ok("x")
+        .assert_field("cache-control", "max-age=31536000")
+        .assert_no_field("content-type");
+}
+
+#[tokio::test]
+async fn requests_are_sent_elsewhere() {
+    let config = "[[routes]]\nmatch = 'example.com'\nredirect = { to = 'https://www.{host}{path}{query}', status = 301 }\n\
+        [[routes]]\nmatch = '/old/*'\nredirect = '/new/{rest}'\n\
+        [[routes]]\nmatch = '/x'\nredirect = { to = 'https://elsewhere.test/', status = 303 }\nresponse_headers = { set = { Cache-Control = 'no-store' } }";
+    let site = site(config).start().await;
+    let answer = site.send("GET /a%20b?c=d HTTP/1.1\r\nHost: Example.com:8080\r\n\r\n").await;
+    answer
+        .assert_status(301)
+        .assert_field("location", "https://www.Example.com/a%20b?c=d")
+        .assert_field("content-length", "0");
+    site.get("/old/a/b?c").await.assert_status(307).assert_field("location", "/new/a/b");
+    site.get("/old//evil.test").await.assert_status(307).assert_field("location", "/new/evil.test");
+    site.post("/x", "body")
+        .await
+        .assert_status(303)
+        .assert_field("location", "https://elsewhere.test/")
+        .assert_field("cache-control", "no-store");
+}
+
+#[tokio::test]
+async fn a_reload_changes_what_a_route_changes() {
+    let config = |version: u32| {
+        format!(
+            "[[routes]]\nmatch = '*'\nrespond = 'x'\nresponse_headers = {{ set = {{ X-Version = '{version}' }} }}"
+        )
+    };
+    let site = site(&config(1)).start().await;
+    site.get("/").await.assert_field("x-version", "1");
+    site.rewrite(&config(2));
+    site.command(&["reload"]).await.assert_exit(0);
+    site.get("/").await.assert_field("x-version", "2");
+}
