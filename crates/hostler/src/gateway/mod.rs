@@ -234,7 +234,7 @@ async fn call_pool<D: Downstream>(
             Err(failure) => {
                 target.poison.inquest(exchange, trial, &mut killed).await?;
                 sends += 1;
-                if sends == MOST_SENDS || !failure.was_cut_off() || !proxy::is_repeatable(exchange) {
+                if sends == MOST_SENDS || !proxy::may_repeat(&failure, exchange) {
                     return Err(failure.into());
                 }
             }

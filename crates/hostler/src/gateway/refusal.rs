@@ -23,6 +23,8 @@ pub enum Refusal {
     Target(&'static str),
     /// CONNECT is for forward proxies.
     Connect,
+    /// A WebSocket was wanted of what has none; only in HTTP/2, where an ordinary answer would open it.
+    NoWebSocket,
     /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
     Expectation,
     /// The head did not come in `server.header_timeout`.
@@ -115,6 +117,7 @@ impl Refusal {
             Self::Host(_) => closing(400, "bad_host"),
             Self::Target(_) => closing(400, "bad_target"),
             Self::Connect => closing(400, "connect"),
+            Self::NoWebSocket => facts(400, "no_websocket"),
             Self::Expectation => closing(417, "expectation"),
             Self::HeaderTimeout => closing(408, "header_timeout"),
             Self::Body(BodyError::Stalled) => closing(408, "body_timeout"),
@@ -166,6 +169,7 @@ impl fmt::Display for Refusal {
             Self::Host(what) => write!(f, "Host: {what}"),
             Self::Target(what) => write!(f, "request target: {what}"),
             Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
+            Self::NoWebSocket => f.write_str("there is no WebSocket here"),
             Self::Expectation => f.write_str("Expect: only 100-continue is known"),
             Self::PlainHttp => f.write_str("this port speaks https, not http"),
             Self::HeaderTimeout => {
@@ -287,6 +291,8 @@ impl From<Failure> for Refusal {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
             Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
+            Failure::Unprocessed(detail) => Self::WorkerLost(detail),
+            Failure::Unspeakable => Self::Target("it cannot be said in HTTP/2, which the application speaks"),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
             Failure::TimedOut => Self::AnswerTimeout,

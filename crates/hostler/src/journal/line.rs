@@ -27,6 +27,7 @@ pub struct Access<'a> {
     pub time: jiff::Timestamp,
     pub id: &'a str,
     pub client: IpAddr,
+    pub protocol: &'static str,
     pub method: &'a str,
     pub host: &'a str,
     pub target: &'a str,

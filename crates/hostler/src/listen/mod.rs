@@ -18,17 +18,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use hostler_wire::{Limits, Name, Stream};
-use ipnet::IpNet;
-use rustls::ServerConfig;
-use tokio::net::{TcpListener, TcpStream};
-
 use crate::coding::Allowance;
-use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
+use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Protocol, Scheme, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
 use crate::proxy::Call;
+use arc_swap::ArcSwap;
+use hostler_wire::{Limits, Name, Stream, Version};
+use ipnet::IpNet;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
 
 use client::Client;
 use deliver::{Delivered, wants_keep_alive};
@@ -75,6 +74,7 @@ pub enum Door {
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each is its key in the [server] section")]
 pub struct Http2 {
+    pub enabled: bool,
     pub max_streams: u32,
     pub stream_window: u32,
     pub connection_window: u32,
@@ -230,7 +230,10 @@ impl Shard {
             }
             let delivered = match self.exchange(&mut client, &mut exchange).await {
                 Outcome::Delivered(delivered) => delivered,
-                Outcome::Switched(call) => return After::Tunnel(Passage::new(self, client, exchange, *call)),
+                Outcome::Switched(call) => {
+                    let client = client.switch(call.answer(), &mut exchange);
+                    return After::Tunnel(Passage::new(self, client, exchange, *call));
+                }
             };
             self.settle(&mut exchange);
             if delivered != Delivered::Keep {
@@ -337,6 +340,7 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         time: jiff::Timestamp::now(),
         id: exchange.id.as_str(),
         client: exchange.client.ip,
+        protocol: protocol(exchange),
         method: text(exchange.head.method()),
         host: text(exchange.host()),
         target: text(exchange.head.target()),
@@ -357,5 +361,13 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         aborted: trail.aborted,
         user_agent: field(Name::UserAgent),
         referer: field(Name::Referer),
+    }
+}
+
+fn protocol(exchange: &Exchange) -> &'static str {
+    match (exchange.protocol, exchange.head.version) {
+        (Protocol::Http2, _) => "HTTP/2",
+        (Protocol::Http1, Version::Http10) => "HTTP/1.0",
+        (Protocol::Http1, Version::Http11) => "HTTP/1.1",
     }
 }

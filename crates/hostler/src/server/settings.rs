@@ -34,7 +34,7 @@ pub(super) fn listening(config: &Config, tls: Option<&Tls>) -> Result<listen::Se
         linger_timeout: LINGER,
         answer_buffer: server.answer_buffer as usize,
         max_connections: server.max_connections,
-        http2: listen::Http2 { max_streams: 128, stream_window: 256 << 10, connection_window: 1 << 20 },
+        http2: http2(server),
         trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
         proxy_protocol: server.proxy_protocol.clone(),
         tls: both.map(|(tls, written)| tls.terms(written)).transpose()?,
@@ -46,6 +46,17 @@ fn https(tls: &Tls, written: &config::Tls) -> Https {
     Https {
         redirect_to: written.redirect_http.then(|| written.public_port.unwrap_or(tls.port)),
         hsts: written.hsts.clone().map(String::into_bytes),
+    }
+}
+
+fn http2(server: &config::Server) -> listen::Http2 {
+    // The configuration's bounds are below those of the protocol.
+    let number = |number| u32::try_from(number).unwrap_or(u32::MAX >> 1);
+    listen::Http2 {
+        enabled: server.http2,
+        max_streams: number(server.http2_max_streams as u64),
+        stream_window: number(server.http2_stream_window),
+        connection_window: number(server.http2_connection_window),
     }
 }
 

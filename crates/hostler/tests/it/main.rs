@@ -20,6 +20,8 @@ mod priorities;
 mod fallback;
 mod faults;
 mod framing;
+mod http2_member;
+mod http2_members;
 mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;

@@ -117,6 +117,16 @@ pub struct Server {
     pub compress_memory: Size<0, 1_099_511_627_776>,
     /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed.
     pub max_connections: Count<1, 1_000_000>,
+    /// Clients may speak HTTP/2: over TLS those that ask for it, without it those that begin with it (prior knowledge).
+    pub http2: bool,
+    /// Requests and tunnels that one HTTP/2 connection may have under way at once. A client is told; a stream over it is
+    /// refused, and can safely be tried again.
+    pub http2_max_streams: Count<1, 100_000>,
+    /// Bytes of one request's body that an HTTP/2 client may send before Hostler has taken them. More of it makes a large
+    /// upload over a long way faster.
+    pub http2_stream_window: Size<65_536, 1_073_741_824>,
+    /// The same, for all bodies of a connection together: the most memory that they can take before they are taken.
+    pub http2_connection_window: Size<65_536, 1_073_741_824>,
     /// One line an exchange on standard output, as JSON or for people.
     pub access_log: AccessLog,
     /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks or single
@@ -157,6 +167,10 @@ impl Default for Server {
             compress: Switch::Plain(false),
             compress_memory: Size(64 << 20),
             max_connections: Count(10_000),
+            http2: true,
+            http2_max_streams: Count(128),
+            http2_stream_window: Size(256 << 10),
+            http2_connection_window: Size(1 << 20),
             access_log: AccessLog::Json,
             trusted_proxies: Vec::new(),
             proxy_protocol: Vec::new(),

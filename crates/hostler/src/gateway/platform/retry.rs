@@ -21,9 +21,10 @@ pub(super) struct Verdict {
 pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> Verdict {
     let again = match failure {
         Failure::Unreachable(_) | Failure::Tls(..) => true,
+        Failure::Unprocessed(_) => proxy::may_repeat(failure, exchange),
         Failure::Unanswered(CallError::Closed) if compat => is_repeatable_by_gorouter(exchange),
-        Failure::Unanswered(_) | Failure::Broken(_) => !compat && proxy::is_repeatable(exchange),
-        Failure::BadAnswer(_) | Failure::TimedOut | Failure::Body(_) => false,
+        Failure::Unanswered(_) | Failure::Broken(_) => !compat && proxy::may_repeat(failure, exchange),
+        Failure::BadAnswer(_) | Failure::Unspeakable | Failure::TimedOut | Failure::Body(_) => false,
     };
     Verdict { again, unfit: failure.was_never_sent() }
 }
@@ -46,6 +47,8 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
         Failure::Unanswered(CallError::Io(error)) | Failure::Broken(CallError::Io(error)) => {
             format!("read: {}", error.kind())
         }
+        Failure::Unprocessed(_) => "http2: request not processed".into(),
+        Failure::Unspeakable => "http2: invalid request".into(),
         Failure::Unanswered(_) => "EOF".into(),
         Failure::Broken(_) => "unexpected EOF".into(),
         Failure::BadAnswer(_) => "malformed HTTP response".into(),
