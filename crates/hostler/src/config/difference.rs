@@ -61,8 +61,8 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        let routes = !self.routes && !self.platform && !self.registrar;
-        self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && routes
+        let sections = self.platform || self.registrar || self.routes;
+        self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && !sections
     }
 }
 

@@ -62,14 +62,14 @@ pub struct Exchange {
     pub to_member: Edits,
     /// Changes to the head that its client gets, whoever answers.
     pub to_client: Edits,
+    /// How its route has answers encoded; none for as they are.
+    pub compress: Option<Arc<Plan>>,
     /// What its member reads in `X-Forwarded-Proto`, whatever came; else that follows from who is trusted.
     pub forwarded_proto: Option<Scheme>,
     /// The certificate that the client has shown, in DER.
     pub certificate: Option<Arc<[u8]>>,
     /// What there is to an exchange by a registered route.
     pub registered: Option<Box<Registered>>,
-    /// How its route has answers encoded; none for as they are.
-    pub compress: Option<Arc<Plan>>,
     /// Who the client is.
     pub client: ClientAddress,
     /// The name under which logs know it.
@@ -179,10 +179,10 @@ impl Exchange {
             protocol: Protocol::default(),
             to_member: Edits::default(),
             to_client: Edits::default(),
+            compress: None,
             forwarded_proto: None,
             certificate: None,
             registered: None,
-            compress: None,
             client: ClientAddress { ip: peer.ip(), peer_trusted: false },
             id: RequestId::none(),
             deadline,
@@ -223,9 +223,9 @@ impl Exchange {
         self.is_suspect = false;
         self.to_member.clear();
         self.to_client.clear();
+        self.compress = None;
         self.forwarded_proto = None;
         self.registered = None;
-        self.compress = None;
         self.deadline.clear();
     }
 

@@ -97,11 +97,11 @@ impl Gateway {
         let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
         route.changes.begin(exchange)?;
-        if let Some(platform) = &route.platform {
-            platform.enter(exchange)?;
-        }
         if let Target::Files(_) = &route.target {
             files::check_method(exchange)?;
+        }
+        if let Some(platform) = &route.platform {
+            platform.enter(exchange)?;
         }
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {

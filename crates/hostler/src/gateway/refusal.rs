@@ -37,8 +37,6 @@ pub enum Refusal {
     TooManyConnections,
     /// No route matches.
     NoRoute,
-    /// A registered route does not take it.
-    Objection(Objection),
     /// There is no such file, or none for everybody.
     NoFile(Option<String>),
     /// There are files here, and this is no method for them.
@@ -49,6 +47,8 @@ pub enum Refusal {
     Range(u64),
     /// The file system does not give what it has.
     FileSystem(std::io::Error),
+    /// A registered route does not take it.
+    Objection(Objection),
     /// As many wait as may.
     QueueFull {
         /// The pool's queue limit.
@@ -130,12 +130,12 @@ impl Refusal {
                 Facts { closes: true, may_fall_back: false, ..later("too_many_connections") }
             }
             Self::NoRoute => facts(404, "no_route"),
-            Self::Objection(objection) => facts(objection.status(), objection.reason()),
             Self::NoFile(_) => facts(404, "no_file"),
             Self::FileMethod => facts(405, "method"),
             Self::Precondition => facts(412, "precondition"),
             Self::Range(_) => facts(416, "range"),
             Self::FileSystem(_) => facts(500, "file_system"),
+            Self::Objection(objection) => facts(objection.status(), objection.reason()),
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::TooManyTunnels => later("too_many_tunnels"),
@@ -180,12 +180,12 @@ impl fmt::Display for Refusal {
             Self::Body(error) => error.fmt(f),
             Self::TooManyConnections => f.write_str("too many connections (server.max_connections)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
-            Self::Objection(objection) => f.write_str(objection.reason()),
             Self::NoFile(_) => f.write_str("there is no such file"),
             Self::FileMethod => f.write_str("files are here for GET and HEAD"),
             Self::Precondition => f.write_str("the file is not as the request expects it"),
             Self::Range(length) => write!(f, "the file has only {length} bytes"),
             Self::FileSystem(_) => f.write_str("the file cannot be read"),
+            Self::Objection(objection) => f.write_str(objection.reason()),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),

@@ -83,11 +83,11 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     if difference.routes {
         done.push(format!("routes: {}", newer.routes.len()));
     }
+    show(running, fresh, &mut done);
+    running.listening.store(Arc::new(listening));
     if difference.platform {
         done.push("platform: changed".into());
     }
-    show(running, fresh, &mut done);
-    running.listening.store(Arc::new(listening));
     swap(running, &newer, change);
     Ok(done)
 }

@@ -73,8 +73,8 @@ impl Running {
         };
         let sources = Sources {
             started: Instant::now(),
-            connections,
             encoding: Arc::new(Memory::new(config.server.compress_memory)),
+            connections,
             pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),

@@ -47,8 +47,8 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
         Failure::Unanswered(CallError::Io(error)) | Failure::Broken(CallError::Io(error)) => {
             format!("read: {}", error.kind())
         }
-        Failure::Unprocessed(_) => "http2: request not processed".into(),
-        Failure::Unspeakable => "http2: invalid request".into(),
+        Failure::Unprocessed(why) => why.clone(),
+        Failure::Unspeakable => "malformed HTTP request".into(),
         Failure::Unanswered(_) => "EOF".into(),
         Failure::Broken(_) => "unexpected EOF".into(),
         Failure::BadAnswer(_) => "malformed HTTP response".into(),
