@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use hostler_wire::CallError;
+use hostler_wire::{CallError, HeadError};
 
 use crate::exchange::{Body, Exchange};
 use crate::proxy::{self, Failure};
@@ -51,10 +51,15 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
         Failure::Unspeakable => "malformed HTTP request".into(),
         Failure::Unanswered(_) => "EOF".into(),
         Failure::Broken(_) => "unexpected EOF".into(),
+        Failure::BadAnswer(CallError::Head(HeadError::TooManyFields(_))) => {
+            "Too many response headers".into()
+        }
         Failure::BadAnswer(_) => "malformed HTTP response".into(),
         Failure::TimedOut => "context deadline exceeded".into(),
         Failure::Body(_) => "context canceled".into(),
     };
+    // Part of it may be what a member has said, and it stands in a head.
+    let what: String = what.chars().filter(|letter| (' '..='~').contains(letter)).collect();
     format!("endpoint_failure ({what})")
 }
 
@@ -130,6 +135,13 @@ mod tests {
         );
         assert_eq!(error(&refused, "127.0.0.1:3999", false), "endpoint_failure (connection refused)");
         assert_eq!(error(&Failure::Unanswered(CallError::Closed), "x", true), "endpoint_failure (EOF)");
+        let many = CallError::Head(HeadError::TooManyFields(100));
+        assert_eq!(
+            error(&Failure::BadAnswer(many), "x", true),
+            "endpoint_failure (Too many response headers)"
+        );
+        let said = Failure::Unprocessed("a\r\nEvil: 1\u{e9}".into());
+        assert_eq!(error(&said, "x", false), "endpoint_failure (aEvil: 1)");
         assert_eq!(error(&Failure::TimedOut, "x", true), "endpoint_failure (context deadline exceeded)");
     }
 }
