@@ -67,6 +67,7 @@ impl Shard {
             origin.scheme = Scheme::Https;
             let stream = within(&deadline, self.shake_hands(stream, config)).await.ok_or("timeout")??;
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            origin.certificate = certificate(&stream);
             Ok(Entered { stream: Stream::Tls(Box::new(stream)), origin, http2 })
         };
         outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
@@ -106,6 +107,11 @@ impl Origin {
             Said::Nothing => self,
         }
     }
+}
+
+/// The client's own, without those that vouch for it.
+fn certificate(stream: &TlsStream<TcpStream>) -> Option<Arc<[u8]>> {
+    Some(stream.get_ref().1.peer_certificates()?.first()?.as_ref().into())
 }
 
 /// None if it is not done in time.
