@@ -28,7 +28,7 @@ impl Passage {
     pub fn new(shard: &Shard, client: Client, mut exchange: Exchange, call: Call) -> Box<Self> {
         exchange.trail.status = 101;
         // Its times are over; one that is due for ever would be looked at for ever.
-        exchange.deadline.clear();
+        exchange.deadline.forget();
         exchange.body = Default::default();
         let sweep = exchange.deadline.sweep().clone();
         let client = client.switch(call.answer(), sweep.deadline());
