@@ -24,6 +24,7 @@ mod plan;
 mod process;
 mod program;
 mod site;
+mod tls;
 mod upstream;
 
 pub use answer::{Answer, Ending};
@@ -37,4 +38,5 @@ pub use plan::{SitePlan, site};
 pub use process::{Output, run};
 pub use program::h2spec;
 pub use site::Site;
+pub use tls::{TlsClients, tls_clients, tls_clients_of, tls_clients_with};
 pub use upstream::{Seen, Step, Upstream, UpstreamPlan, no_upstream, ok, text, upstream};

@@ -1,6 +1,7 @@
 //! The configuration in the words of the parts: each function takes what was resolved and gives what a part wants to know. Starts
 //! nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_pool::dispatch::{self, PoolSettings};
@@ -11,7 +12,8 @@ use rustls::pki_types::ServerName;
 use super::environment::{self, Environment};
 use super::tls::Tls;
 use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
-use crate::exchange::Trust;
+use crate::exchange::{Connections, Trust};
+use crate::gateway::platform::Rules;
 use crate::gateway::{PoisonSettings, SpoolSettings};
 use crate::listen::{self, Https};
 use crate::proxy::{Dial, MemberProtocol, MemberTls};
@@ -60,6 +62,11 @@ fn http2(server: &config::Server) -> listen::Http2 {
 
 pub(super) fn limits(server: &config::Server) -> Limits {
     Limits { max_size: server.max_header_size as usize, max_fields: server.max_header_fields }
+}
+
+/// What holds for registered routes.
+pub(super) fn platform(config: &Config, connections: &Arc<Connections>) -> Option<Arc<Rules>> {
+    config.platform.clone().map(|settings| Arc::new(Rules::new(settings, connections.clone())))
 }
 
 fn client_header(server: &config::Server) -> Name {

@@ -10,12 +10,15 @@ mod http2_floods;
 mod http2_heads;
 mod http2_tunnels;
 mod limits;
+mod proxy_protocol;
 mod strictness;
+mod tls;
 // What is between
 mod answers;
 mod batches;
 mod buffering;
 mod changes;
+mod compression;
 mod dispatch;
 mod fields;
 mod files;
@@ -30,6 +33,8 @@ mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;
 mod tunnels;
+// Routes that are registered
+mod platform;
 // The program
 mod command;
 mod descriptors;
