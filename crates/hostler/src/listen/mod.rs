@@ -35,6 +35,7 @@ use entrance::Entered;
 use supply::Supply;
 use tunnel::Passage;
 
+pub use h2::Crew;
 pub use https::Https;
 use socket::BACKLOG;
 pub use socket::bind;
@@ -96,6 +97,8 @@ pub struct Shard {
     pub connections: Arc<Connections>,
     /// What it may spend on encoding answers.
     pub encoding: Arc<Allowance>,
+    /// Who carries out the exchanges of HTTP/2.
+    pub crew: Arc<Crew>,
 }
 
 /// Where a connection comes from and how: what all its exchanges have in common.
