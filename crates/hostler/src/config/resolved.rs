@@ -66,6 +66,8 @@ pub struct Server {
     pub idle_timeout: Duration,
     /// How long a stop waits for accepted requests.
     pub drain_timeout: Duration,
+    /// How long health checks fail before a stop that SIGUSR1 begins.
+    pub drain_wait: Duration,
     /// How long a new program may take until its workers are ready.
     pub upgrade_timeout: Duration,
     /// Bytes of a request's head; at least 8 KiB, which is also the least that hyper takes.
@@ -294,6 +296,8 @@ pub struct Route {
     pub priority: Priority,
     /// The answer where the pool has none; only beside [`Target::Pool`].
     pub fallback: Option<Fallback>,
+    /// Files that come before the pool; only beside [`Target::Pool`].
+    pub files_first: Option<StaticFiles>,
     /// What is changed on the way through.
     pub changes: Changes,
 }

@@ -166,7 +166,7 @@ impl Pools {
     /// True if that changes what is served.
     fn join(&mut self, key: &Key, facts: &Facts) -> bool {
         let endpoint = self.endpoint(facts);
-        let is_near = self.mould.rules.settings.zone.as_deref() == Some(&*facts.instance.zone);
+        let is_near = self.mould.rules.settings().zone.as_deref() == Some(&*facts.instance.zone);
         let slots = match self.mould.settings.concurrency {
             0 => NO_LIMIT,
             limit => limit,
@@ -264,6 +264,7 @@ impl Pools {
             priority: Priority::Normal,
             platform: Some(Arc::new(platform)),
             fallback: None,
+            files_first: None,
             changes: Default::default(),
             counters,
         })

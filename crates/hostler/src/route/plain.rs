@@ -83,7 +83,10 @@ mod tests {
         #[test]
         fn it_is_what_the_slow_way_makes_of_it(path in "(/|/\\.|/\\.\\.|a|%2e|%2F|%61|\\.){0,12}") {
             let path = format!("/{path}");
-            with(path.as_bytes(), false, |plain| prop_assert_eq!(plain, slowly(path.as_bytes()), "{}", path))?;
+            with(path.as_bytes(), false, |plain| {
+                prop_assert_eq!(plain, slowly(path.as_bytes()), "{}", path);
+                Ok(())
+            })?;
         }
     }
 

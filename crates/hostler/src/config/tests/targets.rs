@@ -62,7 +62,12 @@ fn files_that_are_not_there_are_told() {
 #[test]
 fn who_means_alias_and_writes_root_is_warned() {
     check("[[routes]]\nmatch = \"/docs/*\"\nstatic = \"public\"\n", expect![[r#""#]]);
-    check("[[routes]]\nmatch = \"/files/*\"\nstatic = \"public\"\n", expect![[r#"hostler.toml:3:10: routes[0].static: /files/x is looked for at FOLDER/public/files/x, and there is no such folder; rewrite = { strip_prefix = "/files" } takes the prefix away"#]]);
+    check(
+        "[[routes]]\nmatch = \"/files/*\"\nstatic = \"public\"\n",
+        expect![[
+            r#"hostler.toml:3:10: routes[0].static: /files/x is looked for at FOLDER/public/files/x, and there is no such folder; rewrite = { strip_prefix = "/files" } takes the prefix away"#
+        ]],
+    );
     check(
         "[[routes]]\nmatch = \"/files/*\"\nstatic = \"public\"\nrewrite = { strip_prefix = \"/files\" }\n",
         expect![[r#""#]],
@@ -79,6 +84,22 @@ fn keys_about_pools_have_no_meaning_beside_files_and_redirects() {
             hostler.toml:6:19: routes[0].request_headers: has no meaning beside static
             hostler.toml:11:11: routes[1].rewrite: has no meaning beside redirect
             hostler.toml:12:12: routes[1].priority: has no meaning beside redirect"#]],
+    );
+}
+
+#[test]
+fn files_may_come_before_a_pool_and_before_nothing_else() {
+    let pool = "pools.app.members = [\"a:1\"]\n";
+    let config =
+        with_files(&format!("{pool}[[routes]]\nmatch = \"*\"\npool = \"app\"\nstatic = \"public\"\n"))
+            .config();
+    assert!(matches!(&config.routes[0].target, Target::Pool { name, .. } if name == "app"));
+    assert!(config.routes[0].files_first.is_some());
+    check(
+        &format!(
+            "{pool}[[routes]]\nmatch = \"/a\"\npool = \"app\"\nstatic = {{ dir = \"public\", fallback = \"index.html\" }}\n[[routes]]\nmatch = \"/b\"\npool = \"app\"\nstatic = \"public\"\nrespond = \"x\"\n[[routes]]\nmatch = \"/c\"\nstatic = \"public\"\nrespond = \"x\"\n"
+        ),
+        expect![[r#""#]],
     );
 }
 
@@ -129,7 +150,12 @@ fn a_prefix_is_one_that_every_path_has() {
     ] {
         assert!(site(&text(rewrite)).load().is_err(), "{rewrite}");
     }
-    check(&text("{ strip_prefix = \"/api\" }").replace("/caf\u{e9}/x/*", "*"), expect![[r#"hostler.toml:5:28: routes[0].rewrite.strip_prefix: not everything that "*" takes begins with /api"#]]);
+    check(
+        &text("{ strip_prefix = \"/api\" }").replace("/caf\u{e9}/x/*", "*"),
+        expect![[
+            r#"hostler.toml:5:28: routes[0].rewrite.strip_prefix: not everything that "*" takes begins with /api"#
+        ]],
+    );
 }
 
 #[test]
