@@ -99,7 +99,10 @@ fn files_may_come_before_a_pool_and_before_nothing_else() {
         &format!(
             "{pool}[[routes]]\nmatch = \"/a\"\npool = \"app\"\nstatic = {{ dir = \"public\", fallback = \"index.html\" }}\n[[routes]]\nmatch = \"/b\"\npool = \"app\"\nstatic = \"public\"\nrespond = \"x\"\n[[routes]]\nmatch = \"/c\"\nstatic = \"public\"\nrespond = \"x\"\n"
         ),
-        expect![[r#""#]],
+        expect![[r#"
+            hostler.toml:5:39: routes[0].static.fallback: has no meaning beside pool: what is no file goes there
+            hostler.toml:10:11: routes[1].respond: a route has exactly one target: pool, static, redirect or respond (or pool and static)
+            hostler.toml:14:11: routes[2].respond: a route has exactly one target: pool, static, redirect or respond (or pool and static)"#]],
     );
 }
 
