@@ -16,11 +16,13 @@ pub struct Membership<E> {
     member: Arc<Member<E>>,
     /// Closes when nobody holds the member any more.
     gone: Option<oneshot::Receiver<()>>,
+    /// Its tunnels are not told to end when it leaves.
+    keeps_tunnels: bool,
 }
 
 impl<E> Membership<E> {
     pub(super) fn new(shared: Arc<Shared<E>>, member: Arc<Member<E>>, gone: oneshot::Receiver<()>) -> Self {
-        Self { shared, member, gone: Some(gone) }
+        Self { shared, member, gone: Some(gone), keeps_tunnels: false }
     }
 
     /// The member's number.
@@ -57,9 +59,18 @@ impl<E> Membership<E> {
     }
 }
 
+impl<E> Membership<E> {
+    /// No new leases from this moment on; its tunnels, as its leases, end by themselves.
+    pub fn leave_tunnels(mut self) {
+        self.keeps_tunnels = true;
+    }
+}
+
 impl<E> Drop for Membership<E> {
     fn drop(&mut self) {
         self.shared.leave(self.member.id);
-        self.member.dismiss_tunnels();
+        if !self.keeps_tunnels {
+            self.member.dismiss_tunnels();
+        }
     }
 }

@@ -96,6 +96,7 @@ pub struct ConnectionStatus {
     pub open: usize,
     pub tunnels: usize,
     pub refused: usize,
+    pub flooded: usize,
     pub handshakes: HandshakesView,
 }
 
@@ -153,6 +154,7 @@ impl Sources {
                 tunnels: self.connections.tunnels(),
                 refused: self.connections.refused(),
                 handshakes: self.connections.handshakes.view(),
+                flooded: self.connections.flooded(),
             },
             compression: self.encoding.usage(),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),

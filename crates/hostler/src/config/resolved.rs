@@ -66,6 +66,8 @@ pub struct Server {
     pub idle_timeout: Duration,
     /// How long a stop waits for accepted requests.
     pub drain_timeout: Duration,
+    /// How long health checks fail before a stop that SIGUSR1 begins.
+    pub drain_wait: Duration,
     /// How long a new program may take until its workers are ready.
     pub upgrade_timeout: Duration,
     /// Bytes of a request's head; at least 8 KiB, which is also the least that hyper takes.
@@ -84,6 +86,14 @@ pub struct Server {
     pub compress_memory: u64,
     /// Client connections at once.
     pub max_connections: usize,
+    /// Clients may speak HTTP/2.
+    pub http2: bool,
+    /// Streams of one HTTP/2 connection at once.
+    pub http2_max_streams: usize,
+    /// Bytes of one request's body on their way; less than 2^31.
+    pub http2_stream_window: u64,
+    /// Bytes of all bodies of a connection on their way; less than 2^31.
+    pub http2_connection_window: u64,
     /// Form of the access log.
     pub access_log: AccessLog,
     /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
@@ -182,7 +192,6 @@ pub struct Queue {
 
 /// Who fills a pool.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one a pool, and pools are few")]
 pub enum Source {
     /// Node processes that Hostler starts and watches.
     Workers(Workers),

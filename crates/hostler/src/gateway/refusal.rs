@@ -5,6 +5,7 @@ use std::fmt;
 use hostler_pool::dispatch::AcquireError;
 use hostler_wire::{FramingError, HeadError, ScanError};
 
+use super::platform::Objection;
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
 use crate::proxy::{Failure, TlsFault};
@@ -22,6 +23,8 @@ pub enum Refusal {
     Target(&'static str),
     /// CONNECT is for forward proxies.
     Connect,
+    /// A WebSocket was wanted of what has none; only in HTTP/2, where an ordinary answer would open it.
+    NoWebSocket,
     /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
     Expectation,
     /// The head did not come in `server.header_timeout`.
@@ -44,6 +47,8 @@ pub enum Refusal {
     Range(u64),
     /// The file system does not give what it has.
     FileSystem(std::io::Error),
+    /// A registered route does not take it.
+    Objection(Objection),
     /// As many wait as may.
     QueueFull {
         /// The pool's queue limit.
@@ -112,6 +117,7 @@ impl Refusal {
             Self::Host(_) => closing(400, "bad_host"),
             Self::Target(_) => closing(400, "bad_target"),
             Self::Connect => closing(400, "connect"),
+            Self::NoWebSocket => facts(400, "no_websocket"),
             Self::Expectation => closing(417, "expectation"),
             Self::HeaderTimeout => closing(408, "header_timeout"),
             Self::Body(BodyError::Stalled) => closing(408, "body_timeout"),
@@ -129,6 +135,7 @@ impl Refusal {
             Self::Precondition => facts(412, "precondition"),
             Self::Range(_) => facts(416, "range"),
             Self::FileSystem(_) => facts(500, "file_system"),
+            Self::Objection(objection) => facts(objection.status(), objection.reason()),
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::TooManyTunnels => later("too_many_tunnels"),
@@ -162,6 +169,7 @@ impl fmt::Display for Refusal {
             Self::Host(what) => write!(f, "Host: {what}"),
             Self::Target(what) => write!(f, "request target: {what}"),
             Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
+            Self::NoWebSocket => f.write_str("there is no WebSocket here"),
             Self::Expectation => f.write_str("Expect: only 100-continue is known"),
             Self::PlainHttp => f.write_str("this port speaks https, not http"),
             Self::HeaderTimeout => {
@@ -177,6 +185,7 @@ impl fmt::Display for Refusal {
             Self::Precondition => f.write_str("the file is not as the request expects it"),
             Self::Range(length) => write!(f, "the file has only {length} bytes"),
             Self::FileSystem(_) => f.write_str("the file cannot be read"),
+            Self::Objection(objection) => f.write_str(objection.reason()),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
@@ -246,6 +255,12 @@ impl From<BodyError> for Refusal {
     }
 }
 
+impl From<Objection> for Refusal {
+    fn from(objection: Objection) -> Self {
+        Self::Objection(objection)
+    }
+}
+
 impl From<AcquireError> for Refusal {
     fn from(error: AcquireError) -> Self {
         match error {
@@ -276,6 +291,8 @@ impl From<Failure> for Refusal {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
             Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
+            Failure::Unprocessed(detail) => Self::WorkerLost(detail),
+            Failure::Unspeakable => Self::Target("it cannot be said in HTTP/2, which the application speaks"),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
             Failure::TimedOut => Self::AnswerTimeout,

@@ -112,7 +112,8 @@ impl Client {
 
     /// The head that was found bad is the beginning of HTTP/2 (RFC 9113 section 3.4), and nothing has come before it.
     pub fn has_prior_knowledge(&self) -> bool {
-        self.taken == 0 && self.written == 0 && self.inbox.starts_with(b"PRI * HTTP/2.0\r\n\r\n")
+        let is_first = self.taken == 0 && self.written == 0;
+        is_first && self.settings.http2.enabled && self.inbox.starts_with(b"PRI * HTTP/2.0\r\n\r\n")
     }
 
     /// The first line that has come is none of HTTP/1: without a slash it has neither a path nor a version. Whoever sent it would

@@ -6,6 +6,7 @@ mod deliver;
 mod entrance;
 mod h2;
 mod head;
+mod hop;
 mod https;
 mod own;
 mod proxy_protocol;
@@ -17,17 +18,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use hostler_wire::{Limits, Name, Stream};
-use ipnet::IpNet;
-use rustls::ServerConfig;
-use tokio::net::{TcpListener, TcpStream};
-
 use crate::coding::Allowance;
-use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
+use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Protocol, Scheme, Sweep, Trust};
 use crate::gateway::{Answer, Gateway, Refusal};
 use crate::journal::{Access, Journal};
 use crate::proxy::Call;
+use arc_swap::ArcSwap;
+use hostler_wire::{Limits, Name, Stream, Version};
+use ipnet::IpNet;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
 
 use client::Client;
 use deliver::{Delivered, wants_keep_alive};
@@ -74,6 +74,7 @@ pub enum Door {
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each is its key in the [server] section")]
 pub struct Http2 {
+    pub enabled: bool,
     pub max_streams: u32,
     pub stream_window: u32,
     pub connection_window: u32,
@@ -216,6 +217,7 @@ impl Shard {
                 }
                 Err(refusal) => {
                     exchange.begin_unread();
+                    self.gateway.enter_unread(&mut exchange);
                     client.distrust();
                     let delivered = match client.speaks_otherwise() {
                         true => client.refuse_silently(&mut exchange, &refusal),
@@ -228,7 +230,10 @@ impl Shard {
             }
             let delivered = match self.exchange(&mut client, &mut exchange).await {
                 Outcome::Delivered(delivered) => delivered,
-                Outcome::Switched(call) => return After::Tunnel(Passage::new(self, client, exchange, *call)),
+                Outcome::Switched(call) => {
+                    let client = client.switch(call.answer(), &mut exchange);
+                    return After::Tunnel(Passage::new(self, client, exchange, *call));
+                }
             };
             self.settle(&mut exchange);
             if delivered != Delivered::Keep {
@@ -311,6 +316,7 @@ impl Shard {
     fn settle(&self, exchange: &mut Exchange) {
         self.gateway.settle(exchange);
         self.journal.access(|| access_line(exchange));
+        self.journal.hop(|| hop::line(exchange));
     }
 }
 
@@ -334,6 +340,7 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         time: jiff::Timestamp::now(),
         id: exchange.id.as_str(),
         client: exchange.client.ip,
+        protocol: protocol(exchange),
         method: text(exchange.head.method()),
         host: text(exchange.host()),
         target: text(exchange.head.target()),
@@ -354,5 +361,13 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         aborted: trail.aborted,
         user_agent: field(Name::UserAgent),
         referer: field(Name::Referer),
+    }
+}
+
+fn protocol(exchange: &Exchange) -> &'static str {
+    match (exchange.protocol, exchange.head.version) {
+        (Protocol::Http2, _) => "HTTP/2",
+        (Protocol::Http1, Version::Http10) => "HTTP/1.0",
+        (Protocol::Http1, Version::Http11) => "HTTP/1.1",
     }
 }

@@ -7,7 +7,7 @@ use hostler_wire::ResponseHead;
 
 use super::client::Client;
 use super::{Shard, head};
-use crate::exchange::{Connections, Deadline, Exchange, OpenConnection, OpenTunnel};
+use crate::exchange::{Connections, Exchange, OpenTunnel};
 use crate::proxy::{Call, ClientEnd, Ended, Tunnel};
 
 /// Tunnels end so much one after another when they all have to, but all in ...
@@ -24,25 +24,24 @@ pub(super) struct Passage {
 }
 
 impl Passage {
-    /// The member has answered with 101: passes that on, and whatever follows.
-    pub fn new(shard: &Shard, client: Client, mut exchange: Exchange, call: Call) -> Box<Self> {
-        exchange.trail.status = 101;
+    /// The member has answered with 101, and the client's end has heard of it in its own protocol.
+    pub fn new(shard: &Shard, client: ClientEnd, mut exchange: Exchange, call: Call) -> Box<Self> {
         // Its times are over; one that is due for ever would be looked at for ever.
         exchange.deadline.clear();
         exchange.body = Default::default();
-        let sweep = exchange.deadline.sweep().clone();
-        let client = client.switch(call.answer(), sweep.deadline());
         let tunnel = Tunnel::new(client, call.switch(&mut exchange));
         Box::new(Self { tunnel, exchange, _counted: OpenTunnel::new(&shard.connections) })
     }
 
     /// Carries on for as long as it lasts, in a task of its own, which is much smaller than one that serves requests.
-    pub fn go_on(mut self: Box<Self>, shard: Arc<Shard>, open: OpenConnection) {
+    /// What counts it lives as long.
+    pub fn go_on(mut self: Box<Self>, shard: Arc<Shard>, count: impl Send + 'static) {
         tokio::spawn(async move {
-            let _open = &open;
             let ended = self.tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
             self.note(ended);
             shard.settle(&mut self.exchange);
+            drop(self);
+            drop(count);
         });
     }
 
@@ -70,8 +69,9 @@ fn delay(connections: &Connections) -> Duration {
 
 impl Client {
     /// Leaves HTTP with the member's word for it.
-    fn switch(mut self, answer: &ResponseHead, third: Deadline) -> ClientEnd {
+    pub fn switch(mut self, answer: &ResponseHead, exchange: &mut Exchange) -> ClientEnd {
+        exchange.trail.status = 101;
         head::write_switch(&mut self.outbox, answer);
-        self.into_end(third)
+        self.into_end(exchange.deadline.sweep().deadline())
     }
 }

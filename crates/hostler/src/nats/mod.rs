@@ -68,6 +68,12 @@ impl Connection {
         Some(format!("{host}:{port}"))
     }
 
+    /// Our own address, as the server sees it; that of this machine to itself before there is a connection.
+    pub fn own_address(&self) -> String {
+        let seen = self.client().and_then(|client| client.try_server_info());
+        seen.map(|info| info.client_ip).filter(|ip| !ip.is_empty()).unwrap_or_else(|| "127.0.0.1".into())
+    }
+
     /// Says something. What cannot be said now is not said later: whoever must be heard says it again when he hears
     /// [`News::Connected`].
     pub async fn publish(&self, subject: String, payload: Bytes) {

@@ -8,6 +8,8 @@ use hostler_pool::dispatch::Lease;
 use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, ResponseHead};
 use tokio::time::Instant;
 
+use super::http2::{Fault, MemberStream};
+use super::link::Link;
 use super::upload::Upload;
 use super::{CallSettings, Endpoint, Failure, MemberEnd, TlsFault, linger, request};
 use crate::exchange::{Aftermath, BodyError, Downstream, Exchange};
@@ -15,8 +17,7 @@ use crate::exchange::{Aftermath, BodyError, Downstream, Exchange};
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
 pub struct Call {
     pub(super) lease: Lease<Endpoint>,
-    /// Boxed once and for all its calls: it is handed on a dozen times for each.
-    pub(super) connection: Box<MemberConnection>,
+    pub(super) link: Link,
     pub(super) settings: CallSettings,
     pub(super) to_head: bool,
     /// The final head has come.
@@ -43,9 +44,32 @@ impl Call {
         if let Some(offer) = &exchange.offer {
             connection.offer(offer);
         }
+        Self::new(exchange, lease, Link::Http1(connection), upload, settings, thread)
+    }
+
+    /// A call whose head has been sent already.
+    pub(super) fn on_stream(
+        exchange: &Exchange,
+        lease: Lease<Endpoint>,
+        stream: Box<MemberStream>,
+        upload: Upload,
+        settings: &CallSettings,
+        thread: usize,
+    ) -> Self {
+        Self::new(exchange, lease, Link::Http2(stream), upload, settings, thread)
+    }
+
+    fn new(
+        exchange: &Exchange,
+        lease: Lease<Endpoint>,
+        link: Link,
+        upload: Upload,
+        settings: &CallSettings,
+        thread: usize,
+    ) -> Self {
         Self {
             lease,
-            connection,
+            link,
             settings: settings.clone(),
             to_head: exchange.is_head_request(),
             headed: false,
@@ -73,6 +97,9 @@ impl Call {
                 Ok(self)
             }
             Err(failure @ Failure::TimedOut) => {
+                if let Link::Http2(stream) = &self.link {
+                    self.lease.carriers(self.thread).avoid(stream.ride());
+                }
                 exchange.aftermath = linger::until_finished(self);
                 Err((failure, None))
             }
@@ -100,23 +127,23 @@ impl Call {
         if self.switched {
             return self.poll_switch(cx, exchange);
         }
-        while let Poll::Ready(outcome) = self.connection.poll_head(cx, &self.settings.limits, self.to_head) {
+        while let Poll::Ready(outcome) = self.link.poll_head(cx, &self.settings.limits, self.to_head) {
             match outcome {
-                Ok(()) if self.connection.head().status == 101 => {
+                Ok(()) if self.link.head().status == 101 => {
                     self.switched = true;
                     return self.poll_switch(cx, exchange);
                 }
-                Ok(()) if !self.connection.head().is_interim() => {
+                Ok(()) if !self.link.head().is_interim() => {
                     // One that is cut off by now has not cost the client a byte, and may be had elsewhere.
-                    let ahead = self.connection.poll_ahead(cx);
+                    let ahead = self.link.poll_ahead(cx);
                     return Poll::Ready(match ahead {
                         Poll::Ready(Err(error)) => Err(self.failure(error)),
                         _ => Ok(()),
                     });
                 }
                 // The client was told to go on when its body was read.
-                Ok(()) if self.connection.head().status == 100 => {}
-                Ok(()) => client.interim(cx, self.connection.head()),
+                Ok(()) if self.link.head().status == 100 => {}
+                Ok(()) => client.interim(cx, self.link.head()),
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
         }
@@ -125,10 +152,10 @@ impl Call {
 
     /// The request ends before the new protocol begins (RFC 9110 section 7.8), however early the member says that it will.
     fn poll_switch(&mut self, cx: &mut Context<'_>, exchange: &Exchange) -> Poll<Result<(), Failure>> {
-        if self.upload.is_done() && !self.connection.has_unsent() {
+        if self.upload.is_done() && !self.link.has_unsent() {
             return Poll::Ready(Ok(()));
         }
-        if self.connection.has_send_failed() {
+        if self.link.has_send_failed() {
             return Poll::Ready(Err(Failure::Broken(CallError::Cut)));
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
@@ -136,15 +163,20 @@ impl Call {
 
     fn failure(&self, error: CallError) -> Failure {
         if let CallError::Io(error) = &error
-            && !self.connection.is_answered()
+            && !self.link.is_answered()
             && let Some(failure) = TlsFault::of_silence(error)
         {
             return failure;
         }
-        match error {
-            CallError::Io(_) | CallError::Closed if !self.connection.is_answered() => {
-                Failure::Unanswered(error)
+        if let Link::Http2(stream) = &self.link {
+            match stream.what_fault() {
+                Some(Fault::Unprocessed) => return Failure::Unprocessed(error.to_string()),
+                Some(Fault::Malformed) => return Failure::BadAnswer(error),
+                None => {}
             }
+        }
+        match error {
+            CallError::Io(_) | CallError::Closed if !self.link.is_answered() => Failure::Unanswered(error),
             CallError::Io(_) | CallError::Closed | CallError::Cut => Failure::Broken(error),
             _ => Failure::BadAnswer(error),
         }
@@ -156,7 +188,7 @@ impl Call {
         cx: &mut Context<'_>,
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
-        self.upload.poll_push(cx, &mut self.connection, client)
+        self.upload.poll_push(cx, &mut self.link, client)
     }
 
     /// The answer is 101: what follows is not HTTP, and [`Self::switch`] has it.
@@ -169,19 +201,19 @@ impl Call {
         exchange.timings.slot_hold = Some(self.record_slot_hold());
         let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
         let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
-        let (stream, early) = self.connection.into_stream();
+        let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
         let idle_timeout = self.settings.tunnel_idle_timeout;
         MemberEnd { stream, early, is_websocket, idle_timeout, tether: self.lease.tether() }
     }
 
     /// The answer's head.
     pub fn answer(&self) -> &ResponseHead {
-        self.connection.head()
+        self.link.head()
     }
 
     /// The length of the answer's body.
     pub fn body_length(&self) -> BodyLength {
-        self.connection.body_length()
+        self.link.body_length()
     }
 
     /// Appends some of the answer's body; `true` when it is complete.
@@ -191,12 +223,12 @@ impl Call {
         into: &mut Vec<u8>,
         max: usize,
     ) -> Poll<Result<bool, CallError>> {
-        self.connection.poll_body(cx, into, max)
+        self.link.poll_body(cx, into, max)
     }
 
     /// The trailers of an answer that is complete.
     pub fn trailers(&self) -> Option<&Fields> {
-        self.connection.trailers()
+        self.link.trailers()
     }
 
     /// The member has finished: the slot is free from here on, whether or not the client has all.
@@ -238,8 +270,11 @@ impl Call {
     /// slot finds the connection. Says how long the slot was held.
     pub(super) fn end(self) -> Duration {
         let slot_hold = self.record_slot_hold();
-        let Self { lease, mut connection, upload, thread, .. } = self;
-        if upload.is_done() && connection.is_reusable() {
+        let Self { lease, link, upload, thread, .. } = self;
+        if let Link::Http1(mut connection) = link
+            && upload.is_done()
+            && connection.is_reusable()
+        {
             lease.checkin(thread, connection);
         }
         slot_hold

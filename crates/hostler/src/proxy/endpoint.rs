@@ -9,9 +9,10 @@ use hostler_pool::worker::Fate;
 use hostler_wire::MemberConnection;
 use tokio::time::Instant;
 
-use super::dial::Dial;
-use super::instance::Instance;
+use super::dial::{Dial, MemberProtocol};
+use super::http2::Carriers;
 use super::meter::Meter;
+use crate::exchange::Instance;
 
 /// Called when a worker has held a slot longer than `hang_timeout`.
 pub type OnHang = Arc<dyn Fn(MemberId) + Send + Sync>;
@@ -38,6 +39,8 @@ pub struct Endpoint {
     ours: Option<Ours>,
     /// One list a data-plane thread: a connection stays with the thread that made it.
     idle: Box<[Mutex<Vec<Parked>>]>,
+    /// Connections that calls share, as many lists; none for a member that speaks HTTP/1.1 only.
+    carriers: Box<[Carriers]>,
 }
 
 /// An idle connection in the box that it came in.
@@ -53,7 +56,9 @@ impl Endpoint {
     /// An endpoint that serves so many data-plane threads.
     pub fn new(dial: Dial, label: Arc<str>, meter: Arc<Meter>, threads: usize, ours: Option<Ours>) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
-        Self { dial, label, meter, instance: None, ours, idle }
+        let sharing = if dial.protocol == MemberProtocol::Http2 { threads } else { 0 };
+        let carriers = (0..sharing).map(|_| Carriers::new()).collect();
+        Self { dial, label, meter, instance: None, ours, idle, carriers }
     }
 
     /// A worker of our own, which closes no connection while it lives.
@@ -81,11 +86,22 @@ impl Endpoint {
     pub fn prune(&self, thread: usize) {
         let (now, most) = (Instant::now(), self.most_idle());
         self.idle(thread).retain_mut(|Parked(connection)| connection.is_fresh(now, most));
+        if let Some(carriers) = self.carriers.get(thread) {
+            carriers.prune(Self::MOST_IDLE);
+        }
     }
 
     /// Our own workers wait for ever.
     fn most_idle(&self) -> Option<Duration> {
         if self.is_ours() { None } else { Some(Self::MOST_IDLE) }
+    }
+
+    /// The connections of this thread that calls share.
+    ///
+    /// # Panics
+    /// Where HTTP/2 is not spoken.
+    pub(super) fn carriers(&self, thread: usize) -> &Carriers {
+        &self.carriers[thread]
     }
 
     /// Keeps a connection for the next call from this thread.

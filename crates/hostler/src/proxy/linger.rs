@@ -82,7 +82,7 @@ async fn condemn(mut call: Call) {
 }
 
 async fn hang_up(call: &mut Call) {
-    poll_fn(|cx| call.connection.poll_hang_up(cx)).await;
+    poll_fn(|cx| call.link.poll_hang_up(cx)).await;
     drain(call).await;
 }
 
@@ -96,13 +96,13 @@ fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll
     // What is left of a request that was read whole is still sent: a worker that waits for it would never finish.
     let _ = call.poll_upload(cx, &mut Nobody);
     while !call.headed && !call.has_switched() {
-        if ready!(call.connection.poll_head(cx, &call.settings.limits, call.to_head)).is_err() {
+        if ready!(call.link.poll_head(cx, &call.settings.limits, call.to_head)).is_err() {
             return Poll::Ready(End::Broken);
         }
-        let head = call.connection.head();
+        let head = call.link.head();
         call.headed = !head.is_interim() || head.status == 101;
     }
-    if call.connection.head().status == 101 {
+    if call.link.head().status == 101 {
         // A tunnel to nobody ends with its connection, at once.
         return Poll::Ready(End::Whole);
     }

@@ -4,9 +4,10 @@ mod ask;
 mod call;
 mod dial;
 mod endpoint;
-mod instance;
+mod http2;
 mod lane;
 mod linger;
+mod link;
 mod meter;
 mod request;
 mod tls;
@@ -19,14 +20,16 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::Lease;
 use hostler_wire::{CallError, Limits, MemberConnection};
+use tokio::time::Instant;
 
 use crate::exchange::{Body, BodyError, Downstream, Exchange};
+
+pub use crate::exchange::Instance;
 
 pub use ask::{Asked, ask, post};
 pub use call::Call;
 pub use dial::{Dial, MemberProtocol, MemberTls};
 pub use endpoint::{Endpoint, OnHang, Ours};
-pub use instance::Instance;
 pub use meter::{Meter, Spread, Times};
 pub use tls::TlsFault;
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
@@ -53,6 +56,12 @@ pub enum Failure {
     /// A connection, but not one over which the member may be told anything: the request was never sent.
     #[error("{0}: {1}")]
     Tls(TlsFault, String),
+    /// The member has said that it has not looked at the request.
+    #[error("{0}")]
+    Unprocessed(String),
+    /// The member's protocol has no way to say what the request says.
+    #[error("the request cannot be said in HTTP/2")]
+    Unspeakable,
     /// The connection ended without a byte of an answer: the request may have been worked on.
     #[error("{0}")]
     Unanswered(CallError),
@@ -76,6 +85,11 @@ impl Failure {
         matches!(self, Self::Unreachable(_) | Self::Tls(..))
     }
 
+    /// The member has seen the request, and left it alone.
+    pub fn was_unprocessed(&self) -> bool {
+        matches!(self, Self::Unprocessed(_))
+    }
+
     /// The member hung up without a word against the request: another may answer it.
     pub fn was_cut_off(&self) -> bool {
         matches!(self, Self::Unanswered(_) | Self::Broken(_))
@@ -91,6 +105,10 @@ pub async fn forward<D: Downstream>(
     thread: usize,
 ) -> Result<Call, Failure> {
     exchange.trail.member = Some(lease.label.clone());
+    // Few of those who speak HTTP/2 know tunnels in it; nearly all speak HTTP/1.1 beside it.
+    if lease.dial.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
+        return Box::pin(http2::forward(exchange, client, lease, settings, thread)).await;
+    }
     if let Some(idle) = lease.checkout(thread, exchange.is_idempotent()) {
         let call = Call::begin(exchange, lease, idle, settings, thread);
         match call.head(exchange, client).await {
@@ -112,7 +130,10 @@ async fn on_new_connection<D: Downstream>(
     settings: &CallSettings,
     thread: usize,
 ) -> Result<Call, Failure> {
-    match connect(&lease, exchange, settings).await {
+    let began = Instant::now();
+    let connected = connect(&lease, exchange, settings).await;
+    exchange.timings.connecting += began.elapsed();
+    match connected {
         Ok(connection) => {
             let call = Call::begin(exchange, lease, Box::new(connection), settings, thread);
             call.head(exchange, client).await.map_err(part)
@@ -147,10 +168,16 @@ async fn connect(
 fn part((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
     match lease {
         Some(lease) if failure.was_never_sent() => lease.fail(),
-        Some(lease) if failure.was_cut_off() => lease.suspect(),
+        Some(lease) if failure.was_cut_off() || failure.was_unprocessed() => lease.suspect(),
         _ => {}
     }
     failure
+}
+
+/// True when the request, though it was sent, may be sent again, and can be.
+pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
+    failure.was_unprocessed() && !matches!(exchange.body, Body::Streaming)
+        || failure.was_cut_off() && is_repeatable(exchange)
 }
 
 /// True when the request, though it may have been worked on, may be sent again, and can be.

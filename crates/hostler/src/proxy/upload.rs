@@ -6,9 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use hostler_wire::{BodyLength, ChunkStart, Fields, MemberConnection, write_end};
+use hostler_wire::{BodyLength, ChunkStart, Fields, write_end};
 use tokio::task::JoinHandle;
 
+use super::link::Link;
 use crate::exchange::{Body, BodyError, Downstream, Exchange};
 
 /// What is handed to the connection at a time.
@@ -34,17 +35,25 @@ enum Source {
 type Reading = JoinHandle<io::Result<Vec<u8>>>;
 
 impl Upload {
+    /// A body whose end only its framing can tell.
     pub fn new(exchange: &Exchange) -> Self {
+        let mut upload = Self::unframed(exchange);
+        // Only the chunked coding can carry trailers.
+        let is_unknown = matches!(upload.source, Source::Streaming(BodyLength::Chunked));
+        upload.chunked = upload.trailers.is_some() || is_unknown;
+        upload
+    }
+
+    /// A body whose end is told by other means.
+    pub fn unframed(exchange: &Exchange) -> Self {
         let source = match &exchange.body {
             Body::None => Source::None,
             Body::Memory(bytes) => Source::Memory(bytes.clone(), 0),
             Body::Spilled(file, length) => Source::Spilled(file.clone(), 0, *length, None),
             Body::Streaming => Source::Streaming(exchange.length),
         };
-        // Only the chunked coding can carry trailers.
         let trailers = exchange.trailers.clone();
-        let chunked = trailers.is_some() || matches!(source, Source::Streaming(BodyLength::Chunked));
-        Self { done: matches!(source, Source::None), source, chunked, trailers }
+        Self { done: matches!(source, Source::None), source, chunked: false, trailers }
     }
 
     /// How the head is to announce it; none for no body.
@@ -78,15 +87,18 @@ impl Upload {
     pub fn poll_push<D: Downstream>(
         &mut self,
         cx: &mut Context<'_>,
-        connection: &mut MemberConnection,
+        link: &mut Link,
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
         loop {
-            ready!(connection.poll_send(cx));
-            if self.done || connection.has_send_failed() {
+            ready!(link.poll_send(cx));
+            if self.done || link.has_send_failed() {
                 return Poll::Ready(Ok(()));
             }
-            ready!(self.poll_fill(cx, connection.outbox(), client))?;
+            ready!(self.poll_fill(cx, link.outbox(), client))?;
+            if self.done {
+                link.end(self.trailers.take());
+            }
         }
     }
 

@@ -1,5 +1,261 @@
 //! Where registrations come in: Cloud Foundry's router protocol over NATS. Knows pools and routes, and nothing of requests.
+//!
+//! One task, on the control thread, hears and obeys: a message becomes changes ([`registry`]), these change pools at once
+//! ([`pools`]), and hosts under which other routes are served than before are published together, a moment later.
 
 mod key;
+mod log;
 mod message;
+mod pools;
 mod registry;
+mod start;
+mod view;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, interval, sleep_until};
+
+use crate::config::HostPattern;
+use crate::nats::{Connection, Listener, Message, News};
+use log::Log;
+use message::Registration;
+use pools::{Failed, Pools};
+use registry::{Change, Oddity, Registry, Rules};
+use start::Start;
+
+pub use pools::{Mould, Served};
+
+/// From a change of routes until it is published, so that many changes are one; a route has to be served within 100 ms.
+const GATHERING: Duration = Duration::from_millis(10);
+/// How often idle connections to members are looked at.
+const TIDYING: Duration = Duration::from_secs(5);
+/// Register, unregister and greet in one subscription, so that they are heard in the order in which they were said.
+const SUBJECTS: &str = "router.*";
+
+/// Takes what is served under hosts from now on; nothing under a host means that it is gone.
+pub type Publish = Box<dyn FnMut(Vec<(HostPattern, Vec<Served>)>) + Send>;
+
+/// A registrar at work; cheap to clone.
+#[derive(Clone)]
+pub struct Registrar {
+    connection: Connection,
+    books: Arc<Mutex<Books>>,
+}
+
+/// What is known at a moment.
+struct Books {
+    registry: Registry,
+    pools: Pools,
+    log: Log,
+    /// Hosts under which others are served than was published.
+    touched: HashSet<HostPattern>,
+}
+
+impl Registrar {
+    /// Begins to listen on the connection. `publish` is called from the task that this spawns.
+    pub fn open(connection: Connection, mould: Mould, publish: Publish) -> Self {
+        let settings = &mould.settings;
+        let rules = Rules {
+            stale_threshold: settings.stale_threshold,
+            keep_empty: settings.keep_empty,
+            suspend_pruning: settings.suspend_pruning,
+            sharding: settings.sharding,
+            segments: settings.isolation_segments.clone(),
+            folds_paths: mould.rules.is_compat(),
+        };
+        let (failed, failures) = mpsc::unbounded_channel();
+        let ear = Ear {
+            listener: connection.listen(SUBJECTS),
+            start: Start::new(settings.register_interval, settings.stale_threshold),
+            prune_interval: settings.prune_interval,
+            threads: mould.threads,
+            failures,
+        };
+        let books = Books {
+            registry: Registry::new(rules),
+            log: Log::new(mould.journal.clone()),
+            pools: Pools::new(mould, failed),
+            touched: HashSet::new(),
+        };
+        let registrar = Self { connection, books: Arc::new(Mutex::new(books)) };
+        tokio::spawn(ear.listen(registrar.clone(), publish));
+        registrar
+    }
+
+    /// For the Status.
+    pub fn status(&self) -> Value {
+        let books = self.books();
+        let (routes, members) = books
+            .registry
+            .iter()
+            .fold((0, 0), |(routes, members), (.., entry)| (routes + 1, members + entry.members.len()));
+        json!({
+            "connected": self.connection.is_up(),
+            "server": self.connection.server(),
+            "routes": routes,
+            "members": members,
+            "pruning_suspended": books.registry.is_suspended(),
+            "pruned": books.registry.pruned(),
+            "messages": books.log.counts(),
+        })
+    }
+
+    /// All routes with their members, as gorouter answers `/routes`.
+    pub fn routes(&self) -> Value {
+        let books = self.books();
+        let routes = books.registry.iter().map(|(host, path, entry)| {
+            let members: Vec<_> = entry.members.iter().map(view::MemberView::of).collect();
+            (name(host, path), json!(members))
+        });
+        json!(routes.collect::<BTreeMap<_, _>>())
+    }
+
+    /// All routes, in the order of their names, with what an operator asks of them.
+    pub fn table(&self) -> Vec<Value> {
+        let (books, now) = (self.books(), Instant::now());
+        let mut rows: BTreeMap<String, Value> = BTreeMap::new();
+        for (host, path, entry) in books.registry.iter() {
+            let name = name(host, path);
+            let row = json!({
+                "route": name,
+                "target": "registered",
+                "service": entry.terms.service_url,
+                "members": view::rows(entry, now),
+            });
+            rows.insert(name, row);
+        }
+        rows.into_values().collect()
+    }
+
+    /// Tells all tunnels to end.
+    pub fn dismiss_tunnels(&self) {
+        self.books().pools.dismiss_tunnels();
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn name(host: &HostPattern, path: &str) -> String {
+    key::Key { host: host.clone(), path: path.into() }.to_string()
+}
+
+/// The task that hears.
+struct Ear {
+    listener: Listener,
+    start: Start,
+    prune_interval: Duration,
+    threads: usize,
+    failures: mpsc::UnboundedReceiver<Failed>,
+}
+
+impl Ear {
+    async fn listen(mut self, registrar: Registrar, mut publish: Publish) {
+        let mut pruning = interval(self.prune_interval);
+        let mut tidying = interval(TIDYING);
+        let mut due: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                news = self.listener.next() => match news {
+                    News::Connected => self.announce(&registrar, "router.start".into()).await,
+                    News::Message(message) => self.hear(&registrar, message).await,
+                },
+                Some(failed) = self.failures.recv() => registrar.books().take_out(&failed),
+                _ = pruning.tick() => {
+                    let is_connected = registrar.connection.is_up();
+                    registrar.books().prune(is_connected);
+                }
+                _ = tidying.tick() => registrar.books().tidy(self.threads),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    due = None;
+                    let delta = registrar.books().delta();
+                    publish(delta);
+                }
+            }
+            if due.is_none() && !registrar.books().touched.is_empty() {
+                due = Some(Instant::now() + GATHERING);
+            }
+        }
+    }
+
+    async fn hear(&self, registrar: &Registrar, message: Message) {
+        match message.subject.as_str() {
+            "router.register" => registrar.books().register(&message.payload),
+            "router.unregister" => registrar.books().unregister(&message.payload),
+            "router.greet" => {
+                if let Some(reply) = message.reply {
+                    self.announce(registrar, reply.to_string()).await;
+                }
+            }
+            // Other routers', and our own.
+            _ => {}
+        }
+    }
+
+    /// Tells clients that we are here, and how often they are to register.
+    async fn announce(&self, registrar: &Registrar, subject: String) {
+        let payload = self.start.payload(registrar.connection.own_address());
+        registrar.connection.publish(subject, payload).await;
+    }
+}
+
+impl Books {
+    fn register(&mut self, payload: &[u8]) {
+        match Registration::parse(payload) {
+            Ok(message) => {
+                self.log.counts.registered += 1;
+                let outcome = self.registry.register(&message, Instant::now());
+                self.obey(outcome);
+            }
+            Err(why) => self.log.invalid("router.register", &why),
+        }
+    }
+
+    fn unregister(&mut self, payload: &[u8]) {
+        match Registration::parse(payload) {
+            Ok(message) => {
+                self.log.counts.unregistered += 1;
+                let outcome = self.registry.unregister(&message, Instant::now());
+                self.obey(outcome);
+            }
+            Err(why) => self.log.invalid("router.unregister", &why),
+        }
+    }
+
+    fn take_out(&mut self, failed: &Failed) {
+        let Some(address) = self.pools.address(&failed.route, failed.member) else { return };
+        let changes = self.registry.failed((*failed.route).clone(), &address, Instant::now());
+        self.obey((changes, Vec::new()));
+    }
+
+    fn prune(&mut self, is_connected: bool) {
+        let was_suspended = self.registry.is_suspended();
+        let changes = self.registry.prune(is_connected, Instant::now());
+        self.log.pruned(was_suspended, self.registry.is_suspended(), &changes);
+        self.obey((changes, Vec::new()));
+    }
+
+    fn obey(&mut self, (changes, odd): (Vec<Change>, Vec<Oddity>)) {
+        odd.iter().for_each(|oddity| self.log.odd(oddity));
+        self.pools.apply(changes, &mut self.touched);
+    }
+
+    fn tidy(&mut self, threads: usize) {
+        (0..threads).for_each(|thread| self.pools.prune(thread));
+        self.pools.sweep();
+    }
+
+    fn delta(&mut self) -> Vec<(HostPattern, Vec<Served>)> {
+        let touched = std::mem::take(&mut self.touched);
+        let delta = touched.into_iter().map(|host| {
+            let served = self.pools.served(&self.registry, &host);
+            (host, served)
+        });
+        delta.collect()
+    }
+}

@@ -86,12 +86,20 @@ pub struct Entry {
 pub enum Change {
     /// There is a member, in place of the one with its address if there is one.
     Joined(Key, Arc<Facts>),
-    /// The member with this address has gone; the route is still there.
-    Left(Key, Box<str>),
+    /// The member with this address has gone.
+    Left(Key, Box<str>, Gone),
     /// Other terms.
     Ruled(Key, Terms),
-    /// The route has gone, with what members it had.
+    /// The route has gone; it has no members any more.
     Closed(Key),
+}
+
+/// Why a member has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    Unregistered,
+    Silent,
+    Failed,
 }
 
 /// What was wrong with a part of a message.
@@ -163,7 +171,7 @@ impl Registry {
         if self.takes(message) {
             let address = address(&message.host, message.chosen_port());
             for key in keys(message, self.rules.folds_paths, &mut odd) {
-                self.remove(key, &address, now, &mut changes);
+                self.remove(key, &address, Gone::Unregistered, now, &mut changes);
             }
         }
         (changes, odd)
@@ -174,7 +182,7 @@ impl Registry {
         let mut changes = Vec::new();
         let member = self.entry(&key).and_then(|entry| entry.member(address));
         if member.is_some_and(|member| member.facts.tls) {
-            self.remove(key, address, now, &mut changes);
+            self.remove(key, address, Gone::Failed, now, &mut changes);
         }
         changes
     }
@@ -196,7 +204,9 @@ impl Registry {
                 let key = || Key { host: host.clone(), path: path.clone() };
                 let stale = entry.members.extract_if(.., |member| member.is_stale(now));
                 let before = changes.len();
-                changes.extend(stale.map(|member| Change::Left(key(), member.facts.address.clone())));
+                changes.extend(
+                    stale.map(|member| Change::Left(key(), member.facts.address.clone(), Gone::Silent)),
+                );
                 if changes.len() > before {
                     self.pruned += (changes.len() - before) as u64;
                     entry.touched = now;
@@ -243,7 +253,7 @@ impl Registry {
         self.hosts.get(host).into_iter().flatten().map(|(path, entry)| (&**path, entry))
     }
 
-    fn remove(&mut self, key: Key, address: &str, now: Instant, changes: &mut Vec<Change>) {
+    fn remove(&mut self, key: Key, address: &str, gone: Gone, now: Instant, changes: &mut Vec<Change>) {
         let Some(routes) = self.hosts.get_mut(&key.host) else { return };
         let Some(entry) = routes.get_mut(&key.path) else { return };
         let Some(at) = entry.members.iter().position(|member| &*member.facts.address == address) else {
@@ -251,15 +261,14 @@ impl Registry {
         };
         entry.members.remove(at);
         entry.touched = now;
-        if !entry.members.is_empty() || !self.rules.keep_empty.is_zero() {
-            changes.push(Change::Left(key, address.into()));
-            return;
+        changes.push(Change::Left(key.clone(), address.into(), gone));
+        if entry.members.is_empty() && self.rules.keep_empty.is_zero() {
+            routes.remove(&key.path);
+            if routes.is_empty() {
+                self.hosts.remove(&key.host);
+            }
+            changes.push(Change::Closed(key));
         }
-        routes.remove(&key.path);
-        if routes.is_empty() {
-            self.hosts.remove(&key.host);
-        }
-        changes.push(Change::Closed(key));
     }
 
     fn takes(&self, message: &Registration) -> bool {

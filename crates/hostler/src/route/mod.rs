@@ -1,29 +1,49 @@
 //! The routing table: host and path lead to whatever it is asked to hold. Knows no targets and no requests.
 //!
 //! Exact host before wildcard (the longer first) before any host; exact path before the longest prefix. A lookup allocates
-//! only for a path that is not in its plain form.
+//! nothing. A table is copied to be changed: what is below a host is shared until it changes itself.
 
-use std::borrow::Cow;
+mod plain;
+
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use crate::config::{HostPattern, MatchPattern, PathPattern};
 
 /// A host longer than this is none (RFC 1035 section 2.3.4).
 const LONGEST_HOST: usize = 255;
 
-/// A table; swapped whole when it changes.
+/// A table; swapped whole when it changes. Cheap to copy.
 #[derive(Debug)]
 pub struct Table<T> {
-    exact: HashMap<Box<[u8]>, Paths<T>>,
-    below: HashMap<Box<[u8]>, Paths<T>>,
-    any: Paths<T>,
+    /// The case of paths does not count.
+    folds_paths: bool,
+    exact: Hosts<T>,
+    below: Hosts<T>,
+    any: Arc<Paths<T>>,
 }
+
+type Hosts<T> = HashMap<Arc<[u8]>, Arc<Paths<T>>>;
 
 #[derive(Debug)]
 struct Paths<T> {
     exact: HashMap<Box<[u8]>, T>,
     prefixes: HashMap<Box<[u8]>, T>,
     longest_prefix: usize,
+}
+
+impl<T> Clone for Table<T> {
+    fn clone(&self) -> Self {
+        let Self { folds_paths, exact, below, any } = self;
+        Self { folds_paths: *folds_paths, exact: exact.clone(), below: below.clone(), any: any.clone() }
+    }
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { folds_paths: false, exact: HashMap::new(), below: HashMap::new(), any: Arc::default() }
+    }
 }
 
 impl<T> Default for Paths<T> {
@@ -34,36 +54,46 @@ impl<T> Default for Paths<T> {
 
 impl<T> FromIterator<(MatchPattern, T)> for Table<T> {
     fn from_iter<I: IntoIterator<Item = (MatchPattern, T)>>(routes: I) -> Self {
-        let mut table = Self { exact: HashMap::new(), below: HashMap::new(), any: Paths::default() };
+        let mut hosts: HashMap<Option<HostPattern>, Vec<(PathPattern, T)>> = HashMap::new();
         for (pattern, target) in routes {
-            let paths = match pattern.host {
-                None => &mut table.any,
-                Some(HostPattern::Exact(host)) => table.exact.entry(host.into_bytes().into()).or_default(),
-                Some(HostPattern::Below(host)) => table.below.entry(host.into_bytes().into()).or_default(),
-            };
-            match pattern.path {
-                PathPattern::Exact(path) => drop(paths.exact.insert(path.into_bytes().into(), target)),
-                PathPattern::Prefix(path) => {
-                    paths.longest_prefix = paths.longest_prefix.max(path.len());
-                    paths.prefixes.insert(path.into_bytes().into(), target);
-                }
-            }
+            hosts.entry(pattern.host).or_default().push((pattern.path, target));
         }
+        let mut table = Self::default();
+        hosts.into_iter().for_each(|(host, paths)| table.set(host.as_ref(), paths));
         table
     }
 }
 
 impl<T> Table<T> {
+    /// An empty one in which the case of paths does not count, neither in patterns nor in requests.
+    pub fn folding_paths() -> Self {
+        Self { folds_paths: true, ..Self::default() }
+    }
+
+    /// From now on these paths, and no others, are known under a host, or for hosts of which none is known. Of two for the
+    /// same path the first counts.
+    pub fn set(&mut self, host: Option<&HostPattern>, paths: impl IntoIterator<Item = (PathPattern, T)>) {
+        let mut known = Paths::default();
+        paths.into_iter().for_each(|(path, target)| known.add(self.folds_paths, path, target));
+        let (hosts, name) = match host {
+            None => return self.any = known.into(),
+            Some(HostPattern::Exact(name)) => (&mut self.exact, name.as_bytes()),
+            Some(HostPattern::Below(name)) => (&mut self.below, name.as_bytes()),
+        };
+        match known.is_empty() {
+            true => drop(hosts.remove(name)),
+            false => drop(hosts.insert(name.into(), known.into())),
+        }
+    }
+
     /// The target for a request: `host` as in its Host field (a port is passed over), `path` as sent, without query.
     pub fn find(&self, host: &[u8], path: &[u8]) -> Option<&T> {
-        let path = plain(path);
         let mut lower = [0; LONGEST_HOST];
         let host = lowered(host, &mut lower);
-        self.exact
-            .get(host)
-            .and_then(|paths| paths.find(&path))
-            .or_else(|| self.find_below(host, &path))
-            .or_else(|| self.any.find(&path))
+        plain::with(path, self.folds_paths, |path| {
+            let exact = self.exact.get(host).and_then(|paths| paths.find(path));
+            exact.or_else(|| self.find_below(host, path)).or_else(|| self.any.find(path))
+        })
     }
 
     fn find_below(&self, mut host: &[u8], path: &[u8]) -> Option<&T> {
@@ -78,6 +108,25 @@ impl<T> Table<T> {
 }
 
 impl<T> Paths<T> {
+    fn add(&mut self, folds: bool, path: PathPattern, target: T) {
+        let (PathPattern::Exact(text) | PathPattern::Prefix(text)) = &path;
+        let text = if folds { text.to_ascii_lowercase() } else { text.clone() };
+        let known = match path {
+            PathPattern::Exact(_) => &mut self.exact,
+            PathPattern::Prefix(_) => {
+                self.longest_prefix = self.longest_prefix.max(text.len());
+                &mut self.prefixes
+            }
+        };
+        if let Entry::Vacant(place) = known.entry(text.into_bytes().into()) {
+            place.insert(target);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.prefixes.is_empty()
+    }
+
     fn find(&self, path: &[u8]) -> Option<&T> {
         if let Some(found) = self.exact.get(path) {
             return Some(found);
@@ -111,34 +160,6 @@ fn lowered<'a>(host: &[u8], into: &'a mut [u8; LONGEST_HOST]) -> &'a [u8] {
     place.copy_from_slice(name);
     place.make_ascii_lowercase();
     place
-}
-
-/// The path as an application will read it: percent-decoded, without dot segments (RFC 3986 sections 6.2.2 and 5.2.4), so that
-/// `/%61dmin` and `/x/../admin` are no way around a route for `/admin`.
-fn plain(path: &[u8]) -> Cow<'_, [u8]> {
-    if memchr::memchr(b'%', path).is_none() && memchr::memmem::find(path, b"/.").is_none() {
-        return Cow::Borrowed(path);
-    }
-    let decoded: Cow<'_, [u8]> = percent_encoding::percent_decode(path).into();
-    let mut kept: Vec<&[u8]> = Vec::new();
-    let mut ends_in_dots = false;
-    for segment in decoded.split(|&byte| byte == b'/').skip(1) {
-        ends_in_dots = segment == b"." || segment == b"..";
-        match segment {
-            b".." => drop(kept.pop()),
-            b"." => {}
-            other => kept.push(other),
-        }
-    }
-    let mut out = Vec::with_capacity(decoded.len());
-    for segment in kept {
-        out.push(b'/');
-        out.extend_from_slice(segment);
-    }
-    if ends_in_dots || out.is_empty() {
-        out.push(b'/');
-    }
-    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -207,5 +228,34 @@ mod tests {
         let table = table(&["/a/*", "x.org"]);
         assert_eq!(table.find(&[b'x'; 1000], b"/a/b"), Some(&"/a/*"));
         assert_eq!(table.find(b"[::1", &b"/".repeat(60_000)), None);
+    }
+
+    #[test]
+    fn a_copy_is_changed_under_one_host_and_leaves_the_rest_as_it_was() {
+        let first = table(&["*", "a.test/x/*", "*.b.test", "c.test"]);
+        let mut second = first.clone();
+        let host = |pattern: &str| pattern.parse::<MatchPattern>().unwrap().host;
+        second.set(host("a.test").as_ref(), [(PathPattern::Prefix(String::new()), "new")]);
+        second.set(host("*.b.test").as_ref(), []);
+        second.set(None, []);
+        for (host, path, before, after) in [
+            ("a.test", "/x/1", Some("a.test/x/*"), Some("new")),
+            ("a.test", "/y", Some("*"), Some("new")),
+            ("x.b.test", "/", Some("*.b.test"), None),
+            ("c.test", "/", Some("c.test"), Some("c.test")),
+        ] {
+            assert_eq!(first.find(host.as_bytes(), path.as_bytes()).copied(), before, "{host}{path}");
+            assert_eq!(second.find(host.as_bytes(), path.as_bytes()).copied(), after, "{host}{path}");
+        }
+    }
+
+    #[test]
+    fn the_case_of_paths_counts_unless_it_is_said_not_to() {
+        let mut folding = Table::folding_paths();
+        folding.set(None, [(PathPattern::Prefix("/Api".into()), 1), (PathPattern::Prefix("/api".into()), 2)]);
+        for path in ["/api/x", "/API", "/%41pi/X", "/x/../aPI/"] {
+            assert_eq!(folding.find(b"a", path.as_bytes()), Some(&1), "{path}");
+        }
+        assert_eq!(table(&["/api/*"]).find(b"a", b"/API/x"), None);
     }
 }

@@ -64,16 +64,17 @@ impl Running {
         let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let pools = pools::start_all(&config, &premises)?;
         let Routes { table, listed, weak } = routes(&config, &pools, &[]);
+        let connections = Arc::new(Connections::default());
         let gateway = Gateway {
             routes: ArcSwap::from_pointee(table),
             spool: ArcSwap::from_pointee(settings::spool(&config.server)),
-            platform: ArcSwapOption::empty(),
+            platform: ArcSwapOption::new(settings::platform(&config, &connections)),
             unrouted: Arc::default(),
         };
         let sources = Sources {
             started: Instant::now(),
-            connections: Arc::new(Connections::default()),
             encoding: Arc::new(Memory::new(config.server.compress_memory)),
+            connections,
             pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),
@@ -108,6 +109,15 @@ impl Running {
 
     pub fn connections(&self) -> &Arc<Connections> {
         &self.sources.connections
+    }
+
+    /// Puts the settings of registered routes in force.
+    pub fn set_platform(&self, config: &Config) {
+        let place = &self.gateway.platform;
+        match (place.load_full(), &config.platform) {
+            (Some(rules), Some(settings)) => rules.update(settings.clone()),
+            _ => place.store(settings::platform(config, self.connections())),
+        }
     }
 
     pub fn drain_timeout(&self) -> Duration {

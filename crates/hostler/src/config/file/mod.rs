@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size, Switch};
+use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy, Size, Switch};
 pub use answer::{Redirect, Respond, Static};
 pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding};
@@ -83,6 +83,9 @@ pub struct Server {
     /// How long a stop (SIGTERM, SIGINT) waits for accepted requests to finish. Over it, or at a second
     /// signal: what is left is cut off.
     pub drain_timeout: Period,
+    /// How long SIGUSR1 lets all go on while health checks fail already (503), so that a balancer in front looks elsewhere;
+    /// then it is a stop.
+    pub drain_wait: Delay,
     /// How long a new program that takes over (`hostler upgrade`, SIGUSR2) may need until its workers are ready.
     /// Over it: it is ended, and the running one goes on as before. A pool that is new at `hostler reload` has as long for
     /// its first worker.
@@ -114,6 +117,16 @@ pub struct Server {
     pub compress_memory: Size<0, 1_099_511_627_776>,
     /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed.
     pub max_connections: Count<1, 1_000_000>,
+    /// Clients may speak HTTP/2: over TLS those that ask for it, without it those that begin with it (prior knowledge).
+    pub http2: bool,
+    /// Requests and tunnels that one HTTP/2 connection may have under way at once. A client is told; a stream over it is
+    /// refused, and can safely be tried again.
+    pub http2_max_streams: Count<1, 100_000>,
+    /// Bytes of one request's body that an HTTP/2 client may send before Hostler has taken them. More of it makes a large
+    /// upload over a long way faster.
+    pub http2_stream_window: Size<65_536, 1_073_741_824>,
+    /// The same, for all bodies of a connection together: the most memory that they can take before they are taken.
+    pub http2_connection_window: Size<65_536, 1_073_741_824>,
     /// One line an exchange on standard output, as JSON or for people.
     pub access_log: AccessLog,
     /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks or single
@@ -143,6 +156,7 @@ impl Default for Server {
             send_timeout: Period::seconds(30),
             idle_timeout: Period::seconds(75),
             drain_timeout: Period::seconds(30),
+            drain_wait: Delay::seconds(20),
             upgrade_timeout: Period::seconds(60),
             max_header_size: Size(64 << 10),
             max_header_fields: Count(100),
@@ -153,6 +167,10 @@ impl Default for Server {
             compress: Switch::Plain(false),
             compress_memory: Size(64 << 20),
             max_connections: Count(10_000),
+            http2: true,
+            http2_max_streams: Count(128),
+            http2_stream_window: Size(256 << 10),
+            http2_connection_window: Size(1 << 20),
             access_log: AccessLog::Json,
             trusted_proxies: Vec::new(),
             proxy_protocol: Vec::new(),
@@ -169,6 +187,8 @@ pub enum AccessLog {
     Json,
     /// One short line for people.
     Pretty,
+    /// One line as Cloud Foundry's gorouter writes it; everything else is as with `"json"`.
+    Gorouter,
     /// No access log.
     Off,
 }

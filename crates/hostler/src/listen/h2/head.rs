@@ -1,30 +1,39 @@
 //! Heads between HTTP/2 and what the rest of us knows: a request's as strict as one that came in HTTP/1.1. Knows no streams.
 
-use h2::ext::Protocol;
 use hostler_wire::{BodyLength, Fields, HeadError, Limits, RequestHead, ResponseHead};
-use http::header::{CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue};
+use http::header::{
+    CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
+use super::websocket::Key;
 use crate::exchange::Edits;
 use crate::gateway::Refusal;
 use crate::listen::check;
 use crate::listen::head::{Framing, is_kept, with_date};
 
-/// Puts a request's head together as it would have come in HTTP/1.1, and checks it by the same rules.
+/// Puts a request's head together as it would have come in HTTP/1.1, and checks it by the same rules. With a key, it is the
+/// CONNECT that wants a WebSocket.
 pub(super) fn read_request<B>(
     head: &mut RequestHead,
     request: &Request<B>,
+    key: Option<&Key>,
     limits: &Limits,
 ) -> Result<BodyLength, Refusal> {
     let uri = request.uri();
     let target = uri.path_and_query().ok_or(Refusal::Connect)?.as_str();
-    if request.method() == Method::CONNECT || request.extensions().get::<Protocol>().is_some() {
-        return Err(Refusal::Connect);
-    }
-    head.compose(request.method().as_str().as_bytes(), target.as_bytes())?;
+    let method = match (request.method(), key) {
+        (&Method::CONNECT, None) => return Err(Refusal::Connect),
+        (_, Some(_)) => Method::GET.as_str(),
+        (method, None) => method.as_str(),
+    };
+    head.compose(method.as_bytes(), target.as_bytes())?;
     let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
     write_host(head, authority, request.headers())?;
     write_fields(head, request.headers())?;
+    if let Some(key) = key {
+        key.write_upgrade(head)?;
+    }
     head.finish(limits)?;
     check::check(head)
 }
@@ -44,7 +53,7 @@ fn write_host(head: &mut RequestHead, authority: Option<&[u8]>, fields: &HeaderM
 }
 
 fn write_fields(head: &mut RequestHead, fields: &HeaderMap) -> Result<(), HeadError> {
-    for name in fields.keys().filter(|name| **name != HOST) {
+    for name in fields.keys().filter(|name| **name != HOST && **name != SEC_WEBSOCKET_KEY) {
         let values = fields.get_all(name).iter().map(HeaderValue::as_bytes);
         let name = name.as_str().as_bytes();
         if name == COOKIE.as_str().as_bytes() {
@@ -78,6 +87,14 @@ pub(super) fn answer(head: &ResponseHead, edits: &Edits, framing: Framing) -> Re
         fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     response(head.status, fields)
+}
+
+/// The head that says that a WebSocket is open (RFC 8441 section 5): that of the 101 but for what was between us and the member.
+pub(super) fn switch(head: &ResponseHead, edits: &Edits) -> Response<()> {
+    let mut response = answer(head, edits, Framing::Chunked);
+    response.headers_mut().remove(SEC_WEBSOCKET_ACCEPT);
+    *response.status_mut() = StatusCode::OK;
+    response
 }
 
 /// An interim head.

@@ -5,6 +5,7 @@ mod deliver;
 mod flood;
 mod head;
 mod stream;
+mod websocket;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use h2::{Reason, RecvStream};
 use hostler_wire::Stream;
 use http::Request;
 
+use super::tunnel::Passage;
 use super::{Origin, Settings, Shard};
 use crate::exchange::{Deadline, Exchange, OpenConnection, Protocol};
 use crate::journal::Level;
@@ -51,6 +53,14 @@ struct Seat {
     silence: Deadline,
     /// When it has taken nothing for too long.
     refusal_to_read: Deadline,
+}
+
+/// What follows the exchange of a stream.
+enum After {
+    /// Nothing: its seat is free.
+    Nothing(Box<Seat>),
+    /// A tunnel.
+    Tunnel(Box<Passage>),
 }
 
 /// A connection as its own task sees it.
@@ -134,6 +144,7 @@ async fn handshake(settings: &Settings, carrier: Carrier) -> Result<Connection<C
         .initial_window_size(settings.http2.stream_window)
         .initial_connection_window_size(settings.http2.connection_window)
         .max_send_buffer_size(SEND_BUFFER)
+        .enable_connect_protocol()
         .handshake(carrier)
         .await
 }
@@ -147,7 +158,17 @@ impl Session {
                     self.link.clone().begin(request, respond);
                     continue;
                 }
-                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Ready(Some(Err(error))) => {
+                    // The machinery has limits of its own.
+                    if error.is_library()
+                        && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
+                        && !self.condemned
+                    {
+                        self.link.shard.note_flood(&self.link.origin, &error);
+                    }
+                    return Poll::Ready(());
+                }
+                Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
             if let Some(excess) = self.verdict.passed()
@@ -205,13 +226,13 @@ impl Session {
 impl Link {
     /// Begins the exchange of one stream, in a task of its own.
     fn begin(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
-        self.running.fetch_add(1, Ordering::Relaxed);
+        let running = Running::new(self);
         tokio::spawn(async move {
-            let running = Running(&self);
-            let mut seat = self.seat();
-            stream::serve(&self, &mut seat, request, respond).await;
-            self.keep(seat);
-            drop(running);
+            let link = &running.0;
+            match stream::serve(link, link.seat(), request, respond).await {
+                After::Nothing(seat) => link.keep(seat),
+                After::Tunnel(passage) => passage.go_on(link.shard.clone(), running),
+            }
         });
     }
 
@@ -237,10 +258,17 @@ impl Link {
     }
 }
 
-/// One exchange of a connection, counted for as long as this lives.
-struct Running<'a>(&'a Link);
+/// One exchange or tunnel of a connection, counted for as long as this lives.
+struct Running(Arc<Link>);
 
-impl Drop for Running<'_> {
+impl Running {
+    fn new(link: Arc<Link>) -> Self {
+        link.running.fetch_add(1, Ordering::Relaxed);
+        Self(link)
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
         if self.0.running.fetch_sub(1, Ordering::Release) == 1 {
             self.0.waker.wake();

@@ -5,15 +5,18 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
-use hostler_wire::{BadLine, BodyLength, ChunkedError, Fields, ResponseHead};
+use hostler_wire::{BadLine, BodyLength, CallError, ChunkedError, Fields, ResponseHead, Stream};
 use http::header::EXPECT;
 use http::{HeaderMap, Request, Response, StatusCode};
 
-use super::{Link, Seat, head};
+use super::websocket::{Key, Within};
+use super::{After, Link, Seat, head};
 use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
 use crate::gateway::{Answer, Refusal};
 use crate::listen::Settings;
 use crate::listen::supply::Supply;
+use crate::listen::tunnel::Passage;
+use crate::proxy::{Call, ClientEnd};
 
 /// Bytes of a trailer section, as in HTTP/1.1.
 const MOST_TRAILERS: usize = 16 * 1024;
@@ -39,15 +42,22 @@ pub(super) struct StreamClient<'a> {
 /// Carries out one exchange.
 pub(super) async fn serve(
     link: &Link,
-    seat: &mut Seat,
+    mut seat: Box<Seat>,
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
-) {
-    let Seat { exchange, silence, refusal_to_read } = seat;
+) -> After {
+    let Seat { exchange, silence, refusal_to_read } = &mut *seat;
     let (parts, body) = request.into_parts();
     let request = Request::from_parts(parts, ());
-    let read = head::read_request(&mut exchange.head, &request, &link.settings.limits);
-    let ended = body.is_end_stream();
+    let limits = &link.settings.limits;
+    let (key, read) = match Key::wanted(request.method(), request.extensions()) {
+        Ok(key) => {
+            let read = head::read_request(&mut exchange.head, &request, key.as_ref(), limits);
+            (key, read)
+        }
+        Err(refusal) => (None, Err(refusal)),
+    };
+    let ended = body.is_end_stream() || key.is_some();
     let mut client = StreamClient {
         settings: &link.settings,
         silence,
@@ -62,6 +72,7 @@ pub(super) async fn serve(
         outbox: Vec::new(),
     };
     drop(request);
+    let mut switched = None;
     match read {
         Ok(announced) => {
             exchange.begin(&link.settings.trust);
@@ -71,45 +82,96 @@ pub(super) async fn serve(
                 BodyLength::Known(0) => BodyLength::Chunked,
                 announced => announced,
             };
-            client.answer(link, exchange).await;
+            switched = client.answer(link, exchange, key.as_ref()).await;
         }
         Err(refusal) => {
             exchange.begin_unread();
             client.refuse(exchange, &refusal).await;
         }
     }
+    if let Some(call) = switched
+        && let Some(stream) = client.switch(exchange, &call)
+    {
+        return After::Tunnel(become_tunnel(link, *seat, stream, call));
+    }
     link.shard.settle(exchange);
+    After::Nothing(seat)
+}
+
+fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Call) -> Box<Passage> {
+    let Seat { exchange, silence, refusal_to_read } = seat;
+    let third = exchange.deadline.sweep().deadline();
+    let client = ClientEnd {
+        stream: Stream::Within(Box::new(stream)),
+        head: Vec::new(),
+        early: Vec::new(),
+        deadlines: [silence, refusal_to_read, third],
+        send_timeout: link.settings.send_timeout,
+    };
+    Passage::new(&link.shard, client, exchange, call)
 }
 
 impl StreamClient<'_> {
-    async fn answer(&mut self, link: &Link, exchange: &mut Exchange) {
+    /// Has the request answered; but for one that becomes a tunnel.
+    async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Call> {
         let gateway = &link.shard.gateway;
         let answer = match link.settings.insist_on_https(exchange) {
             Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
             None => gateway.answer(exchange, self, link.shard.index).await,
         };
         let instead = match answer {
+            Ok(Answer::Tunnel(call)) if key.is_some_and(|key| key.is_accepted(call.answer())) => {
+                return Some(call);
+            }
+            Ok(Answer::Tunnel(call)) => Refusal::from(call.give_up(exchange, CallError::Switched)).into(),
+            // To the client this would say that its WebSocket is open.
+            Ok(answer) if key.is_some() && is_success(&answer) => {
+                if let Answer::Member(call) = answer {
+                    call.abandon(exchange);
+                }
+                Refusal::NoWebSocket.into()
+            }
             Ok(Answer::Member(call)) => {
                 let supply = Supply::Member(call).dressed(exchange, &link.shard.encoding);
                 match self.deliver(exchange, supply).await {
-                    Ok(()) => return,
+                    Ok(()) => return None,
                     Err(refusal) => gateway.instead(exchange, refusal).await,
                 }
             }
             Ok(Answer::Streamed(streamed)) => {
                 let supply = Supply::Own(streamed).dressed(exchange, &link.shard.encoding);
                 match self.deliver(exchange, supply).await {
-                    Ok(()) => return,
+                    Ok(()) => return None,
                     Err(refusal) => refusal.into(),
                 }
             }
-            Ok(Answer::Fixed(fixed)) => return self.deliver_own(exchange, &fixed.head, &fixed.body).await,
-            Ok(Answer::Tunnel(_)) => Refusal::BadAnswer("101 to no offer".into()).into(),
+            Ok(Answer::Fixed(fixed)) => {
+                self.deliver_own(exchange, &fixed.head, &fixed.body).await;
+                return None;
+            }
             Err(instead) => instead,
         };
         match instead.fallback {
-            Some(fallback) => self.deliver_fallback(exchange, &fallback, &instead.refusal).await,
-            None => self.refuse(exchange, &instead.refusal).await,
+            Some(fallback) if key.is_none() => {
+                self.deliver_fallback(exchange, &fallback, &instead.refusal).await;
+            }
+            _ => self.refuse(exchange, &instead.refusal).await,
+        }
+        None
+    }
+
+    /// Tells the client that its WebSocket is open; none if it has gone.
+    fn switch(mut self, exchange: &mut Exchange, call: &Call) -> Option<Within> {
+        let head = head::switch(call.answer(), &exchange.to_client);
+        match self.respond.send_response(head, false) {
+            Ok(sender) => {
+                exchange.trail.status = 200;
+                Some(Within { body: self.body, sender, unread: Bytes::new() })
+            }
+            Err(_) => {
+                exchange.trail.aborted = Some("client");
+                None
+            }
         }
     }
 
@@ -154,6 +216,15 @@ impl StreamClient<'_> {
             },
         }
     }
+}
+
+fn is_success(answer: &Answer) -> bool {
+    let head = match answer {
+        Answer::Member(call) | Answer::Tunnel(call) => call.answer(),
+        Answer::Fixed(fixed) => &fixed.head,
+        Answer::Streamed(streamed) => &streamed.head,
+    };
+    (200..300).contains(&head.status)
 }
 
 impl Downstream for StreamClient<'_> {

@@ -1,0 +1,95 @@
+//! Calls to members in HTTP/2. Knows no client protocol.
+
+mod carrier;
+mod head;
+mod stream;
+
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+
+use hostler_pool::dispatch::Lease;
+use hostler_wire::{Name, tokens};
+use http::Request;
+use http::uri::Scheme;
+
+pub(super) use carrier::Carriers;
+use carrier::Ride;
+pub(super) use stream::{Fault, MemberStream};
+
+use super::upload::Upload;
+use super::{Call, CallSettings, Endpoint, Failure, part, request};
+use crate::exchange::{Body, Downstream, Exchange};
+
+/// Sends the request to the leased member and waits for the head of its answer.
+pub(super) async fn forward<D: Downstream>(
+    exchange: &mut Exchange,
+    client: &mut D,
+    mut lease: Lease<Endpoint>,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<Call, Failure> {
+    let mut is_first = true;
+    loop {
+        let ride = match ride(&lease, exchange, settings, thread).await {
+            Ok(ride) => ride,
+            Err(failure) => return Err(part((failure, Some(lease)))),
+        };
+        let outcome = match begin(exchange, lease, ride, settings, thread) {
+            Ok(call) => call.head(exchange, client).await,
+            Err(failed) => Err(failed),
+        };
+        match outcome {
+            // A connection may be told to end while a request is on its way to it. That is no word on the member: the same
+            // lease tries once more.
+            Err((Failure::Unprocessed(_), Some(again)))
+                if is_first && !matches!(exchange.body, Body::Streaming) =>
+            {
+                (is_first, lease) = (false, again);
+            }
+            outcome => return outcome.map_err(part),
+        }
+    }
+}
+
+/// Room on a connection, in `connect_timeout` and before the request's own deadline.
+async fn ride(
+    lease: &Lease<Endpoint>,
+    exchange: &Exchange,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<Ride, Failure> {
+    let patience = settings.connect_timeout;
+    let mut riding = Box::pin(lease.carriers(thread).ride(&lease.dial, &settings.limits, patience));
+    poll_fn(|cx| match riding.as_mut().poll(cx) {
+        Poll::Ready(outcome) => Poll::Ready(outcome),
+        Poll::Pending => exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut)),
+    })
+    .await
+}
+
+fn begin(
+    exchange: &Exchange,
+    lease: Lease<Endpoint>,
+    ride: Ride,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<Call, (Failure, Option<Lease<Endpoint>>)> {
+    let upload = Upload::unframed(exchange);
+    let Some(head) = head_for(exchange, &lease, &upload) else {
+        return Err((Failure::Unspeakable, Some(lease)));
+    };
+    match MemberStream::begin(ride, head, !upload.is_done()) {
+        Ok(stream) => Ok(Call::on_stream(exchange, lease, Box::new(stream), upload, settings, thread)),
+        Err(error) => Err((Failure::Unprocessed(error.to_string()), Some(lease))),
+    }
+}
+
+/// What a member gets in HTTP/1.1 is what it gets here.
+fn head_for(exchange: &Exchange, lease: &Lease<Endpoint>, upload: &Upload) -> Option<Request<()>> {
+    let mut text = Vec::with_capacity(1024);
+    request::write_head(&mut text, exchange, upload.framing());
+    let scheme = if lease.dial.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+    // Unlike other fields about a connection it is for this one as well: some members send none otherwise.
+    let mut wanted = exchange.head.fields.all(Name::Te).flat_map(tokens);
+    head::request(&text, scheme, wanted.any(|token| token.eq_ignore_ascii_case(b"trailers")))
+}

@@ -1,0 +1,255 @@
+//! One call on one stream: sent as the member's windows allow, read as it is asked for. Knows no pools, and sets no deadlines.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream, SendStream};
+use hostler_wire::{BodyLength, CallError, Fields, Limits, ResponseHead, response_body};
+use http::Request;
+
+use super::carrier::Ride;
+use super::head;
+
+/// A call on a stream of its own.
+pub(in crate::proxy) struct MemberStream {
+    ride: Ride,
+    /// More of the request's body, to be sent.
+    outbox: Vec<u8>,
+    sending: Bytes,
+    /// None once nothing more is to be sent.
+    to_send: Option<SendStream<Bytes>>,
+    /// All of the body has been handed in; with these trailers.
+    ending: Option<Option<Fields>>,
+    send_failed: bool,
+    answer: Answer,
+    head: ResponseHead,
+    length: BodyLength,
+    trailers: Option<Fields>,
+    /// Something of an answer has come.
+    answered: bool,
+    fault: Option<Fault>,
+}
+
+enum Answer {
+    Awaited(ResponseFuture),
+    /// What has come of its body, and is not asked for yet; and the rest.
+    Coming(Bytes, RecvStream),
+    Whole,
+}
+
+/// What went wrong, as far as it is not the same in HTTP/1.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum Fault {
+    /// The member has said that it has not looked at the request (RFC 9113 section 8.7).
+    Unprocessed,
+    /// The member breaks the protocol.
+    Malformed,
+}
+
+impl MemberStream {
+    /// Sends the head of a request. An error means that none of it was sent.
+    pub fn begin(mut ride: Ride, request: Request<()>, has_body: bool) -> Result<Self, h2::Error> {
+        let (answer, sending) = ride.requests.send_request(request, !has_body)?;
+        Ok(Self {
+            ride,
+            outbox: Vec::new(),
+            sending: Bytes::new(),
+            to_send: has_body.then_some(sending),
+            ending: None,
+            send_failed: false,
+            answer: Answer::Awaited(answer),
+            head: ResponseHead::default(),
+            length: BodyLength::Known(0),
+            trailers: None,
+            answered: false,
+            fault: None,
+        })
+    }
+
+    /// The connection that it is on.
+    pub fn ride(&self) -> &Ride {
+        &self.ride
+    }
+
+    pub fn outbox(&mut self) -> &mut Vec<u8> {
+        &mut self.outbox
+    }
+
+    /// Nothing more will be put into the outbox.
+    pub fn end(&mut self, trailers: Option<Fields>) {
+        self.ending = Some(trailers);
+    }
+
+    pub fn has_send_failed(&self) -> bool {
+        self.send_failed
+    }
+
+    /// Sends what is in the outbox, as far as the member wants it. One that wants no more may answer all the same.
+    pub fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.send_failed && ready!(self.poll_push(cx)).is_err() {
+            self.send_failed = true;
+        }
+        if self.send_failed {
+            self.outbox.clear();
+            self.sending.clear();
+        }
+        Poll::Ready(())
+    }
+
+    fn poll_push(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        let Some(stream) = &mut self.to_send else { return Poll::Ready(Ok(())) };
+        loop {
+            if self.sending.is_empty() {
+                if self.outbox.is_empty() {
+                    break;
+                }
+                self.sending = std::mem::take(&mut self.outbox).into();
+            }
+            stream.reserve_capacity(self.sending.len());
+            let room = match ready!(stream.poll_capacity(cx)) {
+                Some(room) => room?,
+                None => return Poll::Ready(Err(Reason::CANCEL.into())),
+            };
+            let piece = self.sending.split_to(room.min(self.sending.len()));
+            if !piece.is_empty() {
+                stream.send_data(piece, false)?;
+            }
+        }
+        match self.ending.take() {
+            None => return Poll::Ready(Ok(())),
+            Some(None) => stream.send_data(Bytes::new(), true)?,
+            Some(Some(trailers)) => stream.send_trailers(head::trailers_to_send(&trailers))?,
+        }
+        self.to_send = None;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits for a head, interim or final; as with HTTP/1.1.
+    pub fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        limits: &Limits,
+        to_head: bool,
+    ) -> Poll<Result<(), CallError>> {
+        let Answer::Awaited(answer) = &mut self.answer else { return Poll::Ready(Err(CallError::Closed)) };
+        if let Poll::Ready(Some(interim)) = answer.poll_informational(cx) {
+            let interim = interim.map_err(|error| self.fault(error))?;
+            self.answered = true;
+            head::answer(&mut self.head, interim.status().as_u16(), interim.headers(), limits)?;
+            return Poll::Ready(Ok(()));
+        }
+        let answer = ready!(Pin::new(answer).poll(cx)).map_err(|error| self.fault(error))?;
+        self.answered = true;
+        let (parts, body) = answer.into_parts();
+        head::answer(&mut self.head, parts.status.as_u16(), &parts.headers, limits)?;
+        self.length = match response_body(&self.head, to_head)? {
+            // Whatever its length is, an end to it is certain.
+            BodyLength::UntilClose if body.is_end_stream() => BodyLength::Known(0),
+            BodyLength::UntilClose => BodyLength::Chunked,
+            length => length,
+        };
+        self.answer = match body.is_end_stream() {
+            true => Answer::Whole,
+            false => Answer::Coming(Bytes::new(), body),
+        };
+        Poll::Ready(Ok(()))
+    }
+
+    pub fn head(&self) -> &ResponseHead {
+        &self.head
+    }
+
+    pub fn body_length(&self) -> BodyLength {
+        self.length
+    }
+
+    pub fn is_answered(&self) -> bool {
+        self.answered
+    }
+
+    pub fn what_fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    pub fn trailers(&self) -> Option<&Fields> {
+        self.trailers.as_ref()
+    }
+
+    /// Appends some of the body, at most `max` bytes; `true` when it is complete.
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, CallError>> {
+        loop {
+            let (held, stream) = match &mut self.answer {
+                Answer::Awaited(_) => return Poll::Ready(Err(CallError::Closed)),
+                Answer::Whole => return Poll::Ready(Ok(true)),
+                Answer::Coming(held, stream) => (held, stream),
+            };
+            if !held.is_empty() {
+                let taken = held.len().min(max);
+                into.extend_from_slice(&held[..taken]);
+                held.advance(taken);
+                // A stream that is over needs no more room.
+                let _ = stream.flow_control().release_capacity(taken);
+                if held.is_empty() && stream.is_end_stream() {
+                    self.answer = Answer::Whole;
+                }
+                return Poll::Ready(Ok(matches!(self.answer, Answer::Whole)));
+            }
+            match ready!(stream.poll_data(cx)) {
+                Some(Ok(data)) => *held = data,
+                Some(Err(error)) => return Poll::Ready(Err(self.fault(error))),
+                None => {
+                    let trailers = ready!(stream.poll_trailers(cx)).map_err(|error| self.fault(error))?;
+                    self.trailers = trailers.as_ref().and_then(head::trailers);
+                    self.answer = Answer::Whole;
+                }
+            }
+        }
+    }
+
+    /// Looks a little way ahead: an answer that has broken off by now is known before any of it is passed on.
+    pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        let Answer::Coming(held, stream) = &mut self.answer else { return Poll::Ready(Ok(())) };
+        if held.is_empty() && !stream.is_end_stream() {
+            match ready!(stream.poll_data(cx)) {
+                Some(Ok(data)) => *held = data,
+                Some(Err(error)) => return Poll::Ready(Err(self.fault(error))),
+                // Trailers, which are asked for behind the body.
+                None => {}
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Tells the member that nobody waits for its answer.
+    pub fn hang_up(&mut self) {
+        self.send_failed = true;
+        // Without anything that refers to it, a stream is reset.
+        (self.to_send, self.answer) = (None, Answer::Whole);
+    }
+
+    fn fault(&mut self, error: h2::Error) -> CallError {
+        let is_refused =
+            error.is_remote() && error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+        // With GOAWAY only those streams fail that the member says it has not looked at.
+        if is_refused || error.is_remote() && error.is_go_away() {
+            self.fault = Some(Fault::Unprocessed);
+        } else if error.is_library() {
+            self.fault = Some(Fault::Malformed);
+        }
+        if self.answered && error.is_remote() {
+            return CallError::Cut;
+        }
+        CallError::Io(match error.is_io() {
+            true => error.into_io().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into()),
+            false => io::Error::other(error),
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! A pool for each registered route, filled and emptied as the registry says. Knows no messages.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_pool::dispatch::{self, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_wire::{Address, Limits};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::sync::mpsc;
+
+use super::key::Key;
+use super::registry::{Balancing, Change, Facts, Gone, Registry, Terms};
+use crate::config::{self, Buffer, Choice, HostPattern, Policy};
+use crate::exchange::Counters;
+use crate::gateway::platform::{Platform, Rules};
+use crate::gateway::{Poison, PoisonSettings, PoolTarget, Route, Target};
+use crate::journal::Journal;
+use crate::proxy::{CallSettings, Dial, Endpoint, MemberProtocol, MemberTls, Meter};
+
+/// Slots of a member that has no limit: more than there can be connections.
+const NO_LIMIT: usize = 1 << 24;
+
+/// What all registered routes are made with.
+pub struct Mould {
+    /// As configured.
+    pub settings: config::Registrar,
+    /// How large an answer's head may be.
+    pub limits: Limits,
+    /// Data-plane threads.
+    pub threads: usize,
+    /// What registered routes do with requests.
+    pub rules: Arc<Rules>,
+    /// How members with TLS are checked.
+    pub member_tls: Arc<ClientConfig>,
+    /// Where what happens is told.
+    pub journal: Journal,
+}
+
+/// A registered route as it is served.
+#[derive(Clone)]
+pub struct Served {
+    /// Percent-decoded, without a slash at its end; all that is below it is meant as well.
+    pub path: Box<str>,
+    /// The route.
+    pub route: Arc<Route>,
+    /// It has no members.
+    pub is_empty: bool,
+}
+
+/// A member has failed on the data plane.
+pub(super) struct Failed {
+    pub route: Arc<Key>,
+    pub member: MemberId,
+}
+
+/// The pools of all registered routes.
+pub(super) struct Pools {
+    mould: Mould,
+    /// One for all: a route on its own is not worth the memory of histograms.
+    meter: Arc<Meter>,
+    /// Nobody here has workers of ours that could die.
+    poison: Arc<Poison>,
+    rooms: HashMap<Key, Room>,
+    /// Rooms of routes that are gone, with requests that still wait or run.
+    leaving: HashSet<Key>,
+    failed: mpsc::UnboundedSender<Failed>,
+}
+
+/// What a route is run with.
+struct Room {
+    pool: Pool<Endpoint>,
+    route: Arc<Route>,
+    members: HashMap<Box<str>, Membership<Endpoint>>,
+}
+
+impl Pools {
+    /// None yet. Members with TLS that fail are told of through `failed`.
+    pub fn new(mould: Mould, failed: mpsc::UnboundedSender<Failed>) -> Self {
+        let never = PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true };
+        Self {
+            meter: Arc::new(Meter::new(mould.threads)),
+            poison: Arc::new(Poison::new("registered".into(), never, mould.journal.clone())),
+            mould,
+            rooms: HashMap::new(),
+            leaving: HashSet::new(),
+            failed,
+        }
+    }
+
+    /// Does what the registry says; the hosts of whose routes others are served, or none any more.
+    pub fn apply(&mut self, changes: Vec<Change>, touched: &mut HashSet<HostPattern>) {
+        for change in changes {
+            match change {
+                Change::Joined(key, facts) => {
+                    if self.join(&key, &facts) {
+                        touched.insert(key.host);
+                    }
+                }
+                Change::Left(key, address, gone) => {
+                    if self.leave(&key, &address, gone) {
+                        touched.insert(key.host);
+                    }
+                }
+                Change::Ruled(key, terms) => {
+                    if self.rule(&key, &terms) {
+                        touched.insert(key.host);
+                    }
+                }
+                Change::Closed(key) => {
+                    touched.insert(key.host.clone());
+                    self.leaving.insert(key);
+                }
+            }
+        }
+    }
+
+    /// What is served under a host.
+    pub fn served(&self, registry: &Registry, host: &HostPattern) -> Vec<Served> {
+        let paths = registry.paths(host).filter_map(|(path, entry)| {
+            let key = Key { host: host.clone(), path: path.into() };
+            let route = self.rooms.get(&key)?.route.clone();
+            Some(Served { path: key.path, route, is_empty: entry.members.is_empty() })
+        });
+        paths.collect()
+    }
+
+    /// Lets go of what nobody waits for any more.
+    pub fn sweep(&mut self) {
+        let rooms = &mut self.rooms;
+        self.leaving.retain(|key| {
+            let Some(room) = rooms.get(key) else { return false };
+            let figures = room.pool.snapshot();
+            let is_busy = figures.in_use > 0 || figures.queue_length > 0 || figures.tunnels > 0;
+            if !is_busy {
+                rooms.remove(key);
+            }
+            is_busy
+        });
+    }
+
+    /// The pool of a route.
+    pub fn pool(&self, key: &Key) -> Option<&Pool<Endpoint>> {
+        self.rooms.get(key).map(|room| &room.pool)
+    }
+
+    /// The address of a member.
+    pub fn address(&self, key: &Key, member: MemberId) -> Option<Box<str>> {
+        let members = &self.rooms.get(key)?.members;
+        members.iter().find(|(_, membership)| membership.id() == member).map(|(address, _)| address.clone())
+    }
+
+    /// Looks at each pool, as the data plane does at the others.
+    pub fn prune(&self, thread: usize) {
+        for room in self.rooms.values() {
+            room.members.values().for_each(|membership| membership.endpoint().prune(thread));
+        }
+    }
+
+    /// Tells all tunnels to end.
+    pub fn dismiss_tunnels(&self) {
+        self.rooms.values().for_each(|room| room.pool.dismiss_tunnels());
+    }
+
+    /// True if that changes what is served.
+    fn join(&mut self, key: &Key, facts: &Facts) -> bool {
+        let endpoint = self.endpoint(facts);
+        let is_near = self.mould.rules.settings().zone.as_deref() == Some(&*facts.instance.zone);
+        let slots = match self.mould.settings.concurrency {
+            0 => NO_LIMIT,
+            limit => limit,
+        };
+        // Requests of its former life may still wait there.
+        self.leaving.remove(key);
+        if !self.rooms.contains_key(key) {
+            self.rooms.insert(key.clone(), self.room(key));
+        }
+        let Some(room) = self.rooms.get_mut(key) else { return false };
+        let was_empty = room.members.is_empty();
+        let joined = match is_near {
+            true => room.pool.join_near(endpoint, slots),
+            false => room.pool.join(endpoint, slots),
+        };
+        if let Some(former) = room.members.insert(facts.address.clone(), joined) {
+            // The same process under another name: its tunnels are as good as they were.
+            former.leave_tunnels();
+        }
+        was_empty
+    }
+
+    fn leave(&mut self, key: &Key, address: &str, gone: Gone) -> bool {
+        let Some(room) = self.rooms.get_mut(key) else { return false };
+        let Some(membership) = room.members.remove(address) else { return false };
+        match gone {
+            Gone::Unregistered => drop(membership),
+            // Nobody has said that it ends: it may only have lost its voice.
+            Gone::Silent | Gone::Failed => membership.leave_tunnels(),
+        }
+        room.members.is_empty()
+    }
+
+    fn rule(&mut self, key: &Key, terms: &Terms) -> bool {
+        let settings = self.pool_settings(terms);
+        let Some(room) = self.rooms.get(key) else { return false };
+        room.pool.update(settings);
+        let has_service = !terms.service_url.is_empty();
+        if room.route.platform.as_ref().is_some_and(|platform| platform.has_route_service == has_service) {
+            return false;
+        }
+        let (pool, counters) = (room.pool.clone(), room.route.counters.clone());
+        let route = self.route(key, pool, counters, has_service);
+        if let Some(room) = self.rooms.get_mut(key) {
+            room.route = route;
+        }
+        true
+    }
+
+    fn room(&self, key: &Key) -> Room {
+        let pool = Pool::new(key.to_string(), self.pool_settings(&Terms::default()));
+        let route = self.route(key, pool.clone(), Arc::default(), false);
+        Room { pool, route, members: HashMap::new() }
+    }
+
+    fn route(
+        &self,
+        key: &Key,
+        pool: Pool<Endpoint>,
+        counters: Arc<Counters>,
+        has_service: bool,
+    ) -> Arc<Route> {
+        let settings = &self.mould.settings;
+        let name: Arc<str> = pool.name().into();
+        let failed = self.failed.clone();
+        let whose = Arc::new(key.clone());
+        let platform = Platform {
+            rules: self.mould.rules.clone(),
+            context_path: if key.path.is_empty() { "/".into() } else { key.path.clone() },
+            has_route_service: has_service,
+            on_failed: Some(Arc::new(move |member| {
+                // Once nobody listens, all is ending.
+                let _ = failed.send(Failed { route: whose.clone(), member });
+            })),
+        };
+        Arc::new(Route {
+            pattern: name.clone(),
+            target: Target::Pool(PoolTarget {
+                name,
+                pool,
+                queue_timeout: settings.queue.timeout,
+                request_timeout: settings.request_timeout,
+                call: CallSettings {
+                    connect_timeout: settings.connect_timeout,
+                    // Nobody can be killed there; this is only how long an abandoned answer is waited for.
+                    hang_timeout: settings.request_timeout * 2,
+                    tunnel_idle_timeout: settings.tunnel_idle_timeout,
+                    limits: self.mould.limits,
+                },
+                meter: self.meter.clone(),
+                poison: self.poison.clone(),
+            }),
+            max_body: settings.max_body_size,
+            streams_body: settings.buffer == Buffer::None,
+            priority: Priority::Normal,
+            platform: Some(Arc::new(platform)),
+            fallback: None,
+            changes: Default::default(),
+            counters,
+        })
+    }
+
+    fn pool_settings(&self, terms: &Terms) -> PoolSettings {
+        let Mould { settings, rules, .. } = &self.mould;
+        PoolSettings {
+            choice: match (terms.balancing, settings.choice) {
+                (Some(Balancing::RoundRobin), _) | (None, Choice::RoundRobin) => dispatch::Choice::RoundRobin,
+                (Some(Balancing::LeastConnection), _) | (None, Choice::LeastBusy) => {
+                    dispatch::Choice::LeastBusy
+                }
+                (None, Choice::Warm) => dispatch::Choice::Warm,
+            },
+            queue_limit: if rules.is_compat() { 0 } else { settings.queue.limit },
+            policy: match settings.queue.policy {
+                Policy::Adaptive => dispatch::Policy::Adaptive,
+                Policy::Fifo => dispatch::Policy::Fifo,
+            },
+            ..PoolSettings::default()
+        }
+    }
+
+    fn endpoint(&self, facts: &Facts) -> Endpoint {
+        let tls = facts
+            .tls
+            .then(|| MemberTls { config: self.mould.member_tls.clone(), name: certified_name(facts) });
+        let dial = Dial {
+            address: Address::Tcp(facts.host.to_string(), facts.port),
+            tls: tls.map(Box::new),
+            protocol: if facts.http2 { MemberProtocol::Http2 } else { MemberProtocol::Http1 },
+        };
+        let label = facts.address.as_ref().into();
+        let mut endpoint = Endpoint::new(dial, label, self.meter.clone(), self.mould.threads, None);
+        endpoint.instance = Some(facts.instance.clone());
+        endpoint
+    }
+}
+
+/// Whom a member's certificate has to name.
+fn certified_name(facts: &Facts) -> ServerName<'static> {
+    let wanted = if facts.san.is_empty() { &facts.host } else { &facts.san };
+    let nobody = || ServerName::try_from("invalid.").expect("invariant: a constant name is valid");
+    // What no certificate can name is nobody's: the member will be refused for it, and says so.
+    ServerName::try_from(wanted.to_string()).unwrap_or_else(|_| nobody())
+}

@@ -1,0 +1,79 @@
+//! What is registered, as others want to read it: gorouter's `/routes`, and a table for people. Knows no listener.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::registry::{Entry, Member};
+
+/// A member, in the words of gorouter's `/routes`.
+#[derive(Debug, Serialize)]
+pub(super) struct MemberView<'a> {
+    address: &'a str,
+    availability_zone: &'a str,
+    protocol: &'static str,
+    tls: bool,
+    ttl: u64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    route_service_url: &'a str,
+    tags: Option<&'a BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    isolation_segment: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    private_instance_id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    server_cert_domain_san: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    load_balancing_algorithm: &'a str,
+}
+
+impl<'a> MemberView<'a> {
+    pub fn of(member: &'a Member) -> Self {
+        let facts = &member.facts;
+        let instance = &facts.instance;
+        Self {
+            address: &facts.address,
+            availability_zone: &instance.zone,
+            protocol: protocol(member),
+            tls: facts.tls,
+            ttl: member.ttl.as_secs(),
+            route_service_url: &member.service_url,
+            tags: Some(&instance.tags).filter(|tags| !tags.is_empty()),
+            isolation_segment: &facts.segment,
+            private_instance_id: &instance.id,
+            server_cert_domain_san: &facts.san,
+            load_balancing_algorithm: &member.balancing,
+        }
+    }
+}
+
+/// A member, with what an operator asks next.
+#[derive(Debug, Serialize)]
+pub(super) struct MemberRow {
+    address: Box<str>,
+    tls: bool,
+    protocol: &'static str,
+    zone: String,
+    instance: String,
+    age_ms: u64,
+    /// None: it stays until it goes.
+    ttl_ms: Option<u64>,
+}
+
+pub(super) fn rows(entry: &Entry, now: Instant) -> Vec<MemberRow> {
+    let row = |member: &Member| MemberRow {
+        address: member.facts.address.clone(),
+        tls: member.facts.tls,
+        protocol: protocol(member),
+        zone: member.facts.instance.zone.clone(),
+        instance: member.facts.instance.id.clone(),
+        age_ms: now.saturating_duration_since(member.updated).as_millis() as u64,
+        ttl_ms: (!member.facts.tls).then(|| member.ttl.as_millis() as u64),
+    };
+    entry.members.iter().map(row).collect()
+}
+
+fn protocol(member: &Member) -> &'static str {
+    if member.facts.http2 { "http2" } else { "http1" }
+}

@@ -1,0 +1,198 @@
+//! A member in HTTP/2 whose every answer a test writes. Knows nothing of Hostler.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use h2::server::{Builder, SendResponse};
+use h2::{RecvStream, SendStream};
+use http::{HeaderMap, Request, Response};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+/// A request as it came, its body read or not, and the way to answer it.
+pub(super) struct Asked {
+    pub request: Request<RecvStream>,
+    pub respond: SendResponse<Bytes>,
+    /// On which connection it came, counted from 1.
+    pub connection: usize,
+    /// The how manyth of all it is, counted from 1.
+    pub nth: usize,
+}
+
+/// A running member; it ends when dropped.
+pub(super) struct Http2Member {
+    address: String,
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    connections: AtomicUsize,
+    open: AtomicUsize,
+    requests: AtomicUsize,
+    /// Tells every connection to end when its streams have.
+    leave: Notify,
+    seen: Mutex<Vec<(String, HeaderMap)>>,
+}
+
+/// How it is set up.
+#[derive(Default)]
+pub(super) struct Http2Plan {
+    pub most_streams: Option<u32>,
+    pub tls: Option<ServerConfig>,
+}
+
+impl Http2Plan {
+    pub async fn start<F>(self, script: impl Fn(Asked) -> F + Send + Sync + 'static) -> Http2Member
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let address = if self.tls.is_some() { format!("https://{address}") } else { address };
+        let tls = self.tls.map(|config| TlsAcceptor::from(Arc::new(config)));
+        let (shared, script) = (Arc::new(Shared::default()), Arc::new(script));
+        let accepting = tokio::spawn({
+            let shared = shared.clone();
+            async move {
+                let mut connections = tokio::task::JoinSet::new();
+                while let Ok((stream, _)) = listener.accept().await {
+                    let (shared, script, tls) = (shared.clone(), script.clone(), tls.clone());
+                    connections.spawn(async move {
+                        let Some(tls) = tls else {
+                            return serve(stream, self.most_streams, shared, script).await;
+                        };
+                        if let Ok(stream) = tls.accept(stream).await {
+                            serve(stream, self.most_streams, shared, script).await;
+                        }
+                    });
+                }
+            }
+        });
+        Http2Member { address, shared, accepting }
+    }
+}
+
+async fn serve<F>(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    most_streams: Option<u32>,
+    shared: Arc<Shared>,
+    script: Arc<impl Fn(Asked) -> F + Send + Sync + 'static>,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let connection = shared.connections.fetch_add(1, Ordering::SeqCst) + 1;
+    shared.open.fetch_add(1, Ordering::SeqCst);
+    let mut builder = Builder::new();
+    if let Some(most) = most_streams {
+        builder.max_concurrent_streams(most);
+    }
+    if let Ok(mut serving) = builder.handshake::<_, Bytes>(stream).await {
+        let mut leaving = std::pin::pin!(shared.leave.notified());
+        let mut has_left = false;
+        loop {
+            tokio::select! {
+                asked = serving.accept() => {
+                    let Some(Ok((request, respond))) = asked else { break };
+                    let nth = shared.requests.fetch_add(1, Ordering::SeqCst) + 1;
+                    let target = format!("{} {}", request.method(), request.uri());
+                    shared.seen.lock().unwrap().push((target, request.headers().clone()));
+                    tokio::spawn(script(Asked { request, respond, connection, nth }));
+                }
+                () = leaving.as_mut(), if !has_left => {
+                    has_left = true;
+                    serving.graceful_shutdown();
+                }
+            }
+        }
+    }
+    shared.open.fetch_sub(1, Ordering::SeqCst);
+}
+
+impl Http2Member {
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Connections that it has ever had.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> usize {
+        self.shared.open.load(Ordering::SeqCst)
+    }
+
+    /// Requests that have come.
+    pub fn requests(&self) -> usize {
+        self.shared.requests.load(Ordering::SeqCst)
+    }
+
+    /// What came: method and URI, and the fields.
+    pub fn seen(&self) -> Vec<(String, HeaderMap)> {
+        self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// Says GOAWAY on all its connections.
+    pub fn leave(&self) {
+        self.shared.leave.notify_waiters();
+    }
+}
+
+impl Drop for Http2Member {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Asked {
+    /// The whole body, and its trailers.
+    pub async fn read(&mut self) -> (Vec<u8>, Option<HeaderMap>) {
+        let (stream, mut body) = (self.request.body_mut(), Vec::new());
+        while let Some(Ok(data)) = stream.data().await {
+            body.extend_from_slice(&data);
+            let _ = stream.flow_control().release_capacity(data.len());
+        }
+        (body, stream.trailers().await.unwrap_or_default())
+    }
+
+    pub fn path(&self) -> String {
+        self.request.uri().path().to_owned()
+    }
+
+    /// A head, and the stream for the body.
+    pub fn begin(&mut self, head: Response<()>) -> SendStream<Bytes> {
+        self.respond.send_response(head, false).unwrap()
+    }
+
+    /// 200 with this body.
+    pub async fn ok(mut self, body: impl Into<Vec<u8>>) {
+        let stream = self.begin(Response::new(()));
+        send(stream, body.into().into(), true).await;
+    }
+}
+
+/// Sends as fast as the other side takes it. What is not taken any more, nobody misses.
+pub(super) async fn send(
+    mut stream: SendStream<Bytes>,
+    mut body: Bytes,
+    ends: bool,
+) -> Option<SendStream<Bytes>> {
+    while !body.is_empty() {
+        stream.reserve_capacity(body.len());
+        let room = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await?.ok()?;
+        stream.send_data(body.split_to(room.min(body.len())), false).ok()?;
+    }
+    if ends {
+        stream.send_data(Bytes::new(), true).ok()?;
+    }
+    Some(stream)
+}
