@@ -27,6 +27,7 @@ mod member_tls;
 mod tunnel_ends;
 mod tunnels;
 // The program
+mod announcing;
 mod command;
 mod descriptors;
 mod orders;
