@@ -40,7 +40,7 @@ pub async fn registered(State(sources): State<Arc<Sources>>) -> Response {
 /// For balancers in front of us.
 pub async fn health(State(sources): State<Arc<Sources>>) -> Response {
     let fields = [(header::CACHE_CONTROL, "private, max-age=0"), (header::EXPIRES, "0")];
-    match sources.connections.is_ending() {
+    match sources.connections.is_end_announced() {
         false => (fields, "ok\n").into_response(),
         true => (StatusCode::SERVICE_UNAVAILABLE, fields).into_response(),
     }

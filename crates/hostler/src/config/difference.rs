@@ -14,6 +14,8 @@ pub struct Difference<'a> {
     pub pools: Vec<PoolChange<'a>>,
     /// Whether any route has changed, its fallback's contents included.
     pub routes: bool,
+    /// Whether `[platform]` has.
+    pub platform: bool,
     /// Whether routes register themselves otherwise.
     pub registrar: bool,
 }
@@ -45,6 +47,7 @@ impl Config {
             tls: changed_tls(self.tls.as_ref(), newer.tls.as_ref()),
             pools,
             routes: self.routes != newer.routes,
+            platform: self.platform != newer.platform,
             registrar: self.registrar != newer.registrar,
         }
     }
@@ -58,8 +61,8 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        let rest = self.tls.is_empty() && self.pools.is_empty() && !self.routes && !self.registrar;
-        self.server.is_empty() && rest
+        let sections = self.platform || self.registrar || self.routes;
+        self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && !sections
     }
 }
 
@@ -95,6 +98,7 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
             send_timeout,
             idle_timeout,
             drain_timeout,
+            drain_wait,
             upgrade_timeout,
             max_header_size,
             max_header_fields,

@@ -66,6 +66,8 @@ pub struct Server {
     pub idle_timeout: Duration,
     /// How long a stop waits for accepted requests.
     pub drain_timeout: Duration,
+    /// How long health checks fail before a stop that SIGUSR1 begins.
+    pub drain_wait: Duration,
     /// How long a new program may take until its workers are ready.
     pub upgrade_timeout: Duration,
     /// Bytes of a request's head; at least 8 KiB, which is also the least that hyper takes.

@@ -2,7 +2,7 @@
 //! sockets.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -25,6 +25,8 @@ pub struct Connections {
     /// 0 while clients come and go.
     stage: AtomicU8,
     changed: Notify,
+    /// Whoever asks about our health is told to go elsewhere.
+    end_announced: AtomicBool,
     refused: AtomicUsize,
     /// What comes before the first request of each.
     pub handshakes: Handshakes,
@@ -50,6 +52,17 @@ impl Connections {
     /// One was refused for being too many.
     pub fn count_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All goes on, but whoever asks about our health is told to go elsewhere: the end will come.
+    pub fn announce_end(&self) {
+        self.end_announced.store(true, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    /// Whether health checks are to fail.
+    pub fn is_end_announced(&self) -> bool {
+        self.end_announced.load(Ordering::Relaxed)
     }
 
     /// How many were ended because they flooded us with frames.

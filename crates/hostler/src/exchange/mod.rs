@@ -8,7 +8,9 @@ pub mod deadline;
 pub mod edits;
 pub mod handshakes;
 pub mod id;
+mod instance;
 mod offer;
+mod registered;
 pub mod trust;
 
 use std::net::SocketAddr;
@@ -28,6 +30,8 @@ pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
 pub use handshakes::{Handshakes, HandshakesView};
 pub use id::RequestId;
+pub use instance::Instance;
+pub use registered::{Registered, VcapId};
 pub use trust::{ClientAddress, Trust};
 
 /// One request and its answer. A connection keeps one and uses it again for each request on it.
@@ -60,6 +64,12 @@ pub struct Exchange {
     pub to_client: Edits,
     /// How its route has answers encoded; none for as they are.
     pub compress: Option<Arc<Plan>>,
+    /// What its member reads in `X-Forwarded-Proto`, whatever came; else that follows from who is trusted.
+    pub forwarded_proto: Option<Scheme>,
+    /// The certificate that the client has shown, in DER.
+    pub certificate: Option<Arc<[u8]>>,
+    /// What there is to an exchange by a registered route.
+    pub registered: Option<Box<Registered>>,
     /// Who the client is.
     pub client: ClientAddress,
     /// The name under which logs know it.
@@ -115,6 +125,8 @@ pub struct Timings {
     pub started: Instant,
     /// Waiting for a slot, over all attempts.
     pub queue_wait: Duration,
+    /// Connecting to members, over all attempts.
+    pub connecting: Duration,
     /// Holding a slot, over all attempts; unknown (none) where no slot was held or it is still held.
     pub slot_hold: Option<Duration>,
     /// From the first byte to the worker to the head of its answer.
@@ -168,6 +180,9 @@ impl Exchange {
             to_member: Edits::default(),
             to_client: Edits::default(),
             compress: None,
+            forwarded_proto: None,
+            certificate: None,
+            registered: None,
             client: ClientAddress { ip: peer.ip(), peer_trusted: false },
             id: RequestId::none(),
             deadline,
@@ -209,6 +224,8 @@ impl Exchange {
         self.to_member.clear();
         self.to_client.clear();
         self.compress = None;
+        self.forwarded_proto = None;
+        self.registered = None;
         self.deadline.clear();
     }
 
@@ -248,6 +265,12 @@ impl Exchange {
 
 impl Timings {
     fn now() -> Self {
-        Self { started: Instant::now(), queue_wait: Duration::ZERO, slot_hold: None, worker_time: None }
+        Self {
+            started: Instant::now(),
+            queue_wait: Duration::ZERO,
+            connecting: Duration::ZERO,
+            slot_hold: None,
+            worker_time: None,
+        }
     }
 }

@@ -91,11 +91,17 @@ impl Gateway {
         client: &mut D,
         thread: usize,
     ) -> Result<Answer, Instead> {
-        let route = self.route(exchange).ok_or(Refusal::NoRoute)?;
+        if let Some(health) = self.platform.load().as_ref().and_then(|rules| rules.health(exchange)) {
+            return Ok(Answer::Fixed(health));
+        }
+        let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
         route.changes.begin(exchange)?;
         if let Target::Files(_) = &route.target {
             files::check_method(exchange)?;
+        }
+        if let Some(platform) = &route.platform {
+            platform.enter(exchange)?;
         }
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {
@@ -108,14 +114,23 @@ impl Gateway {
             Target::Pool(target) => target,
         };
         // The ladder: a fresh answer, else (once there is a cache) a stale one, else the fallback, else the refusal.
-        match call_pool(&route, target, exchange, client, thread).await {
+        let called = match &route.platform {
+            None => call_pool(&route, target, exchange, client, thread).await,
+            Some(platform) => platform::call(platform, (&route, target), exchange, client, thread).await,
+        };
+        match called {
             Ok(call) if call.has_switched() => {
                 // It has been answered, whatever becomes of the tunnel, and however long that takes.
                 target.poison.settle(exchange);
                 exchange.is_suspect = false;
                 Ok(Answer::Tunnel(call))
             }
-            Ok(call) => Ok(Answer::Member(call)),
+            Ok(call) => {
+                if let Some(platform) = &route.platform {
+                    platform.answered(exchange, call.answer());
+                }
+                Ok(Answer::Member(call))
+            }
             Err(refusal) => {
                 exchange.trail.retry_after = target.meter.retry_after();
                 Err(fall_back(&route, exchange, refusal).await)
@@ -125,9 +140,19 @@ impl Gateway {
 
     /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.
     pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Instead {
+        if exchange.registered.is_some() {
+            platform::forget_answer(exchange);
+        }
         match self.route(exchange) {
             Some(route) => fall_back(&route, exchange, refusal).await,
             None => refusal.into(),
+        }
+    }
+
+    /// What has come is no request, and is refused in the words of those who count on them.
+    pub fn enter_unread(&self, exchange: &mut Exchange) {
+        if let Some(rules) = &*self.platform.load() {
+            rules.enter_unread(exchange);
         }
     }
 
@@ -140,6 +165,11 @@ impl Gateway {
         {
             target.poison.settle(exchange);
         }
+    }
+
+    /// Why a request is refused that no route has matched.
+    fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
+        self.platform.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted(exchange))
     }
 
     fn route(&self, exchange: &Exchange) -> Option<Arc<Route>> {

@@ -5,6 +5,7 @@ use std::fmt;
 use hostler_pool::dispatch::AcquireError;
 use hostler_wire::{FramingError, HeadError, ScanError};
 
+use super::platform::Objection;
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
 use crate::proxy::{Failure, TlsFault};
@@ -46,6 +47,8 @@ pub enum Refusal {
     Range(u64),
     /// The file system does not give what it has.
     FileSystem(std::io::Error),
+    /// A registered route does not take it.
+    Objection(Objection),
     /// As many wait as may.
     QueueFull {
         /// The pool's queue limit.
@@ -132,6 +135,7 @@ impl Refusal {
             Self::Precondition => facts(412, "precondition"),
             Self::Range(_) => facts(416, "range"),
             Self::FileSystem(_) => facts(500, "file_system"),
+            Self::Objection(objection) => facts(objection.status(), objection.reason()),
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::TooManyTunnels => later("too_many_tunnels"),
@@ -181,6 +185,7 @@ impl fmt::Display for Refusal {
             Self::Precondition => f.write_str("the file is not as the request expects it"),
             Self::Range(length) => write!(f, "the file has only {length} bytes"),
             Self::FileSystem(_) => f.write_str("the file cannot be read"),
+            Self::Objection(objection) => f.write_str(objection.reason()),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
@@ -247,6 +252,12 @@ impl From<FramingError> for Refusal {
 impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
         Self::Body(error)
+    }
+}
+
+impl From<Objection> for Refusal {
+    fn from(objection: Objection) -> Self {
+        Self::Objection(objection)
     }
 }
 

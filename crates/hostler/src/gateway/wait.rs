@@ -42,6 +42,11 @@ impl<'a> Visit<'a> {
         self.began + self.target.request_timeout + self.paused
     }
 
+    /// The next time it waits, it does so as one that has just come.
+    pub fn give_up_place(&mut self) {
+        self.ticket = None;
+    }
+
     /// Waits for a slot, at the same place in the queue each time.
     pub async fn slot<D: Downstream>(
         &mut self,

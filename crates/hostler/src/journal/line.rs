@@ -67,7 +67,7 @@ pub struct Access<'a> {
 impl Access<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>, form: Form) {
         match form {
-            Form::Json => write_json(out, "access", self),
+            Form::Json | Form::Gorouter => write_json(out, "access", self),
             Form::Pretty => {
                 let _ = write!(
                     out,
@@ -109,7 +109,9 @@ pub(super) struct Event<'a> {
 impl Event<'_> {
     pub fn write(&self, out: &mut Vec<u8>, form: Form) {
         match form {
-            Form::Json => write_json(out, "hostler", &Stamped { time: jiff::Timestamp::now(), rest: self }),
+            Form::Json | Form::Gorouter => {
+                write_json(out, "hostler", &Stamped { time: jiff::Timestamp::now(), rest: self })
+            }
             Form::Pretty => {
                 let mark = match self.level {
                     Level::Info => "",
@@ -139,7 +141,9 @@ pub(super) struct WorkerLine<'a> {
 impl WorkerLine<'_> {
     pub fn write(&self, out: &mut Vec<u8>, form: Form) {
         match form {
-            Form::Json => write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: self }),
+            Form::Json | Form::Gorouter => {
+                write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: self })
+            }
             Form::Pretty => {
                 let _ = writeln!(out, "{} {}/{} | {}", clock(), self.pool, self.worker, printable(self.text));
             }

@@ -3,11 +3,13 @@
 //! Lines are collected in memory and written by a thread of its own. When whoever reads our output stands still, lines are
 //! dropped and counted; requests never wait for a log.
 
+mod gorouter;
 mod line;
 mod writer;
 
 use std::sync::Arc;
 
+pub use gorouter::Hop;
 pub use line::{Access, Level};
 pub use writer::Writer;
 
@@ -20,6 +22,8 @@ pub enum Form {
     Json,
     /// For people.
     Pretty,
+    /// JSON, but for exchanges: those are as Cloud Foundry's gorouter writes them.
+    Gorouter,
 }
 
 /// A handle on the log; cheap to clone.
@@ -38,8 +42,15 @@ impl Journal {
 
     /// An exchange has ended. The line is only made if it is wanted.
     pub fn access<'a>(&self, line: impl FnOnce() -> Access<'a>) {
-        if self.access {
+        if self.access && self.form != Form::Gorouter {
             self.write(|out, form| line().write(out, form));
+        }
+    }
+
+    /// An exchange has ended, for who reads gorouter's lines. It is only made if it is wanted.
+    pub fn hop<'a>(&self, line: impl FnOnce() -> Hop<'a>) {
+        if self.access && self.form == Form::Gorouter {
+            self.write(|out, _| line().write(out));
         }
     }
 

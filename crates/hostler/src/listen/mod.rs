@@ -6,6 +6,7 @@ mod deliver;
 mod entrance;
 mod h2;
 mod head;
+mod hop;
 mod https;
 mod own;
 mod proxy_protocol;
@@ -216,6 +217,7 @@ impl Shard {
                 }
                 Err(refusal) => {
                     exchange.begin_unread();
+                    self.gateway.enter_unread(&mut exchange);
                     client.distrust();
                     let delivered = match client.speaks_otherwise() {
                         true => client.refuse_silently(&mut exchange, &refusal),
@@ -314,6 +316,7 @@ impl Shard {
     fn settle(&self, exchange: &mut Exchange) {
         self.gateway.settle(exchange);
         self.journal.access(|| access_line(exchange));
+        self.journal.hop(|| hop::line(exchange));
     }
 }
 

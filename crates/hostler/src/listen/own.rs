@@ -4,6 +4,7 @@ use hostler_wire::ResponseHead;
 
 use super::head::reason;
 use crate::exchange::Exchange;
+use crate::gateway::platform::{self, Words};
 use crate::gateway::{Facts, Refusal, StandIn};
 
 /// A head of our own; fields follow.
@@ -35,6 +36,10 @@ pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(Re
     if facts.status == 499 {
         exchange.trail.aborted = Some("client");
         return (None, facts);
+    }
+    if let Some(Words { head, body }) = platform::answer(exchange, refusal) {
+        exchange.trail.status = head.status;
+        return (Some((head, body)), facts);
     }
     let text = format!("{} {}\n{refusal}\n", facts.status, reason(facts.status));
     let mut head = head(facts.status);

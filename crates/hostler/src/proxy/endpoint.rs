@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::dial::{Dial, MemberProtocol};
 use super::http2::Carriers;
-use super::instance::Instance;
 use super::meter::Meter;
+use crate::exchange::Instance;
 
 /// Called when a worker has held a slot longer than `hang_timeout`.
 pub type OnHang = Arc<dyn Fn(MemberId) + Send + Sync>;

@@ -5,7 +5,6 @@ mod call;
 mod dial;
 mod endpoint;
 mod http2;
-mod instance;
 mod lane;
 mod linger;
 mod link;
@@ -21,14 +20,16 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::Lease;
 use hostler_wire::{CallError, Limits, MemberConnection};
+use tokio::time::Instant;
 
 use crate::exchange::{Body, BodyError, Downstream, Exchange};
+
+pub use crate::exchange::Instance;
 
 pub use ask::{Asked, ask, post};
 pub use call::Call;
 pub use dial::{Dial, MemberProtocol, MemberTls};
 pub use endpoint::{Endpoint, OnHang, Ours};
-pub use instance::Instance;
 pub use meter::{Meter, Spread, Times};
 pub use tls::TlsFault;
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
@@ -129,7 +130,10 @@ async fn on_new_connection<D: Downstream>(
     settings: &CallSettings,
     thread: usize,
 ) -> Result<Call, Failure> {
-    match connect(&lease, exchange, settings).await {
+    let began = Instant::now();
+    let connected = connect(&lease, exchange, settings).await;
+    exchange.timings.connecting += began.elapsed();
+    match connected {
         Ok(connection) => {
             let call = Call::begin(exchange, lease, Box::new(connection), settings, thread);
             call.head(exchange, client).await.map_err(part)
@@ -177,6 +181,6 @@ pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
 }
 
 /// True when the request, though it may have been worked on, may be sent again, and can be.
-fn is_repeatable(exchange: &Exchange) -> bool {
+pub fn is_repeatable(exchange: &Exchange) -> bool {
     exchange.is_idempotent() && !matches!(exchange.body, Body::Streaming)
 }

@@ -20,11 +20,15 @@ pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option
         if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
             return false;
         }
-        if is_hearsay(field.known, name) {
-            seen.note(field.known);
-            return trusted;
+        let hearsay = is_hearsay(field.known, name);
+        if hearsay && (!trusted || is_settled(exchange, field.known)) {
+            return false;
         }
-        exchange.to_member.is_empty() || exchange.to_member.keeps(name)
+        let kept = exchange.to_member.is_empty() || exchange.to_member.keeps(name);
+        if hearsay && kept {
+            seen.note(field.known);
+        }
+        kept
     });
     for (name, value) in exchange.to_member.lines(&head.fields) {
         write_field(out, name.as_bytes(), value);
@@ -93,6 +97,11 @@ fn is_in_disguise(name: &[u8]) -> bool {
     is_ours(known) || is_hearsay(known, &dashed)
 }
 
+/// What it says is known already, whatever it says.
+fn is_settled(exchange: &Exchange, known: Name) -> bool {
+    known == Name::XForwardedProto && exchange.forwarded_proto.is_some()
+}
+
 fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
     name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
@@ -110,7 +119,8 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
     out.extend_from_slice(exchange.peer_ip.as_bytes());
     out.extend_from_slice(b"\r\n");
     if !(seen.proto && trusted) {
-        write_field(out, b"X-Forwarded-Proto", exchange.scheme.as_str().as_bytes());
+        let scheme = exchange.forwarded_proto.unwrap_or(exchange.scheme);
+        write_field(out, b"X-Forwarded-Proto", scheme.as_str().as_bytes());
     }
     let host = exchange.host();
     if host.is_empty() && !exchange.to_member.keeps(b"host") {

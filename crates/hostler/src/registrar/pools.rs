@@ -158,7 +158,7 @@ impl Pools {
     /// True if that changes what is served.
     fn join(&mut self, key: &Key, facts: &Facts) -> bool {
         let endpoint = self.endpoint(facts);
-        let is_near = self.mould.rules.settings.zone.as_deref() == Some(&*facts.instance.zone);
+        let is_near = self.mould.rules.settings().zone.as_deref() == Some(&*facts.instance.zone);
         let slots = match self.mould.settings.concurrency {
             0 => NO_LIMIT,
             limit => limit,
@@ -271,7 +271,7 @@ impl Pools {
                 }
                 (None, Choice::Warm) => dispatch::Choice::Warm,
             },
-            queue_limit: if rules.is_compat() { 0 } else { settings.queue.limit },
+            queue_limit: rules.queue_limit(settings.queue.limit),
             policy: match settings.queue.policy {
                 Policy::Adaptive => dispatch::Policy::Adaptive,
                 Policy::Fifo => dispatch::Policy::Fifo,

@@ -118,15 +118,18 @@ async fn serve(
     let announcement = announce::begin(&running);
 
     let mut succession = running.successor.subscribe();
+    let mut until = None;
     let successor = loop {
         tokio::select! {
             wish = signals.next() => match wish {
                 Wish::Stop => break None,
+                Wish::Drain => until = Some(until.unwrap_or_else(|| stop::announce(&running))),
                 Wish::Reload => orders::by_signal(&running, wish, Command::Reload),
                 Wish::Upgrade => orders::by_signal(&running, wish, Command::Upgrade),
             },
             Some(order) = orders.recv() => orders::carry_out(&running, order),
             Ok(_) = succession.changed() => break *succession.borrow_and_update(),
+            () = stop::reached(until) => break None,
         }
     };
     // Who orders something now is told that we are stopping.
@@ -235,6 +238,7 @@ fn journal(config: &Config) -> Journal {
     let (form, access) = match config.server.access_log {
         AccessLog::Json => (Form::Json, true),
         AccessLog::Pretty => (Form::Pretty, true),
+        AccessLog::Gorouter => (Form::Gorouter, true),
         AccessLog::Off => (Form::Pretty, false),
     };
     Journal::new(form, access, Writer::new(std::io::stdout()))

@@ -26,8 +26,13 @@ pub(super) struct Registering {
 
 impl Registering {
     /// Begins to listen.
-    pub fn open(config: &Config, rules: Arc<Rules>, tables: Arc<Tables>, journal: &Journal) -> Option<Self> {
-        let settings = config.registrar.clone()?;
+    pub fn open(
+        config: &Config,
+        rules: Option<Arc<Rules>>,
+        tables: Arc<Tables>,
+        journal: &Journal,
+    ) -> Option<Self> {
+        let (settings, rules) = (config.registrar.clone()?, rules?);
         let accept = settings.accept;
         let start_delay = if accept { settings.start_delay } else { Duration::ZERO };
         let connection = Connection::open(settings.nats.clone(), journal.clone());

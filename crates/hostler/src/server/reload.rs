@@ -85,6 +85,9 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     }
     show(running, fresh, &mut done);
     running.listening.store(Arc::new(listening));
+    if difference.platform {
+        done.push("platform: changed".into());
+    }
     swap(running, &newer, change);
     Ok(done)
 }
@@ -222,6 +225,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
     running.sources.routes.store(Arc::new(listed));
     running.sources.encoding.resize(newer.server.compress_memory);
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
+    running.set_platform(newer);
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());
     running.tables.configure(table);

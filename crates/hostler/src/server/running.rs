@@ -1,6 +1,5 @@
 //! A Hostler that is running: what orders change and the status shows. Knows no sockets and no signals.
 
-use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -22,7 +21,6 @@ use crate::admin::Sources;
 use crate::coding::Memory;
 use crate::config::{Config, Invocation};
 use crate::exchange::Connections;
-use crate::gateway::platform::Rules;
 use crate::gateway::{Gateway, Route};
 use crate::journal::Journal;
 use crate::listen;
@@ -71,21 +69,22 @@ impl Running {
         let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let pools = pools::start_all(&config, &premises)?;
         let Routes { table, listed, weak } = routes(&config, &pools, &[]);
-        let rules = platform(&config);
+        let connections = Arc::new(Connections::default());
+        let rules = settings::platform(&config, &connections);
         let gateway = Arc::new(Gateway {
             routes: ArcSwap::default(),
             spool: ArcSwap::from_pointee(settings::spool(&config.server)),
-            platform: ArcSwapOption::new(config.registrar.as_ref().map(|_| rules.clone())),
+            platform: ArcSwapOption::new(rules.clone()),
             unrouted: Arc::default(),
         });
-        let folds_paths = config.registrar.is_some() && rules.is_compat();
+        let folds_paths = rules.as_ref().is_some_and(|rules| rules.is_compat());
         let tables = Arc::new(Tables::new(gateway.clone(), folds_paths));
         tables.configure(table);
         let registering = Registering::open(&config, rules, tables.clone(), &journal);
         let sources = Sources {
             started: Instant::now(),
-            connections: Arc::new(Connections::default()),
             encoding: Arc::new(Memory::new(config.server.compress_memory)),
+            connections,
             pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),
@@ -125,14 +124,16 @@ impl Running {
         &self.sources.connections
     }
 
+    /// Puts the settings of registered routes in force.
+    pub fn set_platform(&self, config: &Config) {
+        let place = &self.gateway.platform;
+        match (place.load_full(), &config.platform) {
+            (Some(rules), Some(settings)) => rules.update(settings.clone()),
+            _ => place.store(settings::platform(config, self.connections())),
+        }
+    }
+
     pub fn drain_timeout(&self) -> Duration {
         self.config.load().server.drain_timeout
     }
-}
-
-/// What registered routes do with requests.
-fn platform(config: &Config) -> Arc<Rules> {
-    let settings = config.platform.clone().unwrap_or_default();
-    let router = config.server.listen.first().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip());
-    Arc::new(Rules::new(settings, router))
 }

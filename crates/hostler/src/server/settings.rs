@@ -1,6 +1,7 @@
 //! The configuration in the words of the parts: each function takes what was resolved and gives what a part wants to know. Starts
 //! nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_pool::dispatch::{self, PoolSettings};
@@ -11,7 +12,8 @@ use rustls::pki_types::ServerName;
 use super::environment::{self, Environment};
 use super::tls::Tls;
 use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
-use crate::exchange::Trust;
+use crate::exchange::{Connections, Trust};
+use crate::gateway::platform::Rules;
 use crate::gateway::{PoisonSettings, SpoolSettings};
 use crate::listen::{self, Https};
 use crate::proxy::{Dial, MemberProtocol, MemberTls};
@@ -35,7 +37,7 @@ pub(super) fn listening(config: &Config, tls: Option<&Tls>) -> Result<listen::Se
         http2: http2(server),
         trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
         proxy_protocol: server.proxy_protocol.clone(),
-        tls: both.map(|(tls, written)| tls.terms(written)).transpose()?,
+        tls: both.map(|(tls, written)| tls.terms(written, server.http2)).transpose()?,
         https: both.map_or_else(Https::default, |(tls, written)| https(tls, written)),
     })
 }
@@ -60,6 +62,11 @@ fn http2(server: &config::Server) -> listen::Http2 {
 
 pub(super) fn limits(server: &config::Server) -> Limits {
     Limits { max_size: server.max_header_size as usize, max_fields: server.max_header_fields }
+}
+
+/// What holds for registered routes.
+pub(super) fn platform(config: &Config, connections: &Arc<Connections>) -> Option<Arc<Rules>> {
+    config.platform.clone().map(|settings| Arc::new(Rules::new(settings, connections.clone())))
 }
 
 fn client_header(server: &config::Server) -> Name {

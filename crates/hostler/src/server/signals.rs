@@ -4,12 +4,13 @@ use std::io::{self, IsTerminal};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM, SIGINT, SIGHUP and SIGUSR2.
+/// SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    user: Signal,
+    drain: Signal,
+    upgrade: Signal,
     has_terminal: bool,
 }
 
@@ -20,6 +21,8 @@ pub(super) enum Wish {
     Stop,
     /// SIGHUP, unless a terminal was closed.
     Reload,
+    /// SIGUSR1.
+    Drain,
     /// SIGUSR2.
     Upgrade,
 }
@@ -31,7 +34,8 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
-            user: signal(SignalKind::user_defined2())?,
+            drain: signal(SignalKind::user_defined1())?,
+            upgrade: signal(SignalKind::user_defined2())?,
             has_terminal: has_terminal(),
         })
     }
@@ -42,7 +46,8 @@ impl Signals {
             _ = self.terminate.recv() => Wish::Stop,
             _ = self.interrupt.recv() => Wish::Stop,
             _ = self.hang_up.recv() => self.hung_up(),
-            _ = self.user.recv() => Wish::Upgrade,
+            _ = self.drain.recv() => Wish::Drain,
+            _ = self.upgrade.recv() => Wish::Upgrade,
         }
     }
 
@@ -63,6 +68,7 @@ impl Wish {
         match self {
             Self::Stop => "SIGTERM",
             Self::Reload => "SIGHUP",
+            Self::Drain => "SIGUSR1",
             Self::Upgrade => "SIGUSR2",
         }
     }

@@ -1,15 +1,34 @@
 //! The end: connections first, then threads, then workers, each with its patience. Knows not who asked for it.
 
+use std::future::pending;
 use std::sync::Arc;
 
 use hostler_pool::worker::Supervisor;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::pools::RunningPool;
 use super::running::Running;
 use super::signals::{Signals, Wish};
 use super::threads::DataPlane;
 use crate::journal::Level;
+
+/// All goes on, but whoever asks about our health is told to go elsewhere; says until when.
+pub(super) fn announce(running: &Running) -> Instant {
+    let wait = running.config.load().server.drain_wait;
+    running.connections().announce_end();
+    let text =
+        format!("SIGUSR1: health checks fail from now on; serving for another {wait:?} (server.drain_wait)");
+    running.journal.event(Level::Info, &text);
+    Instant::now() + wait
+}
+
+/// Waits for a moment, if there is one to wait for.
+pub(super) async fn reached(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => pending().await,
+    }
+}
 
 /// Lets clients go after a successor has taken over: each with its next answer, or when it has long been silent.
 pub(super) async fn leave(running: &Running, signals: &mut Signals) {
@@ -27,6 +46,7 @@ pub(super) async fn drain(running: &Running, data_plane: DataPlane, signals: &mu
     let connections = running.connections();
     let mut is_urgent = false;
     end_pauses(running);
+    connections.announce_end();
     connections.drain();
     dismiss_tunnels(running);
     data_plane.wake_all();

@@ -67,6 +67,18 @@ async fn a_pool_is_announced_in_the_words_of_cloud_foundry_and_taken_back_before
 }
 
 #[tokio::test]
+async fn a_drain_takes_it_back_while_requests_are_still_served() {
+    let Some(nats) = nats().start().await else { return };
+    let (_client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &format!("{}server.drain_wait = \"1h\"\n", config(&nats))).await;
+    next(&mut ear, "router.register").await;
+    site.ask_to_drain();
+    next(&mut ear, "router.unregister").await;
+    site.get("/").await.assert_status(200);
+}
+
+#[tokio::test]
 async fn a_router_that_starts_is_told_at_once_and_sets_the_pace() {
     let Some(nats) = nats().start().await else { return };
     let (client, mut ear) = router(&nats).await;

@@ -5,8 +5,14 @@
 mod bodies;
 mod connections;
 mod expectations;
+mod http2;
+mod http2_floods;
+mod http2_heads;
+mod http2_tunnels;
 mod limits;
+mod proxy_protocol;
 mod strictness;
+mod tls;
 // What is between
 mod answers;
 mod batches;
@@ -26,6 +32,8 @@ mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;
 mod tunnels;
+// Routes that are registered
+mod platform;
 // The program
 mod announcing;
 mod command;

@@ -95,14 +95,14 @@ async fn a_route_is_served_from_its_registration_on() {
     let app = upstream().script(|seen| ok(seen.target())).start().await;
     let site = site_on(&nats, "").await;
     let client = client(&nats).await;
-    get(&site, "app.example.test", "/x").await.assert_refused(404, "no_route");
+    get(&site, "app.example.test", "/x").await.assert_status(404);
     let uris = ["App.example.test", "*.wild.example.test", "path.example.test/api"];
     say(&client, "router.register", &registration(&app, &uris)).await;
     answers(&site, "app.example.test:8080", "/x", "/x").await;
     answers(&site, "a.b.wild.example.test", "/", "/").await;
     answers(&site, "path.example.test", "/api/1", "/api/1").await;
-    get(&site, "path.example.test", "/apix").await.assert_refused(404, "no_route");
-    get(&site, "wild.example.test", "/").await.assert_refused(404, "no_route");
+    get(&site, "path.example.test", "/apix").await.assert_status(404);
+    get(&site, "wild.example.test", "/").await.assert_status(404);
 }
 
 #[tokio::test]
@@ -276,19 +276,22 @@ async fn a_configured_route_wins_and_a_longer_registered_one_still_counts() {
 }
 
 #[tokio::test]
-async fn a_request_that_finds_its_route_without_a_member_waits_for_one() {
+async fn a_route_whose_last_member_has_left_says_so_until_there_is_another() {
     let Some(nats) = nats().start().await else { return };
     let (first, second) = (upstream().start().await, upstream().script(|_| ok("second")).start().await);
-    let site = site_on(&nats, "[registrar.queue]\ntimeout = \"1h\"").await;
+    let site = site_on(&nats, "").await;
     let client = client(&nats).await;
-    say(&client, "router.register", &registration(&first, &["a.test"])).await;
+    say(&client, "router.register", &registration(&first, &["a.test", "a.test/deep", "*.test"])).await;
     answers(&site, "a.test", "/", "ok").await;
     say(&client, "router.unregister", &registration(&first, &["a.test"])).await;
-    lists(&site, "nobody", |routes| routes["a.test"] == json!([])).await;
-    let mut waiting = site.connect().await;
-    waiting.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    refuses(&site, "a.test", "/", 503).await;
+    get(&site, "a.test", "/").await.assert_field("x-cf-routererror", "no_endpoints");
+    get(&site, "a.test", "/deep").await.assert_ok("ok");
     say(&client, "router.register", &registration(&second, &["a.test"])).await;
-    waiting.answer().await.assert_ok("second");
+    answers(&site, "a.test", "/", "second").await;
+    // One without members stands in nobody's way.
+    say(&client, "router.unregister", &registration(&first, &["a.test/deep"])).await;
+    answers(&site, "a.test", "/deep", "second").await;
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The test language of dispatch: futures polled by hand, so that every interleaving can be written down.
 
+mod aim;
 mod bench;
 mod choice;
 mod deadlines;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Address, AdminAddress, Count, OneOrMany, Period, Proxy, Size, Switch};
+use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy, Size, Switch};
 pub use answer::{Redirect, Respond, Static};
 pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding};
@@ -83,6 +83,9 @@ pub struct Server {
     /// How long a stop (SIGTERM, SIGINT) waits for accepted requests to finish. Over it, or at a second
     /// signal: what is left is cut off.
     pub drain_timeout: Period,
+    /// How long SIGUSR1 lets all go on while health checks fail already (503), so that a balancer in front looks elsewhere;
+    /// then it is a stop.
+    pub drain_wait: Delay,
     /// How long a new program that takes over (`hostler upgrade`, SIGUSR2) may need until its workers are ready.
     /// Over it: it is ended, and the running one goes on as before. A pool that is new at `hostler reload` has as long for
     /// its first worker.
@@ -153,6 +156,7 @@ impl Default for Server {
             send_timeout: Period::seconds(30),
             idle_timeout: Period::seconds(75),
             drain_timeout: Period::seconds(30),
+            drain_wait: Delay::seconds(20),
             upgrade_timeout: Period::seconds(60),
             max_header_size: Size(64 << 10),
             max_header_fields: Count(100),
@@ -183,6 +187,8 @@ pub enum AccessLog {
     Json,
     /// One short line for people.
     Pretty,
+    /// One line as Cloud Foundry's gorouter writes it; everything else is as with `"json"`.
+    Gorouter,
     /// No access log.
     Off,
 }

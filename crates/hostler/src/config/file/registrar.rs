@@ -46,8 +46,8 @@ pub struct Registrar {
     /// How long the start waits for registrations before clients are let in; `hostler upgrade` waits as long. As long as the interval of your
     /// clients, if they do not listen to `router.start` (route-registrar does not).
     pub start_delay: Delay,
-    /// How long a route stays whose last member has left: until then requests for it wait in its queue, and are refused with
-    /// 503; afterwards there is no such route.
+    /// How long a route stays whose last member has left: until then requests for it are refused with 503, unless a shorter path has
+    /// members; afterwards there is no such route.
     pub keep_empty: Delay,
     /// Which registrations are taken, by their isolation segment.
     pub sharding: Sharding,

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use super::Surroundings;
 use super::document::{Document, KeyPath};
 use super::error::Report;
-use super::file::File;
+use super::file::{File, Platform};
 use super::resolved::{Config, Pool, Route, Server, Target, Tls};
 
 /// What resolving looks at and reports to.
@@ -47,7 +47,11 @@ impl Resolver<'_> {
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
         let registrar = self.registrar(&file, &server);
-        let platform = file.platform.as_ref().map(|written| platform::resolve(self, written));
+        let platform = match &file.platform {
+            Some(written) => Some(platform::resolve(self, written)),
+            // Where routes may be registered, something has to hold for them.
+            None => registrar.as_ref().map(|_| Platform::default()),
+        };
         Config { path, server, tls, pools, routes, registrar, platform, warnings: Vec::new() }
     }
 

@@ -35,6 +35,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         send_timeout: written.send_timeout.0,
         idle_timeout: written.idle_timeout.0,
         drain_timeout: written.drain_timeout.0,
+        drain_wait: written.drain_wait.0,
         upgrade_timeout: written.upgrade_timeout.0,
         max_header_size: written.max_header_size.0,
         max_header_fields: written.max_header_fields.get(),

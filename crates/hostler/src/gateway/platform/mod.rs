@@ -1,16 +1,28 @@
 //! What registered routes do with requests, in the way of Cloud Foundry's gorouter (contracts/cf-router.md, sections 2.4 to 2.10).
 //! Knows no registry.
 
+mod aim;
+mod answer;
+mod call;
+mod heads;
+mod retry;
 mod rules;
+mod sticky;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use hostler_pool::dispatch::MemberId;
 
+pub use answer::{Objection, Words, answer};
+pub(super) use call::call;
+pub(super) use heads::forget_answer;
+pub use heads::{forwarded_for, forwarded_proto};
 pub use rules::Rules;
 
-/// Called off the beaten track: a member has failed in a way after which one that is never pruned by age (TLS) is to be taken out
-/// of its route (contract 2.5). Must neither block nor ask the pool for anything in the same call.
+/// A member has failed in such a way that one which is never pruned by age (one with TLS) is to be taken out of its route
+/// (contract 2.5). Called on the data plane: must neither block nor use the pool.
 pub type OnFailed = Arc<dyn Fn(MemberId) + Send + Sync>;
 
 /// What makes a route a registered one. Made by the registrar for each; what they have in common is shared.

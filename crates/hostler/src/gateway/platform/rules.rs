@@ -1,38 +1,91 @@
-//! What holds for all registered routes: the settings of `[platform]`, ready to use. Knows no requests.
+//! What holds for all registered routes, and for what none of them has matched. Knows no members.
 
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
+use arc_swap::{ArcSwap, Guard};
+use hostler_wire::{Name, ResponseHead};
+
+use super::{Objection, aim};
 use crate::config::{Compat, Platform};
+use crate::exchange::{Connections, Exchange, Registered};
+use crate::gateway::{Fixed, Refusal};
 
-/// The settings of `[platform]`, ready to use. One for all registered routes.
+/// The settings of `[platform]` and what is always answered alike. One for the whole program.
 pub struct Rules {
-    /// As written.
-    pub settings: Platform,
-    /// What `X-Vcap-Router` says.
-    pub router: IpAddr,
-    /// From the beginning of a drain on, health checks are told to go elsewhere.
-    draining: AtomicBool,
+    settings: ArcSwap<Platform>,
+    connections: Arc<Connections>,
+    healthy: Arc<Fixed>,
+    ending: Arc<Fixed>,
 }
 
 impl Rules {
-    /// `router`: the address by which others know this machine.
-    pub fn new(settings: Platform, router: IpAddr) -> Self {
-        Self { settings, router, draining: AtomicBool::new(false) }
+    /// `connections` knows when the end is near.
+    pub fn new(settings: Platform, connections: Arc<Connections>) -> Self {
+        let health = |status, reason, body: &str| {
+            let mut head = ResponseHead::new(status, reason);
+            head.fields.add(b"Cache-Control", b"private, max-age=0");
+            head.fields.add(b"Expires", b"0");
+            head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
+            Arc::new(Fixed { head, body: body.into() })
+        };
+        Self {
+            settings: ArcSwap::from_pointee(settings),
+            connections,
+            healthy: health(200, "OK", "ok\n"),
+            ending: health(503, "Service Unavailable", ""),
+        }
+    }
+
+    /// The settings of this moment; not for keeping.
+    pub fn settings(&self) -> Guard<Arc<Platform>> {
+        self.settings.load()
+    }
+
+    /// Other settings, for requests that come from now on.
+    pub fn update(&self, settings: Platform) {
+        self.settings.store(Arc::new(settings));
     }
 
     /// Whether gorouter's habits count where Hostler's are safer.
     pub fn is_compat(&self) -> bool {
-        self.settings.compat == Compat::Gorouter
+        self.settings.load().compat == Compat::Gorouter
     }
 
-    /// From now on, health checks are told to go elsewhere.
-    pub fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+    /// How many may wait for a slot of a registered route.
+    pub fn queue_limit(&self, usual: usize) -> usize {
+        if self.is_compat() { 0 } else { usual }
     }
 
-    /// Whether they are.
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+    /// The answer to a balancer's health check, which has neither host nor path that mean anything.
+    pub(in crate::gateway) fn health(&self, exchange: &mut Exchange) -> Option<Arc<Fixed>> {
+        let agent = exchange.head.fields.first(Name::UserAgent)?;
+        let settings = self.settings.load();
+        let known = settings.healthcheck_user_agent.as_bytes();
+        if known.is_empty() || agent != known {
+            return None;
+        }
+        exchange.registered = Some(Registered::new(settings.compat == Compat::Gorouter));
+        Some(if self.connections.is_end_announced() { &self.ending } else { &self.healthy }.clone())
+    }
+
+    /// Nobody knows for which route it would have been.
+    pub(in crate::gateway) fn enter_unread(&self, exchange: &mut Exchange) {
+        if self.is_compat() {
+            exchange.registered = Some(Registered::new(true));
+        }
+    }
+
+    /// Why a request that no route has matched is refused.
+    pub(in crate::gateway) fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
+        exchange.registered = Some(Registered::new(self.is_compat()));
+        let host = exchange.host();
+        if host.is_empty() || host == exchange.peer_ip.as_bytes() {
+            return Objection::EmptyHost.into();
+        }
+        match aim::asked_instance(exchange) {
+            Ok(None) => Refusal::NoRoute,
+            Ok(Some(asked)) => asked.unknown().into(),
+            Err(objection) => objection.into(),
+        }
     }
 }

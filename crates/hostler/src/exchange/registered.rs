@@ -1,0 +1,87 @@
+//! What is known of an exchange by a registered route besides: its name there, its member's instance, its attempts. Knows no routes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::instance::Instance;
+
+/// What an exchange by a registered route has besides; others have no room for it.
+#[derive(Debug)]
+pub struct Registered {
+    /// The value of `X-Vcap-Request-Id`.
+    pub id: VcapId,
+    /// Gorouter's habits count where Hostler's are safer.
+    pub compat: bool,
+    /// What a client's cookie says of the instance that it comes back to.
+    pub sticky: Option<Box<str>>,
+    /// The instance that answered, or was tried last.
+    pub instance: Option<Arc<Instance>>,
+    /// What `X-Cf-RouterError` says.
+    pub error: Option<Box<str>>,
+    /// When the last attempt began.
+    pub attempted: Option<Instant>,
+    /// How many came to nothing.
+    pub failed_attempts: u32,
+    /// The time that those took.
+    pub failed_time: Duration,
+}
+
+impl Registered {
+    /// One that has just come.
+    pub fn new(compat: bool) -> Box<Self> {
+        Box::new(Self {
+            id: VcapId::made(),
+            compat,
+            sticky: None,
+            instance: None,
+            error: None,
+            attempted: None,
+            failed_attempts: 0,
+            failed_time: Duration::ZERO,
+        })
+    }
+
+    /// The attempt that has begun came to nothing.
+    pub fn note_failed(&mut self) {
+        self.failed_attempts += 1;
+        self.failed_time += self.attempted.take().map(|began| began.elapsed()).unwrap_or_default();
+    }
+}
+
+/// A name for a request as Cloud Foundry makes them: a random UUID (RFC 9562, version 4). It names, and keeps no secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct VcapId([u8; 36]);
+
+impl VcapId {
+    fn made() -> Self {
+        let mut text = [0; 36];
+        uuid::Uuid::new_v4().hyphenated().encode_lower(&mut text);
+        Self(text)
+    }
+
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for VcapId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_uuid_of_its_own() {
+        let (one, other) = (VcapId::made(), VcapId::made());
+        assert_ne!(one, other);
+        assert_eq!(uuid::Uuid::parse_str(one.as_str()).unwrap().get_version_num(), 4);
+    }
+}

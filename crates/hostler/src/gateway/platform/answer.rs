@@ -1,0 +1,336 @@
+//! The answers that gorouter gives for itself, word for word (contracts/cf-router.md, section 2.6). Knows no connection.
+
+use std::borrow::Cow;
+
+use hostler_wire::ResponseHead;
+use http::StatusCode;
+
+use crate::exchange::{Exchange, Registered};
+use crate::gateway::Refusal;
+use crate::proxy::TlsFault;
+
+/// Why a request by a registered route, or by none, is refused, besides what every route can refuse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Objection {
+    /// No host to go by.
+    EmptyHost,
+    /// `X-CF-App-Instance` is in no known form.
+    AppInstance,
+    /// `X-CF-Process-Instance` is in no known form.
+    ProcessInstance,
+    /// There is no such instance.
+    UnknownInstance {
+        /// What was asked for.
+        guid: Box<str>,
+        /// Its number, if it was said.
+        index: Box<str>,
+    },
+    /// The route is bound to a route service.
+    RouteService,
+    /// And the request is for a WebSocket.
+    RouteServiceTunnel,
+    /// The one with whom the client negotiates its authentication is gone.
+    NoNegotiator,
+}
+
+impl Objection {
+    /// The reason in logs and counters.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::EmptyHost => "empty_host",
+            Self::AppInstance => "bad_app_instance",
+            Self::ProcessInstance => "bad_process_instance",
+            Self::UnknownInstance { .. } => "unknown_instance",
+            Self::RouteService | Self::RouteServiceTunnel => "route_service",
+            Self::NoNegotiator => "no_negotiator",
+        }
+    }
+
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::EmptyHost | Self::AppInstance | Self::ProcessInstance | Self::UnknownInstance { .. } => 400,
+            Self::RouteService | Self::NoNegotiator => 502,
+            Self::RouteServiceTunnel => 503,
+        }
+    }
+}
+
+/// An answer as gorouter gives it.
+#[derive(Debug)]
+pub struct Words {
+    /// The head, without fields that frame the message.
+    pub head: ResponseHead,
+    /// The body.
+    pub body: String,
+}
+
+/// Gorouter's words for a refusal; none where the request is not by a registered route, or gorouter has no word for it.
+pub fn answer(exchange: &mut Exchange, refusal: &Refusal) -> Option<Words> {
+    let mut registered = exchange.registered.take()?;
+    let host = String::from_utf8_lossy(exchange.host()).into_owned();
+    let wording = Wording::of(refusal, &host, &registered);
+    if let Some(wording) = &wording {
+        registered.error = Some(wording.error.as_ref().into());
+    }
+    exchange.registered = Some(registered);
+    wording.map(Wording::put)
+}
+
+/// Never to be kept, for a route that may come into being at any moment.
+const NEVER: Option<&str> = Some("no-cache, no-store");
+/// To be kept for a moment.
+const A_MOMENT: Option<&str> = Some("public,max-age=2");
+
+struct Wording {
+    status: u16,
+    /// What `X-Cf-RouterError` says.
+    error: Cow<'static, str>,
+    /// The body without its last line break.
+    body: String,
+    cache: Option<&'static str>,
+}
+
+impl Wording {
+    fn of(refusal: &Refusal, host: &str, registered: &Registered) -> Option<Self> {
+        let status = refusal.facts().status;
+        let named = |error: &'static str, cache, message: String| Self {
+            status,
+            error: error.into(),
+            body: format!("{status} {}: {message}", reason(status)),
+            cache,
+        };
+        let route = |what| format!("Requested route ('{host}') {what}.");
+        Some(match refusal {
+            Refusal::NoRoute => named("unknown_route", NEVER, route("does not exist")),
+            Refusal::NoMember => named("no_endpoints", A_MOMENT, route("has no available endpoints")),
+            Refusal::QueueFull { .. }
+            | Refusal::Overloaded
+            | Refusal::QueueTimeout
+            | Refusal::TooManyTunnels
+            | Refusal::MemberBusy => {
+                named("Connection Limit Reached", None, route("has reached the connection limit"))
+            }
+            Refusal::Objection(objection) => objection.wording(host, named),
+            Refusal::Head(_) if status == 431 => {
+                Self { body: String::new(), ..named("max-request-size-exceeded", None, String::new()) }
+            }
+            Refusal::Unreachable(_) | Refusal::WorkerLost(_) | Refusal::BadAnswer(_) => {
+                Self::failed(status, registered)
+            }
+            Refusal::MemberTls(fault, _) => Self::untold(*fault, registered),
+            Refusal::AnswerTimeout if registered.compat => Self::failed(502, registered),
+            Refusal::AnswerTimeout => Self::failed(status, registered),
+            _ => return None,
+        })
+    }
+
+    /// The endpoint is to blame, in words of its last attempt.
+    fn failed(status: u16, registered: &Registered) -> Self {
+        let error = match &registered.error {
+            Some(error) => error.clone().into_string().into(),
+            None => "endpoint_failure (EOF)".into(),
+        };
+        let message = "Registered endpoint failed to handle the request.";
+        Self { status, error, body: format!("{status} {}: {message}", reason(status)), cache: None }
+    }
+
+    /// There was no endpoint that could be told anything.
+    fn untold(fault: TlsFault, registered: &Registered) -> Self {
+        let (status, body) = match fault {
+            TlsFault::NotTls | TlsFault::Handshake => (525, "525 SSL Handshake Failed"),
+            TlsFault::WrongName => (503, "503 Service Unavailable"),
+            TlsFault::Untrusted => (526, "526 Invalid SSL Certificate"),
+            TlsFault::ClientCertificate => (496, "496 SSL Certificate Required"),
+        };
+        Self { body: body.into(), ..Self::failed(status, registered) }
+    }
+
+    fn put(self) -> Words {
+        let Self { status, error, body, cache } = self;
+        let mut head = ResponseHead::new(status, reason(status));
+        if let Some(cache) = cache {
+            head.fields.add(b"Cache-Control", cache.as_bytes());
+        }
+        // Spelled as it comes out of Go.
+        head.fields.add(b"X-Cf-Routererror", error.as_bytes());
+        if body.is_empty() {
+            return Words { head, body };
+        }
+        head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
+        head.fields.add(b"X-Content-Type-Options", b"nosniff");
+        Words { head, body: body + "\n" }
+    }
+}
+
+impl Objection {
+    fn wording(
+        &self,
+        host: &str,
+        named: impl Fn(&'static str, Option<&'static str>, String) -> Wording,
+    ) -> Wording {
+        let said = |text: &str| text.to_owned();
+        match self {
+            Self::EmptyHost => named("empty_host", A_MOMENT, said("Request had empty Host header")),
+            Self::AppInstance => {
+                named("invalid_cf_app_instance_header", NEVER, said("Invalid X-CF-App-Instance Header"))
+            }
+            Self::ProcessInstance => {
+                let message = said("Invalid X-CF-Process-Instance Header");
+                named("invalid_cf_process_instance_header", None, message)
+            }
+            Self::UnknownInstance { guid, index } => {
+                let message = format!(
+                    "Requested instance ('{index}') with guid ('{guid}') does not exist for route ('{host}')"
+                );
+                named("unknown_route", NEVER, message)
+            }
+            Self::RouteService => {
+                named("route_service_unsupported", None, said("Support for route services is disabled."))
+            }
+            Self::RouteServiceTunnel => {
+                let message = "Websocket requests are not supported for routes bound to Route Services.";
+                named("route_service_unsupported", None, said(message))
+            }
+            Self::NoNegotiator => {
+                let message = "Registered endpoint failed to handle the request.";
+                named("endpoint_failure (No endpoints available)", None, said(message))
+            }
+        }
+    }
+}
+
+/// The registered reason phrase.
+fn reason(status: u16) -> &'static str {
+    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_wire::{HeadError, Limits, RequestHead};
+
+    use super::*;
+    use crate::proxy::Failure;
+
+    fn words(host: &str, refusal: Refusal, compat: bool) -> String {
+        let mut registered = Registered::new(compat);
+        let facts = refusal.facts();
+        registered.error = Some("endpoint_failure (EOF)".into());
+        let words = Wording::of(&refusal, host, &registered).unwrap();
+        assert!(words.status == facts.status || compat, "{refusal:?}");
+        let cache = words.cache.unwrap_or("-");
+        let (error, Words { head, body }) = (words.error.to_string(), words.put());
+        format!("{} {error} {cache} {body}", head.status)
+    }
+
+    fn unknown() -> Refusal {
+        let guid = "11111111-2222-3333-4444-555555555555".into();
+        Objection::UnknownInstance { guid, index: "7".into() }.into()
+    }
+
+    /// The lengths are those of the captured lines.
+    #[test]
+    fn the_words_are_gorouters() {
+        let lost = || Refusal::WorkerLost(String::new());
+        let cases: Vec<(&str, Refusal, usize, &str)> = vec![
+            (
+                "path.example.test",
+                Refusal::NoRoute,
+                69,
+                "404 unknown_route no-cache, no-store 404 Not Found: Requested route ('path.example.test') does not exist.\n",
+            ),
+            (
+                "dead.example.test",
+                Refusal::NoMember,
+                91,
+                "503 no_endpoints public,max-age=2 503 Service Unavailable: Requested route ('dead.example.test') has no available endpoints.\n",
+            ),
+            (
+                "",
+                Objection::EmptyHost.into(),
+                47,
+                "400 empty_host public,max-age=2 400 Bad Request: Request had empty Host header\n",
+            ),
+            (
+                "a",
+                Objection::AppInstance.into(),
+                50,
+                "400 invalid_cf_app_instance_header no-cache, no-store 400 Bad Request: Invalid X-CF-App-Instance Header\n",
+            ),
+            (
+                "app.example.test",
+                unknown(),
+                139,
+                "400 unknown_route no-cache, no-store 400 Bad Request: Requested instance ('7') with guid ('11111111-2222-3333-4444-555555555555') does not exist for route ('app.example.test')\n",
+            ),
+            (
+                "a",
+                lost(),
+                67,
+                "502 endpoint_failure (EOF) - 502 Bad Gateway: Registered endpoint failed to handle the request.\n",
+            ),
+            (
+                "a",
+                Objection::RouteService.into(),
+                57,
+                "502 route_service_unsupported - 502 Bad Gateway: Support for route services is disabled.\n",
+            ),
+            (
+                "a",
+                Objection::RouteServiceTunnel.into(),
+                98,
+                "503 route_service_unsupported - 503 Service Unavailable: Websocket requests are not supported for routes bound to Route Services.\n",
+            ),
+            (
+                "app.test",
+                Refusal::QueueFull { limit: 0 },
+                88,
+                "503 Connection Limit Reached - 503 Service Unavailable: Requested route ('app.test') has reached the connection limit.\n",
+            ),
+        ];
+        for (host, refusal, length, expected) in cases {
+            let said = words(host, refusal, false);
+            assert_eq!(said, expected);
+            let body = &said[said.find(&format!(" {} ", &said[..3])).unwrap() + 1..];
+            assert_eq!(body.len(), length, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_is_too_large_is_answered_without_words() {
+        let refusal = Refusal::Head(HeadError::TooManyFields(1));
+        assert_eq!(words("a", refusal, false), "431 max-request-size-exceeded - ");
+    }
+
+    #[test]
+    fn a_member_that_cannot_be_told_anything_has_a_status_of_its_own() {
+        for (fault, status) in [
+            (TlsFault::NotTls, 525),
+            (TlsFault::Handshake, 525),
+            (TlsFault::WrongName, 503),
+            (TlsFault::Untrusted, 526),
+            (TlsFault::ClientCertificate, 496),
+        ] {
+            let said = words("a", Refusal::MemberTls(fault, String::new()), true);
+            assert!(said.starts_with(&format!("{status} endpoint_failure")), "{said}");
+            assert!(said.ends_with("\n"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_late_is_a_504_but_for_those_who_know_only_502() {
+        let late = || Refusal::from(Failure::TimedOut);
+        assert!(words("a", late(), false).starts_with("504 "));
+        let said = words("a", late(), true);
+        assert!(
+            said.ends_with("502 Bad Gateway: Registered endpoint failed to handle the request.\n"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_gorouter_has_no_word_for_is_left_to_others() {
+        assert!(Wording::of(&Refusal::Connect, "a", &Registered::new(true)).is_none());
+        assert!(RequestHead::default().parse(b"", &Limits::default()).is_err());
+    }
+}

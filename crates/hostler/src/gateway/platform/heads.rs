@@ -1,0 +1,158 @@
+//! What members and clients of registered routes read in heads (contracts/cf-router.md, section 2.7). Knows no pools.
+
+use std::borrow::Cow;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hostler_wire::{Name, ResponseHead};
+
+use super::{Platform, sticky};
+use crate::config::{self, Compat, ForwardedClientCert, ForwardedProto};
+use crate::exchange::{Edit, Exchange, Registered, Scheme};
+use crate::proxy::Endpoint;
+
+const REQUEST_ID: &str = "X-Vcap-Request-Id";
+const APP_INSTANCE: &str = "X-CF-App-Instance";
+const CLIENT_CERT: &str = "X-Forwarded-Client-Cert";
+
+impl Platform {
+    /// What holds for every member that the request may go to, and for every answer.
+    pub(super) fn prepare(&self, exchange: &mut Exchange) {
+        let settings = self.rules.settings();
+        let compat = settings.compat == Compat::Gorouter;
+        let registered = Registered::new(compat);
+        let id: Vec<u8> = registered.id.as_str().into();
+        exchange.registered = Some(registered);
+        // Gorouter takes everybody's word; whoever counts on that has a balancer in front that nobody gets round.
+        exchange.client.peer_trusted |= compat;
+        exchange.forwarded_proto = match settings.forwarded_proto {
+            ForwardedProto::Keep => None,
+            ForwardedProto::Sanitize => Some(exchange.scheme),
+            ForwardedProto::Https => Some(Scheme::Https),
+        };
+        let own = &mut exchange.to_member.own;
+        own.push(set(REQUEST_ID, id.clone()));
+        own.push(Edit::Remove(APP_INSTANCE.into()));
+        if exchange.head.fields.get("X-Request-Start").is_none() {
+            own.push(set("X-Request-Start", milliseconds().into()));
+        }
+        forward_certificate(exchange, &settings);
+        let own = &mut exchange.to_client.own;
+        own.push(Edit::Remove("X-CF-Proxy-Signature".into()));
+        own.push(Edit::Default(REQUEST_ID.into(), id));
+    }
+
+    /// What this member reads besides.
+    pub(super) fn introduce(&self, exchange: &mut Exchange, member: &Endpoint) {
+        let instance = member.instance.clone();
+        let (app, id, index) = match &instance {
+            Some(instance) => (instance.app.as_str(), instance.id.as_str(), instance.index.as_str()),
+            None => ("", "", ""),
+        };
+        let id = if id.is_empty() { &member.label } else { id };
+        let own = &mut exchange.to_member.own;
+        for (name, value) in
+            [("X-CF-ApplicationID", app), ("X-CF-InstanceID", id), ("X-CF-InstanceIndex", index)]
+        {
+            own.push(set(name, fit(value).as_bytes().into()));
+        }
+        if let Some(registered) = &mut exchange.registered {
+            registered.instance = instance;
+        }
+    }
+
+    /// What the client of an answer reads besides: which instance it is to come back to, and by what its request came.
+    pub(in crate::gateway) fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead) {
+        let settings = self.rules.settings();
+        let Some(registered) = &exchange.registered else { return };
+        if let Some(instance) = registered.instance.as_ref().filter(|instance| is_cookie_value(&instance.id))
+        {
+            let place = sticky::Place {
+                path: &self.context_path,
+                sessions: &settings.sticky_session_cookie_names,
+                secure: settings.secure_cookies,
+                negotiates: settings.sticky_sessions_for_auth_negotiate,
+            };
+            let stale = registered.sticky.as_ref().is_some_and(|wanted| **wanted != *instance.id);
+            if let Some(cookie) = sticky::cookie(&answer.fields, &instance.id, stale, &place) {
+                exchange.to_client.own.push(Edit::Add("Set-Cookie".into(), cookie.into()));
+            }
+        }
+        let asked = exchange.head.fields.get("X-Vcap-Trace");
+        let is_traced = |key: &String| !key.is_empty() && asked == Some(key.as_bytes());
+        if settings.trace_key.as_ref().is_some_and(is_traced) {
+            let member = exchange.trail.member.as_deref().unwrap_or_default();
+            let own = &mut exchange.to_client.own;
+            let router = exchange.local.ip().to_canonical().to_string();
+            own.push(set("X-Vcap-Router", router.into()));
+            own.push(set("X-Vcap-Backend", member.into()));
+            own.push(set("X-Cf-Routeendpoint", member.into()));
+        }
+    }
+}
+
+/// What a member's answer has brought is no part of an answer of our own that takes its place.
+pub(in crate::gateway) fn forget_answer(exchange: &mut Exchange) {
+    exchange.to_client.own.retain(|edit| match edit {
+        Edit::Add(name, _) => name != "Set-Cookie",
+        Edit::Set(name, _) => !name.starts_with("X-Vcap-") && name != "X-Cf-Routeendpoint",
+        Edit::Remove(_) | Edit::Default(..) => true,
+    });
+}
+
+fn forward_certificate(exchange: &mut Exchange, settings: &config::Platform) {
+    let certificate = exchange.certificate.as_deref();
+    let edit = match (settings.forwarded_client_cert, certificate) {
+        (ForwardedClientCert::AlwaysForward, _) | (ForwardedClientCert::Forward, Some(_)) => return,
+        (ForwardedClientCert::Forward | ForwardedClientCert::SanitizeSet, None) => {
+            Edit::Remove(CLIENT_CERT.into())
+        }
+        (ForwardedClientCert::SanitizeSet, Some(der)) => set(CLIENT_CERT, STANDARD.encode(der).into()),
+    };
+    exchange.to_member.own.push(edit);
+}
+
+fn set(name: &'static str, value: Vec<u8>) -> Edit {
+    Edit::Set(name.into(), value)
+}
+
+fn milliseconds() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_millis().to_string()
+}
+
+/// What a registration says, as far as it can stand in a head.
+fn fit(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        return text.into();
+    }
+    text.chars().filter(|letter| letter.is_ascii_graphic()).collect()
+}
+
+/// What can be the value of a cookie (RFC 6265 section 4.1.1).
+fn is_cookie_value(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte);
+    !text.is_empty() && text.bytes().all(fits)
+}
+
+/// What a member has read in `X-Forwarded-For`, for the log: as in the head that was sent.
+pub fn forwarded_for(exchange: &Exchange) -> String {
+    let mut text = String::new();
+    if exchange.client.peer_trusted {
+        for hop in crate::exchange::trust::joined(&exchange.head.fields, Name::XForwardedFor) {
+            text.push_str(&String::from_utf8_lossy(hop));
+            text.push_str(", ");
+        }
+    }
+    text + &exchange.peer_ip
+}
+
+/// What a member has read in `X-Forwarded-Proto`, for the log.
+pub fn forwarded_proto(exchange: &Exchange) -> &str {
+    let came = exchange.head.fields.first(Name::XForwardedProto).filter(|_| exchange.client.peer_trusted);
+    match (exchange.forwarded_proto, came) {
+        (None, Some(came)) => std::str::from_utf8(came).unwrap_or_default(),
+        (settled, _) => settled.unwrap_or(exchange.scheme).as_str(),
+    }
+}

@@ -1,0 +1,134 @@
+//! Whether a request that failed at one member goes to another (contracts/cf-router.md, section 2.5). Knows no members.
+
+use std::io::ErrorKind;
+
+use hostler_wire::CallError;
+
+use crate::exchange::{Body, Exchange};
+use crate::proxy::{self, Failure};
+
+/// What gorouter's matrix says of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Another member may be asked.
+    pub again: bool,
+    /// The member is not what it was registered as; one with TLS is to leave its route.
+    pub unfit: bool,
+}
+
+/// The matrix. Without `compat` more is sent again: all that may be repeated (RFC 9110 section 9.2.2), however the member hung up,
+/// since bodies have been read whole.
+pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> Verdict {
+    let again = match failure {
+        Failure::Unreachable(_) | Failure::Tls(..) | Failure::Unprocessed(_) => true,
+        Failure::Unanswered(CallError::Closed) if compat => is_repeatable_by_gorouter(exchange),
+        Failure::Unanswered(_) | Failure::Broken(_) => !compat && proxy::is_repeatable(exchange),
+        Failure::BadAnswer(_) | Failure::TimedOut | Failure::Body(_) | Failure::Unspeakable => false,
+    };
+    Verdict { again, unfit: failure.was_never_sent() }
+}
+
+/// GET, HEAD, OPTIONS or TRACE, or a request that brings a key for it; in either case without a body.
+fn is_repeatable_by_gorouter(exchange: &Exchange) -> bool {
+    let fields = &exchange.head.fields;
+    let has_key = || ["Idempotency-Key", "X-Idempotency-Key"].iter().any(|name| fields.get(name).is_some());
+    let is_safe = matches!(exchange.head.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE");
+    matches!(exchange.body, Body::None) && (is_safe || has_key())
+}
+
+/// What `X-Cf-RouterError` says of a failure: in Go's words, and with the member's address only for those who count on it.
+pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
+    let what = match failure {
+        Failure::Unreachable(error) if compat => format!("dial tcp {member}: {}", dialled(error.kind())),
+        Failure::Unreachable(error) => error.kind().to_string(),
+        Failure::Tls(fault, detail) if compat => format!("{fault}: {detail}"),
+        Failure::Tls(fault, _) => fault.to_string(),
+        Failure::Unanswered(CallError::Io(error)) | Failure::Broken(CallError::Io(error)) => {
+            format!("read: {}", error.kind())
+        }
+        Failure::Unanswered(_) => "EOF".into(),
+        Failure::Unprocessed(why) => why.clone(),
+        Failure::Unspeakable => "malformed HTTP request".into(),
+        Failure::Broken(_) => "unexpected EOF".into(),
+        Failure::BadAnswer(_) => "malformed HTTP response".into(),
+        Failure::TimedOut => "context deadline exceeded".into(),
+        Failure::Body(_) => "context canceled".into(),
+    };
+    format!("endpoint_failure ({what})")
+}
+
+fn dialled(kind: ErrorKind) -> String {
+    match kind {
+        ErrorKind::TimedOut => "i/o timeout".into(),
+        ErrorKind::HostUnreachable => "connect: no route to host".into(),
+        other => format!("connect: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+
+    use hostler_wire::Limits;
+
+    use super::*;
+    use crate::exchange::{BodyError, Sweep};
+    use crate::proxy::TlsFault;
+
+    fn exchange(head: &str, body: Body) -> Exchange {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let mut exchange = Exchange::new(address, address, Sweep::new().deadline());
+        exchange.head.parse(format!("{head}\r\n\r\n").as_bytes(), &Limits::default()).unwrap();
+        exchange.body = body;
+        exchange
+    }
+
+    fn io(kind: ErrorKind) -> std::io::Error {
+        kind.into()
+    }
+
+    /// Each failure with whether it is sent again: without and with compat, for a GET, a PUT with a body, a POST with one, and a POST
+    /// without but with a key.
+    #[test]
+    fn the_matrix() {
+        let body = || Body::Memory(Arc::new(b"x".to_vec()));
+        let requests = [
+            exchange("GET / HTTP/1.1", Body::None),
+            exchange("PUT / HTTP/1.1", body()),
+            exchange("POST / HTTP/1.1", body()),
+            exchange("POST / HTTP/1.1\r\nX-Idempotency-Key: 1", Body::None),
+        ];
+        let cases = [
+            (Failure::Unreachable(io(ErrorKind::ConnectionRefused)), [true; 4], [true; 4]),
+            (Failure::Tls(TlsFault::WrongName, String::new()), [true; 4], [true; 4]),
+            (Failure::Unanswered(CallError::Closed), [true, true, false, false], [true, false, false, true]),
+            (
+                Failure::Unanswered(CallError::Io(io(ErrorKind::ConnectionReset))),
+                [true, true, false, false],
+                [false; 4],
+            ),
+            (Failure::Broken(CallError::Cut), [true, true, false, false], [false; 4]),
+            (Failure::TimedOut, [false; 4], [false; 4]),
+            (Failure::Body(BodyError::Left), [false; 4], [false; 4]),
+        ];
+        for (failure, usual, compat) in cases {
+            for (at, request) in requests.iter().enumerate() {
+                assert_eq!(verdict(&failure, request, false).again, usual[at], "{failure:?} {at}");
+                assert_eq!(verdict(&failure, request, true).again, compat[at], "{failure:?} {at} compat");
+            }
+        }
+    }
+
+    #[test]
+    fn the_address_behind_us_is_told_only_to_those_who_count_on_it() {
+        let refused = Failure::Unreachable(io(ErrorKind::ConnectionRefused));
+        assert_eq!(
+            error(&refused, "127.0.0.1:3999", true),
+            "endpoint_failure (dial tcp 127.0.0.1:3999: connect: connection refused)"
+        );
+        assert_eq!(error(&refused, "127.0.0.1:3999", false), "endpoint_failure (connection refused)");
+        assert_eq!(error(&Failure::Unanswered(CallError::Closed), "x", true), "endpoint_failure (EOF)");
+        assert_eq!(error(&Failure::TimedOut, "x", true), "endpoint_failure (context deadline exceeded)");
+    }
+}

@@ -1,0 +1,232 @@
+//! Registered routes with real members: what reaches these, and what the client gets.
+
+mod aims;
+mod failures;
+mod heads;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_pool::dispatch::{BenchSettings, Choice, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_testkit::{Seen, Step, Upstream, no_upstream, ok, text, upstream};
+use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead};
+
+use super::{Platform, Rules, Words, answer, forwarded_for, forwarded_proto};
+use crate::config::{self, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
+use crate::exchange::{BodyError, Connections, Downstream, Edits, Exchange, Instance, Scheme, Sweep, Trust};
+use crate::gateway::{
+    Answer, Changes, Gateway, Poison, PoisonSettings, PoolTarget, Route, SpoolSettings, Target,
+};
+use crate::journal::{Form, Journal, Writer};
+use crate::proxy::{CallSettings, Endpoint, Meter};
+use crate::route::Table;
+
+const GUID: &str = "11111111-2222-3333-4444-555555555555";
+
+/// A gateway with one registered route, `app.test`, and its pool.
+struct Edge {
+    gateway: Gateway,
+    pool: Pool<Endpoint>,
+    meter: Arc<Meter>,
+    connections: Arc<Connections>,
+    sweep: Sweep,
+    failed: Arc<Mutex<Vec<MemberId>>>,
+}
+
+/// What the client got.
+struct Got {
+    status: u16,
+    /// Field lines that are not the member's own, as `name: value`.
+    lines: Vec<String>,
+    body: String,
+    exchange: Exchange,
+}
+
+/// A client with a body, that waits.
+struct Client(Vec<u8>);
+
+impl Downstream for Client {
+    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+    fn allow_body(&mut self, _: u64) {}
+    fn poll_body(
+        &mut self,
+        _: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        _: usize,
+    ) -> Poll<Result<bool, BodyError>> {
+        into.append(&mut self.0);
+        Poll::Ready(Ok(true))
+    }
+    fn trailers(&self) -> Option<&Fields> {
+        None
+    }
+    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
+}
+
+fn edge(settings: config::Platform) -> Edge {
+    edge_with(settings, PoolSettings { choice: Choice::RoundRobin, ..PoolSettings::default() }, false)
+}
+
+fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: bool) -> Edge {
+    let connections = Arc::new(Connections::default());
+    let rules = Arc::new(Rules::new(settings, connections.clone()));
+    let (pool, meter) = (Pool::new("app.test", pool), Arc::new(Meter::new(1)));
+    let failed: Arc<Mutex<Vec<MemberId>>> = Arc::default();
+    let told = failed.clone();
+    let platform = Platform {
+        rules: rules.clone(),
+        context_path: "/".into(),
+        has_route_service,
+        on_failed: Some(Arc::new(move |member| told.lock().unwrap().push(member))),
+    };
+    let route = route(platform, pool.clone(), meter.clone());
+    let table: Table<Arc<Route>> = [("app.test".parse().unwrap(), Arc::new(route))].into_iter().collect();
+    let gateway = Gateway {
+        routes: ArcSwap::from_pointee(table),
+        spool: ArcSwap::from_pointee(SpoolSettings { memory: 1024, folder: std::env::temp_dir() }),
+        platform: ArcSwapOption::new(Some(rules)),
+        unrouted: Arc::default(),
+    };
+    let sweep = Sweep::new();
+    tokio::spawn(sweep.clone().run());
+    Edge { gateway, pool, meter, connections, sweep, failed }
+}
+
+fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
+    let journal = Journal::new(Form::Json, false, Writer::new(std::io::sink()));
+    let never = PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true };
+    let target = PoolTarget {
+        name: "app.test".into(),
+        pool,
+        queue_timeout: Duration::from_secs(20),
+        request_timeout: Duration::from_secs(30),
+        call: CallSettings {
+            connect_timeout: Duration::from_secs(20),
+            hang_timeout: Duration::from_secs(60),
+            tunnel_idle_timeout: Duration::from_secs(60),
+            limits: Limits::default(),
+        },
+        meter,
+        poison: Arc::new(Poison::new("app.test".into(), never, journal)),
+    };
+    Route {
+        pattern: "app.test".into(),
+        target: Target::Pool(target),
+        max_body: 1024,
+        streams_body: false,
+        priority: Priority::Normal,
+        platform: Some(Arc::new(platform)),
+        fallback: None,
+        changes: Changes::default(),
+        counters: Arc::default(),
+    }
+}
+
+impl Edge {
+    fn endpoint(&self, address: &str, instance: Instance) -> Endpoint {
+        let (host, port) = address.rsplit_once(':').unwrap();
+        let dial = Address::Tcp(host.into(), port.parse().unwrap()).into();
+        let mut endpoint = Endpoint::new(dial, address.into(), self.meter.clone(), 1, None);
+        endpoint.instance = Some(Arc::new(instance));
+        endpoint
+    }
+
+    fn join(&self, member: &Upstream, instance: Instance) -> Membership<Endpoint> {
+        self.pool.join(self.endpoint(member.address(), instance), 10)
+    }
+
+    async fn get(&self, fields: &str) -> Got {
+        self.ask("GET /x", &format!("Host: app.test\r\n{fields}"), b"").await
+    }
+
+    async fn ask(&self, line: &str, fields: &str, body: &[u8]) -> Got {
+        self.ask_as(line, fields, body, |_| {}).await
+    }
+
+    async fn ask_as(&self, line: &str, fields: &str, body: &[u8], with: impl FnOnce(&mut Exchange)) -> Got {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 36156));
+        let mut exchange = Exchange::new(address, address, self.sweep.deadline());
+        with(&mut exchange);
+        let head = format!("{line} HTTP/1.1\r\n{fields}\r\n");
+        exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
+        exchange.begin(&Trust::default());
+        exchange.length = BodyLength::Known(body.len() as u64);
+        let answer = self.gateway.answer(&mut exchange, &mut Client(body.into()), 0).await;
+        let got = match answer {
+            Ok(Answer::Member(mut call)) => {
+                let (status, lines) =
+                    (call.answer().status, added(&exchange.to_client, &call.answer().fields));
+                let mut body = Vec::new();
+                while !std::future::poll_fn(|cx| call.poll_body(cx, &mut body, 1024)).await.unwrap() {}
+                call.finish(&mut exchange);
+                (status, lines, body)
+            }
+            Ok(Answer::Fixed(fixed)) => (fixed.head.status, Vec::new(), fixed.body.clone()),
+            Ok(_) => panic!("neither a member's answer nor a fixed one"),
+            Err(instead) => {
+                let words = answer_words(&mut exchange, &instead.refusal);
+                let mut lines = added(&exchange.to_client, &words.head.fields);
+                lines.extend(words.head.fields.iter().map(|(_, name, value)| line_of(name, value)));
+                (words.head.status, lines, words.body.into())
+            }
+        };
+        let (status, lines, body) = got;
+        Got { status, lines, body: String::from_utf8(body).unwrap(), exchange }
+    }
+}
+
+fn answer_words(exchange: &mut Exchange, refusal: &crate::gateway::Refusal) -> Words {
+    answer(exchange, refusal).unwrap_or_else(|| panic!("gorouter has a word for {refusal:?}"))
+}
+
+fn added(edits: &Edits, fields: &Fields) -> Vec<String> {
+    edits.lines(fields).map(|(name, value)| line_of(name.as_bytes(), value)).collect()
+}
+
+fn line_of(name: &[u8], value: &[u8]) -> String {
+    format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
+}
+
+impl Got {
+    #[track_caller]
+    fn assert(&self, status: u16, body: &str) -> &Self {
+        assert_eq!((self.status, self.body.as_str()), (status, body), "{:?}", self.lines);
+        self
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        let prefix = format!("{name}: ");
+        self.lines.iter().find_map(|line| line.strip_prefix(&prefix))
+    }
+}
+
+fn instance(id: &str, index: &str) -> Instance {
+    Instance { app: GUID.into(), id: id.into(), index: index.into(), ..Instance::default() }
+}
+
+/// A member that answers with its own name.
+async fn named(name: &'static str) -> Upstream {
+    upstream().script(move |_| ok(name)).start().await
+}
+
+fn gorouter() -> config::Platform {
+    config::Platform { compat: Compat::Gorouter, ..Default::default() }
+}
+
+fn seen(member: &Upstream) -> Seen {
+    member.requests().pop().unwrap()
+}
+
+/// An answer with which a session begins.
+const SESSION: &str = "HTTP/1.1 200 OK\r\nSet-Cookie: JSESSIONID=1; Secure\r\nX-CF-Proxy-Signature: s\r\nContent-Length: 0\r\n\r\n";
+
+/// Half a minute: nobody comes back from there in a test.
+fn long_bench() -> PoolSettings {
+    let bench = BenchSettings { min: Duration::from_secs(30), max: Duration::from_secs(30) };
+    PoolSettings { choice: Choice::RoundRobin, bench, ..PoolSettings::default() }
+}

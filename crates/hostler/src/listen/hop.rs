@@ -1,0 +1,114 @@
+//! An exchange in gorouter's words, for its access line. Knows not how that is written.
+
+use std::time::Duration;
+
+use hostler_wire::{Name, Version};
+use tokio::time::Instant;
+
+use crate::exchange::{Exchange, Protocol};
+use crate::gateway::platform;
+use crate::journal::Hop;
+
+/// The line's contents.
+pub(super) fn line(exchange: &Exchange) -> Hop<'_> {
+    let Exchange { head, trail, timings, registered, .. } = exchange;
+    let field = |name| String::from_utf8_lossy(head.fields.first(name).unwrap_or_default());
+    let registered = registered.as_deref();
+    let instance = registered.and_then(|registered| registered.instance.as_deref());
+    let (app, index, id) = instance.map_or(("", "", ""), |found| (&*found.app, &*found.index, &*found.id));
+    let backend = trail.member.as_deref().unwrap_or_default();
+    let instance_id = if id.is_empty() && registered.is_some() { backend } else { id };
+    let response_time = timings.started.elapsed();
+    let times = Times::of(exchange, Instant::now());
+    let was_sent = trail.member.is_some();
+    Hop {
+        host: String::from_utf8_lossy(exchange.host()),
+        started: began(response_time),
+        method: String::from_utf8_lossy(head.method()),
+        target: String::from_utf8_lossy(head.target()),
+        protocol: protocol(exchange),
+        status: trail.status,
+        bytes_in: trail.bytes_in,
+        bytes_out: trail.bytes_out,
+        referer: field(Name::Referer),
+        user_agent: field(Name::UserAgent),
+        client: exchange.peer.to_string(),
+        backend,
+        x_forwarded_for: if was_sent { platform::forwarded_for(exchange) } else { String::new() },
+        x_forwarded_proto: if was_sent { platform::forwarded_proto(exchange) } else { "" },
+        vcap_request_id: registered.map_or(exchange.id.as_str(), |registered| registered.id.as_str()),
+        response_time,
+        gorouter_time: times.own(response_time),
+        app_id: app,
+        app_index: index,
+        instance_id,
+        failed_attempts: registered.map_or(0, |registered| registered.failed_attempts),
+        failed_attempts_time: times.failed,
+        // Names are looked up as part of connecting.
+        dns_time: times.backend.map(|_| Duration::ZERO),
+        dial_time: times.backend.map(|_| timings.connecting),
+        tls_time: times.backend.map(|_| Duration::ZERO),
+        backend_time: times.backend,
+        x_cf_routererror: error(exchange),
+    }
+}
+
+/// What of the time was others'.
+struct Times {
+    failed: Option<Duration>,
+    backend: Option<Duration>,
+}
+
+impl Times {
+    fn of(exchange: &Exchange, now: Instant) -> Self {
+        let Some(registered) = &exchange.registered else {
+            return Self { failed: None, backend: exchange.timings.slot_hold };
+        };
+        Self {
+            failed: (registered.failed_attempts > 0).then_some(registered.failed_time),
+            backend: registered.attempted.map(|began| now.saturating_duration_since(began)),
+        }
+    }
+
+    fn own(&self, all: Duration) -> Duration {
+        let others = [self.failed, self.backend].into_iter().flatten().sum();
+        all.saturating_sub(others)
+    }
+}
+
+fn began(response_time: Duration) -> jiff::Timestamp {
+    let now = jiff::Timestamp::now();
+    now.checked_sub(response_time).unwrap_or(now)
+}
+
+fn protocol(exchange: &Exchange) -> &'static str {
+    match (exchange.protocol, exchange.head.version) {
+        (Protocol::Http2, _) => "HTTP/2.0",
+        (Protocol::Http1, Version::Http11) => "HTTP/1.1",
+        (Protocol::Http1, Version::Http10) => "HTTP/1.0",
+    }
+}
+
+/// What `X-Cf-RouterError` said; the last one, if an earlier attempt has failed and a later one has not, said nothing.
+fn error(exchange: &Exchange) -> &str {
+    let Some(registered) = &exchange.registered else { return exchange.trail.refusal.unwrap_or_default() };
+    match &registered.error {
+        Some(error) if exchange.trail.refusal.is_some() => error,
+        _ if memchr::memchr(b';', exchange.head.target()).is_some() => "deprecated-semicolon-params",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_took_is_not_our_time() {
+        let ms = Duration::from_millis;
+        let times = Times { failed: Some(ms(70)), backend: Some(ms(20)) };
+        assert_eq!(times.own(ms(100)), ms(10));
+        assert_eq!(Times { failed: None, backend: None }.own(ms(3)), ms(3));
+        assert_eq!(times.own(ms(1)), Duration::ZERO, "clocks are read one after another");
+    }
+}

@@ -1,0 +1,138 @@
+//! What a Hostler does for which routes may be registered, in the way of Cloud Foundry's gorouter: the words for what no route
+//! matches, health checks, the access line, SIGUSR1.
+
+use hostler_testkit::{Answer, Site, client, eventually, upstream};
+
+use crate::site;
+
+const OWN: &str = "platform.compat = 'gorouter'\nserver.access_log = 'gorouter'\nserver.drain_wait = '1h'\n\
+    routes = [{ match = 'own.test', pool = 'app' }]\n";
+
+async fn get(site: &Site, host: &str, fields: &str) -> Answer {
+    site.send(format!("GET /x?y=1 HTTP/1.1\r\nHost: {host}\r\nUser-Agent: curl/7.88.1\r\n{fields}\r\n")).await
+}
+
+async fn health(site: &Site) -> Answer {
+    site.send("GET / HTTP/1.1\r\nHost: whatever\r\nUser-Agent: HTTP-Monitor/1.1\r\n\r\n").await
+}
+
+/// A line with all that is different each time as `0`, and the UUID's letters as well.
+fn shape(line: &str) -> String {
+    let is_hex_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    let words = line.split_inclusive([' ', '"']).map(|word| {
+        let core = word.trim_end_matches([' ', '"']);
+        let is_uuid = core.len() == 36 && core.chars().all(|c| c == '-' || is_hex_digit(c));
+        let kept = if is_uuid { "UUID" } else { core };
+        format!("{}{}", shrunk(kept), &word[core.len()..])
+    });
+    words.collect()
+}
+
+/// Every number as `0`.
+fn shrunk(word: &str) -> String {
+    let mut out = String::new();
+    for letter in word.chars() {
+        match letter.is_ascii_digit() {
+            true if out.ends_with('0') => {}
+            true => out.push('0'),
+            false => out.push(letter),
+        }
+    }
+    out
+}
+
+#[tokio::test]
+async fn what_no_route_matches_is_told_in_gorouters_words_and_written_in_its_lines() {
+    let app = upstream().start().await;
+    let site = site(OWN).with("app", &app).start().await;
+    let answer = get(&site, "nope.example.test", "").await;
+    answer
+        .assert_status(404)
+        .assert_field("x-cf-routererror", "unknown_route")
+        .assert_field("cache-control", "no-cache, no-store")
+        .assert_field("x-content-type-options", "nosniff")
+        .assert_field("content-type", "text/plain; charset=utf-8");
+    assert_eq!(answer.text(), "404 Not Found: Requested route ('nope.example.test') does not exist.\n");
+    let captured = concat!(
+        "nope.example.test - [2026-11-21T19:21:57.498812203Z] \"GET /x?y=1 HTTP/1.1\" 404 0 69 \"-\" \"curl/7.88.1\" ",
+        "\"127.0.0.1:36232\" \"-\" x_forwarded_for:\"-\" x_forwarded_proto:\"-\" ",
+        "vcap_request_id:\"6319ede9-aa4a-4790-7256-e18018619676\" response_time:0.000281 gorouter_time:0.000281 ",
+        "app_id:\"-\" app_index:\"-\" instance_id:\"-\" failed_attempts:0 failed_attempts_time:\"-\" dns_time:\"-\" ",
+        "dial_time:\"-\" tls_time:\"-\" backend_time:\"-\" x_cf_routererror:\"unknown_route\"",
+    );
+    assert_eq!(shape(&site.says("nope.example.test - ").await), shape(captured));
+}
+
+#[tokio::test]
+async fn a_request_by_a_route_of_ones_own_is_as_ever_and_has_such_a_line_too() {
+    let app = upstream().start().await;
+    let site = site(OWN).with("app", &app).start().await;
+    get(&site, "own.test", "X-CF-App-Instance: nonsense\r\n")
+        .await
+        .assert_ok("ok")
+        .assert_no_field("x-vcap-request-id");
+    assert_eq!(app.only_request().field("x-cf-app-instance").as_deref(), Some("nonsense"));
+    let line = site.says("own.test - ").await;
+    for part in
+        ["\"GET /x?y=1 HTTP/1.1\" 200 0 2 ", "x_forwarded_for:\"127.0.0.1\"", "app_id:\"-\"", app.address()]
+    {
+        assert!(line.contains(part), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_answered_in_gorouters_way_where_that_is_asked_for() {
+    let app = upstream().start().await;
+    let site = site(&format!("{OWN}server.max_header_fields = 4\n")).with("app", &app).start().await;
+    let answer = get(&site, "own.test", "A: 1\r\nB: 2\r\nC: 3\r\n").await;
+    answer.assert_status(431).assert_field("x-cf-routererror", "max-request-size-exceeded");
+    assert_eq!(answer.text(), "");
+}
+
+#[tokio::test]
+async fn from_sigusr1_on_health_checks_fail_and_all_else_goes_on_until_the_wait_is_over() {
+    let app = upstream().start().await;
+    let mut site = site(OWN).with("app", &app).start().await;
+    health(&site).await.assert_ok("ok\n").assert_field("cache-control", "private, max-age=0");
+    site.ask_to_drain();
+    eventually("health checks to fail", async || (health(&site).await.status == 503).then_some(())).await;
+    assert_eq!(health(&site).await.text(), "");
+    get(&site, "own.test", "").await.assert_ok("ok");
+    // Once more changes nothing.
+    site.ask_to_drain();
+    let mut newcomer = client(site.address()).await;
+    newcomer.send("GET / HTTP/1.1\r\nHost: own.test\r\n\r\n").await;
+    newcomer.answer().await.assert_ok("ok").assert_no_field("connection");
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn when_the_wait_is_over_what_was_accepted_is_finished() {
+    let app = upstream().holds_requests().start().await;
+    let config = OWN.replace("'1h'", "'0s'") + "server.drain_timeout = '1h'\n";
+    let mut site = site(&config).with("app", &app).start().await;
+    let mut running = client(site.address()).await;
+    running.send("GET /slow HTTP/1.1\r\nHost: own.test\r\n\r\n").await;
+    app.has_seen(1).await;
+    site.ask_to_drain();
+    site.says("stopping").await;
+    app.release_all();
+    running.answer().await.assert_ok("/slow");
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_reload_changes_what_holds_for_registered_routes() {
+    let app = upstream().start().await;
+    let own = "routes = [{ match = 'own.test', pool = 'app' }]\n";
+    let site = site(own).with("app", &app).start().await;
+    get(&site, "nope.test", "").await.assert_refused(404, "no_route");
+    let members = format!("pools.app = {{ members = ['{}'] }}\n", app.address());
+    site.rewrite(&format!("{own}{members}platform.healthcheck_user_agent = 'mine'\n"));
+    let output = site.command(&["reload"]).await;
+    assert!(output.stdout.contains("platform: changed"), "{output:?}");
+    get(&site, "nope.test", "").await.assert_status(404).assert_field("x-cf-routererror", "unknown_route");
+    health(&site).await.assert_status(404);
+    site.send("GET / HTTP/1.1\r\nHost: x\r\nUser-Agent: mine\r\n\r\n").await.assert_ok("ok\n");
+}
