@@ -25,7 +25,7 @@ pub(super) struct Registering {
 }
 
 impl Registering {
-    /// Begins to listen.
+    /// Begins to listen, where a registrar is configured, and rules for its routes with it.
     pub fn open(
         config: &Config,
         rules: Option<Arc<Rules>>,

@@ -18,6 +18,7 @@ mod answers;
 mod batches;
 mod buffering;
 mod changes;
+mod compression;
 mod dispatch;
 mod fields;
 mod files;
