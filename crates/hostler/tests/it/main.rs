@@ -37,6 +37,7 @@ mod tunnels;
 // Routes that are registered
 mod platform;
 // The program
+mod announcing;
 mod command;
 mod descriptors;
 mod orders;
