@@ -69,6 +69,7 @@ impl Shard {
             let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             origin.certificate = shown.map(|certificate| certificate.as_ref().into());
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            origin.certificate = certificate(&stream);
             Ok(Entered { stream: Stream::Tls(Box::new(stream)), origin, http2 })
         };
         outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
@@ -108,6 +109,11 @@ impl Origin {
             Said::Nothing => self,
         }
     }
+}
+
+/// The client's own, without those that vouch for it.
+fn certificate(stream: &TlsStream<TcpStream>) -> Option<Arc<[u8]>> {
+    Some(stream.get_ref().1.peer_certificates()?.first()?.as_ref().into())
 }
 
 /// None if it is not done in time.

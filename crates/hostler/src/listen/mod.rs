@@ -35,6 +35,7 @@ use entrance::Entered;
 use supply::Supply;
 use tunnel::Passage;
 
+pub use h2::Crew;
 pub use https::Https;
 use socket::BACKLOG;
 pub use socket::bind;
@@ -96,6 +97,8 @@ pub struct Shard {
     pub connections: Arc<Connections>,
     /// What it may spend on encoding answers.
     pub encoding: Arc<Allowance>,
+    /// Who carries out the exchanges of HTTP/2.
+    pub crew: Arc<Crew>,
 }
 
 /// Where a connection comes from and how: what all its exchanges have in common.
@@ -105,6 +108,7 @@ struct Origin {
     peer: SocketAddr,
     local: SocketAddr,
     scheme: Scheme,
+    /// What the client has shown in the TLS handshake, in DER.
     /// The certificate that the client has shown, in DER.
     certificate: Option<Arc<[u8]>>,
 }
@@ -256,7 +260,8 @@ impl Shard {
                 exchange.length = length;
                 client.begin(&exchange.head, length);
                 match client.settings.insist_on_https(exchange) {
-                    Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+                    // A balancer does not follow.
+                    Some(elsewhere) => Ok(Answer::Fixed(self.gateway.health(exchange).unwrap_or(elsewhere))),
                     None => self.gateway.answer(exchange, client, self.index).await,
                 }
             }
@@ -338,7 +343,7 @@ fn is_passing(error: &std::io::Error) -> bool {
 fn access_line(exchange: &Exchange) -> Access<'_> {
     let text = |bytes| std::str::from_utf8(bytes).unwrap_or("(not UTF-8)");
     let field = |name| exchange.head.fields.first(name).map(text);
-    let trail = &exchange.trail;
+    let (trail, registered) = (&exchange.trail, exchange.registered.as_deref());
     Access {
         time: jiff::Timestamp::now(),
         id: exchange.id.as_str(),
@@ -362,6 +367,8 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         fallback: trail.fallback,
         detail: trail.detail.as_deref(),
         aborted: trail.aborted,
+        vcap_request_id: registered.map(|registered| registered.id.as_str()),
+        instance: registered.and_then(|registered| Some(&*registered.instance.as_ref()?.id)),
         user_agent: field(Name::UserAgent),
         referer: field(Name::Referer),
     }

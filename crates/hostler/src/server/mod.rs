@@ -1,5 +1,6 @@
 //! Builds everything below, owns every task, and ends it in reverse order. The table of contents of a running Hostler.
 
+mod announce;
 mod boot;
 mod channel;
 mod environment;
@@ -11,6 +12,7 @@ mod predecessor;
 mod premises;
 mod probe;
 mod program;
+mod registrar;
 mod reload;
 mod retire;
 mod routes;
@@ -19,6 +21,7 @@ mod settings;
 mod signals;
 mod stop;
 mod successor;
+mod tables;
 mod threads;
 mod tls;
 mod upgrade;
@@ -100,11 +103,10 @@ async fn serve(
     };
     let listeners = Listeners::open(&config, inherited)?;
     let running = Arc::new(Running::start(config, invocation, listeners, journal.clone())?);
-    if let Some(talk) = &talk
-        && let Err(error) = is_let_begin(&running, talk, &mut signals).await
-    {
+    if let Err(error) = is_let_begin(&running, talk.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
-        return Err(StartError::TakeOver(error));
+        // Told to stop before the first client: that is no failure.
+        return if talk.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
     }
     let (data_plane, mut orders, end_admin) = open(&running)?;
     if let Some(talk) = talk {
@@ -112,6 +114,7 @@ async fn serve(
         let _ = talk.begun().await;
     }
     notify.ready();
+    let announcement = announce::begin(&running);
 
     let mut succession = running.successor.subscribe();
     let mut until = None;
@@ -134,6 +137,8 @@ async fn serve(
     running.listeners.store(None);
     match successor {
         Some(pid) => {
+            // The successor goes on with it.
+            drop(announcement);
             notify.succeeded_by(pid);
             journal.event(
                 Level::Info,
@@ -146,6 +151,9 @@ async fn serve(
         }
         None => {
             notify.stopping();
+            if let Some(announcement) = announcement {
+                announcement.end().await;
+            }
             journal.event(Level::Info, "stopping: no new connections; finishing what was accepted");
         }
     }
@@ -155,13 +163,23 @@ async fn serve(
     Ok(())
 }
 
-/// Waits until the workers are ready and the predecessor says so.
-async fn is_let_begin(running: &Running, talk: &Talk, signals: &mut Signals) -> std::io::Result<()> {
+/// Waits until routes have had the time to register; and, to take over, until the workers are ready and the predecessor says so.
+async fn is_let_begin(running: &Running, talk: Option<&Talk>, signals: &mut Signals) -> std::io::Result<()> {
     let pools = running.pools.load_full();
     let pools: Vec<_> = pools.iter().collect();
+    let filled = async {
+        if let Some(registering) = &running.registering {
+            registering.filled().await;
+        }
+    };
     let ready = async {
+        let Some(talk) = talk else {
+            filled.await;
+            return Ok(());
+        };
+        let all_ready = async { tokio::join!(boot::all_ready(&pools), filled).0 };
         tokio::select! {
-            ready = boot::all_ready(&pools) => {
+            ready = all_ready => {
                 ready.map_err(std::io::Error::other)?;
                 talk.ready().await
             }

@@ -8,6 +8,7 @@ mod member_tls;
 mod robust;
 mod sense;
 mod sources;
+mod targets;
 mod tls;
 
 use std::path::{Path, PathBuf};
