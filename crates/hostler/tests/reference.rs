@@ -4,6 +4,7 @@ use std::path::Path;
 
 use hostler::cli::reference;
 use hostler::config::{self, Invocation, Surroundings};
+use hostler_testkit::authority;
 
 #[test]
 fn the_committed_reference_is_what_the_definition_says() {
@@ -44,10 +45,11 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("hostler.toml"), written).unwrap();
             // What the pages take for granted.
-            for built in ["dist/assets", "public"] {
+            for built in ["dist/assets", "public/assets"] {
                 std::fs::create_dir_all(folder.path().join(built)).unwrap();
             }
             std::fs::write(folder.path().join("dist/index.html"), "<p>").unwrap();
+            write_certificates(folder.path(), written);
             let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
             let invocation =
                 Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
@@ -58,4 +60,19 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
         }
     }
     assert!(seen >= 2, "only {seen} configurations were found");
+}
+
+/// Wherever a configuration names a certificate or a key, there is one; all of them fit together.
+fn write_certificates(folder: &Path, config: &str) {
+    let made = authority().vouch_for(&["example.com"]);
+    for name in config.split('"') {
+        let text = match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+            Some("pem") => &made.cert,
+            Some("key") => &made.key,
+            _ => continue,
+        };
+        let file = folder.join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
 }
