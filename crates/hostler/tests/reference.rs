@@ -44,10 +44,11 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("hostler.toml"), written).unwrap();
             // What the pages take for granted.
-            for built in ["dist/assets", "public"] {
+            for built in ["dist/assets", "public/assets", "tls"] {
                 std::fs::create_dir_all(folder.path().join(built)).unwrap();
             }
             std::fs::write(folder.path().join("dist/index.html"), "<p>").unwrap();
+            write_certificates(&folder.path().join("tls"));
             let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
             let invocation =
                 Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
@@ -58,4 +59,12 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
         }
     }
     assert!(seen >= 2, "only {seen} configurations were found");
+}
+
+fn write_certificates(folder: &Path) {
+    let made = rcgen::generate_simple_self_signed(["shop.example.com".to_owned()]).unwrap();
+    for name in ["shop", "apps", "router", "nats-ca"] {
+        std::fs::write(folder.join(format!("{name}.pem")), made.cert.pem()).unwrap();
+        std::fs::write(folder.join(format!("{name}.key")), made.signing_key.serialize_pem()).unwrap();
+    }
 }
