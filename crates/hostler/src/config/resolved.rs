@@ -298,6 +298,8 @@ pub struct Route {
     pub priority: Priority,
     /// The answer where the pool has none; only beside [`Target::Pool`].
     pub fallback: Option<Fallback>,
+    /// Files that come before the pool; only beside [`Target::Pool`].
+    pub files_first: Option<StaticFiles>,
     /// What is changed on the way through.
     pub changes: Changes,
 }

@@ -26,6 +26,7 @@ pub(super) struct Registering {
 
 impl Registering {
     /// Begins to listen, where a registrar is configured, and rules for its routes with it.
+    /// Begins to listen.
     pub fn open(
         config: &Config,
         rules: Option<Arc<Rules>>,

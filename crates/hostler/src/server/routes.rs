@@ -34,7 +34,10 @@ pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSour
             Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
             Target::Files(files) => format!("static {}", files.folder().display()),
             Target::Redirect(redirect) => format!("redirect {redirect}"),
-            Target::Pool(target) => format!("pool {}", target.name),
+            Target::Pool(target) => match &route.files_first {
+                Some(files) => format!("static {}, pool {}", files.folder().display(), target.name),
+                None => format!("pool {}", target.name),
+            },
         };
         let pool = match &route.target {
             Target::Pool(target) => Some(target.name.clone()),
@@ -66,6 +69,7 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
+        files_first: written.files_first.clone().map(|files| Arc::new(Files::new(files))),
         changes: changes(written),
         counters,
     }

@@ -3,6 +3,7 @@
 
 // Clients
 mod bodies;
+mod certificates;
 mod connections;
 mod expectations;
 mod http2;
