@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 
 use super::key::Key;
 use super::registry::{Balancing, Change, Facts, Gone, Registry, Terms};
+use crate::coding::Plan;
 use crate::config::{self, Buffer, Choice, HostPattern, Policy};
 use crate::exchange::Counters;
 use crate::gateway::platform::{Platform, Rules};
-use crate::gateway::{Poison, PoisonSettings, PoolTarget, Route, Target};
+use crate::gateway::{Changes, Poison, PoisonSettings, PoolTarget, Route, Target};
 use crate::journal::Journal;
 use crate::proxy::{CallSettings, Dial, Endpoint, MemberProtocol, MemberTls, Meter};
 
@@ -31,6 +32,8 @@ pub struct Mould {
     pub threads: usize,
     /// What registered routes do with requests.
     pub rules: Arc<Rules>,
+    /// How their answers are encoded.
+    pub compress: Option<Arc<Plan>>,
     /// Where what happens is told.
     pub journal: Journal,
 }
@@ -257,7 +260,7 @@ impl Pools {
             platform: Some(Arc::new(platform)),
             fallback: None,
             files_first: None,
-            changes: Default::default(),
+            changes: Changes { compress: self.mould.compress.clone(), ..Changes::default() },
             counters,
         })
     }

@@ -42,6 +42,7 @@ impl Registering {
             limits: settings::limits(&config.server),
             threads: config.server.threads,
             rules,
+            compress: config.server.compress.clone(),
             journal: journal.clone(),
         };
         let publish = Box::new(move |changed| tables.register(changed));
