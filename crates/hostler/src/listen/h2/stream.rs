@@ -125,7 +125,7 @@ impl StreamClient<'_> {
     async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Call> {
         let gateway = &link.shard.gateway;
         let answer = match link.settings.insist_on_https(exchange) {
-            Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+            Some(elsewhere) => Ok(Answer::Fixed(gateway.health(exchange).unwrap_or(elsewhere))),
             None => gateway.answer(exchange, self, link.shard.index).await,
         };
         let instead = match answer {
