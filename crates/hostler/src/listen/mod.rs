@@ -108,7 +108,6 @@ struct Origin {
     peer: SocketAddr,
     local: SocketAddr,
     scheme: Scheme,
-    /// What the client has shown in the TLS handshake, in DER.
     /// The certificate that the client has shown, in DER.
     certificate: Option<Arc<[u8]>>,
 }

@@ -5,11 +5,13 @@ use std::future::poll_fn;
 use bytes::Bytes;
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
-use hostler_testkit::{Frame, Site, Step, eventually, frame_client, h2spec, ok, run, text, upstream, within};
+use hostler_testkit::{
+    Frame, Site, Step, authority, eventually, frame_client, h2spec, ok, run, text, upstream, within,
+};
 use http::{HeaderMap, Request, Response};
 use tokio::net::TcpStream;
 
-use crate::in_front_of;
+use crate::{in_front_of, tls};
 
 /// A client's connection.
 pub(super) struct Talk {
@@ -355,15 +357,15 @@ async fn a_stop_lets_streams_finish_and_takes_no_more() {
 async fn h2spec_has_nothing_to_say() {
     let Some(program) = h2spec() else { return };
     // Where the body is shorter than what a case needs, it is skipped.
-    let app =
-        upstream().does(ok("a page that is long enough for the cases that cut it into pieces")).start().await;
-    let site = in_front_of(&app, "").await;
-    let port = site.address().port().to_string();
-    let output = run(
-        program.to_str().unwrap(),
-        &["-h", "127.0.0.1", "-p", &port, "-o", "10", "--strict"],
-        site.folder(),
-    )
-    .await;
-    assert!(output.stdout.contains("146 tests, 146 passed, 0 skipped, 0 failed"), "{}", output.stdout);
+    let page = "a page that is long enough for the cases that cut it into pieces";
+    let app = upstream().does(ok(page)).start().await;
+    let site = tls::secured(&authority(), tls::ONE).with("app", &app).start().await;
+    for (address, tls) in [(site.address(), None), (site.tls_address(), Some("--tls"))] {
+        let port = address.port().to_string();
+        let mut arguments = vec!["-h", "127.0.0.1", "-p", &port, "-o", "10", "--strict", "--insecure"];
+        arguments.extend(tls);
+        let output = run(program.to_str().unwrap(), &arguments, site.folder()).await;
+        let passed = output.stdout.contains("146 tests, 146 passed, 0 skipped, 0 failed");
+        assert!(passed, "{tls:?} {}", output.stdout);
+    }
 }

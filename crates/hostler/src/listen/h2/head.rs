@@ -13,6 +13,9 @@ use crate::gateway::Refusal;
 use crate::listen::check;
 use crate::listen::head::{Framing, is_kept, with_date};
 
+/// Heads of this size are kept as long as any of their values is.
+const MOST_SHARED: usize = 1024;
+
 /// Puts a request's head together as it would have come in HTTP/1.1, and checks it by the same rules. With a key, it is the
 /// CONNECT that wants a WebSocket.
 pub(super) fn read_request<B>(
@@ -82,11 +85,16 @@ fn check_host(authority: Option<&[u8]>, host: &[u8], hosts: usize) -> Result<(),
 pub(super) fn answer(head: &ResponseHead, edits: &Edits, framing: Framing) -> Response<()> {
     let keeps = |name: &[u8]| edits.is_empty() || edits.keeps(name);
     let mut fields = HeaderMap::with_capacity(head.fields.len() + 2);
-    // One copy of all values instead of one of each.
-    let bytes = Bytes::copy_from_slice(head.fields.bytes());
-    for (field, name, _) in head.fields.iter() {
+    // One copy of all values instead of one of each; but HPACK's table may keep any of them for long, and the whole with it.
+    let bytes = head.fields.bytes();
+    let shared = (bytes.len() <= MOST_SHARED).then(|| Bytes::copy_from_slice(bytes));
+    for (field, name, value) in head.fields.iter() {
         if is_kept(field, framing, head.status) && keeps(name) {
-            append(&mut fields, name, HeaderValue::from_maybe_shared(bytes.slice(field.value())));
+            let value = match &shared {
+                Some(shared) => shared.slice(field.value()),
+                None => Bytes::copy_from_slice(value),
+            };
+            append(&mut fields, name, HeaderValue::from_maybe_shared(value));
         }
     }
     for (name, value) in edits.lines(&head.fields) {

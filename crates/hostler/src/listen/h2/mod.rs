@@ -93,6 +93,7 @@ impl Shard {
         let carrier = Carrier::new(stream, read, &settings, &self.sweep, verdict.clone());
         let Ok(connection) = handshake(&settings, carrier).await else { return };
         let patience = self.sweep.deadline();
+        let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let link = Arc::new(Link {
             shard: self,
             settings,
@@ -100,6 +101,7 @@ impl Shard {
             origin,
             running: AtomicUsize::new(0),
             waker: AtomicWaker::new(),
+            peer_ip,
             _open: open,
         });
         let mut session = Session {
@@ -154,7 +156,9 @@ impl Session {
                         && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
                         && !self.condemned
                     {
-                        self.link.shard.note_flood(&self.link.origin, &error);
+                        let text =
+                            format_args!("too many of something that HTTP/2's machinery counts ({error})");
+                        self.link.shard.note_flood(&self.link.origin, &text);
                     }
                     return Poll::Ready(());
                 }
@@ -224,6 +228,7 @@ impl Seat {
     /// Takes its place on another connection than that for which it was made.
     fn move_to(&mut self, link: &Link) {
         // Without `..`: what one connection was, the next is not.
+        // Without `..`: what an origin says beyond these must not stay that of another client.
         let Origin { peer, local, scheme, certificate } = &link.origin;
         let exchange = &mut self.exchange;
         (exchange.peer, exchange.local, exchange.scheme) = (*peer, *local, *scheme);
