@@ -126,7 +126,7 @@ impl Voice {
                     self.say(UNREGISTER, &news.gone).await;
                     self.say(REGISTER, &news.come).await;
                     self.record(&news.come, "announced");
-                    self.record(&news.gone, "taken back: no worker is ready");
+                    self.record(&news.gone, "taken back, it cannot be served");
                     continue;
                 }
                 () = sleep_until(last_said + self.interval) => self.say(REGISTER, &self.ledger.announced()).await,

@@ -91,7 +91,7 @@ impl Gateway {
         client: &mut D,
         thread: usize,
     ) -> Result<Answer, Instead> {
-        if let Some(health) = self.platform.load().as_ref().and_then(|rules| rules.health(exchange)) {
+        if let Some(health) = self.health(exchange) {
             return Ok(Answer::Fixed(health));
         }
         let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
@@ -121,6 +121,9 @@ impl Gateway {
             None => call_pool(&route, target, exchange, client, thread).await,
             Some(platform) => platform::call(platform, (&route, target), exchange, client, thread).await,
         };
+        if let (Ok(call), Some(platform)) = (&called, &route.platform) {
+            platform.answered(exchange, call.answer());
+        }
         match called {
             Ok(call) if call.has_switched() => {
                 // It has been answered, whatever becomes of the tunnel, and however long that takes.
@@ -128,17 +131,17 @@ impl Gateway {
                 exchange.is_suspect = false;
                 Ok(Answer::Tunnel(call))
             }
-            Ok(call) => {
-                if let Some(platform) = &route.platform {
-                    platform.answered(exchange, call.answer());
-                }
-                Ok(Answer::Member(call))
-            }
+            Ok(call) => Ok(Answer::Member(call)),
             Err(refusal) => {
                 exchange.trail.retry_after = target.meter.retry_after();
                 Err(fall_back(&route, exchange, refusal).await)
             }
         }
+    }
+
+    /// The answer to a balancer's health check, if it is one: whatever its host and path, and however it came.
+    pub fn health(&self, exchange: &mut Exchange) -> Option<Arc<Fixed>> {
+        self.platform.load().as_ref().and_then(|rules| rules.health(exchange))
     }
 
     /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.

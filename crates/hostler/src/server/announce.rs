@@ -32,9 +32,12 @@ fn address(running: &Running, config: &Config) -> Option<Advertise> {
     (!address.ip().is_unspecified()).then_some(at)
 }
 
-/// A pool without a ready worker would only keep others' requests waiting.
+/// A pool without a ready worker would only keep others' requests waiting; and during a drain (SIGUSR1) they are to go elsewhere.
 fn servable(running: &Weak<Running>) -> Vec<(Arc<str>, String)> {
     let Some(running) = running.upgrade() else { return Vec::new() };
+    if running.connections().is_end_announced() {
+        return Vec::new();
+    }
     let pools = running.pools.load();
     let ready = pools.iter().filter(|pool| !pool.settings.announce.is_empty() && pool.pool.members() > 0);
     ready

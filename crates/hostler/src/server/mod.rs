@@ -114,7 +114,6 @@ async fn serve(
         let _ = talk.begun().await;
     }
     notify.ready();
-    tokio::spawn(tls::watch(running.clone()));
     let announcement = announce::begin(&running);
 
     let mut succession = running.successor.subscribe();
@@ -197,7 +196,7 @@ async fn is_let_begin(running: &Running, talk: Option<&Talk>, signals: &mut Sign
 type Opened = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
 
 /// Lets clients and orders in.
-fn open(running: &Running) -> Result<Opened, StartError> {
+fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
     let listeners = running.listeners.load_full().expect("invariant: nobody has taken them yet");
     let shares = listeners.by_thread(running.premises.threads)?;
     let data_plane = DataPlane::start(
@@ -207,6 +206,7 @@ fn open(running: &Running) -> Result<Opened, StartError> {
         &running.journal,
         &running.sources,
     )?;
+    tokio::spawn(tls::watch(running.clone()));
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
     for (door, address) in listeners.addresses() {
