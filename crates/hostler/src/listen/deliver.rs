@@ -78,6 +78,7 @@ impl Client {
                 Ok(Delivered::Abort)
             }
             Err(Broken::Supply(trouble)) => {
+                let who = trouble.whose();
                 let refusal = match transfer.supply {
                     Some(supply) => supply.give_up(exchange, trouble),
                     None => trouble.into(),
@@ -86,7 +87,7 @@ impl Client {
                     self.outbox.truncate(mark);
                     return Err(refusal);
                 }
-                exchange.trail.aborted = Some("worker");
+                exchange.trail.aborted = Some(who);
                 Ok(Delivered::Abort)
             }
         }

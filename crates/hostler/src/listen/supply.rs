@@ -206,11 +206,21 @@ impl Dressed {
     }
 }
 
+impl Trouble {
+    /// Who broke it off, for the log.
+    pub fn whose(&self) -> &'static str {
+        match self {
+            Self::Own(_) => "file_system",
+            Self::Member(_) | Self::Encoder(_) => "worker",
+        }
+    }
+}
+
 impl From<Trouble> for Refusal {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::Member(error) => Self::BadAnswer(error.to_string()),
-            Trouble::Own(error) => Self::Body(BodyError::Storage(error.kind())),
+            Trouble::Own(error) => Self::FileSystem(error),
             Trouble::Encoder(error) => Self::BadAnswer(format!("it could not be encoded: {error}")),
         }
     }

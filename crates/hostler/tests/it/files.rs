@@ -327,6 +327,7 @@ async fn a_file_that_shrinks_while_it_is_sent_is_cut_and_never_filled_up() {
         .unwrap();
     let (rest, _) = client.rest().await;
     assert!((rest.len() as u64) < size - 1000, "{} bytes", rest.len());
+    assert_eq!(site.access("/big.bin").await["aborted"], "file_system");
     site.get("/app.js").await.assert_status(200);
 }
 

@@ -63,8 +63,9 @@ async fn the_stays_answer(site: &Site, base: &str) {
     let page = site.get(&format!("{base}/")).await;
     page.assert_status(200).assert_no_field("hostler-fallback");
     assert!(page.text().matches("<article").count() >= 10, "what the API has to offer");
-    let script = page.text().split("src=\"").find(|rest| rest.contains("/assets/app-")).unwrap().to_owned();
-    let script = script.split('"').next().unwrap();
+    let text = page.text();
+    let mut sources = text.split("src=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let script = sources.find(|source| source.contains("/assets/app-")).unwrap();
     let fields = "Host: a\r\nAccept-Encoding: gzip, br";
     let file = site.send(format!("GET {script} HTTP/1.1\r\n{fields}\r\n\r\n")).await;
     file.assert_status(200)

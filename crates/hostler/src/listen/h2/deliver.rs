@@ -63,6 +63,7 @@ impl StreamClient<'_> {
                 Ok(())
             }
             Err(Broken::Supply(trouble)) => {
+                let who = trouble.whose();
                 let refusal = match transfer.supply {
                     Some(supply) => supply.give_up(exchange, trouble),
                     None => trouble.into(),
@@ -72,7 +73,7 @@ impl StreamClient<'_> {
                     return Err(refusal);
                 }
                 self.reset(Reason::INTERNAL_ERROR);
-                exchange.trail.aborted = Some("worker");
+                exchange.trail.aborted = Some(who);
                 Ok(())
             }
         }
