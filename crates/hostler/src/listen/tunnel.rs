@@ -71,7 +71,7 @@ impl Client {
     /// Leaves HTTP with the member's word for it.
     pub fn switch(mut self, answer: &ResponseHead, exchange: &mut Exchange) -> ClientEnd {
         exchange.trail.status = 101;
-        head::write_switch(&mut self.outbox, answer);
+        head::write_switch(&mut self.outbox, answer, &exchange.to_client);
         self.into_end(exchange.deadline.sweep().deadline())
     }
 }
