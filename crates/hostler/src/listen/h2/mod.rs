@@ -93,13 +93,14 @@ impl Shard {
         let carrier = Carrier::new(stream, read, &settings, &self.sweep, verdict.clone());
         let Ok(connection) = handshake(&settings, carrier).await else { return };
         let patience = self.sweep.deadline();
+        let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let link = Arc::new(Link {
             shard: self,
             settings,
             origin,
             running: AtomicUsize::new(0),
             waker: AtomicWaker::new(),
-            peer_ip: origin.peer.ip().to_canonical().to_string().into(),
+            peer_ip,
             _open: open,
         });
         let mut session = Session {
@@ -223,9 +224,10 @@ impl Seat {
 
     /// Takes its place on another connection than that for which it was made.
     fn move_to(&mut self, link: &Link) {
-        let Origin { peer, local, scheme } = link.origin;
+        let Origin { peer, local, scheme, certificate } = &link.origin;
         let exchange = &mut self.exchange;
-        (exchange.peer, exchange.local, exchange.scheme) = (peer, local, scheme);
+        (exchange.peer, exchange.local, exchange.scheme) = (*peer, *local, *scheme);
+        exchange.certificate.clone_from(certificate);
         exchange.peer_ip.clone_from(&link.peer_ip);
     }
 
