@@ -93,14 +93,13 @@ impl Shard {
         let carrier = Carrier::new(stream, read, &settings, &self.sweep, verdict.clone());
         let Ok(connection) = handshake(&settings, carrier).await else { return };
         let patience = self.sweep.deadline();
-        let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let link = Arc::new(Link {
             shard: self,
             settings,
+            peer_ip: origin.peer.ip().to_canonical().to_string().into(),
             origin,
             running: AtomicUsize::new(0),
             waker: AtomicWaker::new(),
-            peer_ip,
             _open: open,
         });
         let mut session = Session {
