@@ -224,4 +224,20 @@ mod tests {
         tokio::time::advance(Duration::from_secs(10)).await;
         assert!(!deadline.is_due());
     }
+
+    #[tokio::test]
+    async fn whoever_waited_for_a_deadline_that_is_forgotten_is_let_go() {
+        struct Task;
+        impl std::task::Wake for Task {
+            fn wake(self: Arc<Self>) {}
+        }
+        let task = Arc::new(Task);
+        let deadline = Sweep::new().deadline();
+        let waker = task.clone().into();
+        assert!(deadline.poll_due(&mut Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        assert_eq!(Arc::strong_count(&task), 2, "it is to be woken");
+        deadline.forget();
+        assert_eq!(Arc::strong_count(&task), 1);
+    }
 }

@@ -1,14 +1,12 @@
 //! What a pool's `tls` means: files read while loading, names checked. Knows no pools and no connections.
 
-use std::path::Path;
-
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 
 use super::Resolver;
 use crate::config::client_tls::{ClientTls, Identity, Trust};
 use crate::config::document::KeyPath;
 use crate::config::file::MemberTls;
+use crate::tls;
 
 impl Resolver<'_> {
     /// TLS to members as written at `path`; reports what is wrong with it.
@@ -79,9 +77,8 @@ impl Resolver<'_> {
         };
         let chain = self.certificates(&path.key("cert"), cert)?;
         let here = path.key("key");
-        let file = self.folder.join(key);
-        let read = PrivateKeyDer::from_pem_file(&file).map_err(|error| why(&file, "private key", &error));
-        let key = read.map_err(|why| self.refuse(&here, why)).ok()?;
+        let read = tls::private_key(&self.folder.join(key));
+        let key = read.map_err(|error| self.refuse(&here, error)).ok()?;
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let fits = rustls::sign::CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider);
         fits.map_err(|error| self.refuse(&here, format!("does not go with cert: {error}"))).ok()?;
@@ -89,22 +86,6 @@ impl Resolver<'_> {
     }
 
     fn certificates(&mut self, path: &KeyPath, written: &str) -> Option<Vec<CertificateDer<'static>>> {
-        let file = self.folder.join(written);
-        let read = CertificateDer::pem_file_iter(&file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let read = read.map_err(|error| why(&file, "certificate", &error));
-        let read = read.and_then(|found| match found.is_empty() {
-            true => Err(why(&file, "certificate", &pem::Error::NoItemsFound)),
-            false => Ok(found),
-        });
-        read.map_err(|why| self.refuse(path, why)).ok()
-    }
-}
-
-fn why(file: &Path, what: &str, error: &pem::Error) -> String {
-    let file = file.display();
-    match error {
-        pem::Error::Io(error) => format!("{file} cannot be read: {error}"),
-        pem::Error::NoItemsFound => format!("{file} has no {what} in PEM form"),
-        error => format!("{file} is malformed: {error}"),
+        tls::certificates(&self.folder.join(written)).map_err(|error| self.refuse(path, error)).ok()
     }
 }

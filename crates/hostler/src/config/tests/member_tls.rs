@@ -54,16 +54,20 @@ fn files_that_cannot_be_what_they_should_are_named() {
     check(
         "ca = \"nowhere.pem\"\n",
         expect![
-            "hostler.toml:3:6: pools.web.tls.ca: FOLDER/nowhere.pem cannot be read: No such file or directory (os error 2)"
+            "hostler.toml:3:6: pools.web.tls.ca: FOLDER/nowhere.pem: No such file or directory (os error 2)"
         ],
     );
     check(
         "ca = \"empty.pem\"\n",
-        expect!["hostler.toml:3:6: pools.web.tls.ca: FOLDER/empty.pem has no certificate in PEM form"],
+        expect![
+            "hostler.toml:3:6: pools.web.tls.ca: FOLDER/empty.pem: it has no certificate in PEM form (-----BEGIN ...)"
+        ],
     );
     check(
         "ca = \"ca.pem\"\ncert = \"ca.pem\"\nkey = \"ca.pem\"\n",
-        expect!["hostler.toml:5:7: pools.web.tls.key: FOLDER/ca.pem has no private key in PEM form"],
+        expect![[
+            r#"hostler.toml:5:7: pools.web.tls.key: FOLDER/ca.pem: it has no private key, but "CERTIFICATE""#
+        ]],
     );
     check(
         "ca = \"ca.pem\"\ncert = \"ca.pem\"\nkey = \"other.key\"\n",
