@@ -9,10 +9,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::answer::{Answer, Ending};
 use crate::eventually::within;
 use crate::message::{BodyReader, Framing, Head};
+use crate::tls::Stream;
 
 /// A connection to a server.
 pub struct Client {
-    stream: TcpStream,
+    stream: Stream,
     /// Read, not yet taken.
     inbox: Vec<u8>,
     ended: Option<Ending>,
@@ -25,43 +26,55 @@ pub async fn client(address: SocketAddr) -> Client {
 
 /// Connects, or finds that nobody listens any more.
 pub async fn try_client(address: SocketAddr) -> Option<Client> {
-    TcpStream::connect(address).await.ok().map(Client::over)
+    TcpStream::connect(address).await.ok().map(Client::over_tcp)
 }
 
 /// Connects from one of the machine's addresses: all of 127.0.0.0/8 are this machine.
 pub async fn client_from(from: IpAddr, address: SocketAddr) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::new(from, 0)).unwrap();
-    Client::over(within("a connection", socket.connect(address)).await.unwrap())
+    Client::over_tcp(within("a connection", socket.connect(address)).await.unwrap())
 }
 
 /// Connects with a small receive window, so that whoever sends is soon held up.
 pub async fn client_with_window(bytes: u32, address: SocketAddr) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(bytes).unwrap();
-    Client::over(within("a connection", socket.connect(address)).await.unwrap())
+    Client::over_tcp(within("a connection", socket.connect(address)).await.unwrap())
 }
 
 impl Client {
-    fn over(stream: TcpStream) -> Self {
+    fn over_tcp(stream: TcpStream) -> Self {
         // What a test sends in two pieces must not be held back until the first is acknowledged.
         stream.set_nodelay(true).unwrap();
+        Self::over(Stream::Tcp(stream))
+    }
+
+    pub(crate) fn over(stream: Stream) -> Self {
         Self { stream, inbox: Vec::new(), ended: None }
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
     }
 
     /// Its own address.
     pub fn address(&self) -> SocketAddr {
-        self.stream.local_addr().unwrap()
+        self.stream.tcp().local_addr().unwrap()
     }
 
     /// Sends exact bytes. A server that has closed is what the next read will tell.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        let _ = within("the server to take what is sent", self.stream.write_all(bytes.as_ref())).await;
+        let sent = async {
+            self.stream.write_all(bytes.as_ref()).await?;
+            self.stream.flush().await
+        };
+        let _ = within("the server to take what is sent", sent).await;
     }
 
     /// Sends as much as is taken at once; for a server that is expected to take no more at some time.
     pub fn send_some(&mut self, bytes: &[u8]) -> usize {
-        self.stream.try_write(bytes).unwrap_or(0)
+        self.stream.tcp().try_write(bytes).unwrap_or(0)
     }
 
     /// GET on this connection.
@@ -81,9 +94,14 @@ impl Client {
         let _ = self.stream.shutdown().await;
     }
 
+    /// Says only to TCP that nothing more will be sent.
+    pub fn cut_off(&self) {
+        let _ = rustix::net::shutdown(self.stream.tcp(), rustix::net::Shutdown::Write);
+    }
+
     /// Goes without a word of farewell (RST).
     pub fn reset(self) {
-        self.stream.set_zero_linger().unwrap();
+        self.stream.tcp().set_zero_linger().unwrap();
     }
 
     /// Reads the next answer.
@@ -183,6 +201,13 @@ impl Client {
         }
     }
 
+    /// Reads to the end of a connection that the server does not want: a client of TLS 1.3 learns so when it reads. All that came.
+    pub async fn refused(&mut self) -> String {
+        let end = async { while self.stream.read_buf(&mut self.inbox).await.is_ok_and(|read| read > 0) {} };
+        within("the end of a refused connection", end).await;
+        String::from_utf8_lossy(&std::mem::take(&mut self.inbox)).into_owned()
+    }
+
     /// Says that the server closes now, without another byte.
     #[track_caller]
     pub fn assert_closed(&mut self) -> impl Future<Output = ()> {
@@ -211,7 +236,9 @@ impl Client {
 }
 
 fn is_reset(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    // Within TLS an end without a word for it is one that anybody could have made.
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), ConnectionReset | BrokenPipe | UnexpectedEof)
 }
 
 fn status(head: &Head) -> u16 {

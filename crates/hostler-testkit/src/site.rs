@@ -37,6 +37,7 @@ pub struct Site {
     log: Log,
     errors: Log,
     listen: Vec<SocketAddr>,
+    listen_tls: Vec<SocketAddr>,
     admin: Option<SocketAddr>,
     folder: TempDir,
 }
@@ -46,9 +47,18 @@ impl Site {
     pub(crate) async fn of(mut child: Child, binary: PathBuf, folder: TempDir, with_admin: bool) -> Self {
         let log = Log::of(child.stdout.take().unwrap());
         let errors = Log::of(child.stderr.take().unwrap());
-        let mut site =
-            Site { binary, child, exit: None, log, errors, listen: Vec::new(), admin: None, folder };
-        let last = if with_admin { "status on http://" } else { "listening on http://" };
+        let mut site = Site {
+            binary,
+            child,
+            exit: None,
+            log,
+            errors,
+            listen: Vec::new(),
+            listen_tls: Vec::new(),
+            admin: None,
+            folder,
+        };
+        let last = if with_admin { "status on http://" } else { "listening on http" };
         eventually("Hostler to listen", async || {
             assert!(
                 site.try_exit().is_none(),
@@ -62,6 +72,8 @@ impl Site {
         let lines = site.log.lines();
         let addresses = lines.iter().filter_map(|line| line.split_once("listening on http://"));
         site.listen = addresses.map(|(_, rest)| address(rest)).collect();
+        let secure = lines.iter().filter_map(|line| line.split_once("listening on https://"));
+        site.listen_tls = secure.map(|(_, rest)| address(rest)).collect();
         site.admin = site.log.after("status on http://").map(|rest| address(&rest));
         site
     }
@@ -69,6 +81,11 @@ impl Site {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.listen[0]
+    }
+
+    /// Where it listens for TLS.
+    pub fn tls_address(&self) -> SocketAddr {
+        self.listen_tls[0]
     }
 
     /// All addresses on which it listens.

@@ -9,6 +9,7 @@ use std::task::Poll;
 
 use hostler_wire::Stream;
 use rustls::{Error, HandshakeKind, ServerConfig};
+use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 
@@ -58,8 +59,8 @@ impl Shard {
             let Some(config) = settings.tls.clone().filter(|_| door == Door::Tls) else {
                 return Ok(Entered { stream: stream.into(), origin, http2: false });
             };
-            self.hears(&stream, &deadline).await?;
-            if speaks_http(&stream).await {
+            // A method begins with a letter, and nothing in TLS does.
+            if self.hears(&stream, &deadline).await?.is_ascii_uppercase() {
                 self.refuse(stream.into(), origin, &Refusal::PlainHttp).await;
                 return Err("plain_http");
             }
@@ -72,14 +73,18 @@ impl Shard {
         outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
     }
 
-    /// Waits for the first byte: until then nothing is owed, so that whoever says nothing does not hold up an end.
-    async fn hears(&self, stream: &TcpStream, deadline: &Deadline) -> Result<(), &'static str> {
-        poll_fn(|cx| match stream.poll_read_ready(cx) {
-            Poll::Ready(_) => Poll::Ready(Ok(())),
+    /// Waits for the first byte, and leaves it where it is: until then nothing is owed, so that whoever says nothing does not
+    /// hold up an end.
+    async fn hears(&self, stream: &TcpStream, deadline: &Deadline) -> Result<u8, &'static str> {
+        let mut first = [0];
+        poll_fn(|cx| match stream.poll_peek(cx, &mut ReadBuf::new(&mut first)) {
+            Poll::Ready(Ok(1..)) => Poll::Ready(Ok(())),
+            Poll::Ready(_) => Poll::Ready(Err("left")),
             Poll::Pending if self.is_draining() => Poll::Ready(Err("drained")),
             Poll::Pending => deadline.poll_due(cx).map(|()| Err("silent")),
         })
-        .await
+        .await?;
+        Ok(first[0])
     }
 
     async fn shake_hands(
@@ -117,12 +122,6 @@ async fn within<T>(deadline: &Deadline, doing: impl Future<Output = T>) -> Optio
         Poll::Pending => deadline.poll_due(cx).map(|()| None),
     })
     .await
-}
-
-/// A method begins with a letter, and nothing in TLS does.
-async fn speaks_http(stream: &TcpStream) -> bool {
-    let mut first = [0];
-    matches!(stream.peek(&mut first).await, Ok(1)) && first[0].is_ascii_uppercase()
 }
 
 impl From<ProxyError> for &'static str {

@@ -46,10 +46,7 @@ fn redirect(exchange: &Exchange, port: u16) -> Fixed {
     let host = without_port(exchange.host());
     if host.is_empty() {
         let head = own::head(400);
-        return Fixed {
-            head,
-            body: b"400 Bad Request\nhttps is needed, and Host to say where\n".to_vec().into(),
-        };
+        return Fixed { head, body: b"400 Bad Request\nhttps is needed, and Host to say where\n".to_vec() };
     }
     // `*` is for the server as a whole.
     let target = Some(exchange.head.target()).filter(|target| target.starts_with(b"/")).unwrap_or(b"/");

@@ -62,21 +62,21 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
-        changes: Changes { compress: written.compress.clone(), ..changes(&written.changes) },
+        changes: changes(written),
         counters,
     }
 }
 
-fn changes(written: &config::Changes) -> Changes {
-    let rewrite = |config::Rewrite { strip, add }: &config::Rewrite| Rewrite {
-        strip: strip.as_str().into(),
-        add: add.as_str().into(),
-    };
+fn changes(written: &config::Route) -> Changes {
+    let config::Changes { request, answer, rewrite } = &written.changes;
     Changes {
-        to_member: edits(&written.request),
-        to_client: edits(&written.answer),
-        rewrite: written.rewrite.as_ref().map(rewrite),
-        compress: None,
+        to_member: edits(request),
+        to_client: edits(answer),
+        rewrite: rewrite.as_ref().map(|config::Rewrite { strip, add }| Rewrite {
+            strip: strip.as_str().into(),
+            add: add.as_str().into(),
+        }),
+        compress: written.compress.clone(),
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn listening(config: &Config, tls: Option<&Tls>) -> Result<listen::Se
         http2: http2(server),
         trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
         proxy_protocol: server.proxy_protocol.clone(),
-        tls: both.map(|(tls, written)| tls.terms(written)).transpose()?,
+        tls: both.map(|(tls, written)| tls.terms(written, server.http2)).transpose()?,
         https: both.map_or_else(Https::default, |(tls, written)| https(tls, written)),
     })
 }

@@ -45,12 +45,9 @@ impl Tls {
     }
 
     /// The terms of handshakes.
-    pub fn terms(&self, written: &config::Tls) -> Result<Arc<ServerConfig>, String> {
-        let terms = Terms {
-            min_version: written.min_version,
-            http2: true,
-            clients: written.client_certificates.clone(),
-        };
+    pub fn terms(&self, written: &config::Tls, http2: bool) -> Result<Arc<ServerConfig>, String> {
+        let terms =
+            Terms { min_version: written.min_version, http2, clients: written.client_certificates.clone() };
         self.terminator.on(&terms).map_err(|error| error.to_string())
     }
 

@@ -5,13 +5,20 @@
 mod bodies;
 mod connections;
 mod expectations;
+mod http2;
+mod http2_floods;
+mod http2_heads;
+mod http2_tunnels;
 mod limits;
+mod proxy_protocol;
 mod strictness;
+mod tls;
 // What is between
 mod answers;
 mod batches;
 mod buffering;
 mod changes;
+mod compression;
 mod dispatch;
 mod fields;
 mod files;

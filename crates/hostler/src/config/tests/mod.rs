@@ -8,6 +8,7 @@ mod member_tls;
 mod robust;
 mod sense;
 mod sources;
+mod targets;
 
 use std::path::{Path, PathBuf};
 

@@ -158,7 +158,17 @@ impl Session {
                     self.link.clone().begin(request, respond);
                     continue;
                 }
-                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Ready(Some(Err(error))) => {
+                    // The machinery has limits of its own.
+                    if error.is_library()
+                        && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
+                        && !self.condemned
+                    {
+                        self.link.shard.note_flood(&self.link.origin, &error);
+                    }
+                    return Poll::Ready(());
+                }
+                Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
             if let Some(excess) = self.verdict.passed()

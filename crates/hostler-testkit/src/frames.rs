@@ -1,0 +1,151 @@
+//! A client that speaks HTTP/2 frame by frame, as wrongly as a test wants. Knows nothing of Hostler, and of answers only their frames.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::eventually::within;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// One frame (RFC 9113 section 4.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Its type.
+    pub kind: u8,
+    /// Its flags.
+    pub flags: u8,
+    /// Its stream; 0 is the connection.
+    pub stream: u32,
+    /// What follows its head.
+    pub payload: Vec<u8>,
+}
+
+#[expect(missing_docs, reason = "each is the frame's name in RFC 9113")]
+impl Frame {
+    pub const DATA: u8 = 0;
+    pub const HEADERS: u8 = 1;
+    pub const PRIORITY: u8 = 2;
+    pub const RST_STREAM: u8 = 3;
+    pub const SETTINGS: u8 = 4;
+    pub const PING: u8 = 6;
+    pub const GOAWAY: u8 = 7;
+    pub const WINDOW_UPDATE: u8 = 8;
+    pub const CONTINUATION: u8 = 9;
+}
+
+impl Frame {
+    /// Ends the stream (DATA, HEADERS).
+    pub const END_STREAM: u8 = 1;
+    /// Ends the head (HEADERS, CONTINUATION).
+    pub const END_HEADERS: u8 = 4;
+
+    /// Any frame.
+    pub fn new(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Self {
+        Self { kind, flags, stream, payload: payload.as_ref().to_vec() }
+    }
+
+    /// A request's head that ends its stream.
+    pub fn request(stream: u32, fields: &[(&str, &str)]) -> Self {
+        Self::new(Self::HEADERS, Self::END_HEADERS | Self::END_STREAM, stream, block(fields))
+    }
+
+    /// A request's head; a body follows.
+    pub fn head(stream: u32, fields: &[(&str, &str)]) -> Self {
+        Self::new(Self::HEADERS, Self::END_HEADERS, stream, block(fields))
+    }
+
+    /// The last four bytes as a number: an error code (RST_STREAM, GOAWAY).
+    pub fn code(&self) -> u32 {
+        let start = if self.kind == Self::GOAWAY { 4 } else { 0 };
+        u32::from_be_bytes(self.payload[start..start + 4].try_into().unwrap())
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let length = (self.payload.len() as u32).to_be_bytes();
+        let stream = self.stream.to_be_bytes();
+        [&length[1..], &[self.kind, self.flags], &stream, &self.payload].concat()
+    }
+}
+
+/// Fields as literals that nobody remembers, without Huffman's code (RFC 7541 section 6.2.2).
+pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        block.push(0);
+        for text in [name, value] {
+            write_length(&mut block, text.len());
+            block.extend_from_slice(text.as_bytes());
+        }
+    }
+    block
+}
+
+fn write_length(block: &mut Vec<u8>, length: usize) {
+    if length < 127 {
+        block.push(length as u8);
+        return;
+    }
+    block.push(127);
+    let mut rest = length - 127;
+    while rest >= 128 {
+        block.push((rest % 128) as u8 | 128);
+        rest /= 128;
+    }
+    block.push(rest as u8);
+}
+
+/// A connection.
+pub struct FrameClient(TcpStream);
+
+/// Connects, and begins as HTTP/2 begins.
+pub async fn frame_client(address: SocketAddr) -> FrameClient {
+    let stream = within("a connection", TcpStream::connect(address)).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut client = FrameClient(stream);
+    client.send_bytes(PREFACE).await;
+    client.send(&[Frame::new(Frame::SETTINGS, 0, 0, "")]).await;
+    client
+}
+
+impl FrameClient {
+    /// Sends frames in one go. A server that has closed is what the next read will tell.
+    pub async fn send(&mut self, frames: &[Frame]) {
+        self.send_bytes(&frames.iter().flat_map(Frame::bytes).collect::<Vec<_>>()).await;
+    }
+
+    /// Sends exact bytes.
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        let _ = within("the server to take what is sent", self.0.write_all(bytes)).await;
+    }
+
+    /// Sends without waiting for a server that takes nothing any more; false when it has not taken all.
+    pub fn send_some(&mut self, frames: &[Frame]) -> bool {
+        let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
+        self.0.try_write(&bytes).is_ok_and(|taken| taken == bytes.len())
+    }
+
+    /// The next frame; none at the end of the connection, however it ends.
+    pub async fn next(&mut self) -> Option<Frame> {
+        let mut head = [0; 9];
+        within("a frame", self.0.read_exact(&mut head)).await.ok()?;
+        let [high, middle, low, kind, flags, stream @ ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
+        within("a frame's payload", self.0.read_exact(&mut payload)).await.ok()?;
+        Some(Frame { kind, flags, stream: u32::from_be_bytes(stream), payload })
+    }
+
+    /// The next frame of this type; those before it are passed over.
+    ///
+    /// # Panics
+    /// If the connection ends first.
+    pub async fn next_of(&mut self, kind: u8) -> Frame {
+        loop {
+            let frame = self.next().await.unwrap_or_else(|| panic!("no frame of type {kind}"));
+            if frame.kind == kind {
+                return frame;
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Clients that speak TLS, with what they remember of the servers they have met. Knows nothing of Hostler.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::authority::{Authority, Certificate};
+use crate::client::Client;
+use crate::eventually::within;
+
+/// Clients that trust one authority. All of one plan remember the servers that one of them has met.
+pub struct TlsClients {
+    config: ClientConfig,
+}
+
+/// Clients that trust this authority, and speak HTTP/1.1.
+pub fn tls_clients(trusted: &Authority) -> TlsClients {
+    made(trusted, rustls::ALL_VERSIONS, None)
+}
+
+fn made(
+    trusted: &Authority,
+    versions: &[&'static SupportedProtocolVersion],
+    own: Option<&Certificate>,
+) -> TlsClients {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trusted.cert().as_bytes()).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let builder = builder.with_protocol_versions(versions).unwrap().with_root_certificates(roots);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some(own) => {
+            let cert = CertificateDer::from_pem_slice(own.cert.as_bytes()).unwrap();
+            let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(vec![cert], key).unwrap()
+        }
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.resumption = Resumption::in_memory_sessions(64);
+    TlsClients { config }
+}
+
+/// Clients that trust this authority and speak one version.
+pub fn tls_clients_of(version: &'static SupportedProtocolVersion, trusted: &Authority) -> TlsClients {
+    made(trusted, &[version], None)
+}
+
+/// Clients that trust this authority and show a certificate of their own.
+pub fn tls_clients_with(own: &Certificate, trusted: &Authority) -> TlsClients {
+    made(trusted, rustls::ALL_VERSIONS, Some(own))
+}
+
+impl TlsClients {
+    /// They offer these protocols.
+    pub fn speaking(mut self, protocols: &[&str]) -> Self {
+        self.config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        self
+    }
+
+    /// Connects and asks for this host.
+    ///
+    /// # Panics
+    /// If the handshake fails.
+    pub async fn connect(&self, host: &str, address: SocketAddr) -> Client {
+        self.try_connect(host, address).await.unwrap_or_else(|error| panic!("no TLS with {host}: {error}"))
+    }
+
+    /// The same, where the handshake may fail.
+    pub async fn try_connect(&self, host: &str, address: SocketAddr) -> io::Result<Client> {
+        self.over(host, within("a connection", TcpStream::connect(address)).await?).await
+    }
+
+    /// The same on a connection that was made before.
+    pub async fn over(&self, host: &str, stream: TcpStream) -> io::Result<Client> {
+        stream.set_nodelay(true)?;
+        let name = ServerName::try_from(host.to_owned()).unwrap();
+        let connector = TlsConnector::from(Arc::new(self.config.clone()));
+        let stream = within("a handshake", connector.connect(name, stream)).await?;
+        Ok(Client::over(Stream::Tls(Box::new(stream))))
+    }
+}
+
+/// What a client connection is over.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    pub fn tcp(&self) -> &TcpStream {
+        match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    fn session(&self) -> &rustls::ClientConnection {
+        match self {
+            Self::Tcp(_) => panic!("not over TLS"),
+            Self::Tls(stream) => stream.get_ref().1,
+        }
+    }
+}
+
+/// What a handshake has come to.
+impl Client {
+    /// The server has recognised it.
+    pub fn is_resumed(&self) -> bool {
+        self.stream().session().handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The version that is spoken.
+    pub fn tls_version(&self) -> ProtocolVersion {
+        self.stream().session().protocol_version().unwrap()
+    }
+
+    /// The protocol that was agreed upon.
+    pub fn alpn(&self) -> String {
+        String::from_utf8(self.stream().session().alpn_protocol().unwrap_or_default().to_vec()).unwrap()
+    }
+
+    /// Whether this is the certificate that the server has shown.
+    pub fn was_shown(&self, certificate: &Certificate) -> bool {
+        let cert = CertificateDer::from_pem_slice(certificate.cert.as_bytes()).unwrap();
+        self.stream().session().peer_certificates().unwrap()[0] == cert
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, into),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

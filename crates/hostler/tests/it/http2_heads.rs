@@ -1,0 +1,149 @@
+//! Heads in HTTP/2 that would be more than one request, or another one, in HTTP/1.1: no member sees any of them. Frames by hand.
+
+use hostler_testkit::{Frame, FrameClient, eventually, frame_client, upstream};
+
+use crate::in_front_of;
+
+type Fields<'a> = &'a [(&'a str, &'a str)];
+
+/// A good request's pseudo fields, but for these; some of them for not being there.
+fn with<'a>(fields: Fields<'a>) -> Vec<(&'a str, &'a str)> {
+    let good = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a.test")];
+    let named = |name: &str| fields.iter().any(|(other, _)| *other == name);
+    let kept = good.into_iter().filter(|(name, _)| !named(name));
+    let (pseudo, plain): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| name.starts_with(':'));
+    let pseudo = pseudo.into_iter().filter(|(_, value)| *value != "(none)");
+    kept.chain(pseudo).chain(plain).collect()
+}
+
+/// The stream or the connection ends with an error.
+async fn assert_broken(client: &mut FrameClient, fields: Fields<'_>) {
+    loop {
+        match client.next().await {
+            Some(frame) if matches!(frame.kind, Frame::RST_STREAM | Frame::GOAWAY) => {
+                assert_ne!(frame.code(), 0, "{fields:?}");
+                return;
+            }
+            Some(frame) if frame.kind == Frame::HEADERS => panic!("{fields:?} was answered"),
+            Some(_) => {}
+            None => return,
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_malformed_breaks_its_stream() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let cases: &[Fields] = &[
+        &[("Upper", "x")],
+        &[("x y", "x")],
+        &[("x:y", "x")],
+        &[("", "x")],
+        &[("x\r\nsmuggled", "x")],
+        &[("x", "a\r\nsmuggled: 1")],
+        &[("x", "a\nsmuggled: 1")],
+        &[("x", "a\rb")],
+        &[("x", "a\0b")],
+        &[("connection", "close")],
+        &[("connection", "x")],
+        &[("keep-alive", "timeout=1")],
+        &[("proxy-connection", "keep-alive")],
+        &[("transfer-encoding", "chunked")],
+        &[("upgrade", "websocket")],
+        &[("te", "gzip")],
+        &[("te", "trailers, gzip")],
+        &[("content-length", "5")],
+        &[("content-length", "+0")],
+        &[("content-length", "0, 0")],
+        &[(":path", "")],
+        &[(":path", "/a b")],
+        &[(":path", "/ HTTP/1.1\r\nsmuggled: 1\r\n\r\n")],
+        &[(":path", "(none)")],
+        &[(":scheme", "(none)")],
+        &[(":method", "(none)")],
+        &[(":method", "GE T")],
+        &[(":method", "GET / HTTP/1.1\r\nsmuggled: 1\r\n")],
+        &[(":method", "")],
+        &[(":authority", "a b")],
+        &[(":authority", "a\r\nsmuggled: 1")],
+        &[(":status", "200")],
+        &[(":unknown", "x")],
+        &[(":protocol", "websocket")],
+    ];
+    for fields in cases {
+        let mut client = frame_client(site.address()).await;
+        client.send(&[Frame::request(1, &with(fields))]).await;
+        assert_broken(&mut client, fields).await;
+    }
+    assert!(app.requests().is_empty(), "{:?}", app.requests());
+}
+
+#[tokio::test]
+async fn what_http_1_1_would_refuse_is_refused() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let cases: &[(Fields, &str)] = &[
+        (&[("x", " a")], "bad_head"),
+        (&[("x", "a\t")], "bad_head"),
+        (&[("host", "b.test")], "bad_host"),
+        (&[("host", "a.test"), ("host", "a.test")], "bad_host"),
+        (&[(":authority", "(none)")], "bad_host"),
+        (&[(":authority", "(none)"), ("host", "a,b")], "bad_host"),
+        (&[(":authority", "user@a.test")], "bad_host"),
+        (&[("content-length", "0"), ("content-length", "0")], "bad_framing"),
+        (&[("content-length", "")], "bad_framing"),
+        (&[(":path", "*")], "bad_target"),
+        (&[("expect", "tea")], "expectation"),
+        (&[(":method", "CONNECT"), (":scheme", "(none)"), (":path", "(none)")], "connect"),
+        (&[(":method", "CONNECT"), (":protocol", "connect-udp")], "connect"),
+    ];
+    for (count, (fields, reason)) in cases.iter().enumerate() {
+        let mut client = frame_client(site.address()).await;
+        client.send(&[Frame::request(1, &with(fields))]).await;
+        let seen = eventually(fields, async || site.access_lines().get(count).cloned()).await;
+        assert_eq!(seen["refusal"], *reason, "{fields:?}: {seen}");
+        client.next_of(Frame::HEADERS).await;
+    }
+    assert!(app.requests().is_empty(), "{:?}", app.requests());
+}
+
+#[tokio::test]
+async fn a_body_must_be_as_long_as_it_was_said_to_be() {
+    let app = upstream().start().await;
+    for route in ["", "[[routes]]\nmatch = \"*\"\npool = \"app\"\nbuffer = \"none\"\n"] {
+        let site = in_front_of(&app, route).await;
+        for (said, sent) in [("2", "abc"), ("4", "abc"), ("0", "abc")] {
+            let changed = [(":method", "POST"), ("content-length", said)];
+            let fields = with(&changed);
+            let mut client = frame_client(site.address()).await;
+            client
+                .send(&[Frame::head(1, &fields), Frame::new(Frame::DATA, Frame::END_STREAM, 1, sent)])
+                .await;
+            assert_broken(&mut client, &fields).await;
+        }
+    }
+    assert!(!app.requests().iter().any(|seen| seen.is_whole), "{:?}", app.requests());
+}
+
+#[tokio::test]
+async fn what_is_fine_goes_through_as_it_came() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    let cases: &[Fields] = &[
+        &[("host", "A.TEST"), ("te", "trailers")],
+        &[(":authority", "(none)"), ("host", "b.test:81")],
+        &[(":method", "OPTIONS"), (":path", "*")],
+        &[(":scheme", "https"), (":path", "/%2e%2e/a|b?c={d}[e]^`")],
+    ];
+    for (at, fields) in cases.iter().enumerate() {
+        client.send(&[Frame::request(2 * at as u32 + 1, &with(fields))]).await;
+        app.has_seen(at + 1).await;
+    }
+    let seen: Vec<_> =
+        app.requests().iter().map(|seen| (seen.target(), seen.field("host").unwrap())).collect();
+    let expected =
+        [("/", "a.test"), ("/", "b.test:81"), ("*", "a.test"), ("/%2e%2e/a|b?c={d}[e]^`", "a.test")];
+    assert_eq!(seen, expected.map(|(target, host)| (target.to_owned(), host.to_owned())));
+}

@@ -1,0 +1,419 @@
+//! TLS towards clients: who is shown which certificate, who is recognised, what becomes of those that have none.
+
+use std::path::Path;
+
+use hostler_testkit::{
+    Authority, Certificate, Ending, Site, SitePlan, Step, Upstream, authority, client, eventually, ok, text,
+    tls_clients, tls_clients_of, tls_clients_with, upstream,
+};
+use rustls::ProtocolVersion;
+use rustls::version::{TLS12, TLS13};
+
+use crate::site;
+
+/// What a site needs to speak TLS with one certificate.
+pub(super) const ONE: &str = "
+    [tls]
+    listen = '127.0.0.1:0'
+    certificates = [{ cert = 'a.pem', key = 'a.key' }]";
+
+pub(super) fn write(folder: &Path, name: &str, certificate: &Certificate) {
+    std::fs::write(folder.join(format!("{name}.pem")), &certificate.cert).unwrap();
+    std::fs::write(folder.join(format!("{name}.key")), &certificate.key).unwrap();
+}
+
+/// A site that shows one certificate, for `a.test`.
+pub(super) fn secured(authority: &Authority, config: &str) -> SitePlan {
+    let plan = site(config);
+    write(plan.folder(), "a", &authority.vouch_for(&["a.test"]));
+    plan
+}
+
+async fn started(authority: &Authority, config: &str, app: &Upstream) -> Site {
+    secured(authority, config).with("app", app).start().await
+}
+
+#[tokio::test]
+async fn both_versions_are_spoken_and_the_member_is_told_of_https() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    for (version, spoken) in [(&TLS12, ProtocolVersion::TLSv1_2), (&TLS13, ProtocolVersion::TLSv1_3)] {
+        let mut client = tls_clients_of(version, &trust).connect("a.test", site.tls_address()).await;
+        client.get("/").await.assert_ok("ok");
+        client.get("/").await.assert_ok("ok");
+        assert_eq!((client.tls_version(), client.alpn()), (spoken, "http/1.1".into()));
+    }
+    site.get("/").await.assert_ok("ok");
+    let told: Vec<_> = app.requests().iter().map(|seen| seen.field("x-forwarded-proto").unwrap()).collect();
+    assert_eq!(told, ["https", "https", "https", "https", "http"]);
+    let handshakes = &site.status().await["connections"]["handshakes"];
+    assert_eq!((&handshakes["completed"], &handshakes["resumed"]), (&2.into(), &0.into()));
+}
+
+#[tokio::test]
+async fn a_version_that_is_too_low_is_refused_and_counted() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, &format!("{ONE}\nmin_version = '1.3'"), &app).await;
+    let refused = tls_clients_of(&TLS12, &trust).try_connect("a.test", site.tls_address()).await;
+    assert!(refused.is_err());
+    tls_clients(&trust).connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+    failed(&site, "incompatible").await;
+}
+
+/// Waits until a failure is counted under this name.
+async fn failed(site: &Site, reason: &str) {
+    eventually(format!("a failure counted as {reason}"), async || {
+        (site.status().await["connections"]["handshakes"]["failed"][reason] == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn bodies_arrive_whole_in_both_directions() {
+    let trust = authority();
+    let app = upstream().script(|seen| ok(&seen.body)).start().await;
+    let site = started(&trust, ONE, &app).await;
+    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    let large: Vec<u8> = (0..5_000_000_u32).map(|n| (n % 251) as u8).collect();
+    assert_eq!(client.post("/", &large).await.assert_status(200).body, large);
+    client.get("/").await.assert_ok("");
+}
+
+#[tokio::test]
+async fn a_certificate_is_chosen_by_name_exact_before_wildcard_else_the_first() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let plan = site(
+        "[tls]
+        listen = '127.0.0.1:0'
+        certificates = [
+            { cert = 'first.pem', key = 'first.key' },
+            { cert = 'wild.pem', key = 'wild.key' },
+            { cert = 'exact.pem', key = 'exact.key' },
+        ]",
+    );
+    let first = trust.vouch_for(&["a.test", "other.test"]);
+    let wild = trust.vouch_for(&["*.shop.test", "shop.test"]);
+    let exact = trust.vouch_for(&["www.shop.test"]);
+    for (name, certificate) in [("first", &first), ("wild", &wild), ("exact", &exact)] {
+        write(plan.folder(), name, certificate);
+    }
+    let site = plan.with("app", &app).start().await;
+    for (host, certificate) in [
+        ("a.test", &first),
+        ("other.test", &first),
+        ("shop.test", &wild),
+        ("img.shop.test", &wild),
+        ("www.shop.test", &exact),
+        ("WWW.Shop.TEST", &exact),
+    ] {
+        let client = tls_clients(&trust).connect(host, site.tls_address()).await;
+        assert!(client.was_shown(certificate), "{host}");
+    }
+    // Two labels are more than a wildcard stands for: what is shown is the first, which the client does not take.
+    assert!(tls_clients(&trust).try_connect("a.b.shop.test", site.tls_address()).await.is_err());
+    failed(&site, "refused_by_client").await;
+}
+
+#[tokio::test]
+async fn who_asks_for_a_name_that_nobody_has_is_refused_where_names_are_strict() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, &format!("{ONE}\nstrict_sni = true"), &app).await;
+    let refused = tls_clients(&trust).try_connect("b.test", site.tls_address()).await;
+    assert!(refused.err().unwrap().to_string().contains("AccessDenied"));
+    tls_clients(&trust).connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+    failed(&site, "unknown_name").await;
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_is_recognised_by_every_thread() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, &format!("server.threads = 4\n{ONE}"), &app).await;
+    for version in [&TLS12, &TLS13] {
+        let clients = tls_clients_of(version, &trust);
+        for visit in 0..24 {
+            let mut client = clients.connect("a.test", site.tls_address()).await;
+            client.get("/").await.assert_ok("ok");
+            assert_eq!(client.is_resumed(), visit > 0, "visit {visit} by {:?}", client.tls_version());
+        }
+    }
+    assert_eq!(site.status().await["connections"]["handshakes"]["resumed"], 46);
+}
+
+#[tokio::test]
+async fn new_certificates_are_shown_when_their_files_change_and_nobody_is_disturbed() {
+    let trust = authority();
+    let app = upstream().holds_requests().start().await;
+    let site = started(&trust, ONE, &app).await;
+    let (clients, others) = (tls_clients(&trust), tls_clients(&trust));
+    let mut running = clients.connect("a.test", site.tls_address()).await;
+    running.send("GET /running HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    app.has_seen(1).await;
+    let mut before = clients.connect("a.test", site.tls_address()).await;
+    before.send("GET / HTTP/1.1\r\n\r\n").await;
+    before.answer().await.assert_status(400);
+
+    let new = trust.vouch_for(&["a.test", "new.test"]);
+    write(site.folder(), "a", &new);
+    eventually("the new certificate", async || {
+        let client = others.try_connect("new.test", site.tls_address()).await.ok()?;
+        client.was_shown(&new).then_some(())
+    })
+    .await;
+    site.says("a.pem for a.test, new.test, valid until").await;
+    let mut back = clients.connect("a.test", site.tls_address()).await;
+    assert!(back.is_resumed(), "a client is recognised whatever certificate it was shown");
+    app.release_all();
+    back.get("/").await.assert_ok("/");
+    running.answer().await.assert_ok("/running");
+    running.get("/again").await.assert_ok("/again");
+    assert_eq!(site.status().await["certificates"][0]["names"][1], "new.test");
+}
+
+#[tokio::test]
+async fn files_that_are_no_good_are_told_once_and_change_nothing() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let new = trust.vouch_for(&["a.test"]);
+    std::fs::write(site.folder().join("a.pem"), &new.cert).unwrap();
+    let line = site.says("is not the key of the certificate that comes first in").await;
+    assert!(
+        line.contains("a.key: ") && line.contains("clients are shown the certificates that were read before")
+    );
+    let client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    assert!(!client.was_shown(&new));
+    std::fs::write(site.folder().join("a.key"), &new.key).unwrap();
+    eventually("the new certificate", async || {
+        tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new).then_some(())
+    })
+    .await;
+    let told = site.lines().iter().filter(|line| line.contains("is not the key")).count();
+    assert_eq!(told, 1);
+}
+
+#[tokio::test]
+async fn a_reload_reads_certificates_again_and_refuses_what_is_no_good() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!("{ONE}\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    let new = trust.vouch_for(&["a.test"]);
+    write(site.folder(), "a", &new);
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("tls: certificates read again"), "{said}");
+    assert!(tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new));
+
+    std::fs::write(site.folder().join("a.key"), "nothing").unwrap();
+    let refused = "a.key: it has no private key in PEM form";
+    site.command(&["reload"]).await.assert_exit(1).assert_complains(refused);
+    assert!(tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new));
+}
+
+#[tokio::test]
+async fn terms_follow_the_file_and_listeners_need_an_upgrade() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!(
+        "{}\nmin_version = '1.3'\nhsts = '1day'\n{pool}",
+        ONE.replace("0.0.1:0", "0.0.2:0")
+    ));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(
+        said.contains("tls.listen: needs hostler upgrade") && said.contains("tls: min_version, hsts"),
+        "{said}"
+    );
+    assert!(tls_clients_of(&TLS12, &trust).try_connect("a.test", site.tls_address()).await.is_err());
+    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    client.get("/").await.assert_field("strict-transport-security", "max-age=86400");
+    site.command(&["upgrade"]).await.assert_exit(0);
+    site.says("listening on https://127.0.0.2:").await;
+}
+
+#[tokio::test]
+async fn a_successor_takes_tls_sockets_over() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let mut site = started(&trust, ONE, &app).await;
+    let mut before = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    before.get("/").await.assert_ok("ok");
+    site.command(&["upgrade"]).await.assert_exit(0);
+    tls_clients(&trust).connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+    before.get("/").await.assert_ok("ok").assert_field("connection", "close");
+    assert_eq!(before.rest().await, (String::new(), Ending::Cut), "with a word for it");
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
+async fn a_connection_ends_with_a_word_for_it_and_an_answer_that_breaks_off_without() {
+    let trust = authority();
+    let broken = text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    let app = upstream().in_turn([ok("whole"), [broken, vec![Step::Close]].concat()]).start().await;
+    let site = started(&trust, ONE, &app).await;
+    let clients = tls_clients(&trust);
+    let mut client = clients.connect("a.test", site.tls_address()).await;
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    client.answer().await.assert_ok("whole");
+    assert_eq!(client.rest().await, (String::new(), Ending::Cut));
+    let mut client = clients.connect("a.test", site.tls_address()).await;
+    client.get("/").await.assert_broken();
+    assert_eq!(client.rest().await.1, Ending::Reset);
+}
+
+#[tokio::test]
+async fn a_request_whose_connection_is_cut_off_is_not_taken_for_a_whole_one() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    client.send("POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
+    client.cut_off();
+    site.refusal("client_left").await;
+    assert_eq!(app.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn who_does_not_get_on_with_the_handshake_is_let_go() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, &format!("server.header_timeout = '2s'\n{ONE}"), &app).await;
+    let mut silent = client(site.tls_address()).await;
+    silent.assert_closed().await;
+    failed(&site, "silent").await;
+    let mut slow = client(site.tls_address()).await;
+    slow.send([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await;
+    slow.rest().await;
+    failed(&site, "timeout").await;
+}
+
+#[tokio::test]
+async fn who_speaks_http_where_tls_is_spoken_is_told_so() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let answer = client(site.tls_address()).await.get("/").await;
+    answer.assert_refused(400, "plain_http").assert_says("https");
+    let mut noise = client(site.tls_address()).await;
+    noise.send("\0\0\0\0\0\0\0\0").await;
+    noise.rest().await;
+    failed(&site, "malformed").await;
+    assert_eq!(app.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn plain_requests_are_sent_to_https_with_all_they_have() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let config = format!(
+        "server.trusted_proxies = ['127.0.0.9']\n{ONE}\nredirect_http = true\nhsts = {{ max_age = '1day', include_subdomains = true }}"
+    );
+    let site = started(&trust, &config, &app).await;
+    let port = site.tls_address().port();
+    let answer =
+        site.send("POST /cart?a=%20b HTTP/1.1\r\nHost: a.test:8080\r\nContent-Length: 2\r\n\r\nhi").await;
+    answer.assert_status(308).assert_field("location", &format!("https://a.test:{port}/cart?a=%20b"));
+    answer.assert_no_field("strict-transport-security");
+    site.send("GET / HTTP/1.0\r\n\r\n").await.assert_status(400);
+    assert_eq!(app.requests().len(), 0);
+
+    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    let answer = client.get("/").await;
+    answer.assert_ok("ok").assert_field("strict-transport-security", "max-age=86400; includeSubDomains");
+    // A proxy that has spoken TLS for us would otherwise be sent round in circles.
+    let mut proxy = site.connect_from("127.0.0.9").await;
+    proxy.send("GET / HTTP/1.1\r\nHost: a.test\r\nX-Forwarded-Proto: https\r\n\r\n").await;
+    proxy.answer().await.assert_ok("ok");
+    let mut liar = site.connect().await;
+    liar.send("GET / HTTP/1.1\r\nHost: a.test\r\nX-Forwarded-Proto: https\r\n\r\n").await;
+    liar.answer().await.assert_status(308);
+}
+
+#[tokio::test]
+async fn the_port_that_clients_know_is_the_one_they_are_sent_to() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let config = format!("{ONE}\nredirect_http = true\npublic_port = 443");
+    let site = started(&trust, &config, &app).await;
+    let answer = site.send("GET /x HTTP/1.1\r\nHost: [::1]:80\r\n\r\n").await;
+    answer.assert_status(308).assert_field("location", "https://[::1]/x");
+}
+
+#[tokio::test]
+async fn clients_show_certificates_where_they_have_to() {
+    let (trust, known, app) = (authority(), authority(), upstream().start().await);
+    let plan = secured(&trust, &format!("{ONE}\nclient_ca = 'ca.pem'"));
+    std::fs::write(plan.folder().join("ca.pem"), known.cert()).unwrap();
+    let site = plan.with("app", &app).start().await;
+    let without = tls_clients(&trust);
+    let mut client = without.connect("a.test", site.tls_address()).await;
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert_eq!(client.refused().await, "");
+    failed(&site, "no_client_certificate").await;
+    let (stranger, friend) = (trust.vouch_for(&["me"]), known.vouch_for(&["me"]));
+    let mut client = tls_clients_with(&stranger, &trust).connect("a.test", site.tls_address()).await;
+    assert_eq!(client.refused().await, "");
+    failed(&site, "bad_client_certificate").await;
+    let clients = tls_clients_with(&friend, &trust);
+    clients.connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+    let mut back = clients.connect("a.test", site.tls_address()).await;
+    back.get("/").await.assert_ok("ok");
+    assert!(back.is_resumed());
+    assert_eq!(app.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn who_had_no_certificate_is_not_recognised_once_one_is_needed() {
+    let (trust, known, app) = (authority(), authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let clients = tls_clients(&trust);
+    clients.connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+    std::fs::write(site.folder().join("ca.pem"), known.cert()).unwrap();
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!("{ONE}\nclient_ca = 'ca.pem'\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    let mut client = clients.connect("a.test", site.tls_address()).await;
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert_eq!(client.refused().await, "");
+    assert_eq!(app.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn http2_is_agreed_upon_where_both_want_it() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    for (offered, agreed) in
+        [(&["h2", "http/1.1"][..], "h2"), (&["http/1.1", "h2"], "h2"), (&["http/1.1"], "http/1.1"), (&[], "")]
+    {
+        let clients = tls_clients(&trust).speaking(offered);
+        let client = clients.connect("a.test", site.tls_address()).await;
+        assert_eq!(client.alpn(), agreed, "{offered:?}");
+    }
+    assert!(
+        tls_clients(&trust).speaking(&["spdy/3"]).try_connect("a.test", site.tls_address()).await.is_err()
+    );
+    failed(&site, "no_common_protocol").await;
+
+    let site = started(&trust, &format!("server.http2 = false\n{ONE}"), &app).await;
+    let clients = tls_clients(&trust).speaking(&["h2", "http/1.1"]);
+    assert_eq!(clients.connect("a.test", site.tls_address()).await.alpn(), "http/1.1");
+}
+
+#[tokio::test]
+async fn a_websocket_goes_through_tls_and_is_told_of_the_end() {
+    let trust = authority();
+    let switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                    Sec-WebSocket-Accept: xyz\r\n\r\n";
+    let frame = [0x82, 2, 1, 2];
+    let app = upstream()
+        .does([text([switched.as_bytes(), &frame].concat()), vec![Step::Hold]].concat())
+        .start()
+        .await;
+    let site = started(&trust, ONE, &app).await;
+    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    client
+        .send(
+            "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+               Sec-WebSocket-Key: abc\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        )
+        .await;
+    assert!(client.read_until("\r\n\r\n").await.starts_with("HTTP/1.1 101 "));
+    assert_eq!(client.read_exactly(4).await, frame);
+    assert_eq!(site.status().await["connections"]["tunnels"], 1);
+    site.terminate();
+    // 1001, "going away".
+    assert_eq!(client.read_exactly(4).await, [0x88, 2, 0x03, 0xe9]);
+}
