@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Command::Start(args) => cli::start(args.invocation(Surroundings::of_process())),
         Command::Check(args) => cli::check(&args),
         Command::Status(args) => cli::status(&args),
+        Command::Routes(args) => cli::routes(&args),
         Command::Restart(args) => cli::restart(&args),
         Command::Reload(ask) => cli::reload(&ask),
         Command::Pause(args) => cli::pause(&args),

@@ -2,6 +2,7 @@
 
 mod command;
 mod orders;
+mod routes;
 mod status;
 mod table;
 
@@ -16,13 +17,17 @@ use tokio::net::TcpListener;
 
 pub use command::{Answered, FIELD as COMMAND_FIELD, PAUSE};
 pub use orders::{Command, Done, Order, Orders, Undone};
-pub use status::{LastReload, PoolSource, RouteSource, Sources, Status};
+pub use routes::as_text;
+pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
 pub use table::table;
 
 const FRONT: &str = "\
 Hostler's admin listener.
 
 GET  /status               everything that Hostler knows about itself, as JSON
+GET  /table                all routes with their members, as JSON
+GET  /routes               those that were registered, as gorouter answers
+GET  /health               200 while clients are welcome, 503 once they are not
 
 Orders, with the field Hostler-Command: 1
 POST /restart              new workers for all pools
@@ -50,7 +55,13 @@ pub async fn serve(
         .route("/upgrade", post(command::upgrade))
         .route_layer(axum::middleware::from_fn(command::only_operators))
         .with_state(orders);
-    let questions = Router::new().route("/", get(front)).route("/status", get(status)).with_state(sources);
+    let questions = Router::new()
+        .route("/", get(front))
+        .route("/status", get(status))
+        .route("/table", get(routes::table))
+        .route("/routes", get(routes::registered))
+        .route("/health", get(routes::health))
+        .with_state(sources);
     // An accept that fails is retried by axum; there is no other way out.
     let _ = axum::serve(listener, questions.merge(commands)).with_graceful_shutdown(end).await;
 }

@@ -8,6 +8,7 @@ use hostler_pool::dispatch::{Pool, PoolSnapshot};
 use hostler_pool::worker::{RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::coding::{Memory, Usage};
@@ -32,8 +33,20 @@ pub struct Sources {
     pub unrouted: Arc<Counters>,
     /// What came of the last reload.
     pub last_reload: ArcSwapOption<LastReload>,
+    /// Routes that register themselves; none: they do not.
+    pub registrations: Option<Registrations>,
     /// What is shown to clients that speak TLS.
     pub tls: Option<Arc<Terminator>>,
+}
+
+/// Where the registrar is asked.
+pub struct Registrations {
+    /// Its part of the Status.
+    pub status: Box<dyn Fn() -> Value + Send + Sync>,
+    /// Its routes, as gorouter answers `/routes`.
+    pub routes: Box<dyn Fn() -> Value + Send + Sync>,
+    /// Its routes, a row each, in the order of their names.
+    pub table: Box<dyn Fn() -> Vec<Value> + Send + Sync>,
 }
 
 /// Where a route's part comes from.
@@ -43,6 +56,8 @@ pub struct RouteSource {
     pub pattern: Arc<str>,
     /// What it leads to, in words.
     pub target: String,
+    /// The name of the pool that it leads to.
+    pub pool: Option<Arc<str>>,
     /// What it has answered.
     pub counters: Arc<Counters>,
 }
@@ -86,6 +101,8 @@ pub struct Status {
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registrar: Option<Value>,
     pub last_reload: Option<LastReload>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateStatus>,
@@ -160,6 +177,7 @@ impl Sources {
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),
+            registrar: self.registrations.as_ref().map(|registrations| (registrations.status)()),
             last_reload: self.last_reload.load().as_deref().cloned(),
             certificates: self.tls.iter().flat_map(|tls| certificates(tls)).collect(),
         }

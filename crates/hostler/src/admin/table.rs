@@ -19,6 +19,12 @@ pub fn table(status: &Value) -> String {
         if_any(&status["connections"]["tunnels"], " of them tunnels"),
         bytes(&status["memory"]),
     );
+    let compression = &status["compression"];
+    if compression["encoded"].as_u64() > Some(0) {
+        let spared = if_any(&compression["spared"], " others sent as they are, for want of memory or time");
+        let (before, after) = (bytes(&compression["bytes_before"]), bytes(&compression["bytes_after"]));
+        let _ = writeln!(out, "compressed {} answers, {before} to {after}{spared}", compression["encoded"]);
+    }
     let reload = &status["last_reload"];
     if reload["ok"] == false {
         let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();
@@ -169,7 +175,7 @@ fn by_reason(counts: &Value) -> String {
 }
 
 /// Columns as wide as their widest cell; the last one is not padded.
-fn write_rows(out: &mut String, rows: &[Vec<String>]) {
+pub(super) fn write_rows(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -189,11 +195,11 @@ fn if_any(count: &Value, what: &str) -> String {
     count.as_u64().filter(|count| *count > 0).map_or(String::new(), |count| format!(", {count}{what}"))
 }
 
-fn array(value: &Value) -> &[Value] {
+pub(super) fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
@@ -210,7 +216,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn millis(value: &Value) -> String {
+pub(super) fn millis(value: &Value) -> String {
     value.as_u64().map_or("-".into(), |ms| match ms {
         0..1000 => format!("{ms}ms"),
         _ => humantime::format_duration(Duration::from_secs(ms / 1000)).to_string(),

@@ -2,11 +2,17 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use hostler_wire::Address;
+use serde_json::Value;
 
 use super::Ask;
 use crate::config::{self, Surroundings};
+use crate::proxy::ask;
+
+/// For a question.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The admin listener of a running Hostler, and how to complain about it.
 pub(super) struct Admin {
@@ -38,8 +44,31 @@ impl Admin {
         answered.map_err(|error| format!("no Hostler answers on {}: {error}", self.address))
     }
 
-    pub fn nonsense(&self, what: &str, error: &dyn std::fmt::Display) -> String {
-        format!("{} answered something else than {what}: {error}", self.address)
+    /// Asks and prints what is answered, as it is or as a text for people; exit code 0, or 1 if nothing useful comes.
+    pub fn show(&self, path: &str, what: &str, as_json: bool, as_text: fn(&Value) -> String) -> ExitCode {
+        let shown = self.fetch(path).and_then(|json| match as_json {
+            true => Ok(json.trim_end().to_owned() + "\n"),
+            false => serde_json::from_str(&json)
+                .map(|value| as_text(&value))
+                .map_err(|error| format!("{} answered something else than {what}: {error}", self.address)),
+        });
+        match shown {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(why) => self.failed(&why),
+        }
+    }
+
+    fn fetch(&self, path: &str) -> Result<String, String> {
+        self.ask(async {
+            let asked = ask(&self.address(), path, PATIENCE).await?;
+            match asked.status {
+                200 => String::from_utf8(asked.body).map_err(|error| error.to_string()),
+                other => Err(format!("status {other}")),
+            }
+        })
     }
 
     /// Says why not; exit code 1.

@@ -55,6 +55,11 @@ pub enum Command {
     /// Finds the admin address as `hostler start` does: in the file, in HOSTLER_SERVER_ADMIN, or at the
     /// default.
     Status(Status),
+    /// Ask a running Hostler for its routes: where each leads, and who serves it.
+    ///
+    /// Those of the configuration first, then those that registered themselves, with the age of each registration and
+    /// the time without another one after which it goes.
+    Routes(Routes),
     /// Replace the workers of a pool, or of all pools, without losing a request.
     ///
     /// One by one, each new worker boots, is ready and warm, and takes over from an old one, which finishes what it has.
@@ -146,6 +151,17 @@ pub struct Check {
 #[derive(Debug, clap::Args)]
 pub struct Status {
     /// Print the whole snapshot as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler routes`
+#[derive(Debug, clap::Args)]
+pub struct Routes {
+    /// Print the table as JSON
     #[arg(long)]
     pub json: bool,
     /// Which running Hostler.

@@ -6,12 +6,14 @@ mod args;
 mod check;
 mod order;
 pub mod reference;
+mod routes;
 mod start;
 mod status;
 
-pub use args::{Args, Ask, Check, Command, Pause, Restart, Resume, Run, Start, Status};
+pub use args::{Args, Ask, Check, Command, Pause, Restart, Resume, Routes, Run, Start, Status};
 pub use check::{check, summary};
 pub use order::{pause, reload, restart, resume, upgrade};
+pub use routes::routes;
 pub use start::start;
 pub use status::status;
 

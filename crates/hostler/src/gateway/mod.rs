@@ -100,6 +100,9 @@ impl Gateway {
         if let Target::Files(_) = &route.target {
             files::check_method(exchange)?;
         }
+        if let Some(answer) = files::first(&route, exchange).await? {
+            return Ok(answer);
+        }
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
@@ -109,7 +112,7 @@ impl Gateway {
                 return Ok(Answer::Streamed(Box::new(fixed.clone().streamed())));
             }
             Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),
-            Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)),
+            Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)?),
             Target::Files(files) => return Ok(files::answer(files, exchange).await?),
             Target::Pool(target) => target,
         };

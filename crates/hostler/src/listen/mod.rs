@@ -35,6 +35,7 @@ use entrance::Entered;
 use supply::Supply;
 use tunnel::Passage;
 
+pub use h2::Crew;
 pub use https::Https;
 use socket::BACKLOG;
 pub use socket::bind;
@@ -96,6 +97,8 @@ pub struct Shard {
     pub connections: Arc<Connections>,
     /// What it may spend on encoding answers.
     pub encoding: Arc<Allowance>,
+    /// Who carries out the exchanges of HTTP/2.
+    pub crew: Arc<Crew>,
 }
 
 /// Where a connection comes from and how: what all its exchanges have in common.
@@ -106,6 +109,7 @@ struct Origin {
     local: SocketAddr,
     scheme: Scheme,
     /// What the client has shown in the TLS handshake, in DER.
+    /// The certificate that the client has shown, in DER.
     certificate: Option<Arc<[u8]>>,
 }
 
@@ -180,7 +184,7 @@ impl Shard {
         let origin = Origin { peer, local, scheme: Scheme::Http, certificate: None };
         tokio::spawn(async move {
             if crowded {
-                return self.turn_away(stream, origin, door).await;
+                return self.turn_away(stream, &origin, door).await;
             }
             let entered = if settings.is_open(&origin, door) {
                 Some(Entered { stream: stream.into(), origin, http2: false })
@@ -297,7 +301,7 @@ impl Shard {
     }
 
     /// A clear word to one connection too many; none where it would take a handshake to say it.
-    async fn turn_away(&self, stream: TcpStream, origin: Origin, door: Door) {
+    async fn turn_away(&self, stream: TcpStream, origin: &Origin, door: Door) {
         self.connections.count_refused();
         if door == Door::Plain {
             self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
@@ -305,7 +309,7 @@ impl Shard {
     }
 
     /// A clear word to whoever has not been heard.
-    async fn refuse(&self, stream: Stream, origin: Origin, refusal: &Refusal) {
+    async fn refuse(&self, stream: Stream, origin: &Origin, refusal: &Refusal) {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         client.distrust();

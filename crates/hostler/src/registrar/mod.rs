@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, interval, sleep_until};
+use tokio::time::{Instant, interval, interval_at, sleep_until};
 
 use crate::config::HostPattern;
 use crate::nats::{Connection, Listener, Message, News};
@@ -156,7 +156,7 @@ struct Ear {
 
 impl Ear {
     async fn listen(mut self, registrar: Registrar, mut publish: Publish) {
-        let mut pruning = interval(self.prune_interval);
+        let mut pruning = interval_at(Instant::now() + self.prune_interval, self.prune_interval);
         let mut tidying = interval(TIDYING);
         let mut due: Option<Instant> = None;
         loop {

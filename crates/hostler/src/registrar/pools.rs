@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::{self, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_wire::{Address, Limits};
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::sync::mpsc;
 
@@ -32,8 +31,6 @@ pub struct Mould {
     pub threads: usize,
     /// What registered routes do with requests.
     pub rules: Arc<Rules>,
-    /// How members with TLS are checked.
-    pub member_tls: Arc<ClientConfig>,
     /// Where what happens is told.
     pub journal: Journal,
 }
@@ -138,11 +135,6 @@ impl Pools {
             }
             is_busy
         });
-    }
-
-    /// The pool of a route.
-    pub fn pool(&self, key: &Key) -> Option<&Pool<Endpoint>> {
-        self.rooms.get(key).map(|room| &room.pool)
     }
 
     /// The address of a member.
@@ -264,6 +256,7 @@ impl Pools {
             priority: Priority::Normal,
             platform: Some(Arc::new(platform)),
             fallback: None,
+            files_first: None,
             changes: Default::default(),
             counters,
         })
@@ -289,9 +282,10 @@ impl Pools {
     }
 
     fn endpoint(&self, facts: &Facts) -> Endpoint {
-        let tls = facts
-            .tls
-            .then(|| MemberTls { config: self.mould.member_tls.clone(), name: certified_name(facts) });
+        let tls = facts.tls.then(|| MemberTls {
+            config: self.mould.settings.member_tls.config.clone(),
+            name: certified_name(facts),
+        });
         let dial = Dial {
             address: Address::Tcp(facts.host.to_string(), facts.port),
             tls: tls.map(Box::new),

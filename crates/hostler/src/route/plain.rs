@@ -83,10 +83,12 @@ mod tests {
         #[test]
         fn it_is_what_the_slow_way_makes_of_it(path in "(/|/\\.|/\\.\\.|a|%2e|%2F|%61|\\.){0,12}") {
             let path = format!("/{path}");
-            with(path.as_bytes(), false, |plain| {
-                prop_assert_eq!(plain, slowly(path.as_bytes()), "{}", path);
-                Ok(())
-            })?;
+            let made = with(path.as_bytes(), false, <[u8]>::to_vec);
+            let wanted = match path.contains('%') || path.contains("/.") {
+                true => slowly(path.as_bytes()),
+                false => path.clone().into_bytes(),
+            };
+            prop_assert_eq!(made, wanted, "{}", path);
         }
     }
 

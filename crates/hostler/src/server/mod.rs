@@ -1,5 +1,6 @@
 //! Builds everything below, owns every task, and ends it in reverse order. The table of contents of a running Hostler.
 
+mod announce;
 mod boot;
 mod channel;
 mod environment;
@@ -11,6 +12,7 @@ mod predecessor;
 mod premises;
 mod probe;
 mod program;
+mod registrar;
 mod reload;
 mod retire;
 mod routes;
@@ -19,6 +21,7 @@ mod settings;
 mod signals;
 mod stop;
 mod successor;
+mod tables;
 mod threads;
 mod tls;
 mod upgrade;
@@ -100,11 +103,10 @@ async fn serve(
     };
     let listeners = Listeners::open(&config, inherited)?;
     let running = Arc::new(Running::start(config, invocation, listeners, journal.clone())?);
-    if let Some(talk) = &talk
-        && let Err(error) = is_let_begin(&running, talk, &mut signals).await
-    {
+    if let Err(error) = is_let_begin(&running, talk.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
-        return Err(StartError::TakeOver(error));
+        // Told to stop before the first client: that is no failure.
+        return if talk.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
     }
     let (data_plane, mut orders, end_admin) = open(&running)?;
     if let Some(talk) = talk {
@@ -112,7 +114,7 @@ async fn serve(
         let _ = talk.begun().await;
     }
     notify.ready();
-    tokio::spawn(tls::watch(running.clone()));
+    let announcement = announce::begin(&running);
 
     let mut succession = running.successor.subscribe();
     let mut until = None;
@@ -135,6 +137,8 @@ async fn serve(
     running.listeners.store(None);
     match successor {
         Some(pid) => {
+            // The successor goes on with it.
+            drop(announcement);
             notify.succeeded_by(pid);
             journal.event(
                 Level::Info,
@@ -147,6 +151,9 @@ async fn serve(
         }
         None => {
             notify.stopping();
+            if let Some(announcement) = announcement {
+                announcement.end().await;
+            }
             journal.event(Level::Info, "stopping: no new connections; finishing what was accepted");
         }
     }
@@ -156,13 +163,23 @@ async fn serve(
     Ok(())
 }
 
-/// Waits until the workers are ready and the predecessor says so.
-async fn is_let_begin(running: &Running, talk: &Talk, signals: &mut Signals) -> std::io::Result<()> {
+/// Waits until routes have had the time to register; and, to take over, until the workers are ready and the predecessor says so.
+async fn is_let_begin(running: &Running, talk: Option<&Talk>, signals: &mut Signals) -> std::io::Result<()> {
     let pools = running.pools.load_full();
     let pools: Vec<_> = pools.iter().collect();
+    let filled = async {
+        if let Some(registering) = &running.registering {
+            registering.filled().await;
+        }
+    };
     let ready = async {
+        let Some(talk) = talk else {
+            filled.await;
+            return Ok(());
+        };
+        let all_ready = async { tokio::join!(boot::all_ready(&pools), filled).0 };
         tokio::select! {
-            ready = boot::all_ready(&pools) => {
+            ready = all_ready => {
                 ready.map_err(std::io::Error::other)?;
                 talk.ready().await
             }
@@ -179,7 +196,7 @@ async fn is_let_begin(running: &Running, talk: &Talk, signals: &mut Signals) -> 
 type Opened = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
 
 /// Lets clients and orders in.
-fn open(running: &Running) -> Result<Opened, StartError> {
+fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
     let listeners = running.listeners.load_full().expect("invariant: nobody has taken them yet");
     let shares = listeners.by_thread(running.premises.threads)?;
     let data_plane = DataPlane::start(
@@ -189,6 +206,7 @@ fn open(running: &Running) -> Result<Opened, StartError> {
         &running.journal,
         &running.sources,
     )?;
+    tokio::spawn(tls::watch(running.clone()));
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
     for (door, address) in listeners.addresses() {

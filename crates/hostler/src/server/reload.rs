@@ -228,7 +228,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
     running.set_platform(newer);
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());
-    running.gateway.routes.store(Arc::new(table));
+    running.tables.configure(table);
     let old_routes = running.routes.swap(Arc::new(weak));
     for pool in change.left {
         retire(running, pool, old_routes.to_vec());

@@ -8,16 +8,15 @@ use super::settings;
 use hostler_wire::ResponseHead;
 
 use crate::admin::RouteSource;
-use crate::config::{self, Buffer, Config, HeaderChange, Source};
+use crate::config::{self, Buffer, Config, HeaderChange, MatchPattern, Source};
 use crate::exchange::{Counters, Edit};
 use crate::files::Files;
 use crate::gateway::{Changes, Fixed, PoolTarget, Rewrite, Route, Target};
 use crate::proxy::CallSettings;
-use crate::route::Table;
 
 /// All routes of a configuration: for requests, and for the status in the order written.
 pub(super) struct Routes {
-    pub table: Table<Arc<Route>>,
+    pub table: Vec<(MatchPattern, Arc<Route>)>,
     pub listed: Vec<RouteSource>,
     /// They tell whether a request still goes by one of them.
     pub weak: Vec<Weak<Route>>,
@@ -35,13 +34,21 @@ pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSour
             Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
             Target::Files(files) => format!("static {}", files.folder().display()),
             Target::Redirect(redirect) => format!("redirect {redirect}"),
-            Target::Pool(target) => format!("pool {}", target.name),
+            Target::Pool(target) => match &route.files_first {
+                Some(files) => format!("static {}, pool {}", files.folder().display(), target.name),
+                None => format!("pool {}", target.name),
+            },
         };
-        listed.push(RouteSource { pattern: route.pattern.clone(), target, counters: route.counters.clone() });
+        let pool = match &route.target {
+            Target::Pool(target) => Some(target.name.clone()),
+            _ => None,
+        };
+        let (pattern, counters) = (route.pattern.clone(), route.counters.clone());
+        listed.push(RouteSource { pattern, target, pool, counters });
         weak.push(Arc::downgrade(&route));
         table.push((written.pattern.clone(), route));
     }
-    Routes { table: table.into_iter().collect(), listed, weak }
+    Routes { table, listed, weak }
 }
 
 fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counters: Arc<Counters>) -> Route {
@@ -62,6 +69,7 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
+        files_first: written.files_first.clone().map(|files| Arc::new(Files::new(files))),
         changes: changes(written),
         counters,
     }

@@ -12,7 +12,9 @@ use super::listeners::Listeners;
 use super::pools::{self, RunningPool};
 use super::premises::Premises;
 use super::program::Program;
+use super::registrar::Registering;
 use super::routes::{Routes, routes};
+use super::tables::Tables;
 use super::tls::Tls;
 use super::{StartError, settings};
 use crate::admin::Sources;
@@ -32,6 +34,9 @@ pub(super) struct Running {
     pub config: ArcSwap<Config>,
     pub pools: ArcSwap<Vec<RunningPool>>,
     pub gateway: Arc<Gateway>,
+    pub tables: Arc<Tables>,
+    /// None: routes are configured only.
+    pub registering: Option<Registering>,
     /// The routes of this configuration, to see whether requests still go by them when they are replaced.
     pub routes: ArcSwap<Vec<Weak<Route>>>,
     /// What TLS listeners show. Listeners do not change, so that there is one from the start, or never.
@@ -65,12 +70,17 @@ impl Running {
         let pools = pools::start_all(&config, &premises)?;
         let Routes { table, listed, weak } = routes(&config, &pools, &[]);
         let connections = Arc::new(Connections::default());
-        let gateway = Gateway {
-            routes: ArcSwap::from_pointee(table),
+        let rules = settings::platform(&config, &connections);
+        let gateway = Arc::new(Gateway {
+            routes: ArcSwap::default(),
             spool: ArcSwap::from_pointee(settings::spool(&config.server)),
-            platform: ArcSwapOption::new(settings::platform(&config, &connections)),
+            platform: ArcSwapOption::new(rules.clone()),
             unrouted: Arc::default(),
-        };
+        });
+        let folds_paths = rules.as_ref().is_some_and(|rules| rules.is_compat());
+        let tables = Arc::new(Tables::new(gateway.clone(), folds_paths));
+        tables.configure(table);
+        let registering = Registering::open(&config, rules, tables.clone(), &journal);
         let sources = Sources {
             started: Instant::now(),
             encoding: Arc::new(Memory::new(config.server.compress_memory)),
@@ -79,6 +89,7 @@ impl Running {
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
+            registrations: registering.as_ref().and_then(Registering::source),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {
@@ -92,7 +103,9 @@ impl Running {
             leaving: Mutex::default(),
             config: ArcSwap::from_pointee(config),
             pools: ArcSwap::from_pointee(pools),
-            gateway: Arc::new(gateway),
+            gateway,
+            tables,
+            registering,
             sources: Arc::new(sources),
             listeners: ArcSwapOption::from_pointee(listeners),
             changes: Semaphore::new(1),

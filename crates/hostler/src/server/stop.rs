@@ -95,6 +95,9 @@ fn end_pauses(running: &Running) {
 /// Tunnels have no next answer with which to leave. One that begins later finds that all is ending.
 fn dismiss_tunnels(running: &Running) {
     running.pools.load().iter().for_each(|pool| pool.pool.dismiss_tunnels());
+    if let Some(registering) = &running.registering {
+        registering.dismiss_tunnels();
+    }
 }
 
 /// The next signal that says so; there is no time for the others any more.

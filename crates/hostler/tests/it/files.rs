@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use hostler_testkit::{Answer, Site, SitePlan};
+use hostler_testkit::{Answer, Site, SitePlan, upstream};
 
 use crate::site;
 
@@ -376,4 +376,23 @@ async fn what_is_not_precompressed_is_compressed_on_the_way() {
     let part = ask(&site, "GET /large.js", "Accept-Encoding: gzip|Range: bytes=0-2").await;
     part.assert_status(206).assert_no_field("content-encoding");
     assert_eq!(part.body, b"let");
+}
+
+#[tokio::test]
+async fn files_may_come_before_a_pool() {
+    let app = upstream().start().await;
+    let plan = plan("[[routes]]\nmatch = '*'\npool = 'app'\nstatic = { dir = 'public', index = '' }")
+        .with("app", &app);
+    let site = plan.start().await;
+    site.get("/app.js").await.assert_ok("let a = 1;");
+    assert_eq!(site.access("/app.js").await.get("pool"), None);
+    for path in ["/", "/docs", "/docs/", "/users/7", "/none.js", "/.env", "/../secret.txt"] {
+        site.get(path).await.assert_ok("ok");
+        assert_eq!(site.access(path).await["pool"], "app", "{path}");
+    }
+    site.post("/app.js", "for the app").await.assert_ok("ok");
+    let upgrade = "GET /app.js HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    site.send(upgrade).await.assert_ok("ok");
+    ask(&site, "GET /app.js", "Range: bytes=99-").await.assert_refused(416, "range");
+    assert_eq!(app.requests().len(), 9);
 }

@@ -3,6 +3,7 @@
 
 // Clients
 mod bodies;
+mod certificates;
 mod connections;
 mod expectations;
 mod http2;
@@ -36,9 +37,11 @@ mod tunnels;
 // Routes that are registered
 mod platform;
 // The program
+mod announcing;
 mod command;
 mod descriptors;
 mod orders;
+mod registrar;
 mod reloading;
 mod seeing;
 mod stopping;

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Buffer, Choice, Queue};
-use crate::config::value::{Count, Delay, NatsAddress, OneOrMany, Period, Secret, Size};
+use super::{Buffer, Choice, MemberTls, Queue};
+use crate::config::value::{Count, Delay, MemberAddress, NatsAddress, OneOrMany, Period, Secret, Size};
 
 /// The `[registrar]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,13 @@ pub struct Registrar {
     /// TLS to the NATS servers. The table alone, even if it is empty, asks for it.
     #[schemars(with = "NatsTls")]
     pub nats_tls: Option<NatsTls>,
+    /// Whether others' routes are taken. A machine with nothing but workers of its own has no use for them.
+    #[schemars(with = "bool", extend("x-default" = "true, unless a pool has `announce`"))]
+    pub accept: Option<bool>,
+    /// The address under which others reach the pools that `announce`: `"10.0.0.5:8080"`, or `"https://app1.internal:8443"`,
+    /// whose certificate they are to find.
+    #[schemars(with = "MemberAddress", extend("x-default" = "the first of `server.listen`"))]
+    pub advertise: Option<MemberAddress>,
     /// How often a quiet connection to NATS is tried. After two without an answer it is made anew.
     pub ping_interval: Period,
     /// How often clients are asked to register (`minimumRegisterIntervalInSeconds`), in whole seconds.
@@ -39,8 +46,8 @@ pub struct Registrar {
     /// How long the start waits for registrations before clients are let in; `hostler upgrade` waits as long. As long as the interval of your
     /// clients, if they do not listen to `router.start` (route-registrar does not).
     pub start_delay: Delay,
-    /// How long a route stays whose last member has left: until then requests for it wait in its queue, and are refused with
-    /// 503; afterwards there is no such route.
+    /// How long a route stays whose last member has left: until then requests for it are refused with 503, unless a shorter path has
+    /// members; afterwards there is no such route.
     pub keep_empty: Delay,
     /// Which registrations are taken, by their isolation segment.
     pub sharding: Sharding,
@@ -50,6 +57,10 @@ pub struct Registrar {
     pub choice: Choice,
     /// Requests that one member of a route is given at once; 0: as many as come.
     pub concurrency: Count<0, 1_000_000>,
+    /// How members are checked that register a `tls_port`; `server_name` is what each says itself
+    /// (`server_cert_domain_san`).
+    #[schemars(with = "MemberTls")]
+    pub member_tls: Option<MemberTls>,
     /// Where requests wait that no member has room for.
     pub queue: Queue,
     /// How long a client waits for its answer to begin. Over it: 504.
@@ -73,6 +84,8 @@ impl Default for Registrar {
             password: None,
             token: None,
             nats_tls: None,
+            accept: None,
+            advertise: None,
             ping_interval: Period::seconds(20),
             register_interval: Period::seconds(20),
             stale_threshold: Period::seconds(120),
@@ -84,6 +97,7 @@ impl Default for Registrar {
             isolation_segments: Vec::new(),
             choice: Choice::RoundRobin,
             concurrency: Count(500),
+            member_tls: None,
             queue: Queue::default(),
             request_timeout: Period::seconds(60),
             connect_timeout: Period::seconds(5),

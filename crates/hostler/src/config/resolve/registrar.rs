@@ -1,16 +1,16 @@
 //! The meaning of `[registrar]`. Knows no connection: servers are looked up and files read when NATS is connected to.
 
-use std::path::PathBuf;
-
 use super::Resolver;
+use crate::config::client_tls::{ClientTls, Trust};
 use crate::config::document::KeyPath;
 use crate::config::file;
-use crate::config::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar};
+use crate::config::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar, Server};
 use crate::config::value::Secret;
 
 impl Resolver<'_> {
     /// The meaning of `[registrar]`; none where nothing is written.
-    pub(super) fn registrar(&mut self, file: &file::File) -> Option<Registrar> {
+    pub(super) fn registrar(&mut self, file: &file::File, server: &Server) -> Option<Registrar> {
+        let announces = self.announces(file, server);
         let written = file.registrar.as_ref()?;
         let path = KeyPath::of("registrar");
         for (key, named) in
@@ -25,8 +25,12 @@ impl Resolver<'_> {
             let why = "is shorter than register_interval: every route would come and go";
             self.refuse(&path.key("stale_threshold"), why);
         }
+        let member_tls = self.tls_to_registered(&path, written.member_tls.as_ref());
         Some(Registrar {
+            member_tls: member_tls?,
             nats: self.nats(&path, written),
+            accept: written.accept.unwrap_or(!announces),
+            advertise: written.advertise.as_ref().and_then(|at| self.advertise(&path.key("advertise"), at)),
             register_interval: written.register_interval.0,
             stale_threshold: written.stale_threshold.0,
             prune_interval: written.prune_interval.0,
@@ -82,30 +86,29 @@ impl Resolver<'_> {
         }
     }
 
+    /// What is wrong with the files is said now; NATS reads them at each connection, so that new ones count by themselves.
     fn nats_tls(&mut self, path: &KeyPath, written: &file::NatsTls) -> NatsTls {
-        let ca = written.ca.as_ref().map(|file| self.file_at(&path.key("ca"), file));
-        let own = match (&written.cert, &written.key) {
-            (Some(cert), Some(key)) => {
-                Some((self.file_at(&path.key("cert"), cert), self.file_at(&path.key("key"), key)))
-            }
-            (None, None) => None,
-            (Some(_), None) => {
-                self.refuse(&path.key("cert"), "needs its key");
-                None
-            }
-            (None, Some(_)) => {
-                self.refuse(&path.key("key"), "needs its cert");
-                None
-            }
-        };
-        NatsTls { ca, own }
+        let file::NatsTls { ca, cert, key } = written.clone();
+        let as_for_members = file::MemberTls { ca, cert, key, ..file::MemberTls::default() };
+        self.member_tls(path, &as_for_members);
+        let at = |name: &String| self.folder.join(name);
+        NatsTls {
+            ca: written.ca.as_ref().map(at),
+            own: written.cert.as_ref().zip(written.key.as_ref()).map(|(cert, key)| (at(cert), at(key))),
+        }
     }
 
-    fn file_at(&mut self, path: &KeyPath, written: &str) -> PathBuf {
-        let file = self.folder.join(written);
-        if let Err(error) = std::fs::File::open(&file) {
-            self.refuse(path, format!("{} cannot be read: {error}", file.display()));
+    /// Where nothing is written, whoever the system trusts is believed; that may be nobody.
+    fn tls_to_registered(&mut self, path: &KeyPath, written: Option<&file::MemberTls>) -> Option<ClientTls> {
+        let path = path.key("member_tls");
+        let Some(written) = written else {
+            let mut roots = rustls_native_certs::load_native_certs().certs;
+            roots.retain(|root| rustls::RootCertStore::empty().add(root.clone()).is_ok());
+            return ClientTls::new(Trust::Roots(roots), None, None).ok();
+        };
+        if written.server_name.is_some() {
+            self.refuse(&path.key("server_name"), "each member names its own when it registers");
         }
-        file
+        self.member_tls(&path, written)
     }
 }

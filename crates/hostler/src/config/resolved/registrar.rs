@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::ServerAddr;
 
+use super::super::client_tls::ClientTls;
 use super::super::file::{Buffer, Choice, Sharding};
 use super::super::value::Secret;
 use super::Queue;
@@ -14,6 +15,10 @@ use super::Queue;
 pub struct Registrar {
     /// Where registrations come from.
     pub nats: Nats,
+    /// Whether they are taken.
+    pub accept: bool,
+    /// Where others reach us; none: at the first of our addresses.
+    pub advertise: Option<Advertise>,
     /// Whole seconds, at least 1.
     pub register_interval: Duration,
     /// Whole seconds; never below `register_interval`.
@@ -34,6 +39,8 @@ pub struct Registrar {
     pub choice: Choice,
     /// Requests of one member at once; 0: any number.
     pub concurrency: usize,
+    /// How members with TLS are checked; whom their certificates name, their registrations say.
+    pub member_tls: ClientTls,
     /// Where requests wait.
     pub queue: Queue,
     /// How long a client waits for its answer to begin.
@@ -46,6 +53,17 @@ pub struct Registrar {
     pub buffer: Buffer,
     /// Bytes of a request's body.
     pub max_body_size: u64,
+}
+
+/// Where others reach us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advertise {
+    /// A name or an address.
+    pub host: String,
+    /// Never 0.
+    pub port: u16,
+    /// Over TLS, with a certificate for `host`.
+    pub tls: bool,
 }
 
 /// NATS servers, and how we come in.

@@ -9,6 +9,7 @@ mod robust;
 mod sense;
 mod sources;
 mod targets;
+mod tls;
 
 use std::path::{Path, PathBuf};
 

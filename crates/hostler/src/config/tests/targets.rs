@@ -88,6 +88,25 @@ fn keys_about_pools_have_no_meaning_beside_files_and_redirects() {
 }
 
 #[test]
+fn files_may_come_before_a_pool_and_before_nothing_else() {
+    let pool = "pools.app.members = [\"a:1\"]\n";
+    let config =
+        with_files(&format!("{pool}[[routes]]\nmatch = \"*\"\npool = \"app\"\nstatic = \"public\"\n"))
+            .config();
+    assert!(matches!(&config.routes[0].target, Target::Pool { name, .. } if name == "app"));
+    assert!(config.routes[0].files_first.is_some());
+    check(
+        &format!(
+            "{pool}[[routes]]\nmatch = \"/a\"\npool = \"app\"\nstatic = {{ dir = \"public\", fallback = \"index.html\" }}\n[[routes]]\nmatch = \"/b\"\npool = \"app\"\nstatic = \"public\"\nrespond = \"x\"\n[[routes]]\nmatch = \"/c\"\nstatic = \"public\"\nrespond = \"x\"\n"
+        ),
+        expect![[r#"
+            hostler.toml:5:39: routes[0].static.fallback: has no meaning beside pool: what is no file goes there
+            hostler.toml:10:11: routes[1].respond: a route has exactly one target: pool, static, redirect or respond (or pool and static)
+            hostler.toml:14:11: routes[2].respond: a route has exactly one target: pool, static, redirect or respond (or pool and static)"#]],
+    );
+}
+
+#[test]
 fn a_redirect_is_a_url_with_places() {
     let config = site(
         "[[routes]]\nmatch = \"/old/*\"\nredirect = { to = \"https://{host}/new/{rest}\", status = 301 }\n",

@@ -1,1 +1,214 @@
-//! What follows from messages, silence and outages, on a clock that stands still.
+//! What follows from messages, silence and outages, on a clock that is told.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Told {
+    registry: Registry,
+    now: Instant,
+}
+
+fn rules() -> Rules {
+    Rules {
+        stale_threshold: 120 * SECOND,
+        keep_empty: 30 * SECOND,
+        suspend_pruning: true,
+        sharding: Sharding::All,
+        segments: Vec::new(),
+        folds_paths: false,
+    }
+}
+
+fn told(rules: Rules) -> Told {
+    Told { registry: Registry::new(rules), now: Instant::now() }
+}
+
+impl Told {
+    fn register(&mut self, text: &str) -> Vec<String> {
+        let (changes, odd) = self.registry.register(&Registration::parse(text.as_bytes()).unwrap(), self.now);
+        changes.iter().map(show).chain(odd.iter().map(ToString::to_string)).collect()
+    }
+
+    fn unregister(&mut self, text: &str) -> Vec<String> {
+        let (changes, _) = self.registry.unregister(&Registration::parse(text.as_bytes()).unwrap(), self.now);
+        changes.iter().map(show).collect()
+    }
+
+    /// What a look for those who are silent finds after so many seconds.
+    fn after(&mut self, seconds: u32, is_connected: bool) -> Vec<String> {
+        self.now += seconds * SECOND;
+        self.registry.prune(is_connected, self.now).iter().map(show).collect()
+    }
+
+    fn members(&self, uri: &str) -> Vec<String> {
+        let entry = self.registry.entry(&Key::parse(uri, false).unwrap());
+        entry
+            .into_iter()
+            .flat_map(|entry| &entry.members)
+            .map(|member| member.facts.address.to_string())
+            .collect()
+    }
+}
+
+fn show(change: &Change) -> String {
+    match change {
+        Change::Joined(key, facts) => format!("{key} + {}", facts.address),
+        Change::Left(key, address, gone) => format!("{key} - {address} {gone:?}"),
+        Change::Ruled(key, terms) => format!("{key} {:?} {:?}", terms.balancing, terms.service_url),
+        Change::Closed(key) => format!("{key} closed"),
+    }
+}
+
+const A: &str = r#"{"host":"10.0.0.1","port":80,"uris":["a.test"],"private_instance_id":"one"}"#;
+const B: &str = r#"{"host":"10.0.0.2","port":80,"uris":["a.test"]}"#;
+
+#[test]
+fn a_registration_joins_once_and_is_refreshed_without_a_change() {
+    let mut told = told(rules());
+    assert_eq!(told.register(A), ["a.test + 10.0.0.1:80"]);
+    assert_eq!(told.register(A), [""; 0]);
+    assert_eq!(told.register(B), ["a.test + 10.0.0.2:80"]);
+    assert_eq!(told.members("a.test"), ["10.0.0.1:80", "10.0.0.2:80"]);
+}
+
+#[test]
+fn an_address_that_says_something_else_of_itself_is_replaced() {
+    let mut told = told(rules());
+    told.register(A);
+    assert_eq!(told.register(&A.replace("one", "two")), ["a.test + 10.0.0.1:80"]);
+    assert_eq!(told.register(&A.replace("\"port\"", "\"tls_port\"")), ["a.test + 10.0.0.1:80"]);
+    assert_eq!(told.members("a.test"), ["10.0.0.1:80"]);
+}
+
+#[test]
+fn each_uri_of_a_message_is_a_route_and_one_that_is_none_is_passed_over() {
+    let mut told = told(rules());
+    let changes =
+        told.register(r#"{"host":"::1","port":80,"uris":["B.test/Api/","http://x","*.c.test",null]}"#);
+    assert_eq!(changes[..2], ["b.test/Api + [::1]:80", "*.c.test + [::1]:80"]);
+    assert!(changes[2].starts_with("the URI \"http://x\" is passed over: "), "{changes:?}");
+    assert_eq!(changes.len(), 3);
+}
+
+#[test]
+fn who_registered_last_says_how_requests_are_dealt_and_what_is_unknown_changes_nothing() {
+    let mut told = told(rules());
+    let with =
+        |text: &str| A.replace("\"port\"", &format!("\"options\":{{\"loadbalancing\":\"{text}\"}},\"port\""));
+    told.register(A);
+    assert_eq!(told.register(&with("least-connection")), ["a.test Some(LeastConnection) \"\""]);
+    assert_eq!(told.register(A), [""; 0]);
+    assert_eq!(told.register(&with("hash"))[0], Oddity::Balancing("hash".into()).to_string());
+    assert_eq!(told.register(&with("round-robin")), ["a.test Some(RoundRobin) \"\""]);
+    let service = B.replace("\"port\"", "\"route_service_url\":\"https://x\",\"port\"");
+    assert_eq!(told.register(&service)[1], "a.test Some(RoundRobin) \"https://x\"");
+    assert_eq!(told.register(A), ["a.test Some(RoundRobin) \"\""]);
+}
+
+#[test]
+fn a_route_without_members_stays_for_a_while() {
+    let mut told = told(rules());
+    told.register(A);
+    assert_eq!(told.unregister(B), [""; 0]);
+    assert_eq!(told.unregister(A), ["a.test - 10.0.0.1:80 Unregistered"]);
+    assert_eq!(told.after(30, true), [""; 0]);
+    assert_eq!(told.after(1, true), ["a.test closed"]);
+    assert_eq!(told.register(A), ["a.test + 10.0.0.1:80"]);
+}
+
+#[test]
+fn a_route_without_members_goes_at_once_if_none_is_to_stay() {
+    let mut told = told(Rules { keep_empty: Duration::ZERO, ..rules() });
+    told.register(A);
+    told.register(B);
+    assert_eq!(told.unregister(A), ["a.test - 10.0.0.1:80 Unregistered"]);
+    assert_eq!(told.unregister(B), ["a.test - 10.0.0.2:80 Unregistered", "a.test closed"]);
+    told.register(A);
+    assert_eq!(told.after(121, true), ["a.test - 10.0.0.1:80 Silent", "a.test closed"]);
+}
+
+#[test]
+fn a_member_may_ask_for_less_time_but_not_for_more() {
+    let mut told = told(rules());
+    let with = |text: &str, seconds: i64| {
+        text.replace("\"port\"", &format!("\"stale_threshold_in_seconds\":{seconds},\"port\""))
+    };
+    told.register(&with(A, 10));
+    told.register(&with(B, 1000));
+    assert_eq!(told.after(10, true), [""; 0]);
+    assert_eq!(told.after(1, true), ["a.test - 10.0.0.1:80 Silent"]);
+    assert_eq!(told.after(110, true), ["a.test - 10.0.0.2:80 Silent"]);
+    for nothing in [0, -5] {
+        told.register(&with(A, nothing));
+        assert_eq!(told.after(120, true), [""; 0]);
+        assert_eq!(told.after(1, true), ["a.test - 10.0.0.1:80 Silent"]);
+    }
+}
+
+#[test]
+fn a_member_with_tls_goes_only_when_it_says_so_or_fails() {
+    let mut told = told(rules());
+    let tls = A.replace("\"port\"", "\"tls_port\"");
+    told.register(&tls);
+    told.register(B);
+    assert_eq!(told.after(100_000, true), ["a.test - 10.0.0.2:80 Silent"]);
+    told.register(B);
+    let mut fail = |address| {
+        let key = Key::parse("a.test", false).unwrap();
+        let changes = told.registry.failed(key, address, told.now);
+        changes.iter().map(show).collect::<Vec<_>>()
+    };
+    assert_eq!(fail("10.0.0.2:80"), [""; 0]);
+    assert_eq!(fail("10.0.0.9:80"), [""; 0]);
+    assert_eq!(fail("10.0.0.1:80"), ["a.test - 10.0.0.1:80 Failed"]);
+}
+
+#[test]
+fn nobody_goes_while_nats_is_away_and_all_begin_anew_when_it_is_back() {
+    let mut told = told(rules());
+    told.register(A);
+    assert_eq!(told.after(100, false), [""; 0]);
+    assert_eq!(told.after(1000, false), [""; 0]);
+    assert!(told.registry.is_suspended());
+    assert_eq!(told.after(1000, true), [""; 0]);
+    assert!(!told.registry.is_suspended());
+    assert_eq!(told.after(120, true), [""; 0]);
+    assert_eq!(told.after(1, true), ["a.test - 10.0.0.1:80 Silent"]);
+}
+
+#[test]
+fn who_is_silent_goes_in_an_outage_too_if_that_is_wanted() {
+    let mut told = told(Rules { suspend_pruning: false, ..rules() });
+    told.register(A);
+    assert_eq!(told.after(121, false), ["a.test - 10.0.0.1:80 Silent"]);
+}
+
+#[test]
+fn segments_that_are_not_ours_are_not_heard() {
+    let shared = A;
+    let ours = B.replace("\"port\"", "\"isolation_segment\":\"ours\",\"port\"");
+    let theirs = B.replace("\"port\"", "\"isolation_segment\":\"theirs\",\"port\"");
+    for (sharding, taken) in [
+        (Sharding::All, [true, true, true]),
+        (Sharding::SharedAndSegments, [true, true, false]),
+        (Sharding::Segments, [false, true, false]),
+    ] {
+        let rules = Rules { sharding, segments: vec!["ours".into()], ..rules() };
+        let one_by_one = [shared, &ours, &theirs].map(|text| !told(rules.clone()).register(text).is_empty());
+        assert_eq!(one_by_one, taken, "{sharding:?}");
+    }
+    let mut told = told(Rules { sharding: Sharding::Segments, segments: vec!["ours".into()], ..rules() });
+    told.register(&ours);
+    assert_eq!(told.unregister(&theirs), [""; 0]);
+    assert_eq!(told.unregister(&ours).len(), 1);
+}
+
+#[test]
+fn the_case_of_paths_counts_unless_it_is_said_not_to() {
+    let upper = A.replace("a.test", "A.TEST/Path/");
+    assert_eq!(told(rules()).register(&upper), ["a.test/Path + 10.0.0.1:80"]);
+    let mut folding = told(Rules { folds_paths: true, ..rules() });
+    assert_eq!(folding.register(&upper), ["a.test/path + 10.0.0.1:80"]);
+    assert_eq!(folding.unregister(&upper.to_lowercase()), ["a.test/path - 10.0.0.1:80 Unregistered"]);
+}

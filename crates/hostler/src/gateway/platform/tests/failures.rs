@@ -19,8 +19,7 @@ async fn what_no_route_matches_is_refused_in_gorouters_words() {
 
 #[tokio::test]
 async fn a_route_without_members_says_so_at_once() {
-    for settings in [config::Platform::default(), gorouter()] {
-        let compat = settings.compat == Compat::Gorouter;
+    for (settings, compat) in [(config::Platform::default(), false), (gorouter(), true)] {
         let got = edge(settings).get("").await;
         got.assert(
             503,

@@ -1,0 +1,88 @@
+//! Questions about routes: which there are, who serves them, and whether clients are welcome at all. Knows no requests.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::status::{PoolSource, RouteSource, Sources};
+use super::table::{array, millis, text, write_rows};
+
+const NO_STORE: [(header::HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
+
+/// All routes, those of the configuration first.
+pub async fn table(State(sources): State<Arc<Sources>>) -> Response {
+    let pools = sources.pools.load();
+    let mut rows: Vec<Value> = sources.routes.load().iter().map(|route| row(route, &pools)).collect();
+    if let Some(registrations) = &sources.registrations {
+        rows.extend((registrations.table)());
+    }
+    (NO_STORE, Json(json!({ "routes": rows }))).into_response()
+}
+
+fn row(route: &RouteSource, pools: &[PoolSource]) -> Value {
+    let pool = route.pool.as_ref().and_then(|name| pools.iter().find(|pool| pool.name == *name));
+    let members = pool.map(|pool| pool.pool.snapshot_with(|endpoint| endpoint.label.clone()).members);
+    let members = members.unwrap_or_default();
+    let members: Vec<Value> = members.iter().map(|member| json!({ "address": member.endpoint })).collect();
+    json!({ "route": route.pattern, "target": route.target, "members": members })
+}
+
+/// The registered ones; none is an empty table, as with gorouter.
+pub async fn registered(State(sources): State<Arc<Sources>>) -> Response {
+    let routes = sources.registrations.as_ref().map_or(json!({}), |registrations| (registrations.routes)());
+    (NO_STORE, Json(routes)).into_response()
+}
+
+/// For balancers in front of us.
+pub async fn health(State(sources): State<Arc<Sources>>) -> Response {
+    let fields = [(header::CACHE_CONTROL, "private, max-age=0"), (header::EXPIRES, "0")];
+    match sources.connections.is_end_announced() {
+        false => (fields, "ok\n").into_response(),
+        true => (StatusCode::SERVICE_UNAVAILABLE, fields).into_response(),
+    }
+}
+
+/// What [`table`] answers, for people.
+pub fn as_text(table: &Value) -> String {
+    let mut rows = vec![["route", "to", "member", "age", "ttl", ""].map(String::from).to_vec()];
+    for route in array(&table["routes"]) {
+        let mut begin = [text(&route["route"]).to_owned(), text(&route["target"]).to_owned()];
+        let members = array(&route["members"]);
+        if members.is_empty() {
+            rows.push(begin.to_vec());
+        }
+        for member in members {
+            let [name, target] = std::mem::take(&mut begin);
+            let ttl = match &member["age_ms"] {
+                Value::Null => "-".into(),
+                _ if member["ttl_ms"].is_null() => "none".into(),
+                _ => millis(&member["ttl_ms"]),
+            };
+            let address = text(&member["address"]).to_owned();
+            rows.push(vec![name, target, address, millis(&member["age_ms"]), ttl, notes(member)]);
+        }
+    }
+    let mut out = String::new();
+    write_rows(&mut out, &rows);
+    out
+}
+
+fn notes(member: &Value) -> String {
+    let mut notes = Vec::new();
+    if member["tls"] == true {
+        notes.push("tls".to_owned());
+    }
+    if member["protocol"] == "http2" {
+        notes.push("http2".to_owned());
+    }
+    for key in ["zone", "instance"] {
+        if let Some(value) = member[key].as_str().filter(|value| !value.is_empty()) {
+            notes.push(format!("{key} {value}"));
+        }
+    }
+    notes.join(", ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

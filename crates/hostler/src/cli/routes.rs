@@ -1,0 +1,16 @@
+//! `hostler routes`: asks a running Hostler through its admin listener. Knows not what the answer means.
+
+use std::process::ExitCode;
+
+use super::Routes;
+use super::admin::Admin;
+use crate::admin::as_text;
+
+/// Prints the routes and exits with 0; with 1 if nobody answers, with 2 if the configuration is wrong.
+pub fn routes(args: &Routes) -> ExitCode {
+    let admin = match Admin::find("routes", &args.ask) {
+        Ok(admin) => admin,
+        Err(code) => return code,
+    };
+    admin.show("/table", "a table of routes", args.json, as_text)
+}

@@ -1,0 +1,106 @@
+//! The one routing table, out of configured routes and of registered ones, which come and go on their own. Knows neither
+//! configuration nor registrations.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::config::{HostPattern, MatchPattern, PathPattern};
+use crate::gateway::{Gateway, Route};
+use crate::registrar::Served;
+use crate::route::Table;
+
+/// How often a table that was replaced is looked at, until nobody reads it any more.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What the table is made of, and where it goes.
+pub(super) struct Tables {
+    gateway: Arc<Gateway>,
+    parts: Mutex<Parts>,
+}
+
+#[derive(Default)]
+struct Parts {
+    /// The case of paths does not count.
+    folds_paths: bool,
+    configured: HashMap<Option<HostPattern>, Vec<(PathPattern, Arc<Route>)>>,
+    registered: HashMap<HostPattern, Vec<Served>>,
+}
+
+impl Tables {
+    /// An empty table.
+    pub fn new(gateway: Arc<Gateway>, folds_paths: bool) -> Self {
+        Self { gateway, parts: Mutex::new(Parts { folds_paths, ..Parts::default() }) }
+    }
+
+    /// Other routes in place of all that were configured.
+    pub fn configure(&self, routes: Vec<(MatchPattern, Arc<Route>)>) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.configured.clear();
+        for (pattern, route) in routes {
+            parts.configured.entry(pattern.host).or_default().push((pattern.path, route));
+        }
+        let mut table = if parts.folds_paths { Table::folding_paths() } else { Table::default() };
+        let hosts: HashSet<_> =
+            parts.registered.keys().cloned().map(Some).chain(parts.configured.keys().cloned()).collect();
+        hosts.into_iter().for_each(|host| table.set(host.as_ref(), parts.paths(host.as_ref())));
+        self.swap(table);
+    }
+
+    /// Other registered routes under these hosts; the rest stays as it is.
+    pub fn register(&self, changed: Vec<(HostPattern, Vec<Served>)>) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = (**self.gateway.routes.load()).clone();
+        for (host, served) in changed {
+            match served.is_empty() {
+                true => drop(parts.registered.remove(&host)),
+                false => drop(parts.registered.insert(host.clone(), served)),
+            }
+            table.set(Some(&host), parts.paths(Some(&host)));
+        }
+        self.swap(table);
+    }
+
+    /// Whoever reads the old table may be the last to do so. He is not to be the one who takes it apart: that takes a while.
+    fn swap(&self, table: Table<Arc<Route>>) {
+        let old = self.gateway.routes.swap(Arc::new(table));
+        tokio::spawn(async move {
+            while Arc::strong_count(&old) > 1 {
+                sleep(GLANCE).await;
+            }
+        });
+    }
+}
+
+impl Parts {
+    /// What is served under a host: configured routes before registered ones. A registered route without members counts only
+    /// where no other route could answer in its place.
+    fn paths(&self, host: Option<&HostPattern>) -> Vec<(PathPattern, Arc<Route>)> {
+        let configured = self.configured.get(&host.cloned()).into_iter().flatten();
+        let mut paths: Vec<_> = configured.map(|(path, route)| (path.clone(), route.clone())).collect();
+        let served = host.and_then(|host| self.registered.get(host)).into_iter().flatten();
+        let (empty, full): (Vec<&Served>, Vec<&Served>) = served.partition(|served| served.is_empty);
+        paths.extend(full.into_iter().map(prefix));
+        let in_vain =
+            empty.into_iter().filter(|served| !paths.iter().any(|(path, _)| is_above(path, &served.path)));
+        let in_vain: Vec<_> = in_vain.map(prefix).collect();
+        paths.extend(in_vain);
+        paths
+    }
+}
+
+fn prefix(served: &Served) -> (PathPattern, Arc<Route>) {
+    (PathPattern::Prefix(served.path.to_string()), served.route.clone())
+}
+
+/// Whether a path leads to all that is below the other one.
+fn is_above(path: &PathPattern, below: &str) -> bool {
+    match path {
+        PathPattern::Exact(_) => false,
+        PathPattern::Prefix(prefix) => {
+            below.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Routes that register themselves over a real NATS server: served at once, gone when silent, kept while NATS is away.
+
+use async_nats::{Client, Subscriber};
+use futures_util::StreamExt;
+use hostler_testkit::{
+    Answer, Nats, Site, Upstream, authority, client as http_client, eventually, nats, ok, upstream, within,
+};
+use serde_json::{Value, json};
+
+use crate::site;
+
+/// A site that takes registrations.
+async fn site_on(nats: &Nats, config: &str) -> Site {
+    let url = nats.url();
+    let site = site(&format!("[registrar]\nnats = \"{url}\"\nstart_delay = \"0s\"\n{config}")).start().await;
+    eventually("the registrar to be connected", async || {
+        (site.status().await["registrar"]["connected"] == true).then_some(())
+    })
+    .await;
+    site
+}
+
+/// Somebody at the NATS server who can speak and hear.
+async fn client(nats: &Nats) -> Client {
+    async_nats::connect(nats.url()).await.unwrap()
+}
+
+async fn say(client: &Client, subject: &'static str, message: &Value) {
+    client.publish(subject, message.to_string().into()).await.unwrap();
+    client.flush().await.unwrap();
+}
+
+/// The next that is said.
+async fn heard(subscriber: &mut Subscriber) -> Value {
+    let message = within("a message", subscriber.next()).await.unwrap();
+    serde_json::from_slice(&message.payload).unwrap()
+}
+
+/// What was captured of a real client: subjects and payloads in order.
+fn captured(log: &str) -> impl Iterator<Item = (String, String)> {
+    let said = log.lines().filter_map(|line| {
+        let (_time, rest) = line.split_once(' ')?;
+        let (subject, payload) = rest.split_once("  ")?;
+        matches!(subject, "router.register" | "router.unregister").then(|| (subject.into(), payload.into()))
+    });
+    said
+}
+
+async fn replay(client: &Client, messages: impl IntoIterator<Item = (String, String)>) {
+    for (subject, payload) in messages {
+        client.publish(subject, payload.into()).await.unwrap();
+    }
+    client.flush().await.unwrap();
+}
+
+/// gorouter's `/routes`, once it is as it is expected to be.
+async fn lists(site: &Site, what: &str, expected: impl Fn(&Value) -> bool) -> Value {
+    eventually(what, async || {
+        let mut admin = http_client(site.admin()).await;
+        admin.send("GET /routes HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n").await;
+        let routes = admin.answer().await.assert_status(200).json();
+        expected(&routes).then_some(routes)
+    })
+    .await
+}
+
+/// A registration of an upstream for URIs.
+fn registration(upstream: &Upstream, uris: &[&str]) -> Value {
+    let (host, port) = upstream.address().trim_start_matches("https://").rsplit_once(':').unwrap();
+    json!({ "host": host, "port": port.parse::<u16>().unwrap(), "uris": uris })
+}
+
+async fn get(site: &Site, host: &str, path: &str) -> Answer {
+    site.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
+}
+
+async fn answers(site: &Site, host: &str, path: &str, expected: &str) {
+    eventually(&format!("{host}{path} to answer {expected:?}"), async || {
+        let answer = get(site, host, path).await;
+        (answer.status == 200 && answer.body == expected.as_bytes()).then_some(())
+    })
+    .await;
+}
+
+async fn refuses(site: &Site, host: &str, path: &str, status: u16) {
+    eventually(&format!("{host}{path} to be refused with {status}"), async || {
+        (get(site, host, path).await.status == status).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_route_is_served_from_its_registration_on() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().script(|seen| ok(seen.target())).start().await;
+    let site = site_on(&nats, "").await;
+    let client = client(&nats).await;
+    get(&site, "app.example.test", "/x").await.assert_status(404);
+    let uris = ["App.example.test", "*.wild.example.test", "path.example.test/api"];
+    say(&client, "router.register", &registration(&app, &uris)).await;
+    answers(&site, "app.example.test:8080", "/x", "/x").await;
+    answers(&site, "a.b.wild.example.test", "/", "/").await;
+    answers(&site, "path.example.test", "/api/1", "/api/1").await;
+    get(&site, "path.example.test", "/apix").await.assert_status(404);
+    get(&site, "wild.example.test", "/").await.assert_status(404);
+}
+
+#[tokio::test]
+async fn what_route_registrar_says_is_understood_from_its_first_word_to_its_last() {
+    let Some(nats) = nats().start().await else { return };
+    let site = site_on(&nats, "").await;
+    let client = client(&nats).await;
+    let said: Vec<_> = captured(include_str!("captured/route-registrar-messages.txt")).collect();
+    let (life, end) = said.split_at(said.len() - 3);
+    replay(&client, life.to_vec()).await;
+    let routes = lists(&site, "four routes", |routes| {
+        // The last word but those of the end: the checked one is back.
+        routes.as_object().unwrap().len() == 4 && routes["checked.example.test"][0].is_object()
+    })
+    .await;
+    let id = "a762e11d-77d1-4667-5eb5-c8d12ea46044";
+    let of_app = json!([{
+        "address": "127.0.0.1:3000", "availability_zone": "z1", "protocol": "http1", "tls": false, "ttl": 120,
+        "tags": { "component": "node-app", "source_id": "s1" }, "private_instance_id": id,
+        "load_balancing_algorithm": "least-connection",
+    }]);
+    assert_eq!(routes["app.example.test"], of_app);
+    assert_eq!(routes["*.wild.example.test/api"], of_app);
+    let of_tls = json!([{
+        "address": "127.0.0.1:3443", "availability_zone": "z1", "protocol": "http2", "tls": true, "ttl": 120, "tags": null,
+        "private_instance_id": id, "server_cert_domain_san": "app.internal",
+    }]);
+    assert_eq!(routes["tls.example.test"], of_tls);
+    let shown = site.command(&["routes"]).await.assert_exit(0).stdout.clone();
+    assert!(shown.contains("*.wild.example.test/api  registered  127.0.0.1:3000"), "{shown}");
+    assert!(shown.contains("none  tls, http2, zone z1"), "{shown}");
+    replay(&client, end.to_vec()).await;
+    lists(&site, "nobody", |routes| {
+        routes.as_object().unwrap().values().all(|members| *members == json!([]))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_gorouter_was_told_is_understood_as_it_understood_it() {
+    let Some(nats) = nats().start().await else { return };
+    let site = site_on(&nats, "stale_threshold = \"20s\"").await;
+    let client = client(&nats).await;
+    replay(&client, captured(include_str!("captured/gorouter-nats-messages.txt"))).await;
+    let routes = lists(&site, "the last instance", |routes| {
+        routes["app.example.test"][0]["private_instance_id"] == "inst-A2"
+    })
+    .await;
+    let mut names: Vec<_> = routes.as_object().unwrap().keys().cloned().collect();
+    names.sort();
+    // Neither the one with an unsafe route service nor what was no JSON.
+    let expected = [
+        "*.wild.example.test",
+        "app.example.test",
+        "dead.example.test",
+        "path.example.test/api",
+        "retry.example.test",
+        "rs2.example.test",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(routes["dead.example.test"], json!([]));
+    assert_eq!(routes["retry.example.test"].as_array().unwrap().len(), 2);
+    assert_eq!(routes["rs2.example.test"][0]["route_service_url"], "https://x");
+    assert_eq!(routes["app.example.test"][0]["ttl"], 20);
+    assert_eq!(site.status().await["registrar"]["messages"]["invalid"], 2);
+    site.says("a message to router.register is dropped: route_service_url does not begin with https").await;
+}
+
+#[tokio::test]
+async fn it_says_that_it_is_there_when_it_comes_when_it_is_asked_and_when_nats_is_back() {
+    let Some(mut nats) = nats().start().await else { return };
+    let client = client(&nats).await;
+    let mut starts = client.subscribe("router.start").await.unwrap();
+    client.flush().await.unwrap();
+    let site = site_on(&nats, "register_interval = \"1s\"\nstale_threshold = \"4s\"").await;
+    let start = heard(&mut starts).await;
+    assert_eq!(start["minimumRegisterIntervalInSeconds"], 1);
+    assert_eq!(start["pruneThresholdInSeconds"], 4);
+    assert_eq!(start["hosts"], json!(["127.0.0.1"]));
+    // Diego greets with nothing at all, tools with an empty object.
+    let mut answers = client.subscribe("_INBOX.x").await.unwrap();
+    for greeting in ["", "{}"] {
+        client.publish_with_reply("router.greet", "_INBOX.x", greeting.into()).await.unwrap();
+        client.flush().await.unwrap();
+        assert_eq!(heard(&mut answers).await, start);
+    }
+    // A greeting without a way back, and what other routers say of themselves, is nothing to us.
+    replay(&client, [("router.greet".into(), String::new()), ("router.start".into(), start.to_string())])
+        .await;
+    assert_eq!(heard(&mut starts).await, start);
+    nats.stop();
+    nats.start_again().await;
+    assert_eq!(heard(&mut starts).await, start);
+    assert_eq!(site.status().await["registrar"]["messages"]["invalid"], 0);
+}
+
+#[tokio::test]
+async fn who_is_silent_goes_and_who_unregisters_goes_at_once() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let config = "prune_interval = \"100ms\"\nkeep_empty = \"0s\"";
+    let site = site_on(&nats, config).await;
+    let client = client(&nats).await;
+    let mut brief = registration(&app, &["brief.test"]);
+    brief["stale_threshold_in_seconds"] = json!(1);
+    say(&client, "router.register", &registration(&app, &["long.test"])).await;
+    say(&client, "router.register", &brief).await;
+    answers(&site, "brief.test", "/", "ok").await;
+    refuses(&site, "brief.test", "/", 404).await;
+    site.says("1 members were silent for too long").await;
+    get(&site, "long.test", "/").await.assert_ok("ok");
+    say(&client, "router.unregister", &registration(&app, &["long.test"])).await;
+    refuses(&site, "long.test", "/", 404).await;
+}
+
+#[tokio::test]
+async fn no_route_is_lost_while_nats_is_away() {
+    let Some(mut nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let site =
+        site_on(&nats, "register_interval = \"1s\"\nstale_threshold = \"1s\"\nprune_interval = \"50ms\"")
+            .await;
+    say(&client(&nats).await, "router.register", &registration(&app, &["app.test"])).await;
+    answers(&site, "app.test", "/", "ok").await;
+    nats.stop();
+    let away = site.says("NATS is away: nobody is taken out for being silent").await;
+    assert_eq!(site.status().await["registrar"]["pruning_suspended"], true);
+    get(&site, "app.test", "/").await.assert_ok("ok");
+    nats.start_again().await;
+    site.says("NATS is back").await;
+    // From here on its time runs anew, and then it is up.
+    refuses(&site, "app.test", "/", 503).await;
+    let lines = site.lines();
+    let silent = lines.iter().position(|line| line.contains("silent for too long")).unwrap();
+    assert!(lines.iter().position(|line| line.contains(&away)) < Some(silent), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_configured_route_wins_and_a_longer_registered_one_still_counts() {
+    let Some(nats) = nats().start().await else { return };
+    let (ours, theirs) =
+        (upstream().script(|_| ok("ours")).start().await, upstream().script(|_| ok("theirs")).start().await);
+    let (url, member) = (nats.url(), ours.address());
+    let config = format!(
+        "routes = [{{ match = \"a.test/*\", pool = \"app\" }}]\npools.app.members = [\"{member}\"]\n\
+         registrar = {{ nats = \"{url}\", start_delay = \"0s\" }}"
+    );
+    let site = site(&config).start().await;
+    let client = client(&nats).await;
+    let uris = ["a.test", "a.test/deep", "b.test"];
+    eventually("b.test to be served", async || {
+        say(&client, "router.register", &registration(&theirs, &uris)).await;
+        (get(&site, "b.test", "/").await.status == 200).then_some(())
+    })
+    .await;
+    get(&site, "a.test", "/").await.assert_ok("ours");
+    get(&site, "a.test", "/deep/1").await.assert_ok("theirs");
+    say(&client, "router.unregister", &registration(&theirs, &["a.test/deep"])).await;
+    answers(&site, "a.test", "/deep/1", "ours").await;
+    let listed = site.command(&["routes", "--json"]).await.assert_exit(0).stdout.clone();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["routes"][0]["route"], "a.test");
+    assert_eq!(listed["routes"][0]["target"], "pool app");
+    assert_eq!(listed["routes"][0]["members"][0]["address"], ours.address());
+    // What is configured can be changed under what has registered.
+    site.rewrite(&config.replace("a.test/*", "c.test/*"));
+    site.command(&["reload"]).await.assert_exit(0);
+    get(&site, "c.test", "/").await.assert_ok("ours");
+    get(&site, "a.test", "/").await.assert_ok("theirs");
+    get(&site, "b.test", "/").await.assert_ok("theirs");
+}
+
+#[tokio::test]
+async fn a_route_whose_last_member_has_left_says_so_until_there_is_another() {
+    let Some(nats) = nats().start().await else { return };
+    let (first, second) = (upstream().start().await, upstream().script(|_| ok("second")).start().await);
+    let site = site_on(&nats, "").await;
+    let client = client(&nats).await;
+    say(&client, "router.register", &registration(&first, &["a.test", "a.test/deep", "*.test"])).await;
+    answers(&site, "a.test", "/", "ok").await;
+    say(&client, "router.unregister", &registration(&first, &["a.test"])).await;
+    refuses(&site, "a.test", "/", 503).await;
+    get(&site, "a.test", "/").await.assert_field("x-cf-routererror", "no_endpoints");
+    get(&site, "a.test", "/deep").await.assert_ok("ok");
+    say(&client, "router.register", &registration(&second, &["a.test"])).await;
+    answers(&site, "a.test", "/", "second").await;
+    // One without members stands in nobody's way.
+    say(&client, "router.unregister", &registration(&first, &["a.test/deep"])).await;
+    answers(&site, "a.test", "/deep", "second").await;
+}
+
+#[tokio::test]
+async fn a_member_with_tls_has_to_be_whom_its_registration_names() {
+    let Some(nats) = nats().start().await else { return };
+    let trust = authority();
+    let app = upstream().over_tls(trust.vouch_for(&["app.internal"]).for_server(None)).start().await;
+    let url = nats.url();
+    let plan = site(&format!(
+        "[registrar]\nnats = \"{url}\"\nstart_delay = \"0s\"\nqueue = {{ timeout = \"200ms\" }}\n\
+         member_tls = {{ ca = \"ca.pem\" }}\n"
+    ));
+    std::fs::write(plan.folder().join("ca.pem"), trust.cert()).unwrap();
+    let site = plan.start().await;
+    let client = client(&nats).await;
+    let over_tls = |uri: &str, san: &str| {
+        let mut message = registration(&app, &[uri]);
+        message["tls_port"] = message["port"].take();
+        message["server_cert_domain_san"] = json!(san);
+        message
+    };
+    eventually("the right one to be served", async || {
+        say(&client, "router.register", &over_tls("right.test", "app.internal")).await;
+        (get(&site, "right.test", "/").await.status == 200).then_some(())
+    })
+    .await;
+    say(&client, "router.register", &over_tls("wrong.test", "other.internal")).await;
+    lists(&site, "the wrong one", |routes| routes["wrong.test"][0].is_object()).await;
+    let answer = eventually("the wrong one to be refused", async || {
+        let answer = get(&site, "wrong.test", "/").await;
+        (answer.status != 404).then_some(answer)
+    })
+    .await;
+    assert!(answer.status >= 500, "{answer:?}");
+}
