@@ -69,7 +69,7 @@ pub(super) fn rows(entry: &Entry, now: Instant) -> Vec<MemberRow> {
         zone: member.facts.instance.zone.clone(),
         instance: member.facts.instance.id.clone(),
         age_ms: now.saturating_duration_since(member.updated).as_millis() as u64,
-        ttl_ms: (!member.facts.tls).then(|| member.ttl.as_millis() as u64),
+        ttl_ms: (!member.facts.tls).then_some(member.ttl.as_millis() as u64),
     };
     entry.members.iter().map(row).collect()
 }

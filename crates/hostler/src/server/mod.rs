@@ -116,21 +116,7 @@ async fn serve(
     notify.ready();
     let announcement = announce::begin(&running);
 
-    let mut succession = running.successor.subscribe();
-    let mut until = None;
-    let successor = loop {
-        tokio::select! {
-            wish = signals.next() => match wish {
-                Wish::Stop => break None,
-                Wish::Drain => until = Some(until.unwrap_or_else(|| stop::announce(&running))),
-                Wish::Reload => orders::by_signal(&running, wish, Command::Reload),
-                Wish::Upgrade => orders::by_signal(&running, wish, Command::Upgrade),
-            },
-            Some(order) = orders.recv() => orders::carry_out(&running, order),
-            Ok(_) = succession.changed() => break *succession.borrow_and_update(),
-            () = stop::reached(until) => break None,
-        }
-    };
+    let successor = until_the_end(&running, &mut signals, &mut orders).await;
     // Who orders something now is told that we are stopping.
     drop(orders);
     // Whoever wants to hand over now comes too late, and nobody else's copy keeps a socket open.
@@ -161,6 +147,29 @@ async fn serve(
     stop::stop_workers(&running, &mut signals, at_once).await;
     journal.event(Level::Info, "stopped");
     Ok(())
+}
+
+/// Does what it is told until it is to stop; the process that has taken over, if that is why.
+async fn until_the_end(
+    running: &Arc<Running>,
+    signals: &mut Signals,
+    orders: &mut mpsc::UnboundedReceiver<Order>,
+) -> Option<u32> {
+    let mut succession = running.successor.subscribe();
+    let mut until = None;
+    loop {
+        tokio::select! {
+            wish = signals.next() => match wish {
+                Wish::Stop => return None,
+                Wish::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
+                Wish::Reload => orders::by_signal(running, wish, Command::Reload),
+                Wish::Upgrade => orders::by_signal(running, wish, Command::Upgrade),
+            },
+            Some(order) = orders.recv() => orders::carry_out(running, order),
+            Ok(_) = succession.changed() => return *succession.borrow_and_update(),
+            () = stop::reached(until) => return None,
+        }
+    }
 }
 
 /// Waits until routes have had the time to register; and, to take over, until the workers are ready and the predecessor says so.

@@ -110,7 +110,7 @@ async fn what_route_registrar_says_is_understood_from_its_first_word_to_its_last
     let Some(nats) = nats().start().await else { return };
     let site = site_on(&nats, "").await;
     let client = client(&nats).await;
-    let said: Vec<_> = captured(include_str!("captured/route-registrar-messages.txt")).collect();
+    let said: Vec<_> = captured(include_str!("captured/route-registrar-messages.log")).collect();
     let (life, end) = said.split_at(said.len() - 3);
     replay(&client, life.to_vec()).await;
     let routes = lists(&site, "four routes", |routes| {
@@ -146,7 +146,7 @@ async fn what_gorouter_was_told_is_understood_as_it_understood_it() {
     let Some(nats) = nats().start().await else { return };
     let site = site_on(&nats, "stale_threshold = \"20s\"").await;
     let client = client(&nats).await;
-    replay(&client, captured(include_str!("captured/gorouter-nats-messages.txt"))).await;
+    replay(&client, captured(include_str!("captured/gorouter-nats-messages.log"))).await;
     let routes = lists(&site, "the last instance", |routes| {
         routes["app.example.test"][0]["private_instance_id"] == "inst-A2"
     })

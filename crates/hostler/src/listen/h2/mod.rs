@@ -96,10 +96,10 @@ impl Shard {
         let link = Arc::new(Link {
             shard: self,
             settings,
-            running: AtomicUsize::new(0),
-            waker: AtomicWaker::new(),
             peer_ip: origin.peer.ip().to_canonical().to_string().into(),
             origin,
+            running: AtomicUsize::new(0),
+            waker: AtomicWaker::new(),
             _open: open,
         });
         let mut session = Session {
