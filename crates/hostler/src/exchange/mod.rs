@@ -215,6 +215,7 @@ impl Exchange {
         self.trailers = None;
         self.counters = None;
         self.aftermath = None;
+        self.registered = None;
         self.deadline.clear();
     }
 

@@ -149,7 +149,7 @@ async fn serve(
     Ok(())
 }
 
-/// Obeys signals and orders until one of them is the last; the process that has taken over, if that is why.
+/// Does what it is told until it is to stop; the process that has taken over, if that is why.
 async fn until_the_end(
     running: &Arc<Running>,
     signals: &mut Signals,
@@ -160,14 +160,14 @@ async fn until_the_end(
     loop {
         tokio::select! {
             wish = signals.next() => match wish {
-                Wish::Stop => break None,
+                Wish::Stop => return None,
                 Wish::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
                 Wish::Reload => orders::by_signal(running, wish, Command::Reload),
                 Wish::Upgrade => orders::by_signal(running, wish, Command::Upgrade),
             },
             Some(order) = orders.recv() => orders::carry_out(running, order),
-            Ok(_) = succession.changed() => break *succession.borrow_and_update(),
-            () = stop::reached(until) => break None,
+            Ok(_) = succession.changed() => return *succession.borrow_and_update(),
+            () = stop::reached(until) => return None,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What a Hostler does for which routes may be registered, in the way of Cloud Foundry's gorouter: the words for what no route
 //! matches, health checks, the access line, SIGUSR1.
 
-use hostler_testkit::{Answer, Site, client, eventually, upstream};
+use hostler_testkit::{Answer, Site, Step, client, eventually, nats, text, upstream};
+use serde_json::json;
 
 use crate::site;
 
@@ -135,4 +136,46 @@ async fn a_reload_changes_what_holds_for_registered_routes() {
     get(&site, "nope.test", "").await.assert_status(404).assert_field("x-cf-routererror", "unknown_route");
     health(&site).await.assert_status(404);
     site.send("GET / HTTP/1.1\r\nHost: x\r\nUser-Agent: mine\r\n\r\n").await.assert_ok("ok\n");
+}
+
+#[tokio::test]
+async fn a_registered_route_is_logged_with_its_instance_and_its_tunnels_have_names_as_well() {
+    let Some(nats) = nats().start().await else { return };
+    let hello = "HTTP/1.1 200 OK\r\nSet-Cookie: JSESSIONID=1\r\nContent-Length: 2\r\n\r\nhi";
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
+    let app = upstream().in_turn([text(hello), [text(switch), vec![Step::AwaitFin, Step::Close]].concat()]);
+    let app = app.start().await;
+    let config =
+        format!("server.access_log = 'gorouter'\n[registrar]\nnats = '{}'\nstart_delay = '0s'\n", nats.url());
+    let site = site(&config).start().await;
+    let (host, port) = app.address().rsplit_once(':').unwrap();
+    let message = json!({
+        "host": host, "port": port.parse::<u16>().unwrap(), "uris": ["app.test"], "app": "guid", "tags": null,
+        "private_instance_id": "inst-A", "private_instance_index": "7",
+    });
+    let speaker = async_nats::connect(nats.url()).await.unwrap();
+    let answer = eventually("the route to be served", async || {
+        speaker.publish("router.register", message.to_string().into()).await.unwrap();
+        speaker.flush().await.unwrap();
+        let answer = get(&site, "app.test", "").await;
+        (answer.status != 404).then_some(answer)
+    })
+    .await;
+    answer.assert_ok("hi");
+    let cookies = answer.head.all("set-cookie");
+    assert_eq!(cookies, ["JSESSIONID=1", "__VCAP_ID__=inst-A; Path=/; HttpOnly"]);
+    let line = site.says("app_index:\"7\"").await;
+    let id = answer.field("x-vcap-request-id").unwrap();
+    for part in ["app_id:\"guid\"", "instance_id:\"inst-A\"", &id, app.address(), "failed_attempts:0"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let mut tunnel = client(site.address()).await;
+    tunnel.send("GET / HTTP/1.1\r\nHost: app.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n").await;
+    let head = tunnel.next_head().await.unwrap();
+    assert!(head.start_line().contains(" 101 "), "{}", head.text());
+    assert_eq!(
+        head.field("x-vcap-request-id").as_deref(),
+        app.requests()[1].field("x-vcap-request-id").as_deref()
+    );
+    assert!(head.field("x-vcap-request-id").is_some());
 }

@@ -233,11 +233,10 @@ mod tests {
         Objection::UnknownInstance { guid, index: "7".into() }.into()
     }
 
-    /// The lengths are those of the captured lines.
-    #[test]
-    fn the_words_are_gorouters() {
+    /// Host, refusal, length of the body, and all: the lengths are those of captured lines, where there are any.
+    fn known() -> Vec<(&'static str, Refusal, usize, &'static str)> {
         let lost = || Refusal::WorkerLost(String::new());
-        let cases: Vec<(&str, Refusal, usize, &str)> = vec![
+        vec![
             (
                 "path.example.test",
                 Refusal::NoRoute,
@@ -292,8 +291,12 @@ mod tests {
                 88,
                 "503 Connection Limit Reached - 503 Service Unavailable: Requested route ('app.test') has reached the connection limit.\n",
             ),
-        ];
-        for (host, refusal, length, expected) in cases {
+        ]
+    }
+
+    #[test]
+    fn the_words_are_gorouters() {
+        for (host, refusal, length, expected) in known() {
             let said = words(host, refusal, false);
             assert_eq!(said, expected);
             let body = &said[said.find(&format!(" {} ", &said[..3])).unwrap() + 1..];

@@ -97,7 +97,6 @@ impl Shard {
         let link = Arc::new(Link {
             shard: self,
             settings,
-            peer_ip: origin.peer.ip().to_canonical().to_string().into(),
             origin,
             running: AtomicUsize::new(0),
             waker: AtomicWaker::new(),
@@ -227,7 +226,6 @@ impl Seat {
 
     /// Takes its place on another connection than that for which it was made.
     fn move_to(&mut self, link: &Link) {
-        // Without `..`: what one connection was, the next is not.
         // Without `..`: what an origin says beyond these must not stay that of another client.
         let Origin { peer, local, scheme, certificate } = &link.origin;
         let exchange = &mut self.exchange;
