@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 
 import { add, countCargo, countNode, judge } from './count.mjs';
 import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, workspacesWith } from './steps.mjs';
-import { buildGoPrograms } from './tools.mjs';
+import { makePrograms } from './tools.mjs';
 
 /** Programs that tests call, by the Debian package that brings them. */
 const TOOLS = [
@@ -25,7 +25,7 @@ const wants = (half) => asked.length === 0 || asked.includes(half);
 checkToolchain();
 await installModules();
 await installTools();
-const missing = await buildGoPrograms();
+const missing = await makePrograms();
 await buildExamples();
 process.env.EXAMPLES_BUILT = '1'; // the Rust tests run them too, and would build them otherwise
 

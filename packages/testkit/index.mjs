@@ -2,5 +2,6 @@
 export { openBrowser } from './browser.mjs';
 export { eventually } from './eventually.mjs';
 export { hostlerProgram, startHostler } from './hostler.mjs';
+export { kosokuProgram } from './kosoku.mjs';
 export { natsProgram, startNats } from './nats.mjs';
 export { freePort } from './port.mjs';

@@ -137,6 +137,14 @@ pub struct Field {
     pub listed: bool,
 }
 
+impl Field {
+    /// Where the value lies in [`Fields::bytes`].
+    pub fn value(&self) -> std::ops::Range<usize> {
+        let start = self.value.start as usize;
+        start..start + self.value.len as usize
+    }
+}
+
 /// The field lines of one head, in the order they came.
 #[derive(Debug, Clone)]
 pub struct Fields {
@@ -217,6 +225,11 @@ impl Fields {
                 }
             }
         }
+    }
+
+    /// The bytes that all of them lie in, for those who take many values at once.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// How many field lines there are.

@@ -1,6 +1,7 @@
 //! Hostler, the program. `main.rs` is its table of contents.
 
 pub mod admin;
+pub mod announce;
 pub mod cli;
 pub mod coding;
 pub mod config;

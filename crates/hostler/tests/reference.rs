@@ -43,6 +43,11 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
             let written = block.split("```").next().unwrap_or_default();
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("hostler.toml"), written).unwrap();
+            // What the pages take for granted.
+            for built in ["dist/assets", "public"] {
+                std::fs::create_dir_all(folder.path().join(built)).unwrap();
+            }
+            std::fs::write(folder.path().join("dist/index.html"), "<p>").unwrap();
             let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
             let invocation =
                 Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };

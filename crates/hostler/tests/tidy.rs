@@ -10,7 +10,7 @@ const ROWS: &[&[&str]] = &[
     &["main"],
     &["cli"],
     &["server"],
-    &["listen", "registrar", "admin"],
+    &["listen", "registrar", "announce", "admin"],
     &["gateway"],
     &["route", "files", "proxy", "native", "nats"],
     &["exchange", "config", "journal"],

@@ -19,6 +19,12 @@ pub fn table(status: &Value) -> String {
         if_any(&status["connections"]["tunnels"], " of them tunnels"),
         bytes(&status["memory"]),
     );
+    let compression = &status["compression"];
+    if compression["encoded"].as_u64() > Some(0) {
+        let spared = if_any(&compression["spared"], " others sent as they are, for want of memory or time");
+        let (before, after) = (bytes(&compression["bytes_before"]), bytes(&compression["bytes_after"]));
+        let _ = writeln!(out, "compressed {} answers, {before} to {after}{spared}", compression["encoded"]);
+    }
     let reload = &status["last_reload"];
     if reload["ok"] == false {
         let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();

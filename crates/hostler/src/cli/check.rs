@@ -124,7 +124,10 @@ fn leads_to(route: &Route) -> String {
             };
             let fallback = route.fallback.as_ref();
             let fallback = fallback.map_or(String::new(), |fallback| format!(", else {fallback}"));
-            format!("pool {name} (answer within {timeout}, body up to {size}{priority}{fallback})")
+            let first = route.files_first.as_ref();
+            let first =
+                first.map_or(String::new(), |files| format!("files in {}, else ", files.dir.display()));
+            format!("{first}pool {name} (answer within {timeout}, body up to {size}{priority}{fallback})")
         }
     }
 }

@@ -116,7 +116,7 @@ fn wrong_values_are_told_by_flag() {
             --bind: pools.app.bind: "sockt" is not one of "socket", "port"; did you mean "socket"?
             --concurrency: pools.app.concurrency: "many" is neither a whole number from 1 to 1024 nor "auto"
             --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": it names no port
-            --log: server.access_log: "jsn" is not one of "json", "pretty", "off"; did you mean "json"?
+            --log: server.access_log: "jsn" is not one of "json", "pretty", "gorouter", "off"; did you mean "json"?
             --workers: pools.app.workers: 0 is out of range; from 1 to 1024"#]],
     );
     check(

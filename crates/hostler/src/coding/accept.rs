@@ -8,7 +8,7 @@ use super::Coding;
 type Weight = u16;
 
 /// Which of `ours`, the best first, a client gets; none: what there is, as it is. `lines`: its `Accept-Encoding`.
-pub(super) fn choose<'a>(lines: impl Iterator<Item = &'a [u8]>, ours: &[Coding]) -> Option<Coding> {
+pub fn choose<'a>(lines: impl Iterator<Item = &'a [u8]>, ours: &[Coding]) -> Option<Coding> {
     // As many as we have; a name that comes twice means what it says first.
     let mut weights = [None::<Weight>; 3];
     let (mut others, mut identity) = (None, None);

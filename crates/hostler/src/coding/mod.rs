@@ -9,6 +9,7 @@ mod media;
 mod plan;
 mod stream;
 
+pub use accept::choose;
 pub use allowance::{Allowance, Grant, Memory, Usage};
 pub use encoder::{Effort, Encoder};
 pub use head::{encoded, revalidated, varying};

@@ -111,7 +111,8 @@ mod tests {
     fn only_what_is_worth_it_is_encoded() {
         let html = ("Content-Type", "text/html; charset=utf-8");
         let encode = Verdict::Encode(Coding::Gzip);
-        let cases: &[(u16, &[(&str, &str)], Option<u64>, Verdict)] = &[
+        type Case<'a> = (u16, &'a [(&'a str, &'a str)], Option<u64>, Verdict);
+        let cases: &[Case<'_>] = &[
             (200, &[html], None, encode),
             (200, &[html], Some(100), encode),
             (200, &[html], Some(99), Verdict::Leave),

@@ -24,7 +24,7 @@ use super::pattern::MatchPattern;
 use crate::coding::Plan;
 use crate::tls::{CertificateFiles, ClientCertificates, Version};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
-pub use registrar::{Nats, NatsLogin, NatsTls, Registrar};
+pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,6 +133,8 @@ pub struct Pool {
     pub name: String,
     /// Who fills the pool.
     pub source: Source,
+    /// Under which names others are told of it.
+    pub announce: Vec<String>,
     /// Slots of each worker or member.
     pub concurrency: Concurrency,
     /// Which free member gets the next request.
@@ -296,6 +298,8 @@ pub struct Route {
     pub priority: Priority,
     /// The answer where the pool has none; only beside [`Target::Pool`].
     pub fallback: Option<Fallback>,
+    /// Files that come before the pool; only beside [`Target::Pool`].
+    pub files_first: Option<StaticFiles>,
     /// What is changed on the way through.
     pub changes: Changes,
 }

@@ -52,6 +52,13 @@ pub trait BodySource: Send {
     ) -> Poll<std::io::Result<bool>>;
 }
 
+/// Nothing.
+impl BodySource for std::io::Empty {
+    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<std::io::Result<bool>> {
+        Poll::Ready(Ok(true))
+    }
+}
+
 /// The client's side of an exchange while the steps work on it.
 pub trait Downstream: Send {
     /// Ready when the client has gone: nobody reads the answer.

@@ -139,6 +139,12 @@ impl Deadline {
         self.entry.due.store(NEVER, Ordering::Relaxed);
     }
 
+    /// Never due, for one that goes from one task to another: whoever waited for it before is not held in memory by it any more.
+    pub fn forget(&self) {
+        self.clear();
+        drop(self.entry.waker.take());
+    }
+
     /// Ready once it is due.
     pub fn poll_due(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_due() {

@@ -63,7 +63,7 @@ impl Edits {
         self.iter().enumerate().filter_map(move |(at, edit)| {
             let (name, value) = match edit {
                 Edit::Remove(_) => return None,
-                Edit::Set(name, _) | Edit::Add(name, _) if self.yields && fields.get(name).is_some() => {
+                Edit::Set(name, _) | Edit::Add(name, _) if self.yields && is_there(fields, name) => {
                     return None;
                 }
                 Edit::Set(name, value) | Edit::Add(name, value) => (name, value),
@@ -76,7 +76,7 @@ impl Edits {
 
     /// Whether there is a line with this name before the change at `end` is made.
     fn has(&self, fields: &Fields, name: &str, end: usize) -> bool {
-        let mut has = fields.get(name).is_some();
+        let mut has = is_there(fields, name);
         for edit in self.iter().take(end) {
             match edit {
                 Edit::Remove(other) if other.eq_ignore_ascii_case(name) => has = has && self.yields,
@@ -98,6 +98,11 @@ impl Edits {
             Edit::Add(..) | Edit::Default(..) => false,
         })
     }
+}
+
+/// Whether a line with this name goes on: one that `Connection` names was meant for us alone.
+fn is_there(fields: &Fields, name: &str) -> bool {
+    fields.iter().any(|(field, other, _)| !field.listed && other.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub struct Exchange {
     /// The other end of the client's connection.
     pub peer: SocketAddr,
     /// Its address as text, for the member to read: made once a connection, not once a request.
-    pub peer_ip: Box<str>,
+    pub peer_ip: Arc<str>,
     /// Our end.
     pub local: SocketAddr,
     /// How the client's connection is protected.
@@ -206,6 +206,16 @@ impl Exchange {
     pub fn begin_unread(&mut self) {
         self.head.clear();
         self.reset();
+    }
+
+    /// Forgets what is large or belongs to others, until the next request begins.
+    pub fn let_go(&mut self) {
+        self.head.clear();
+        self.body = Body::None;
+        self.trailers = None;
+        self.counters = None;
+        self.aftermath = None;
+        self.deadline.clear();
     }
 
     fn reset(&mut self) {

@@ -1,15 +1,17 @@
-//! The bytes of a file on their way, read on blocking threads. Knows no HTTP.
+//! The bytes of a file on their way: those that the kernel has at hand at once, the others from blocking threads. Knows no HTTP.
 
 use std::fs::File;
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
+use rustix::io::{ReadWriteFlags, preadv2};
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::open::Patience;
 use crate::exchange::BodySource;
 
 /// What is read at a time: large enough that the way to another thread and back does not count.
@@ -18,6 +20,8 @@ const PIECE: u64 = 128 * 1024;
 /// A part of a file. Its length has been promised: a file that has become shorter breaks it off.
 pub(super) struct FileBody {
     file: Arc<File>,
+    /// What the kernel has at hand is read where it is wanted; the rest on other threads.
+    hurried: bool,
     /// Where the next piece begins.
     at: u64,
     /// What is still to be read.
@@ -29,11 +33,33 @@ pub(super) struct FileBody {
 }
 
 impl FileBody {
-    /// So many bytes from there on; the first of them are read right here, which may block.
-    pub fn begin(file: File, at: u64, length: u64) -> io::Result<Self> {
-        let piece = read(&file, at, length)?;
-        let (at, left) = (at + piece.len() as u64, length - piece.len() as u64);
-        Ok(Self { file: Arc::new(file), at, left, piece, taken: 0, reading: None })
+    /// So many bytes from there on. Who has patience reads the first of them at once, being on a thread where that is allowed.
+    pub fn begin(file: File, at: u64, length: u64, patience: Patience) -> io::Result<Self> {
+        let hurried = patience == Patience::None;
+        let piece = if hurried { Vec::new() } else { read(&file, at, length)? };
+        let read = piece.len() as u64;
+        Ok(Self {
+            file: Arc::new(file),
+            hurried,
+            at: at + read,
+            left: length - read,
+            piece,
+            taken: 0,
+            reading: None,
+        })
+    }
+
+    /// Appends what the kernel has at hand; nothing where that is nothing.
+    fn read_at_hand(&mut self, into: &mut Vec<u8>, max: usize) {
+        let before = into.len();
+        let wanted = usize::try_from(self.left).map_or(max, |left| left.min(max));
+        into.resize(before + wanted, 0);
+        let mut place = [IoSliceMut::new(&mut into[before..])];
+        // An error, and the end of a file that has become shorter, are found again by those who can wait.
+        let read = preadv2(&self.file, &mut place, self.at, ReadWriteFlags::NOWAIT).unwrap_or(0);
+        into.truncate(before + read);
+        self.at += read as u64;
+        self.left -= read as u64;
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -42,7 +68,7 @@ impl FileBody {
             let (file, at, left) = (file.clone(), *at, *left);
             spawn_blocking(move || read(&file, at, left))
         });
-        let read = std::task::ready!(Pin::new(reading).poll(cx));
+        let read = ready!(Pin::new(reading).poll(cx));
         self.reading = None;
         let piece = read.map_err(io::Error::other)??;
         self.at += piece.len() as u64;
@@ -55,7 +81,14 @@ impl FileBody {
 impl BodySource for FileBody {
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<io::Result<bool>> {
         if self.taken == self.piece.len() && self.left > 0 {
-            std::task::ready!(self.poll_piece(cx))?;
+            if self.hurried && self.reading.is_none() {
+                let before = into.len();
+                self.read_at_hand(into, max);
+                if into.len() > before {
+                    return Poll::Ready(Ok(self.left == 0));
+                }
+            }
+            ready!(self.poll_piece(cx))?;
         }
         let end = self.piece.len().min(self.taken + max);
         into.extend_from_slice(&self.piece[self.taken..end]);
@@ -95,17 +128,24 @@ mod tests {
         for (range, max) in
             [(0..0, 10), (0..1, 10), (5..400_000, 65_536), (0..131_072, 7_000), (1..262_145, 1 << 30)]
         {
-            let (_named, file) = file(&bytes);
-            let body = FileBody::begin(file, range.start as u64, range.len() as u64).unwrap();
-            assert!(all(body, max).await.unwrap() == bytes[range.clone()], "{range:?} by {max}");
+            for patience in [Patience::None, Patience::Any] {
+                let (_named, file) = file(&bytes);
+                let body = FileBody::begin(file, range.start as u64, range.len() as u64, patience).unwrap();
+                assert!(
+                    all(body, max).await.unwrap() == bytes[range.clone()],
+                    "{range:?} by {max}, {patience:?}"
+                );
+            }
         }
     }
 
     #[tokio::test]
     async fn a_file_that_has_become_shorter_is_an_error_and_never_a_short_body() {
-        let (named, file) = file(&[1; 300_000]);
-        let body = FileBody::begin(file, 0, 300_000).unwrap();
-        std::fs::write(named.path(), [1; 200_000]).unwrap();
-        assert_eq!(all(body, 65_536).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        for patience in [Patience::None, Patience::Any] {
+            let (named, file) = file(&[1; 300_000]);
+            let body = FileBody::begin(file, 0, 300_000, patience).unwrap();
+            std::fs::write(named.path(), [1; 200_000]).unwrap();
+            assert_eq!(all(body, 65_536).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        }
     }
 }

@@ -1,45 +1,51 @@
 //! Files below a folder as answers to requests. Knows no routes, no refusals and no client protocol.
 
 mod body;
+mod choose;
 mod conditions;
 mod open;
 mod place;
 mod serve;
-mod variant;
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hostler_wire::{ResponseHead, tokens};
+use hostler_wire::{Fields, Name, ResponseHead, tokens};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use tokio::task::spawn_blocking;
 
+use crate::coding::{self, Coding};
 use crate::config::StaticFiles;
 use crate::exchange::{BodySource, Exchange};
+use choose::Miss;
 use conditions::Conditions;
+use open::Patience;
 use place::{NoPlace, place};
-use serve::Asked;
+use serve::{Asked, Found};
 
 /// A folder whose files are answers.
 #[derive(Debug)]
 pub struct Files {
     settings: Arc<StaticFiles>,
+    /// What the kernel has at hand is given at once.
+    is_local: bool,
 }
 
-/// What a request gets.
-pub enum Served {
-    /// A file, or a part of it.
-    File {
-        /// The answer's head, without fields that frame the message.
-        head: ResponseHead,
-        /// How long the body is.
-        length: u64,
-        /// It.
-        body: Box<dyn BodySource>,
-    },
-    /// A head that needs no body: 304, or a redirect to where the file is.
-    Bare(ResponseHead),
+/// What a request gets: a file or a part of it, 304, or a redirect to where the file is.
+pub struct Served {
+    /// The answer's head, without fields that frame the message.
+    pub head: ResponseHead,
+    /// How long the body is; with an answer to HEAD, how long it would be.
+    pub length: u64,
+    /// It.
+    pub body: Box<dyn BodySource>,
+}
+
+impl Served {
+    fn bare(head: ResponseHead) -> Self {
+        Self { head, length: 0, body: Box::new(io::empty()) }
+    }
 }
 
 /// Why it gets no file.
@@ -58,7 +64,8 @@ pub enum NotServed {
 impl Files {
     /// What these settings say. Whether anything is there is asked at each request.
     pub fn new(settings: StaticFiles) -> Self {
-        Self { settings: Arc::new(settings) }
+        let is_local = open::is_local(&settings.dir);
+        Self { settings: Arc::new(settings), is_local }
     }
 
     /// The folder.
@@ -72,7 +79,7 @@ impl Files {
         let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
         let place = match place(path, self.settings.dotfiles) {
             Ok(place) => place,
-            Err(NoPlace::DoubledSlash) => return Ok(Served::Bare(redirect(&single_slashes(exchange)))),
+            Err(NoPlace::DoubledSlash) => return Ok(redirect(&single_slashes(exchange))),
             Err(NoPlace::Never) => return Err(NotServed::Missing(None)),
         };
         let fields = &exchange.head.fields;
@@ -80,15 +87,22 @@ impl Files {
             place,
             wants_body: !exchange.is_head_request(),
             conditions: Conditions::of(fields),
-            codings: if self.settings.precompressed { variant::wanted(fields) } else { Vec::new() },
+            codings: if self.settings.precompressed { codings(fields) } else { Vec::new() },
             takes_page: takes_page(exchange),
         };
-        let settings = self.settings.clone();
-        let looking = spawn_blocking(move || serve::serve(&settings, &asked));
-        match looking.await.map_err(|error| NotServed::Unreadable(io::Error::other(error)))? {
-            Ok(serve::Found::Answer(served)) => Ok(served),
-            Ok(serve::Found::FolderWithoutSlash) => Ok(Served::Bare(redirect(&with_slash(exchange)))),
-            Err(why) => Err(why),
+        let found = match self.is_local.then(|| serve::serve(&self.settings, &asked, Patience::None)) {
+            None | Some(Err(Miss::WouldWait)) => {
+                let settings = self.settings.clone();
+                let looking = spawn_blocking(move || serve::serve(&settings, &asked, Patience::Any));
+                looking.await.map_err(|error| NotServed::Unreadable(io::Error::other(error)))?
+            }
+            Some(found) => found,
+        };
+        match found {
+            Ok(Found::Answer(served)) => Ok(served),
+            Ok(Found::FolderWithoutSlash) => Ok(redirect(&with_slash(exchange))),
+            Err(Miss::NotServed(why)) => Err(why),
+            Err(Miss::WouldWait) => Err(NotServed::Unreadable(io::ErrorKind::WouldBlock.into())),
         }
     }
 }
@@ -104,10 +118,22 @@ fn takes_page(exchange: &Exchange) -> bool {
         })
 }
 
-fn redirect(location: &str) -> ResponseHead {
+/// Those that a request takes, the one that it wants most first.
+fn codings(fields: &Fields) -> Vec<Coding> {
+    // What build tools make; mostly the first is the smallest.
+    let mut left = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip];
+    let next = || {
+        let next = coding::choose(fields.all(Name::AcceptEncoding), &left)?;
+        left.retain(|coding| *coding != next);
+        Some(next)
+    };
+    std::iter::from_fn(next).collect()
+}
+
+fn redirect(location: &str) -> Served {
     let mut head = ResponseHead::new(308, "Permanent Redirect");
     head.fields.add(b"Location", location.as_bytes());
-    head
+    Served::bare(head)
 }
 
 /// What cannot stand in a field, or what browsers take for a slash.

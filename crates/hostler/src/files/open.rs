@@ -1,11 +1,11 @@
-//! Opening what lies below a folder, and nothing else, whatever links say. Knows no HTTP. All of it may block.
+//! Opening what lies below a folder, and nothing else, whatever links say. Knows no HTTP.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Component, Path};
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, statfs};
 use rustix::io::Errno;
 
 /// What is there.
@@ -16,31 +16,80 @@ pub(super) enum Opened {
     Folder,
 }
 
-/// Opens a folder, to look for something below it. By its path, each time: a deploy may put another in its place.
-pub(super) fn folder(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(openat(CWD, path, flags, Mode::empty())?)
+/// Whether a caller can wait for a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Only for what the kernel has at hand: for anything else there is `WouldBlock`.
+    None,
+    /// It is on a thread of its own.
+    Any,
 }
 
-/// Opens what lies at `path` below the folder. A symbolic link is followed as long as it stays below: the kernel sees to it, so that
-/// nobody can change one between a look and the opening.
-pub(super) fn below(folder: &OwnedFd, path: &Path) -> io::Result<Opened> {
-    // A pipe would keep whoever opens it until somebody writes.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    let stays_below = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let opened = match openat2(folder, path, flags, Mode::empty(), stays_below) {
-        // An old kernel, or a sandbox that does not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => step_by_step(folder, path, flags),
-        opened => opened,
-    };
-    let file = File::from(opened?);
-    let about = file.metadata()?;
-    match about.file_type() {
-        kind if kind.is_file() => Ok(Opened::File(file, about)),
-        kind if kind.is_dir() => Ok(Opened::Folder),
-        _ => Err(io::ErrorKind::NotFound.into()),
+/// A folder in which to look for something.
+pub(super) struct Folder {
+    fd: OwnedFd,
+    patience: Patience,
+}
+
+impl Folder {
+    /// By its path, each time: a deploy may put another in its place.
+    pub fn at(path: &Path, patience: Patience) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = match patience {
+            Patience::None => at_hand(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED))?,
+            Patience::Any => openat(CWD, path, flags, Mode::empty())?,
+        };
+        Ok(Self { fd: opened, patience })
     }
+
+    /// Opens what lies below. A symbolic link is followed as long as it stays below: the kernel sees to it, so that nobody can change
+    /// one between a look and the opening.
+    pub fn open(&self, path: &Path) -> io::Result<Opened> {
+        // A pipe would keep whoever opens it until somebody writes.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let below = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        // Another file system may be one that waits for a network.
+        let here = below | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
+        let opened = match self.patience {
+            Patience::None => at_hand(openat2(&self.fd, path, flags, Mode::empty(), here))?,
+            Patience::Any => match openat2(&self.fd, path, flags, Mode::empty(), below) {
+                // An old kernel, or a sandbox that does not know the call.
+                Err(Errno::NOSYS | Errno::PERM) => step_by_step(&self.fd, path, flags)?,
+                opened => opened?,
+            },
+        };
+        let file = File::from(opened);
+        let about = file.metadata()?;
+        match about.file_type() {
+            kind if kind.is_file() => Ok(Opened::File(file, about)),
+            kind if kind.is_dir() => Ok(Opened::Folder),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+/// What was tried without waiting, and failed for a reason that may be that, is for those who can wait.
+fn at_hand(opened: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
+    match opened {
+        Err(Errno::NOENT) => Err(Errno::NOENT.into()),
+        Err(_) => Err(io::ErrorKind::WouldBlock.into()),
+        Ok(opened) => Ok(opened),
+    }
+}
+
+/// Whether what lies there is on a file system that waits for nothing but a disk of this machine. On others, to open a file may take
+/// a network's time, though its name is at hand.
+pub(super) fn is_local(path: &Path) -> bool {
+    const EXT: u32 = 0xEF53;
+    const XFS: u32 = 0x5846_5342;
+    const BTRFS: u32 = 0x9123_683E;
+    const F2FS: u32 = 0xF2F5_2010;
+    const TMPFS: u32 = 0x0102_1994;
+    const OVERLAY: u32 = 0x794C_7630;
+    let known = [EXT, XFS, BTRFS, F2FS, TMPFS, OVERLAY];
+    // The number has 32 bits, in whatever type.
+    statfs(path).is_ok_and(|about| known.contains(&(about.f_type as u32)))
 }
 
 /// Without help from the kernel no link is followed at all.
@@ -91,15 +140,15 @@ mod tests {
         symlink("loop", at("loop")).unwrap();
         symlink("/proc/self/fd/0", at("magic")).unwrap();
 
-        let folder = folder(inside.path()).unwrap();
+        let folder = Folder::at(inside.path(), Patience::Any).unwrap();
         for name in ["sub/file", "near", "sub/round"] {
-            assert!(matches!(below(&folder, Path::new(name)), Ok(Opened::File(..))), "{name}");
+            assert!(matches!(folder.open(Path::new(name)), Ok(Opened::File(..))), "{name}");
         }
         for name in ["", "sub"] {
-            assert!(matches!(below(&folder, Path::new(name)), Ok(Opened::Folder)), "{name}");
+            assert!(matches!(folder.open(Path::new(name)), Ok(Opened::Folder)), "{name}");
         }
         for name in ["far/secret", "leak", "relative", "loop", "magic", "sub/file/x", "none", "../x"] {
-            assert!(below(&folder, Path::new(name)).is_err(), "{name}");
+            assert!(folder.open(Path::new(name)).is_err(), "{name}");
         }
     }
 
@@ -109,7 +158,7 @@ mod tests {
         std::fs::create_dir(inside.path().join("sub")).unwrap();
         std::fs::write(inside.path().join("sub/file"), "f").unwrap();
         symlink("sub", inside.path().join("link")).unwrap();
-        let folder = folder(inside.path()).unwrap();
+        let folder = Folder::at(inside.path(), Patience::Any).unwrap();
         for (name, opens) in [
             ("sub/file", true),
             ("sub", true),
@@ -118,7 +167,7 @@ mod tests {
             ("link", false),
             ("none", false),
         ] {
-            assert_eq!(step_by_step(&folder, Path::new(name), OFlags::RDONLY).is_ok(), opens, "{name}");
+            assert_eq!(step_by_step(&folder.fd, Path::new(name), OFlags::RDONLY).is_ok(), opens, "{name}");
         }
     }
 
@@ -127,7 +176,25 @@ mod tests {
         let inside = tempfile::tempdir().unwrap();
         rustix::fs::mknodat(CWD, inside.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
-        let folder = folder(inside.path()).unwrap();
-        assert!(below(&folder, Path::new("pipe")).is_err());
+        let folder = Folder::at(inside.path(), Patience::Any).unwrap();
+        assert!(folder.open(Path::new("pipe")).is_err());
+    }
+
+    #[test]
+    fn without_patience_only_what_is_at_hand_is_opened() {
+        let inside = tempfile::tempdir().unwrap();
+        std::fs::write(inside.path().join("file"), "f").unwrap();
+        let hurried = Folder::at(inside.path(), Patience::None).unwrap();
+        // It has just been written, so it is at hand; or else the kernel says so, and never anything wrong.
+        match hurried.open(Path::new("file")) {
+            Ok(opened) => assert!(matches!(opened, Opened::File(..))),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
+        symlink("/etc/passwd", inside.path().join("leak")).unwrap();
+        let refused = hurried.open(Path::new("leak")).err().unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock, "why is for those to find out who can wait");
+        let elsewhere = Folder::at(Path::new("/"), Patience::None).unwrap();
+        assert!(elsewhere.open(Path::new("proc/self/status")).is_err(), "another file system");
+        assert!(!is_local(Path::new("/proc")));
     }
 }

@@ -1,8 +1,6 @@
 //! Files as a target: what a request gets in the words of the straight line. Knows no file system.
 
-use std::sync::Arc;
-
-use super::{Answer, Fixed, Refusal, Streamed};
+use super::{Answer, Refusal, Route, Streamed};
 use crate::exchange::Exchange;
 use crate::files::{Files, NotServed, Served};
 
@@ -16,10 +14,21 @@ pub(super) fn check_method(exchange: &Exchange) -> Result<(), Refusal> {
 
 /// The file, or why there is none.
 pub(super) async fn answer(files: &Files, exchange: &Exchange) -> Result<Answer, Refusal> {
-    Ok(match files.answer(exchange).await? {
-        Served::File { head, length, body } => Answer::Streamed(Box::new(Streamed { head, length, body })),
-        Served::Bare(head) => Answer::Fixed(Arc::new(Fixed { head, body: Vec::new() })),
-    })
+    let Served { head, length, body } = files.answer(exchange).await?;
+    Ok(Answer::Streamed(Box::new(Streamed { head, length, body })))
+}
+
+/// The file that comes before the route's target, if there is one.
+pub(super) async fn first(route: &Route, exchange: &Exchange) -> Result<Option<Answer>, Refusal> {
+    let Some(files) = &route.files_first else { return Ok(None) };
+    if check_method(exchange).is_err() || exchange.offer.is_some() {
+        return Ok(None);
+    }
+    match answer(files, exchange).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Refusal::NoFile(_)) => Ok(None),
+        Err(other) => Err(other),
+    }
 }
 
 impl From<NotServed> for Refusal {

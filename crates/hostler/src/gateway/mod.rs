@@ -91,7 +91,7 @@ impl Gateway {
         client: &mut D,
         thread: usize,
     ) -> Result<Answer, Instead> {
-        if let Some(health) = self.platform.load().as_ref().and_then(|rules| rules.health(exchange)) {
+        if let Some(health) = self.health(exchange) {
             return Ok(Answer::Fixed(health));
         }
         let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
@@ -99,6 +99,9 @@ impl Gateway {
         route.changes.begin(exchange)?;
         if let Target::Files(_) = &route.target {
             files::check_method(exchange)?;
+        }
+        if let Some(answer) = files::first(&route, exchange).await? {
+            return Ok(answer);
         }
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
@@ -109,7 +112,7 @@ impl Gateway {
                 return Ok(Answer::Streamed(Box::new(fixed.clone().streamed())));
             }
             Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),
-            Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)),
+            Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)?),
             Target::Files(files) => return Ok(files::answer(files, exchange).await?),
             Target::Pool(target) => target,
         };
@@ -118,6 +121,9 @@ impl Gateway {
             None => call_pool(&route, target, exchange, client, thread).await,
             Some(platform) => platform::call(platform, (&route, target), exchange, client, thread).await,
         };
+        if let (Ok(call), Some(platform)) = (&called, &route.platform) {
+            platform.answered(exchange, call.answer());
+        }
         match called {
             Ok(call) if call.has_switched() => {
                 // It has been answered, whatever becomes of the tunnel, and however long that takes.
@@ -125,17 +131,17 @@ impl Gateway {
                 exchange.is_suspect = false;
                 Ok(Answer::Tunnel(call))
             }
-            Ok(call) => {
-                if let Some(platform) = &route.platform {
-                    platform.answered(exchange, call.answer());
-                }
-                Ok(Answer::Member(call))
-            }
+            Ok(call) => Ok(Answer::Member(call)),
             Err(refusal) => {
                 exchange.trail.retry_after = target.meter.retry_after();
                 Err(fall_back(&route, exchange, refusal).await)
             }
         }
+    }
+
+    /// The answer to a balancer's health check, if it is one: whatever its host and path, and however it came.
+    pub fn health(&self, exchange: &mut Exchange) -> Option<Arc<Fixed>> {
+        self.platform.load().as_ref().and_then(|rules| rules.health(exchange))
     }
 
     /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.

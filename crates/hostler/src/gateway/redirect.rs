@@ -6,7 +6,7 @@ use hostler_wire::ResponseHead;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use super::rewrite::behind;
-use super::{Answer, Fixed};
+use super::{Answer, Fixed, Refusal};
 use crate::config::{Piece, Redirect};
 use crate::exchange::Exchange;
 
@@ -14,12 +14,15 @@ use crate::exchange::Exchange;
 const ODD: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');
 
 /// The answer.
-pub(super) fn answer(redirect: &Redirect, exchange: &Exchange) -> Answer {
+pub(super) fn answer(redirect: &Redirect, exchange: &Exchange) -> Result<Answer, Refusal> {
+    if exchange.host().is_empty() && redirect.to.contains(&Piece::Host) {
+        return Err(Refusal::Host("it is missing"));
+    }
     let mut head =
         ResponseHead::new(redirect.status.as_u16(), redirect.status.canonical_reason().unwrap_or_default());
     let (host, target) = (exchange.host(), exchange.head.target());
     head.fields.add(b"Location", location(redirect, host, target).as_bytes());
-    Answer::Fixed(Arc::new(Fixed { head, body: Vec::new() }))
+    Ok(Answer::Fixed(Arc::new(Fixed { head, body: Vec::new() })))
 }
 
 fn location(redirect: &Redirect, host: &[u8], target: &[u8]) -> String {

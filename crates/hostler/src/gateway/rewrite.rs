@@ -149,4 +149,15 @@ mod tests {
             assert_eq!(rewritten("/api", "", target), None, "{target}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_rewritten_is_a_path_below_the_new_prefix(
+            target in "/(api|%61pi|\\.|%2[eEfF]|/|a|\\?|%){0,12}"
+        ) {
+            if let Some(target) = rewritten("/api", "/v2", &target) {
+                proptest::prop_assert!(target.starts_with("/v2/"), "{target}");
+            }
+        }
+    }
 }

@@ -33,6 +33,8 @@ pub struct Route {
     pub platform: Option<Arc<Platform>>,
     /// What stands in for the pool's answer where there is none.
     pub fallback: Option<Fallback>,
+    /// Files that come before its target.
+    pub files_first: Option<Arc<Files>>,
     /// What it changes on the way through.
     pub changes: Changes,
     /// What has been answered.

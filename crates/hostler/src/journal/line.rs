@@ -58,6 +58,11 @@ pub struct Access<'a> {
     pub detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aborted: Option<&'a str>,
+    /// By registered routes: the name of the request there, and its member's instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vcap_request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

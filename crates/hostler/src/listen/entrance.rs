@@ -54,19 +54,22 @@ impl Shard {
                 self.hears(&stream, &deadline).await?;
                 let said =
                     within(&deadline, proxy_protocol::read(&mut stream)).await.ok_or("proxy_timeout")?;
-                origin = origin.as_said(said?);
+                origin = origin.told(said?);
             }
             let Some(config) = settings.tls.clone().filter(|_| door == Door::Tls) else {
                 return Ok(Entered { stream: stream.into(), origin, http2: false });
             };
             // A method begins with a letter, and nothing in TLS does.
             if self.hears(&stream, &deadline).await?.is_ascii_uppercase() {
-                self.refuse(stream.into(), origin, &Refusal::PlainHttp).await;
+                self.refuse(stream.into(), &origin, &Refusal::PlainHttp).await;
                 return Err("plain_http");
             }
             origin.scheme = Scheme::Https;
             let stream = within(&deadline, self.shake_hands(stream, config)).await.ok_or("timeout")??;
+            let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            origin.certificate = shown.map(|certificate| certificate.as_ref().into());
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            origin.certificate = certificate(&stream);
             Ok(Entered { stream: Stream::Tls(Box::new(stream)), origin, http2 })
         };
         outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
@@ -100,12 +103,17 @@ impl Shard {
 
 impl Origin {
     /// What a load balancer says in place of what its socket does.
-    fn as_said(self, said: Said) -> Self {
+    fn told(self, said: Said) -> Self {
         match said {
             Said::Addresses { client, server } => Self { peer: client, local: server, ..self },
             Said::Nothing => self,
         }
     }
+}
+
+/// The client's own, without those that vouch for it.
+fn certificate(stream: &TlsStream<TcpStream>) -> Option<Arc<[u8]>> {
+    Some(stream.get_ref().1.peer_certificates()?.first()?.as_ref().into())
 }
 
 /// None if it is not done in time.

@@ -77,11 +77,15 @@ pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
 }
 
 /// Writes the head with which a member switches protocols.
-pub(super) fn write_switch(out: &mut Vec<u8>, head: &ResponseHead) {
+pub(super) fn write_switch(out: &mut Vec<u8>, head: &ResponseHead, edits: &Edits) {
     write_status(out, head.status, head.reason());
-    head.fields.copy_lines(out, |field, _| {
-        !field.listed && !field.known.is_hop_by_hop() && field.known != Name::ContentLength
+    head.fields.copy_lines(out, |field, name| {
+        let is_known = field.listed || field.known.is_hop_by_hop() || field.known == Name::ContentLength;
+        !is_known && edits.keeps(name)
     });
+    for (name, value) in edits.lines(&head.fields) {
+        write_field(out, name.as_bytes(), value);
+    }
     write_upgrade(out, head);
     out.extend_from_slice(b"\r\n");
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use hostler_wire::{Name, tokens};
 
 use super::{Settings, own};
@@ -16,11 +17,16 @@ pub struct Https {
     pub redirect_to: Option<u16>,
     /// The value of `Strict-Transport-Security`.
     pub hsts: Option<Vec<u8>>,
+    /// Clients are asked for certificates, and members are told of them: nobody else may tell them.
+    pub tells_certificates: bool,
 }
 
 impl Settings {
     /// For an exchange that has begun, before it has a route: the answer if it is sent elsewhere.
     pub(super) fn insist_on_https(&self, exchange: &mut Exchange) -> Option<Arc<Fixed>> {
+        if self.https.tells_certificates {
+            tell_certificate(exchange);
+        }
         if exchange.scheme == Scheme::Https {
             if let Some(hsts) = &self.https.hsts {
                 let edit = Edit::Set("Strict-Transport-Security".into(), hsts.clone());
@@ -31,6 +37,16 @@ impl Settings {
         let port = self.https.redirect_to.filter(|_| !came_by_https(exchange))?;
         Some(Arc::new(redirect(exchange, port)))
     }
+}
+
+/// As RFC 9440 has it, which says as well that nobody else's word for it is passed on.
+fn tell_certificate(exchange: &mut Exchange) {
+    let shown = exchange.certificate.as_deref().map(|der| format!(":{}:", STANDARD.encode(der)));
+    exchange.to_member.own.push(match shown {
+        Some(shown) => Edit::Set("Client-Cert".into(), shown.into()),
+        None => Edit::Remove("Client-Cert".into()),
+    });
+    exchange.to_member.own.push(Edit::Remove("Client-Cert-Chain".into()));
 }
 
 /// A trusted proxy that has spoken TLS for us would be sent round in circles.

@@ -35,6 +35,7 @@ use entrance::Entered;
 use supply::Supply;
 use tunnel::Passage;
 
+pub use h2::Crew;
 pub use https::Https;
 use socket::BACKLOG;
 pub use socket::bind;
@@ -96,15 +97,20 @@ pub struct Shard {
     pub connections: Arc<Connections>,
     /// What it may spend on encoding answers.
     pub encoding: Arc<Allowance>,
+    /// Who carries out the exchanges of HTTP/2.
+    pub crew: Arc<Crew>,
 }
 
 /// Where a connection comes from and how: what all its exchanges have in common.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Origin {
     /// The client's address, or what a PROXY header says of it.
     peer: SocketAddr,
     local: SocketAddr,
     scheme: Scheme,
+    /// What the client has shown in the TLS handshake, in DER.
+    /// The certificate that the client has shown, in DER.
+    certificate: Option<Arc<[u8]>>,
 }
 
 impl Origin {
@@ -112,6 +118,7 @@ impl Origin {
     fn exchange(&self, sweep: &Sweep) -> Exchange {
         let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
         exchange.scheme = self.scheme;
+        exchange.certificate.clone_from(&self.certificate);
         exchange
     }
 }
@@ -174,10 +181,10 @@ impl Shard {
             return;
         }
         let Ok(local) = stream.local_addr() else { return };
-        let origin = Origin { peer, local, scheme: Scheme::Http };
+        let origin = Origin { peer, local, scheme: Scheme::Http, certificate: None };
         tokio::spawn(async move {
             if crowded {
-                return self.turn_away(stream, origin, door).await;
+                return self.turn_away(stream, &origin, door).await;
             }
             let entered = if settings.is_open(&origin, door) {
                 Some(Entered { stream: stream.into(), origin, http2: false })
@@ -192,7 +199,7 @@ impl Shard {
                 tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
                 return;
             }
-            match self.serve(stream, origin).await {
+            match self.serve(stream, &origin).await {
                 After::Nothing => drop(open),
                 After::Tunnel(passage) => passage.go_on(self, open),
                 // In a task of its own: this one is as large as HTTP/1 needs it.
@@ -204,7 +211,7 @@ impl Shard {
     }
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
-    async fn serve(&self, stream: Stream, origin: Origin) -> After {
+    async fn serve(&self, stream: Stream, origin: &Origin) -> After {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         loop {
@@ -253,7 +260,8 @@ impl Shard {
                 exchange.length = length;
                 client.begin(&exchange.head, length);
                 match client.settings.insist_on_https(exchange) {
-                    Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+                    // A balancer does not follow.
+                    Some(elsewhere) => Ok(Answer::Fixed(self.gateway.health(exchange).unwrap_or(elsewhere))),
                     None => self.gateway.answer(exchange, client, self.index).await,
                 }
             }
@@ -293,7 +301,7 @@ impl Shard {
     }
 
     /// A clear word to one connection too many; none where it would take a handshake to say it.
-    async fn turn_away(&self, stream: TcpStream, origin: Origin, door: Door) {
+    async fn turn_away(&self, stream: TcpStream, origin: &Origin, door: Door) {
         self.connections.count_refused();
         if door == Door::Plain {
             self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
@@ -301,7 +309,7 @@ impl Shard {
     }
 
     /// A clear word to whoever has not been heard.
-    async fn refuse(&self, stream: Stream, origin: Origin, refusal: &Refusal) {
+    async fn refuse(&self, stream: Stream, origin: &Origin, refusal: &Refusal) {
         let mut client = Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         client.distrust();
@@ -335,7 +343,7 @@ fn is_passing(error: &std::io::Error) -> bool {
 fn access_line(exchange: &Exchange) -> Access<'_> {
     let text = |bytes| std::str::from_utf8(bytes).unwrap_or("(not UTF-8)");
     let field = |name| exchange.head.fields.first(name).map(text);
-    let trail = &exchange.trail;
+    let (trail, registered) = (&exchange.trail, exchange.registered.as_deref());
     Access {
         time: jiff::Timestamp::now(),
         id: exchange.id.as_str(),
@@ -359,6 +367,8 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         fallback: trail.fallback,
         detail: trail.detail.as_deref(),
         aborted: trail.aborted,
+        vcap_request_id: registered.map(|registered| registered.id.as_str()),
+        instance: registered.and_then(|registered| Some(&*registered.instance.as_ref()?.id)),
         user_agent: field(Name::UserAgent),
         referer: field(Name::Referer),
     }

@@ -46,26 +46,28 @@ impl Supply {
         if let Some(head) = coding::revalidated(request, self.head()) {
             return self.with_head(head, None, false);
         }
-        let coding = match plan.verdict(request, self.head(), self.content_length()) {
+        let verdict = plan.verdict(request, self.head(), self.content_length());
+        // HTTP/1.0 has no chunks: the end of an encoded body would be the end of the connection.
+        let coding = match verdict {
             Verdict::Leave => return self,
-            // The end of an encoded body would be the end of the connection.
-            Verdict::Encode(_) if exchange.head.version == Version::Http10 => None,
-            Verdict::Encode(coding) => Some(coding),
-            Verdict::Vary => None,
+            Verdict::Encode(coding) if exchange.head.version == Version::Http11 => coding,
+            Verdict::Encode(_) | Verdict::Vary => return self.varying(),
         };
-        let grant = coding.and_then(|coding| {
-            let grant = allowance.grant(Encoder::memory(coding, plan.effort))?;
-            Some((coding, grant))
-        });
-        let Some((coding, grant)) = grant else {
-            let head = coding::varying(self.head());
-            return self.with_head(head, None, false);
+        let head = coding::encoded(self.head(), coding);
+        if exchange.is_head_request() {
+            return self.with_head(head, None, true);
+        }
+        let Some(grant) = allowance.grant(Encoder::memory(coding, plan.effort)) else {
+            return self.varying();
         };
         let flow = if self.is_endless() { Flow::Events } else { Flow::Bytes };
-        let head = coding::encoded(self.head(), coding);
-        let has_body = !exchange.is_head_request();
-        let stream = has_body.then(|| Stream::new(Encoder::new(coding, plan.effort), flow, grant));
-        self.with_head(head, stream, true)
+        self.with_head(head, Some(Stream::new(Encoder::new(coding, plan.effort), flow, grant)), true)
+    }
+
+    /// As it is, for this time.
+    fn varying(self) -> Self {
+        let head = coding::varying(self.head());
+        self.with_head(head, None, false)
     }
 
     fn with_head(self, head: ResponseHead, stream: Option<Stream>, is_encoded: bool) -> Self {

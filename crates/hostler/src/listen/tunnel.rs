@@ -27,7 +27,7 @@ impl Passage {
     /// The member has answered with 101, and the client's end has heard of it in its own protocol.
     pub fn new(shard: &Shard, client: ClientEnd, mut exchange: Exchange, call: Call) -> Box<Self> {
         // Its times are over; one that is due for ever would be looked at for ever.
-        exchange.deadline.clear();
+        exchange.deadline.forget();
         exchange.body = Default::default();
         let tunnel = Tunnel::new(client, call.switch(&mut exchange));
         Box::new(Self { tunnel, exchange, _counted: OpenTunnel::new(&shard.connections) })
@@ -71,7 +71,7 @@ impl Client {
     /// Leaves HTTP with the member's word for it.
     pub fn switch(mut self, answer: &ResponseHead, exchange: &mut Exchange) -> ClientEnd {
         exchange.trail.status = 101;
-        head::write_switch(&mut self.outbox, answer);
+        head::write_switch(&mut self.outbox, answer, &exchange.to_client);
         self.into_end(exchange.deadline.sweep().deadline())
     }
 }

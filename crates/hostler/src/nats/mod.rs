@@ -87,6 +87,13 @@ impl Connection {
         }
     }
 
+    /// Asks all who hear this subject; what they answer is said under `reply`.
+    pub async fn ask(&self, subject: String, reply: String) {
+        if let Some(client) = self.client().filter(|_| self.is_up()) {
+            let _ = client.publish_with_reply(subject, reply, Bytes::new()).await;
+        }
+    }
+
     /// Waits until all that was said has gone out.
     pub async fn flush(&self) {
         if let Some(client) = self.client().filter(|_| self.is_up()) {
@@ -95,8 +102,8 @@ impl Connection {
     }
 
     /// Hears what is said under a subject, `*` standing for one word.
-    pub fn listen(&self, subject: &'static str) -> Listener {
-        Listener { now: self.now.clone(), subject, subscriber: None, client: 0, connects: 0 }
+    pub fn listen(&self, subject: impl Into<String>) -> Listener {
+        Listener { now: self.now.clone(), subject: subject.into(), subscriber: None, client: 0, connects: 0 }
     }
 
     fn client(&self) -> Option<Client> {
@@ -107,7 +114,7 @@ impl Connection {
 /// A subscription that outlives connections.
 pub struct Listener {
     now: watch::Receiver<Now>,
-    subject: &'static str,
+    subject: String,
     subscriber: Option<Subscriber>,
     /// The client that it is subscribed with, and the last connection that it has told of.
     client: u64,
@@ -121,7 +128,7 @@ impl Listener {
             let now = self.now.borrow_and_update().clone();
             if let Some(client) = now.client.as_ref().filter(|_| now.clients != self.client) {
                 // A client without a connection keeps what it is told.
-                self.subscriber = client.subscribe(self.subject).await.ok();
+                self.subscriber = client.subscribe(self.subject.clone()).await.ok();
                 self.client = now.clients;
             }
             let is_subscribed =

@@ -181,6 +181,6 @@ pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
 }
 
 /// True when the request, though it may have been worked on, may be sent again, and can be.
-pub fn is_repeatable(exchange: &Exchange) -> bool {
+fn is_repeatable(exchange: &Exchange) -> bool {
     exchange.is_idempotent() && !matches!(exchange.body, Body::Streaming)
 }

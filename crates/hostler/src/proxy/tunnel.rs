@@ -84,6 +84,7 @@ impl Tunnel {
     pub fn new(client: ClientEnd, member: MemberEnd) -> Self {
         client.stream.keep_alive();
         member.stream.keep_alive();
+        client.deadlines.iter().for_each(Deadline::forget);
         let [idle, of_client, of_member] = client.deadlines;
         let frames = || member.is_websocket.then(Frames::default);
         let up = Ahead { head: Vec::new(), early: client.early };

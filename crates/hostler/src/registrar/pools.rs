@@ -256,6 +256,7 @@ impl Pools {
             priority: Priority::Normal,
             platform: Some(Arc::new(platform)),
             fallback: None,
+            files_first: None,
             changes: Default::default(),
             counters,
         })

@@ -1,5 +1,6 @@
 //! Builds everything below, owns every task, and ends it in reverse order. The table of contents of a running Hostler.
 
+mod announce;
 mod boot;
 mod channel;
 mod environment;
@@ -113,7 +114,7 @@ async fn serve(
         let _ = talk.begun().await;
     }
     notify.ready();
-    tokio::spawn(tls::watch(running.clone()));
+    let announcement = announce::begin(&running);
 
     let mut succession = running.successor.subscribe();
     let mut until = None;
@@ -136,6 +137,8 @@ async fn serve(
     running.listeners.store(None);
     match successor {
         Some(pid) => {
+            // The successor goes on with it.
+            drop(announcement);
             notify.succeeded_by(pid);
             journal.event(
                 Level::Info,
@@ -148,6 +151,9 @@ async fn serve(
         }
         None => {
             notify.stopping();
+            if let Some(announcement) = announcement {
+                announcement.end().await;
+            }
             journal.event(Level::Info, "stopping: no new connections; finishing what was accepted");
         }
     }
@@ -190,7 +196,7 @@ async fn is_let_begin(running: &Running, talk: Option<&Talk>, signals: &mut Sign
 type Opened = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
 
 /// Lets clients and orders in.
-fn open(running: &Running) -> Result<Opened, StartError> {
+fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
     let listeners = running.listeners.load_full().expect("invariant: nobody has taken them yet");
     let shares = listeners.by_thread(running.premises.threads)?;
     let data_plane = DataPlane::start(
@@ -200,6 +206,7 @@ fn open(running: &Running) -> Result<Opened, StartError> {
         &running.journal,
         &running.sources,
     )?;
+    tokio::spawn(tls::watch(running.clone()));
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
     for (door, address) in listeners.addresses() {

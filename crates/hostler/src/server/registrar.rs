@@ -22,13 +22,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A registrar and its connection, where one is configured.
 #[derive(Clone)]
 pub(super) struct Registering {
-    pub registrar: Registrar,
+    /// None: others' routes are not taken.
+    registrar: Option<Registrar>,
     pub connection: Connection,
     start_delay: Duration,
     temp_dir: PathBuf,
 }
 
 impl Registering {
+    /// Begins to listen, where a registrar is configured, and rules for its routes with it.
     /// Begins to listen.
     pub fn open(
         config: &Config,
@@ -38,7 +40,8 @@ impl Registering {
         known: Option<File>,
     ) -> Option<Self> {
         let (settings, rules) = (config.registrar.clone()?, rules?);
-        let start_delay = settings.start_delay;
+        let accept = settings.accept;
+        let start_delay = if accept { settings.start_delay } else { Duration::ZERO };
         let connection = Connection::open(settings.nats.clone(), journal.clone());
         let mould = Mould {
             settings,
@@ -58,7 +61,7 @@ impl Registering {
             Vec::new()
         });
         let publish = Box::new(move |changed| tables.register(changed));
-        let registrar = Registrar::open(connection.clone(), mould, &known, publish);
+        let registrar = accept.then(|| Registrar::open(connection.clone(), mould, &known, publish));
         Some(Self { registrar, connection, start_delay, temp_dir: config.server.temp_dir.clone() })
     }
 
@@ -74,7 +77,8 @@ impl Registering {
 
     /// A file without a name with all that is known, for a successor.
     pub async fn export(&self) -> io::Result<OwnedFd> {
-        let (lines, folder) = (self.registrar.export(), self.temp_dir.clone());
+        let lines = self.registrar.as_ref().map(Registrar::export).unwrap_or_default();
+        let folder = self.temp_dir.clone();
         let written = tokio::task::spawn_blocking(move || {
             let mut file = tempfile::tempfile_in(folder)?;
             file.write_all(&lines)?;
@@ -83,15 +87,22 @@ impl Registering {
         written.await.map_err(io::Error::other)?
     }
 
-    /// For those who ask.
-    pub fn source(&self) -> Registrations {
-        let (status, routes, table) =
-            (self.registrar.clone(), self.registrar.clone(), self.registrar.clone());
-        Registrations {
+    /// Tells the tunnels of registered routes to end.
+    pub fn dismiss_tunnels(&self) {
+        if let Some(registrar) = &self.registrar {
+            registrar.dismiss_tunnels();
+        }
+    }
+
+    /// For those who ask; none where there are no such routes.
+    pub fn source(&self) -> Option<Registrations> {
+        let registrar = self.registrar.as_ref()?;
+        let (status, routes, table) = (registrar.clone(), registrar.clone(), registrar.clone());
+        Some(Registrations {
             status: Box::new(move || status.status()),
             routes: Box::new(move || routes.routes()),
             table: Box::new(move || table.table()),
-        }
+        })
     }
 }
 

@@ -34,7 +34,10 @@ pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSour
             Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
             Target::Files(files) => format!("static {}", files.folder().display()),
             Target::Redirect(redirect) => format!("redirect {redirect}"),
-            Target::Pool(target) => format!("pool {}", target.name),
+            Target::Pool(target) => match &route.files_first {
+                Some(files) => format!("static {}, pool {}", files.folder().display(), target.name),
+                None => format!("pool {}", target.name),
+            },
         };
         let pool = match &route.target {
             Target::Pool(target) => Some(target.name.clone()),
@@ -66,21 +69,22 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
-        changes: Changes { compress: written.compress.clone(), ..changes(&written.changes) },
+        files_first: written.files_first.clone().map(|files| Arc::new(Files::new(files))),
+        changes: changes(written),
         counters,
     }
 }
 
-fn changes(written: &config::Changes) -> Changes {
-    let rewrite = |config::Rewrite { strip, add }: &config::Rewrite| Rewrite {
-        strip: strip.as_str().into(),
-        add: add.as_str().into(),
-    };
+fn changes(written: &config::Route) -> Changes {
+    let config::Changes { request, answer, rewrite } = &written.changes;
     Changes {
-        to_member: edits(&written.request),
-        to_client: edits(&written.answer),
-        rewrite: written.rewrite.as_ref().map(rewrite),
-        compress: None,
+        to_member: edits(request),
+        to_client: edits(answer),
+        rewrite: rewrite.as_ref().map(|config::Rewrite { strip, add }| Rewrite {
+            strip: strip.as_str().into(),
+            add: add.as_str().into(),
+        }),
+        compress: written.compress.clone(),
     }
 }
 

@@ -91,7 +91,7 @@ impl Running {
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
-            registrations: registering.as_ref().map(Registering::source),
+            registrations: registering.as_ref().and_then(Registering::source),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {

@@ -45,6 +45,7 @@ pub(super) fn listening(config: &Config, tls: Option<&Tls>) -> Result<listen::Se
 fn https(tls: &Tls, written: &config::Tls) -> Https {
     Https {
         redirect_to: written.redirect_http.then(|| written.public_port.unwrap_or(tls.port)),
+        tells_certificates: written.client_certificates.is_some(),
         hsts: written.hsts.clone().map(String::into_bytes),
     }
 }

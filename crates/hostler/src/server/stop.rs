@@ -96,7 +96,7 @@ fn end_pauses(running: &Running) {
 fn dismiss_tunnels(running: &Running) {
     running.pools.load().iter().for_each(|pool| pool.pool.dismiss_tunnels());
     if let Some(registering) = &running.registering {
-        registering.registrar.dismiss_tunnels();
+        registering.dismiss_tunnels();
     }
 }
 

@@ -43,6 +43,7 @@ impl DataPlane {
                 journal: journal.clone(),
                 connections: sources.connections.clone(),
                 encoding: Allowance::new(sources.encoding.clone()),
+                crew: Arc::default(),
             };
             let ending = ending.clone();
             let sources = sources.clone();

@@ -99,7 +99,7 @@ impl Certificate {
 }
 
 fn unreadable(error: &webpki::Error) -> String {
-    format!("its first certificate cannot be read: {error}")
+    format!("its first certificate is malformed ({error})")
 }
 
 fn read(cert: &CertificateDer<'_>) -> Result<(Vec<String>, Option<Expiry>), webpki::Error> {

@@ -84,7 +84,7 @@ fn contains(text: &[u8], what: &[u8]) -> bool {
 fn malformed(error: &pem::Error) -> String {
     match error {
         pem::Error::MissingSectionEnd { end_marker } => {
-            format!("it breaks off: {} is missing", String::from_utf8_lossy(end_marker))
+            format!("it breaks off: the end of {} is missing", String::from_utf8_lossy(end_marker))
         }
         pem::Error::IllegalSectionStart { line } => {
             format!("it has a malformed line: {}", String::from_utf8_lossy(line).trim())

@@ -54,9 +54,10 @@ impl Certificates {
             Some(named) => named.iter().find(|key| suits(key)).or(named.first()).cloned(),
             None if self.strict => None,
             None => {
-                let all = || self.all.iter().map(|certificate| &certificate.key);
-                let same_names = || self.all.iter().filter(|other| other.names == self.all[0].names);
-                same_names().map(|other| &other.key).find(|key| suits(key)).or(all().next()).cloned()
+                let first = self.all.first()?;
+                let alike = self.all.iter().filter(|other| other.names == first.names);
+                let suiting = alike.map(|other| &other.key).find(|key| suits(key));
+                Some(suiting.unwrap_or(&first.key).clone())
             }
         }
     }
@@ -70,5 +71,56 @@ impl ResolvesServerCert for Shown {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let schemes = hello.signature_schemes();
         self.0.load().find(hello.server_name(), |key| key.key.choose_scheme(schemes).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_testkit::authority;
+
+    use super::super::certificate::CertificateFiles;
+    use super::*;
+
+    fn certificates(names: &[&[&str]], strict: bool) -> Certificates {
+        let (folder, trust) = (tempfile::tempdir().unwrap(), authority());
+        let load = |names: &&[&str]| {
+            let made = trust.vouch_for(names);
+            let files = CertificateFiles { cert: folder.path().join("cert"), key: folder.path().join("key") };
+            std::fs::write(&files.cert, made.cert).unwrap();
+            std::fs::write(&files.key, made.key).unwrap();
+            Certificate::load(&files).unwrap()
+        };
+        Certificates::new(names.iter().map(load).collect(), strict)
+    }
+
+    fn found(of: &Certificates, name: Option<&str>, suits: &[usize]) -> Option<usize> {
+        let place = |key: &CertifiedKey| of.all.iter().position(|other| std::ptr::eq(&*other.key, key));
+        let found = of.find(name, |key| place(key).is_some_and(|place| suits.contains(&place)));
+        found.and_then(|key| place(&key))
+    }
+
+    #[test]
+    fn of_those_for_a_name_it_is_the_first_that_suits() {
+        let names: &[&[&str]] = &[&["a.test"], &["a.test"], &["*.c.test", "b.test"], &["b.test"]];
+        let (lax, strict) = (certificates(names, false), certificates(names, true));
+        for (name, suits, expected) in [
+            (Some("a.test"), &[0, 1][..], Some(0)),
+            (Some("a.test"), &[1], Some(1)),
+            (Some("A.test"), &[1, 2], Some(1)),
+            // Nothing suits: the client will say so himself.
+            (Some("a.test"), &[2], Some(0)),
+            (Some("b.test"), &[3], Some(3)),
+            (Some("x.c.test"), &[0, 1, 2, 3], Some(2)),
+        ] {
+            assert_eq!(found(&lax, name, suits), expected, "{name:?} {suits:?}");
+            assert_eq!(found(&strict, name, suits), expected, "{name:?} {suits:?}");
+        }
+        // The default is the first, or one that differs from it by its key alone.
+        for name in [None, Some("other"), Some("a.b.test")] {
+            assert_eq!(found(&lax, name, &[0, 1, 2, 3]), Some(0));
+            assert_eq!(found(&lax, name, &[1, 2, 3]), Some(1));
+            assert_eq!(found(&lax, name, &[2, 3]), Some(0));
+            assert_eq!(found(&strict, name, &[0, 1, 2, 3]), None);
+        }
     }
 }

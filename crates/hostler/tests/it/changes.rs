@@ -112,6 +112,7 @@ async fn requests_are_sent_elsewhere() {
         .assert_status(301)
         .assert_field("location", "https://www.Example.com/a%20b?c=d")
         .assert_field("content-length", "0");
+    site.send("GET / HTTP/1.0\r\n\r\n").await.assert_refused(404, "no_route");
     site.get("/old/a/b?c").await.assert_status(307).assert_field("location", "/new/a/b");
     site.get("/old//evil.test").await.assert_status(307).assert_field("location", "/new/evil.test");
     site.post("/x", "body")

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use hostler_testkit::{Answer, Site, SitePlan};
+use hostler_testkit::{Answer, Site, SitePlan, upstream};
 
 use crate::site;
 
@@ -244,6 +244,28 @@ async fn the_page_of_an_app_stands_in_for_pages_and_never_for_assets() {
 }
 
 #[tokio::test]
+async fn a_page_may_say_that_there_is_none() {
+    let plan = folder("not_found = '404.html', fallback = 'app.html', precompressed = true");
+    put(plan.folder(), "public/404.html", "<p>none");
+    put(plan.folder(), "public/404.html.br", "BROTLI");
+    put(plan.folder(), "public/app.html", "<p>app");
+    let site = plan.start().await;
+    let answer = site.get("/gone.html").await;
+    answer
+        .assert_status(404)
+        .assert_field("content-type", "text/html; charset=utf-8")
+        .assert_field("cache-control", "no-store");
+    answer.assert_no_field("etag").assert_no_field("last-modified").assert_no_field("accept-ranges");
+    assert_eq!(answer.body, b"<p>none");
+    let answer = ask(&site, "GET /gone.html", "Accept-Encoding: br|If-None-Match: *|Range: bytes=0-1").await;
+    assert_eq!((answer.status, &*answer.body), (404, &b"BROTLI"[..]));
+    ask(&site, "HEAD /gone.html", "").await.assert_status(404).assert_field("content-length", "7");
+    ask(&site, "GET /gone.js", "Accept: application/javascript").await.assert_refused(404, "no_file");
+    site.get("/users/7").await.assert_ok("<p>app");
+    site.get("/404.html").await.assert_ok("<p>none");
+}
+
+#[tokio::test]
 async fn files_are_for_get_and_head() {
     let site = folder("").start().await;
     let mut client = site.connect().await;
@@ -324,4 +346,53 @@ async fn reproducible_builds_without_dates_are_still_told_apart() {
     undated("let a = 2;");
     let fields = format!("If-None-Match: {}", first.field("etag").unwrap());
     ask(&site, "GET /app.js", &fields).await.assert_ok("let a = 2;");
+}
+
+#[tokio::test]
+async fn what_is_not_precompressed_is_compressed_on_the_way() {
+    let plan =
+        plan("[[routes]]\nmatch = '*'\ncompress = true\nstatic = { dir = 'public', precompressed = true }");
+    let text = "let a = 1;\n".repeat(1_000);
+    put(plan.folder(), "public/large.js", &text);
+    let site = plan.start().await;
+    ask(&site, "GET /app.js", "Accept-Encoding: gzip")
+        .await
+        .assert_ok("GZIP")
+        .assert_field("vary", "Accept-Encoding");
+    let encoded = ask(&site, "GET /large.js", "Accept-Encoding: gzip").await;
+    encoded
+        .assert_status(200)
+        .assert_field("content-encoding", "gzip")
+        .assert_field("vary", "Accept-Encoding");
+    assert!(encoded.body.len() < text.len() / 10, "{} bytes", encoded.body.len());
+    let etag = encoded.field("etag").unwrap();
+    assert!(etag.starts_with("W/"), "{etag}: the bytes are others");
+    let fields = format!("Accept-Encoding: gzip|If-None-Match: {etag}");
+    ask(&site, "GET /large.js", &fields)
+        .await
+        .assert_status(304)
+        .assert_field("etag", &etag)
+        .assert_field("vary", "Accept-Encoding");
+    let part = ask(&site, "GET /large.js", "Accept-Encoding: gzip|Range: bytes=0-2").await;
+    part.assert_status(206).assert_no_field("content-encoding");
+    assert_eq!(part.body, b"let");
+}
+
+#[tokio::test]
+async fn files_may_come_before_a_pool() {
+    let app = upstream().start().await;
+    let plan = plan("[[routes]]\nmatch = '*'\npool = 'app'\nstatic = { dir = 'public', index = '' }")
+        .with("app", &app);
+    let site = plan.start().await;
+    site.get("/app.js").await.assert_ok("let a = 1;");
+    assert_eq!(site.access("/app.js").await.get("pool"), None);
+    for path in ["/", "/docs", "/docs/", "/users/7", "/none.js", "/.env", "/../secret.txt"] {
+        site.get(path).await.assert_ok("ok");
+        assert_eq!(site.access(path).await["pool"], "app", "{path}");
+    }
+    site.post("/app.js", "for the app").await.assert_ok("ok");
+    let upgrade = "GET /app.js HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    site.send(upgrade).await.assert_ok("ok");
+    ask(&site, "GET /app.js", "Range: bytes=99-").await.assert_refused(416, "range");
+    assert_eq!(app.requests().len(), 9);
 }

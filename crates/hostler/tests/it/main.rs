@@ -3,6 +3,7 @@
 
 // Clients
 mod bodies;
+mod certificates;
 mod connections;
 mod expectations;
 mod http2;
@@ -18,6 +19,7 @@ mod answers;
 mod batches;
 mod buffering;
 mod changes;
+mod compression;
 mod dispatch;
 mod fields;
 mod files;
@@ -35,6 +37,7 @@ mod tunnels;
 // Routes that are registered
 mod platform;
 // The program
+mod announcing;
 mod command;
 mod descriptors;
 mod orders;

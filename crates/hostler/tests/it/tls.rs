@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hostler_testkit::{
     Authority, Certificate, Ending, Site, SitePlan, Step, Upstream, authority, client, eventually, ok, text,
-    tls_clients, tls_clients_of, tls_clients_with, upstream,
+    tls_clients, tls_clients_of, upstream,
 };
 use rustls::ProtocolVersion;
 use rustls::version::{TLS12, TLS13};
@@ -29,7 +29,7 @@ pub(super) fn secured(authority: &Authority, config: &str) -> SitePlan {
     plan
 }
 
-async fn started(authority: &Authority, config: &str, app: &Upstream) -> Site {
+pub(super) async fn started(authority: &Authority, config: &str, app: &Upstream) -> Site {
     secured(authority, config).with("app", app).start().await
 }
 
@@ -61,7 +61,7 @@ async fn a_version_that_is_too_low_is_refused_and_counted() {
 }
 
 /// Waits until a failure is counted under this name.
-async fn failed(site: &Site, reason: &str) {
+pub(super) async fn failed(site: &Site, reason: &str) {
     eventually(format!("a failure counted as {reason}"), async || {
         (site.status().await["connections"]["handshakes"]["failed"][reason] == 1).then_some(())
     })
@@ -80,51 +80,6 @@ async fn bodies_arrive_whole_in_both_directions() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_chosen_by_name_exact_before_wildcard_else_the_first() {
-    let (trust, app) = (authority(), upstream().start().await);
-    let plan = site(
-        "[tls]
-        listen = '127.0.0.1:0'
-        certificates = [
-            { cert = 'first.pem', key = 'first.key' },
-            { cert = 'wild.pem', key = 'wild.key' },
-            { cert = 'exact.pem', key = 'exact.key' },
-        ]",
-    );
-    let first = trust.vouch_for(&["a.test", "other.test"]);
-    let wild = trust.vouch_for(&["*.shop.test", "shop.test"]);
-    let exact = trust.vouch_for(&["www.shop.test"]);
-    for (name, certificate) in [("first", &first), ("wild", &wild), ("exact", &exact)] {
-        write(plan.folder(), name, certificate);
-    }
-    let site = plan.with("app", &app).start().await;
-    for (host, certificate) in [
-        ("a.test", &first),
-        ("other.test", &first),
-        ("shop.test", &wild),
-        ("img.shop.test", &wild),
-        ("www.shop.test", &exact),
-        ("WWW.Shop.TEST", &exact),
-    ] {
-        let client = tls_clients(&trust).connect(host, site.tls_address()).await;
-        assert!(client.was_shown(certificate), "{host}");
-    }
-    // Two labels are more than a wildcard stands for: what is shown is the first, which the client does not take.
-    assert!(tls_clients(&trust).try_connect("a.b.shop.test", site.tls_address()).await.is_err());
-    failed(&site, "refused_by_client").await;
-}
-
-#[tokio::test]
-async fn who_asks_for_a_name_that_nobody_has_is_refused_where_names_are_strict() {
-    let (trust, app) = (authority(), upstream().start().await);
-    let site = started(&trust, &format!("{ONE}\nstrict_sni = true"), &app).await;
-    let refused = tls_clients(&trust).try_connect("b.test", site.tls_address()).await;
-    assert!(refused.err().unwrap().to_string().contains("AccessDenied"));
-    tls_clients(&trust).connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
-    failed(&site, "unknown_name").await;
-}
-
-#[tokio::test]
 async fn a_client_that_comes_back_is_recognised_by_every_thread() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, &format!("server.threads = 4\n{ONE}"), &app).await;
@@ -137,97 +92,6 @@ async fn a_client_that_comes_back_is_recognised_by_every_thread() {
         }
     }
     assert_eq!(site.status().await["connections"]["handshakes"]["resumed"], 46);
-}
-
-#[tokio::test]
-async fn new_certificates_are_shown_when_their_files_change_and_nobody_is_disturbed() {
-    let trust = authority();
-    let app = upstream().holds_requests().start().await;
-    let site = started(&trust, ONE, &app).await;
-    let (clients, others) = (tls_clients(&trust), tls_clients(&trust));
-    let mut running = clients.connect("a.test", site.tls_address()).await;
-    running.send("GET /running HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
-    app.has_seen(1).await;
-    let mut before = clients.connect("a.test", site.tls_address()).await;
-    before.send("GET / HTTP/1.1\r\n\r\n").await;
-    before.answer().await.assert_status(400);
-
-    let new = trust.vouch_for(&["a.test", "new.test"]);
-    write(site.folder(), "a", &new);
-    eventually("the new certificate", async || {
-        let client = others.try_connect("new.test", site.tls_address()).await.ok()?;
-        client.was_shown(&new).then_some(())
-    })
-    .await;
-    site.says("a.pem for a.test, new.test, valid until").await;
-    let mut back = clients.connect("a.test", site.tls_address()).await;
-    assert!(back.is_resumed(), "a client is recognised whatever certificate it was shown");
-    app.release_all();
-    back.get("/").await.assert_ok("/");
-    running.answer().await.assert_ok("/running");
-    running.get("/again").await.assert_ok("/again");
-    assert_eq!(site.status().await["certificates"][0]["names"][1], "new.test");
-}
-
-#[tokio::test]
-async fn files_that_are_no_good_are_told_once_and_change_nothing() {
-    let (trust, app) = (authority(), upstream().start().await);
-    let site = started(&trust, ONE, &app).await;
-    let new = trust.vouch_for(&["a.test"]);
-    std::fs::write(site.folder().join("a.pem"), &new.cert).unwrap();
-    let line = site.says("is not the key of the certificate that comes first in").await;
-    assert!(
-        line.contains("a.key: ") && line.contains("clients are shown the certificates that were read before")
-    );
-    let client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
-    assert!(!client.was_shown(&new));
-    std::fs::write(site.folder().join("a.key"), &new.key).unwrap();
-    eventually("the new certificate", async || {
-        tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new).then_some(())
-    })
-    .await;
-    let told = site.lines().iter().filter(|line| line.contains("is not the key")).count();
-    assert_eq!(told, 1);
-}
-
-#[tokio::test]
-async fn a_reload_reads_certificates_again_and_refuses_what_is_no_good() {
-    let (trust, app) = (authority(), upstream().start().await);
-    let site = started(&trust, ONE, &app).await;
-    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
-    site.rewrite(&format!("{ONE}\n{pool}"));
-    site.command(&["reload"]).await.assert_exit(0);
-    let new = trust.vouch_for(&["a.test"]);
-    write(site.folder(), "a", &new);
-    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
-    assert!(said.contains("tls: certificates read again"), "{said}");
-    assert!(tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new));
-
-    std::fs::write(site.folder().join("a.key"), "nothing").unwrap();
-    let refused = "a.key: it has no private key in PEM form";
-    site.command(&["reload"]).await.assert_exit(1).assert_complains(refused);
-    assert!(tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new));
-}
-
-#[tokio::test]
-async fn terms_follow_the_file_and_listeners_need_an_upgrade() {
-    let (trust, app) = (authority(), upstream().start().await);
-    let site = started(&trust, ONE, &app).await;
-    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
-    site.rewrite(&format!(
-        "{}\nmin_version = '1.3'\nhsts = '1day'\n{pool}",
-        ONE.replace("0.0.1:0", "0.0.2:0")
-    ));
-    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
-    assert!(
-        said.contains("tls.listen: needs hostler upgrade") && said.contains("tls: min_version, hsts"),
-        "{said}"
-    );
-    assert!(tls_clients_of(&TLS12, &trust).try_connect("a.test", site.tls_address()).await.is_err());
-    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
-    client.get("/").await.assert_field("strict-transport-security", "max-age=86400");
-    site.command(&["upgrade"]).await.assert_exit(0);
-    site.says("listening on https://127.0.0.2:").await;
 }
 
 #[tokio::test]
@@ -330,45 +194,6 @@ async fn the_port_that_clients_know_is_the_one_they_are_sent_to() {
     let site = started(&trust, &config, &app).await;
     let answer = site.send("GET /x HTTP/1.1\r\nHost: [::1]:80\r\n\r\n").await;
     answer.assert_status(308).assert_field("location", "https://[::1]/x");
-}
-
-#[tokio::test]
-async fn clients_show_certificates_where_they_have_to() {
-    let (trust, known, app) = (authority(), authority(), upstream().start().await);
-    let plan = secured(&trust, &format!("{ONE}\nclient_ca = 'ca.pem'"));
-    std::fs::write(plan.folder().join("ca.pem"), known.cert()).unwrap();
-    let site = plan.with("app", &app).start().await;
-    let without = tls_clients(&trust);
-    let mut client = without.connect("a.test", site.tls_address()).await;
-    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
-    assert_eq!(client.refused().await, "");
-    failed(&site, "no_client_certificate").await;
-    let (stranger, friend) = (trust.vouch_for(&["me"]), known.vouch_for(&["me"]));
-    let mut client = tls_clients_with(&stranger, &trust).connect("a.test", site.tls_address()).await;
-    assert_eq!(client.refused().await, "");
-    failed(&site, "bad_client_certificate").await;
-    let clients = tls_clients_with(&friend, &trust);
-    clients.connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
-    let mut back = clients.connect("a.test", site.tls_address()).await;
-    back.get("/").await.assert_ok("ok");
-    assert!(back.is_resumed());
-    assert_eq!(app.requests().len(), 2);
-}
-
-#[tokio::test]
-async fn who_had_no_certificate_is_not_recognised_once_one_is_needed() {
-    let (trust, known, app) = (authority(), authority(), upstream().start().await);
-    let site = started(&trust, ONE, &app).await;
-    let clients = tls_clients(&trust);
-    clients.connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
-    std::fs::write(site.folder().join("ca.pem"), known.cert()).unwrap();
-    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
-    site.rewrite(&format!("{ONE}\nclient_ca = 'ca.pem'\n{pool}"));
-    site.command(&["reload"]).await.assert_exit(0);
-    let mut client = clients.connect("a.test", site.tls_address()).await;
-    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
-    assert_eq!(client.refused().await, "");
-    assert_eq!(app.requests().len(), 1);
 }
 
 #[tokio::test]

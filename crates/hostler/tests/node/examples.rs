@@ -63,6 +63,17 @@ async fn the_stays_answer(site: &Site, base: &str) {
     let page = site.get(&format!("{base}/")).await;
     page.assert_status(200).assert_no_field("hostler-fallback");
     assert!(page.text().matches("<article").count() >= 10, "what the API has to offer");
+    let script = page.text().split("src=\"").find(|rest| rest.contains("/assets/app-")).unwrap().to_owned();
+    let script = script.split('"').next().unwrap();
+    let fields = "Host: a\r\nAccept-Encoding: gzip, br";
+    let file = site.send(format!("GET {script} HTTP/1.1\r\n{fields}\r\n\r\n")).await;
+    file.assert_status(200)
+        .assert_field("content-encoding", "br")
+        .assert_field("content-type", "text/javascript; charset=utf-8")
+        .assert_field("x-content-type-options", "nosniff")
+        .assert_field("cache-control", "public, max-age=31536000, immutable");
+    assert_eq!(site.access(script).await.get("pool"), None, "no worker was asked");
+    site.get(&format!("{base}/assets/../server.mjs")).await.assert_status(404);
     site.get(&format!("{base}/nowhere")).await.assert_status(404).assert_no_field("hostler-refusal");
 }
 

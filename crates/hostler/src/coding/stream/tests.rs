@@ -29,12 +29,15 @@ fn decoded(coding: Coding, encoded: &[u8]) -> Vec<u8> {
         Coding::Gzip => Box::new(GzipDecoder::new()),
     };
     let (mut input, mut plain, mut room) = (PartialBuffer::new(encoded), Vec::new(), vec![0; 4096]);
+    if encoded.is_empty() {
+        return plain;
+    }
     loop {
         let mut output = WriteBuffer::new_initialized(&mut room);
         let is_end = decoder.decode(&mut input, &mut output).unwrap();
         let came = output.written().to_vec();
         plain.extend_from_slice(&came);
-        if is_end || input.unwritten().is_empty() && came.is_empty() {
+        if is_end || input.unwritten().is_empty() && came.len() < 4096 {
             return plain;
         }
     }

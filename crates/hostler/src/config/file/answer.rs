@@ -47,6 +47,9 @@ pub struct Static {
     /// such as `"index.html"`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub fallback: Option<String>,
+    /// The file that is sent with 404 to those who ask for a page where there is none; in `dir`, such as `"404.html"`.
+    #[schemars(with = "String", extend("x-default" = "none"))]
+    pub not_found: Option<String>,
     /// `Cache-Control` of all files but the immutable ones. `no-cache` lets browsers keep a file, and ask each time whether it is
     /// still the same; `""` sends none.
     pub cache_control: String,
@@ -65,6 +68,7 @@ impl Default for Static {
             dir: None,
             index: "index.html".into(),
             fallback: None,
+            not_found: None,
             cache_control: "no-cache".into(),
             immutable: Vec::new(),
             precompressed: false,

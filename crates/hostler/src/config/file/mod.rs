@@ -115,7 +115,8 @@ pub struct Server {
     pub compress: Switch<Compress>,
     /// Bytes of memory for all encoders together. Over it: answers go out as they are.
     pub compress_memory: Size<0, 1_099_511_627_776>,
-    /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed.
+    /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed; with TLS it is just
+    /// closed, before the handshake.
     pub max_connections: Count<1, 1_000_000>,
     /// Clients may speak HTTP/2: over TLS those that ask for it, without it those that begin with it (prior knowledge).
     pub http2: bool,

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::MemberTls;
-use crate::config::value::{Command, Count, MemberAddress, Period, Plain, RequestPath, Size, Slots};
+use crate::config::value::{
+    Announced, Command, Count, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size, Slots,
+};
 
 /// A `[pools.NAME]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +24,10 @@ pub struct Pool {
     /// workers have no meaning beside it and are refused.
     #[schemars(with = "Vec<MemberAddress>", extend("x-default" = "none"))]
     pub members: Option<Vec<MemberAddress>>,
+    /// Hosts, with or without a path, for which this pool registers itself with the routers that listen to the NATS servers of
+    /// `[registrar]`: another Hostler, or Cloud Foundry's. They are told as long as a worker is ready, and that it is over
+    /// before clients are let in no more.
+    pub announce: OneOrMany<Announced>,
     /// What is spoken to `members`. Workers are always spoken to in HTTP/1.1.
     pub protocol: MemberProtocol,
     /// Whom to trust, and who we are, at members that begin with `https://`.
@@ -110,6 +116,7 @@ impl Default for Pool {
         Self {
             command: None,
             members: None,
+            announce: OneOrMany(Vec::new()),
             protocol: MemberProtocol::Http1,
             tls: MemberTls::default(),
             workers: None,

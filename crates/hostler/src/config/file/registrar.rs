@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Buffer, Choice, MemberTls, Queue};
-use crate::config::value::{Count, Delay, NatsAddress, OneOrMany, Period, Secret, Size};
+use crate::config::value::{Count, Delay, MemberAddress, NatsAddress, OneOrMany, Period, Secret, Size};
 
 /// The `[registrar]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,13 @@ pub struct Registrar {
     /// TLS to the NATS servers. The table alone, even if it is empty, asks for it.
     #[schemars(with = "NatsTls")]
     pub nats_tls: Option<NatsTls>,
+    /// Whether others' routes are taken. A machine with nothing but workers of its own has no use for them.
+    #[schemars(with = "bool", extend("x-default" = "true, unless a pool has `announce`"))]
+    pub accept: Option<bool>,
+    /// The address under which others reach the pools that `announce`: `"10.0.0.5:8080"`, or `"https://app1.internal:8443"`,
+    /// whose certificate they are to find.
+    #[schemars(with = "MemberAddress", extend("x-default" = "the first of `server.listen`"))]
+    pub advertise: Option<MemberAddress>,
     /// How often a quiet connection to NATS is tried. After two without an answer it is made anew.
     pub ping_interval: Period,
     /// How often clients are asked to register (`minimumRegisterIntervalInSeconds`), in whole seconds.
@@ -77,6 +84,8 @@ impl Default for Registrar {
             password: None,
             token: None,
             nats_tls: None,
+            accept: None,
+            advertise: None,
             ping_interval: Period::seconds(20),
             register_interval: Period::seconds(20),
             stale_threshold: Period::seconds(120),

@@ -20,13 +20,14 @@ pub struct Route {
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
-    /// The pool that answers. Exactly one of `pool`, `static`, `redirect` and `respond`.
+    /// The pool that answers. Exactly one of `pool`, `static`, `redirect` and `respond`, or `pool` and `static`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub pool: Option<String>,
     /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body` or `file`.
     #[schemars(with = "TextOr<Respond>", extend("x-default" = "none"))]
     pub respond: Option<TextOr<Respond>>,
-    /// A folder whose files answer: its name, or a table with `dir`.
+    /// A folder whose files answer: its name, or a table with `dir`. Beside `pool`, the files come first, and what is none of them
+    /// goes to the pool.
     #[serde(rename = "static")]
     #[schemars(with = "TextOr<Static>", extend("x-default" = "none"))]
     pub files: Option<TextOr<Static>>,

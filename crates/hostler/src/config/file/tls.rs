@@ -25,7 +25,7 @@ pub struct Tls {
     /// The lowest version that is spoken.
     pub min_version: MinVersion,
     /// A PEM file with the authorities whose certificates clients have to show; relative to the file's folder. None: clients
-    /// are not asked for any.
+    /// are not asked for any. Members read a client's certificate in `Client-Cert` (RFC 9440), and nobody else's word for it.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub client_ca: Option<String>,
     /// Whether a client without certificate is refused; one with a certificate that is not by `client_ca` always is.

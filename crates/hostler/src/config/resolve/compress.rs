@@ -35,7 +35,7 @@ impl Resolver<'_> {
     }
 
     fn plan_of(&mut self, path: &KeyPath, table: &Compress) -> Option<Arc<Plan>> {
-        if table.encodings.is_empty() {
+        if table.encodings.is_empty() && !self.report.has_errors() {
             self.refuse(&path.key("encodings"), "at least one is needed; `compress = false` is none");
         }
         for (index, encoding) in table.encodings.iter().enumerate() {

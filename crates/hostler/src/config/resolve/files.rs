@@ -1,6 +1,6 @@
 //! What `static` means: the folder and the file that stands in are there. Knows no requests.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use http::HeaderValue;
 
@@ -41,13 +41,8 @@ impl Resolver<'_> {
         if index.as_deref().is_some_and(|index| !is_plain(Path::new(index)) || index.contains('/')) {
             self.refuse(&path.key("index"), "is not the name of a file, such as \"index.html\"");
         }
-        let fallback = written.fallback.as_ref().map(|name| Path::new(name).to_path_buf());
-        if let Some(name) = &fallback {
-            let file = dir.join(name);
-            if !is_plain(name) || !file.is_file() {
-                self.refuse(&path.key("fallback"), format!("{} is not a file in the folder", file.display()));
-            }
-        }
+        let fallback = self.page(&path.key("fallback"), &dir, written.fallback.as_deref());
+        let not_found = self.page(&path.key("not_found"), &dir, written.not_found.as_deref());
         let list = path.key("immutable");
         let immutable = written.immutable.iter().enumerate();
         let immutable = immutable.filter_map(|(at, text)| self.path_pattern(&list.index(at), text)).collect();
@@ -55,11 +50,21 @@ impl Resolver<'_> {
             dir,
             index,
             fallback,
+            not_found,
             cache_control: written.cache_control.clone(),
             immutable,
             precompressed: written.precompressed,
             dotfiles: written.dotfiles,
         })
+    }
+
+    fn page(&mut self, path: &KeyPath, dir: &Path, name: Option<&str>) -> Option<PathBuf> {
+        let name = Path::new(name?);
+        let file = dir.join(name);
+        if !is_plain(name) || !file.is_file() {
+            self.refuse(path, format!("{} is not a file in the folder", file.display()));
+        }
+        Some(name.to_path_buf())
     }
 
     fn path_pattern(&mut self, path: &KeyPath, text: &str) -> Option<PathPattern> {

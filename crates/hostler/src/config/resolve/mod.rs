@@ -1,6 +1,7 @@
 //! From what was written to what it means: looks up addresses and folders, fills in what depends on other
 //! keys, and refuses what does not fit together. Knows no TOML.
 
+mod announce;
 mod changes;
 mod compress;
 mod fallback;
@@ -45,7 +46,7 @@ impl Resolver<'_> {
         let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
-        let registrar = self.registrar(&file);
+        let registrar = self.registrar(&file, &server);
         let platform = match &file.platform {
             Some(written) => Some(platform::resolve(self, written)),
             // Where routes may be registered, something has to hold for them.

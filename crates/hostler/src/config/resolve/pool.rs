@@ -49,6 +49,7 @@ impl Resolver<'_> {
         Pool {
             name: name.into(),
             source,
+            announce: written.announce.0.iter().map(|name| name.0.clone()).collect(),
             concurrency: self.concurrency(&path.key("concurrency"), written, concurrency),
             choice: written.choice,
             queue: Queue {

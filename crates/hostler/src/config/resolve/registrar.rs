@@ -4,12 +4,13 @@ use super::Resolver;
 use crate::config::client_tls::{ClientTls, Trust};
 use crate::config::document::KeyPath;
 use crate::config::file;
-use crate::config::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar};
+use crate::config::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar, Server};
 use crate::config::value::Secret;
 
 impl Resolver<'_> {
     /// The meaning of `[registrar]`; none where nothing is written.
-    pub(super) fn registrar(&mut self, file: &file::File) -> Option<Registrar> {
+    pub(super) fn registrar(&mut self, file: &file::File, server: &Server) -> Option<Registrar> {
+        let announces = self.announces(file, server);
         let written = file.registrar.as_ref()?;
         let path = KeyPath::of("registrar");
         for (key, named) in
@@ -28,6 +29,8 @@ impl Resolver<'_> {
         Some(Registrar {
             member_tls: member_tls?,
             nats: self.nats(&path, written),
+            accept: written.accept.unwrap_or(!announces),
+            advertise: written.advertise.as_ref().and_then(|at| self.advertise(&path.key("advertise"), at)),
             register_interval: written.register_interval.0,
             stale_threshold: written.stale_threshold.0,
             prune_interval: written.prune_interval.0,

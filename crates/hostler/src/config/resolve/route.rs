@@ -11,7 +11,7 @@ use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Buffer, File, Priority};
 use crate::config::pattern::MatchPattern;
-use crate::config::resolved::{Changes, Route, Target};
+use crate::config::resolved::{Changes, Route, StaticFiles, Target};
 
 /// What a route can lead to.
 const TARGETS: [&str; 4] = ["pool", "static", "redirect", "respond"];
@@ -44,6 +44,7 @@ impl Resolver<'_> {
             seen.insert(pattern.clone(), path.clone());
             let changes = self.changes(&path, written, &pattern);
             if let Some(target) = self.target(&path, written, file, (&pattern, &changes)) {
+                let files_first = self.files_first(&path, written, (&pattern, &changes));
                 let fallback = written.fallback.as_deref().filter(|_| written.pool.is_some());
                 let fallback =
                     fallback.and_then(|what| self.fallback(&path.key("fallback"), what, written.buffer));
@@ -55,6 +56,7 @@ impl Resolver<'_> {
                     compress: self.route_compress(&path, written.compress.as_ref(), compress),
                     priority: written.priority,
                     fallback,
+                    files_first,
                     changes,
                 });
             }
@@ -75,6 +77,7 @@ impl Resolver<'_> {
                     compress: compress.cloned(),
                     priority: Priority::Normal,
                     fallback: None,
+                    files_first: None,
                     changes: Changes::default(),
                 }];
             }
@@ -119,9 +122,12 @@ impl Resolver<'_> {
             written.respond.is_some(),
         ];
         let mut targets = TARGETS.iter().zip(there).filter(|(_, there)| *there).map(|(key, _)| *key);
-        let (first, second) = (targets.next(), targets.next());
-        if let Some(second) = second {
-            self.refuse(&path.key(second), format!("a route has exactly one target: {}", one_of(&TARGETS)));
+        let (first, second, third) = (targets.next(), targets.next(), targets.next());
+        // Files first, and the pool for what is none: the one pair that makes sense.
+        let second = second.filter(|second| (first, *second) != (Some("pool"), "static"));
+        if let Some(one_too_many) = second.or(third) {
+            let why = format!("a route has exactly one target: {} (or pool and static)", one_of(&TARGETS));
+            self.refuse(&path.key(one_too_many), why);
             return None;
         }
         let Some(target) = first else {
@@ -144,6 +150,23 @@ impl Resolver<'_> {
         }
         let respond = written.respond.as_ref()?;
         self.respond(&here, respond).map(Target::Respond)
+    }
+
+    /// The files that come before the pool.
+    fn files_first(
+        &mut self,
+        path: &KeyPath,
+        written: &file::Route,
+        (pattern, changes): (&MatchPattern, &Changes),
+    ) -> Option<StaticFiles> {
+        let files = written.files.as_ref().filter(|_| written.pool.is_some())?;
+        let here = path.key("static");
+        for key in ["fallback", "not_found"] {
+            if self.document.is_written(&here.key(key)) {
+                self.refuse(&here.key(key), "has no meaning beside pool: what is no file goes there");
+            }
+        }
+        self.static_files(&here, files, pattern, changes.rewrite.as_ref())
     }
 
     fn refuse_what_has_no_meaning(&mut self, path: &KeyPath, target: &str) {

@@ -24,7 +24,9 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Tls, server: &Server
         resolver.refuse(&section.key("listen"), "at least one address is needed");
     }
     check_places(resolver, &section.key("listen"), &listen, server);
-    if written.certificates.is_empty() {
+    // One that could not be read has been told, and is none.
+    let is_told = resolver.document.is_written(&section.key("certificates")) && resolver.report.has_errors();
+    if written.certificates.is_empty() && !is_told {
         resolver.refuse(&section, "certificates are needed: [{ cert = \"...\", key = \"...\" }]");
     }
     let certificates = written.certificates.iter().enumerate();

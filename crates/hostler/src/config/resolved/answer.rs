@@ -47,6 +47,8 @@ pub struct StaticFiles {
     pub index: Option<String>,
     /// Relative to the folder; was a file in it when the configuration was loaded.
     pub fallback: Option<PathBuf>,
+    /// As `fallback`.
+    pub not_found: Option<PathBuf>,
     /// The value of a field, or empty.
     pub cache_control: String,
     /// Below the folder, from a slash on.

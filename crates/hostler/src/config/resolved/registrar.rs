@@ -15,6 +15,10 @@ use super::Queue;
 pub struct Registrar {
     /// Where registrations come from.
     pub nats: Nats,
+    /// Whether they are taken.
+    pub accept: bool,
+    /// Where others reach us; none: at the first of our addresses.
+    pub advertise: Option<Advertise>,
     /// Whole seconds, at least 1.
     pub register_interval: Duration,
     /// Whole seconds; never below `register_interval`.
@@ -49,6 +53,17 @@ pub struct Registrar {
     pub buffer: Buffer,
     /// Bytes of a request's body.
     pub max_body_size: u64,
+}
+
+/// Where others reach us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advertise {
+    /// A name or an address.
+    pub host: String,
+    /// Never 0.
+    pub port: u16,
+    /// Over TLS, with a certificate for `host`.
+    pub tls: bool,
 }
 
 /// NATS servers, and how we come in.

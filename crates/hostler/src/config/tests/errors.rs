@@ -280,3 +280,45 @@ fn columns_count_characters_and_lines_end_in_either_way() {
         ],
     );
 }
+
+#[test]
+fn what_compress_cannot_mean_is_told() {
+    let check = |compress: &str, expected| {
+        check(&format!("[pools.web]\ncommand = \"x\"\n[server]\ncompress = {compress}\n"), expected);
+    };
+    check("true", expect![[""]]);
+    check(
+        "\"yes\"",
+        expect![[
+            r#"hostler.toml:4:12: server.compress: invalid value: string "yes", expected true, false or a table"#
+        ]],
+    );
+    check(
+        "{ encodings = [] }",
+        expect![
+            "hostler.toml:4:26: server.compress.encodings: at least one is needed; `compress = false` is none"
+        ],
+    );
+    check(
+        "{ encodings = [\"gzip\", \"br\", \"gzip\"] }",
+        expect!["hostler.toml:4:41: server.compress.encodings[2]: is there twice"],
+    );
+    check(
+        "{ encodings = [\"deflate\"] }",
+        expect![[
+            r#"hostler.toml:4:27: server.compress.encodings[0]: "deflate" is not one of "zstd", "br", "gzip""#
+        ]],
+    );
+    check(
+        "{ types = [\"text/*\", \"html\"] }",
+        expect![[
+            r#"hostler.toml:4:33: server.compress.types[1]: expected a media type such as "text/html", "text/*" or "application/*+json""#
+        ]],
+    );
+    check(
+        "{ level = 5 }",
+        expect![[
+            r#"hostler.toml:4:14: unknown key "server.compress.level"; known here: encodings, types, min_size, effort, event_streams"#
+        ]],
+    );
+}

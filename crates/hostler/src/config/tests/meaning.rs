@@ -291,3 +291,23 @@ fn what_was_written_can_be_written_again() {
     let written = toml::to_string(&example).unwrap();
     assert_eq!(toml::from_str::<File>(&written).unwrap(), example, "{written}");
 }
+
+#[test]
+fn a_route_compresses_as_it_says_itself_and_else_as_the_server_does() {
+    let routes = [
+        ("", Some(500)),
+        ("compress = true", Some(500)),
+        ("compress = false", None),
+        ("compress = { min_size = 7 }", Some(7)),
+    ];
+    let mut text = "[pools.web]\ncommand = \"x\"\n[server]\ncompress = { min_size = 500 }\n".to_owned();
+    for (index, (compress, _)) in routes.iter().enumerate() {
+        text.push_str(&format!("[[routes]]\nmatch = \"/{index}\"\npool = \"web\"\n{compress}\n"));
+    }
+    let config = site(&text).config();
+    for ((compress, expected), route) in routes.iter().zip(&config.routes) {
+        assert_eq!(route.compress.as_ref().map(|plan| plan.min_size), *expected, "{compress}");
+    }
+    let config = site("[pools.web]\ncommand = \"x\"\n").variable("HOSTLER_SERVER_COMPRESS", "true").config();
+    assert_eq!(config.routes[0].compress.as_ref().map(|plan| plan.min_size), Some(1024));
+}

@@ -9,6 +9,8 @@ mod registrar;
 mod robust;
 mod sense;
 mod sources;
+mod targets;
+mod tls;
 
 use std::path::{Path, PathBuf};
 

@@ -66,7 +66,7 @@ fn a_route_leads_to_exactly_one_target() {
         "[pools.web]\ncommand = \"x\"\n[[routes]]\nmatch = \"/a\"\n[[routes]]\nmatch = \"/b\"\npool = \"web\"\nrespond = \"\"\n[[routes]]\npool = \"web\"\n",
         expect![[r#"
             hostler.toml:3:1: routes[0]: it leads nowhere: add pool, static, redirect or respond
-            hostler.toml:8:11: routes[1].respond: a route has exactly one target: pool, static, redirect or respond
+            hostler.toml:8:11: routes[1].respond: a route has exactly one target: pool, static, redirect or respond (or pool and static)
             hostler.toml:9:1: routes[2]: match is missing: which requests? "*" is all of them"#]],
     );
 }
@@ -253,5 +253,33 @@ fn names_of_pools_are_plain() {
     check(
         "pools.\"a b\".command = \"x\"\n",
         expect![[r#"hostler.toml:1:7: "a b" is no name for a pool; use letters, digits, "-" and "_""#]],
+    );
+}
+
+#[test]
+fn a_pool_is_announced_to_somebody_and_at_an_address_that_others_can_reach() {
+    check(
+        "[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
+        expect![[
+            r#"hostler.toml:3:12: pools.a.announce: to whom? It needs [registrar] with nats = ["nats://..."]"#
+        ]],
+    );
+    check(
+        "registrar = { nats = \"nats://a\", accept = true }\n[server]\nlisten = \":8080\"\n[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
+        expect![[r#"
+            hostler.toml:1:43: registrar.accept: a Hostler that announces pools would hear of itself, and send requests to itself
+            hostler.toml:6:12: pools.a.announce: others cannot be told [::]:8080, which is every address of the machine; write the one that they reach us at: registrar.advertise = "10.0.0.5:8080""#]],
+    );
+    check(
+        "[registrar]\nnats = \"nats://a\"\nadvertise = \"unix:a.sock\"\n[pools.a]\ncommand = \"x\"\nannounce = [\"a.test\", \"/x\"]\n",
+        expect![[r#"
+            hostler.toml:3:13: registrar.advertise: others are on other machines: a host and a port
+            hostler.toml:6:23: pools.a.announce[1]: "/x" names no host: the others have theirs"#]],
+    );
+    check(
+        "registrar.nats = \"nats://a\"\n[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n[pools.b]\ncommand = \"x\"\nannounce = [\"b.test\", \"A.test/\"]\n",
+        expect![[r#"
+            hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: a, b)
+            hostler.toml:7:23: pools.b.announce[1]: "a.test" is announced by another pool, too"#]],
     );
 }

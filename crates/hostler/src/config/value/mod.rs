@@ -3,6 +3,7 @@
 
 mod address;
 mod amount;
+mod announced;
 mod nats;
 mod secret;
 mod slots;
@@ -11,6 +12,7 @@ mod text;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Delay, Period, ShowSize, Size};
+pub use announced::Announced;
 pub use nats::NatsAddress;
 pub use secret::Secret;
 pub use slots::Slots;

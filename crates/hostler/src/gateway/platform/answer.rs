@@ -70,11 +70,13 @@ pub fn answer(exchange: &mut Exchange, refusal: &Refusal) -> Option<Words> {
     let mut registered = exchange.registered.take()?;
     let host = String::from_utf8_lossy(exchange.host()).into_owned();
     let wording = Wording::of(refusal, &host, &registered);
+    let later = refusal.facts().retry_after.filter(|_| !registered.compat);
+    let later = later.map(|seconds| seconds.max(exchange.trail.retry_after));
     if let Some(wording) = &wording {
         registered.error = Some(wording.error.as_ref().into());
     }
     exchange.registered = Some(registered);
-    wording.map(Wording::put)
+    wording.map(|wording| wording.put(later))
 }
 
 /// Never to be kept, for a route that may come into being at any moment.
@@ -146,11 +148,14 @@ impl Wording {
         Self { body: body.into(), ..Self::failed(status, registered) }
     }
 
-    fn put(self) -> Words {
+    fn put(self, retry_after: Option<u32>) -> Words {
         let Self { status, error, body, cache } = self;
         let mut head = ResponseHead::new(status, reason(status));
         if let Some(cache) = cache {
             head.fields.add(b"Cache-Control", cache.as_bytes());
+        }
+        if let Some(seconds) = retry_after {
+            head.fields.add(b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());
         }
         // Spelled as it comes out of Go.
         head.fields.add(b"X-Cf-Routererror", error.as_bytes());
@@ -219,7 +224,7 @@ mod tests {
         let words = Wording::of(&refusal, host, &registered).unwrap();
         assert!(words.status == facts.status || compat, "{refusal:?}");
         let cache = words.cache.unwrap_or("-");
-        let (error, Words { head, body }) = (words.error.to_string(), words.put());
+        let (error, Words { head, body }) = (words.error.to_string(), words.put(None));
         format!("{} {error} {cache} {body}", head.status)
     }
 

@@ -69,7 +69,7 @@ impl Platform {
         if let Some(instance) = registered.instance.as_ref().filter(|instance| is_cookie_value(&instance.id))
         {
             let place = sticky::Place {
-                path: &self.context_path,
+                path: if is_cookie_value(&self.context_path) { &self.context_path } else { "/" },
                 sessions: &settings.sticky_session_cookie_names,
                 secure: settings.secure_cookies,
                 negotiates: settings.sticky_sessions_for_auth_negotiate,

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use hostler_wire::CallError;
+use hostler_wire::{CallError, HeadError};
 
 use crate::exchange::{Body, Exchange};
 use crate::proxy::{self, Failure};
@@ -20,10 +20,11 @@ pub(super) struct Verdict {
 /// since bodies have been read whole.
 pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> Verdict {
     let again = match failure {
-        Failure::Unreachable(_) | Failure::Tls(..) | Failure::Unprocessed(_) => true,
+        Failure::Unreachable(_) | Failure::Tls(..) => true,
+        Failure::Unprocessed(_) => proxy::may_repeat(failure, exchange),
         Failure::Unanswered(CallError::Closed) if compat => is_repeatable_by_gorouter(exchange),
-        Failure::Unanswered(_) | Failure::Broken(_) => !compat && proxy::is_repeatable(exchange),
-        Failure::BadAnswer(_) | Failure::TimedOut | Failure::Body(_) | Failure::Unspeakable => false,
+        Failure::Unanswered(_) | Failure::Broken(_) => !compat && proxy::may_repeat(failure, exchange),
+        Failure::BadAnswer(_) | Failure::Unspeakable | Failure::TimedOut | Failure::Body(_) => false,
     };
     Verdict { again, unfit: failure.was_never_sent() }
 }
@@ -46,14 +47,19 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
         Failure::Unanswered(CallError::Io(error)) | Failure::Broken(CallError::Io(error)) => {
             format!("read: {}", error.kind())
         }
-        Failure::Unanswered(_) => "EOF".into(),
         Failure::Unprocessed(why) => why.clone(),
         Failure::Unspeakable => "malformed HTTP request".into(),
+        Failure::Unanswered(_) => "EOF".into(),
         Failure::Broken(_) => "unexpected EOF".into(),
+        Failure::BadAnswer(CallError::Head(HeadError::TooManyFields(_))) => {
+            "Too many response headers".into()
+        }
         Failure::BadAnswer(_) => "malformed HTTP response".into(),
         Failure::TimedOut => "context deadline exceeded".into(),
         Failure::Body(_) => "context canceled".into(),
     };
+    // Part of it may be what a member has said, and it stands in a head.
+    let what: String = what.chars().filter(|letter| (' '..='~').contains(letter)).collect();
     format!("endpoint_failure ({what})")
 }
 
@@ -129,6 +135,13 @@ mod tests {
         );
         assert_eq!(error(&refused, "127.0.0.1:3999", false), "endpoint_failure (connection refused)");
         assert_eq!(error(&Failure::Unanswered(CallError::Closed), "x", true), "endpoint_failure (EOF)");
+        let many = CallError::Head(HeadError::TooManyFields(100));
+        assert_eq!(
+            error(&Failure::BadAnswer(many), "x", true),
+            "endpoint_failure (Too many response headers)"
+        );
+        let said = Failure::Unprocessed("a\r\nEvil: 1\u{e9}".into());
+        assert_eq!(error(&said, "x", false), "endpoint_failure (aEvil: 1)");
         assert_eq!(error(&Failure::TimedOut, "x", true), "endpoint_failure (context deadline exceeded)");
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn instance(fields: &Fields, sessions: &[String], negotiates: bool) -
 
 /// Whether a request is a step of such an authentication (RFC 4559).
 pub(super) fn negotiates(fields: &Fields) -> bool {
-    fields.get("Authorization").is_some_and(|value| is_negotiate(value))
+    fields.get("Authorization").is_some_and(is_negotiate)
 }
 
 /// What an answer is given along so that its client comes back to `instance`: nothing, or the value of a `Set-Cookie`.

@@ -1,6 +1,7 @@
 //! Heads between HTTP/2 and what the rest of us knows: a request's as strict as one that came in HTTP/1.1. Knows no streams.
 
-use hostler_wire::{BodyLength, Fields, HeadError, Limits, RequestHead, ResponseHead};
+use bytes::Bytes;
+use hostler_wire::{BodyLength, Fields, Limits, RequestHead, ResponseHead};
 use http::header::{
     CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
 };
@@ -29,8 +30,7 @@ pub(super) fn read_request<B>(
     };
     head.compose(method.as_bytes(), target.as_bytes())?;
     let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
-    write_host(head, authority, request.headers())?;
-    write_fields(head, request.headers())?;
+    write_fields(head, authority, request.headers())?;
     if let Some(key) = key {
         key.write_upgrade(head)?;
     }
@@ -38,50 +38,62 @@ pub(super) fn read_request<B>(
     check::check(head)
 }
 
-/// `:authority` is what `Host` was; where both are, they must say the same (RFC 9113 section 8.3.1).
-fn write_host(head: &mut RequestHead, authority: Option<&[u8]>, fields: &HeaderMap) -> Result<(), Refusal> {
-    let mut hosts = fields.get_all(HOST).iter().map(HeaderValue::as_bytes);
-    let host = match (authority, hosts.next(), hosts.next()) {
-        (_, _, Some(_)) => return Err(Refusal::Host("there is more than one")),
-        (Some(authority), Some(host), None) if !authority.eq_ignore_ascii_case(host) => {
-            return Err(Refusal::Host(":authority names another"));
-        }
-        (Some(host), ..) | (None, Some(host), None) => host,
-        (None, None, None) => return Err(Refusal::Host("it is missing")),
-    };
-    Ok(head.line(b"host", [host], b"")?)
-}
-
-fn write_fields(head: &mut RequestHead, fields: &HeaderMap) -> Result<(), HeadError> {
-    for name in fields.keys().filter(|name| **name != HOST && **name != SEC_WEBSOCKET_KEY) {
-        let values = fields.get_all(name).iter().map(HeaderValue::as_bytes);
-        let name = name.as_str().as_bytes();
-        if name == COOKIE.as_str().as_bytes() {
-            // Browsers send it in crumbs, for the sake of compression (RFC 9113 section 8.2.3).
-            head.line(name, values, b"; ")?;
+fn write_fields(head: &mut RequestHead, authority: Option<&[u8]>, fields: &HeaderMap) -> Result<(), Refusal> {
+    if let Some(authority) = authority {
+        head.line(b"host", [authority], b"")?;
+    }
+    let (mut hosts, mut has_cookies) = (0, false);
+    for (name, value) in fields {
+        let value = value.as_bytes();
+        if *name == HOST {
+            hosts += 1;
+            check_host(authority, value, hosts)?;
+            if authority.is_some() {
+                continue;
+            }
+        } else if *name == COOKIE {
+            if !has_cookies {
+                // Browsers send it in crumbs, for the sake of compression (RFC 9113 section 8.2.3).
+                let crumbs = fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
+                head.line(b"cookie", crumbs, b"; ")?;
+            }
+            has_cookies = true;
+            continue;
+        } else if *name == SEC_WEBSOCKET_KEY {
             continue;
         }
-        for value in values {
-            head.line(name, [value], b"")?;
-        }
+        head.line(name.as_str().as_bytes(), [value], b"")?;
     }
     Ok(())
+}
+
+/// `:authority` is what `Host` was; where both are, they must say the same (RFC 9113 section 8.3.1).
+fn check_host(authority: Option<&[u8]>, host: &[u8], hosts: usize) -> Result<(), Refusal> {
+    match authority {
+        _ if hosts > 1 => Err(Refusal::Host("there is more than one")),
+        Some(authority) if !authority.eq_ignore_ascii_case(host) => {
+            Err(Refusal::Host(":authority names another"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A final head, a member's or our own.
 pub(super) fn answer(head: &ResponseHead, edits: &Edits, framing: Framing) -> Response<()> {
     let keeps = |name: &[u8]| edits.is_empty() || edits.keeps(name);
     let mut fields = HeaderMap::with_capacity(head.fields.len() + 2);
-    for (field, name, value) in head.fields.iter() {
+    // One copy of all values instead of one of each.
+    let bytes = Bytes::copy_from_slice(head.fields.bytes());
+    for (field, name, _) in head.fields.iter() {
         if is_kept(field, framing, head.status) && keeps(name) {
-            append(&mut fields, name, value);
+            append(&mut fields, name, HeaderValue::from_maybe_shared(bytes.slice(field.value())));
         }
     }
     for (name, value) in edits.lines(&head.fields) {
-        append(&mut fields, name.as_bytes(), value);
+        append(&mut fields, name.as_bytes(), HeaderValue::from_bytes(value));
     }
     if !fields.contains_key(DATE) {
-        with_date(|date| append(&mut fields, DATE.as_str().as_bytes(), date.as_bytes()));
+        with_date(|date| append(&mut fields, DATE.as_str().as_bytes(), HeaderValue::from_str(date)));
     }
     if let Framing::Length(length) = framing {
         fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -102,7 +114,7 @@ pub(super) fn interim(head: &ResponseHead) -> Response<()> {
     let mut fields = HeaderMap::new();
     for (field, name, value) in head.fields.iter() {
         if is_kept(field, Framing::Chunked, head.status) {
-            append(&mut fields, name, value);
+            append(&mut fields, name, HeaderValue::from_bytes(value));
         }
     }
     response(head.status, fields)
@@ -113,14 +125,14 @@ pub(super) fn trailers(trailers: &Fields) -> HeaderMap {
     let mut fields = HeaderMap::with_capacity(trailers.len());
     for (field, name, value) in trailers.iter().filter(|(field, ..)| !field.known.is_hop_by_hop()) {
         debug_assert!(!field.listed, "a trailer section has no Connection");
-        append(&mut fields, name, value);
+        append(&mut fields, name, HeaderValue::from_bytes(value));
     }
     fields
 }
 
-fn append(fields: &mut HeaderMap, name: &[u8], value: &[u8]) {
+fn append<E>(fields: &mut HeaderMap, name: &[u8], value: Result<HeaderValue, E>) {
     // What has been read as a field is one here, too.
-    if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+    if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), value) {
         fields.append(name, value);
     }
 }

@@ -1,6 +1,7 @@
 //! HTTP/2 towards clients: a connection, its streams as they come, its end. Knows the gateway, and nothing behind it.
 
 mod carrier;
+mod crew;
 mod deliver;
 mod flood;
 mod head;
@@ -10,38 +11,34 @@ mod websocket;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
 use bytes::Bytes;
-use h2::server::{Connection, SendResponse};
-use h2::{Reason, RecvStream};
+use h2::Reason;
+use h2::server::Connection;
 use hostler_wire::Stream;
-use http::Request;
 
-use super::tunnel::Passage;
 use super::{Origin, Settings, Shard};
 use crate::exchange::{Deadline, Exchange, OpenConnection, Protocol};
 use crate::journal::Level;
 use carrier::{Carrier, Verdict};
+pub use crew::Crew;
+use crew::Job;
 
 /// What a stream may have waiting inside the protocol's machinery, besides `answer_buffer`.
 const SEND_BUFFER: usize = 128 * 1024;
-/// Seats that are kept for the next streams.
-const SPARE_SEATS: usize = 16;
-
 /// What all streams of a connection share.
 struct Link {
     shard: Arc<Shard>,
     settings: Arc<Settings>,
     origin: Origin,
+    /// The client's address as text: made once a connection, not once a request.
+    peer_ip: Arc<str>,
     /// Streams whose exchange has not ended.
     running: AtomicUsize,
     /// The connection's own task, to be told when the last of them has ended.
     waker: AtomicWaker,
-    #[expect(clippy::vec_box, reason = "they are handed from task to task")]
-    spare: Mutex<Vec<Box<Seat>>>,
     /// Counted as open until the last exchange has ended, too.
     _open: OpenConnection,
 }
@@ -53,14 +50,6 @@ struct Seat {
     silence: Deadline,
     /// When it has taken nothing for too long.
     refusal_to_read: Deadline,
-}
-
-/// What follows the exchange of a stream.
-enum After {
-    /// Nothing: its seat is free.
-    Nothing(Box<Seat>),
-    /// A tunnel.
-    Tunnel(Box<Passage>),
 }
 
 /// A connection as its own task sees it.
@@ -107,10 +96,10 @@ impl Shard {
         let link = Arc::new(Link {
             shard: self,
             settings,
+            peer_ip: origin.peer.ip().to_canonical().to_string().into(),
             origin,
             running: AtomicUsize::new(0),
             waker: AtomicWaker::new(),
-            spare: Mutex::default(),
             _open: open,
         });
         let mut session = Session {
@@ -155,7 +144,8 @@ impl Session {
         loop {
             match self.connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    self.link.clone().begin(request, respond);
+                    let running = Running::new(self.link.clone());
+                    self.link.shard.crew.assign(Job { running, request, respond });
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {
@@ -223,38 +213,28 @@ impl Session {
     }
 }
 
-impl Link {
-    /// Begins the exchange of one stream, in a task of its own.
-    fn begin(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
-        let running = Running::new(self);
-        tokio::spawn(async move {
-            let link = &running.0;
-            match stream::serve(link, link.seat(), request, respond).await {
-                After::Nothing(seat) => link.keep(seat),
-                After::Tunnel(passage) => passage.go_on(link.shard.clone(), running),
-            }
-        });
+impl Seat {
+    fn new(link: &Link) -> Box<Self> {
+        let sweep = &link.shard.sweep;
+        let mut exchange = link.origin.exchange(sweep);
+        exchange.protocol = Protocol::Http2;
+        Box::new(Self { exchange, silence: sweep.deadline(), refusal_to_read: sweep.deadline() })
     }
 
-    fn seat(&self) -> Box<Seat> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.unwrap_or_else(|| {
-            let sweep = &self.shard.sweep;
-            let mut exchange = self.origin.exchange(sweep);
-            exchange.protocol = Protocol::Http2;
-            Box::new(Seat { exchange, silence: sweep.deadline(), refusal_to_read: sweep.deadline() })
-        })
+    /// Takes its place on another connection than that for which it was made.
+    fn move_to(&mut self, link: &Link) {
+        let Origin { peer, local, scheme, certificate } = &link.origin;
+        let exchange = &mut self.exchange;
+        (exchange.peer, exchange.local, exchange.scheme) = (*peer, *local, *scheme);
+        exchange.certificate.clone_from(certificate);
+        exchange.peer_ip.clone_from(&link.peer_ip);
     }
 
-    fn keep(&self, mut seat: Box<Seat>) {
-        // What it holds of a request must not live until the next one comes.
-        seat.exchange.begin_unread();
-        seat.silence.clear();
-        seat.refusal_to_read.clear();
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < SPARE_SEATS {
-            spare.push(seat);
-        }
+    /// What it holds of a request must not live until the next one comes.
+    fn clear(&mut self) {
+        self.exchange.let_go();
+        self.silence.clear();
+        self.refusal_to_read.clear();
     }
 }
 

@@ -10,7 +10,7 @@ use http::header::EXPECT;
 use http::{HeaderMap, Request, Response, StatusCode};
 
 use super::websocket::{Key, Within};
-use super::{After, Link, Seat, head};
+use super::{Link, Seat, head};
 use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
 use crate::gateway::{Answer, Refusal};
 use crate::listen::Settings;
@@ -39,6 +39,14 @@ pub(super) struct StreamClient<'a> {
     pub outbox: Vec<u8>,
 }
 
+/// What follows the exchange of a stream.
+pub(super) enum After {
+    /// Nothing: its seat is free.
+    Nothing(Box<Seat>),
+    /// A tunnel.
+    Tunnel(Box<Passage>),
+}
+
 /// Carries out one exchange.
 pub(super) async fn serve(
     link: &Link,
@@ -46,6 +54,7 @@ pub(super) async fn serve(
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
 ) -> After {
+    seat.move_to(link);
     let Seat { exchange, silence, refusal_to_read } = &mut *seat;
     let (parts, body) = request.into_parts();
     let request = Request::from_parts(parts, ());
@@ -116,7 +125,7 @@ impl StreamClient<'_> {
     async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Call> {
         let gateway = &link.shard.gateway;
         let answer = match link.settings.insist_on_https(exchange) {
-            Some(elsewhere) => Ok(Answer::Fixed(elsewhere)),
+            Some(elsewhere) => Ok(Answer::Fixed(gateway.health(exchange).unwrap_or(elsewhere))),
             None => gateway.answer(exchange, self, link.shard.index).await,
         };
         let instead = match answer {

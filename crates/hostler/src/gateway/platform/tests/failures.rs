@@ -19,7 +19,7 @@ async fn what_no_route_matches_is_refused_in_gorouters_words() {
 
 #[tokio::test]
 async fn a_route_without_members_says_so_at_once() {
-    for settings in [config::Platform::default(), gorouter()] {
+    for (settings, compat) in [(config::Platform::default(), false), (gorouter(), true)] {
         let got = edge(settings).get("").await;
         got.assert(
             503,
@@ -28,6 +28,7 @@ async fn a_route_without_members_says_so_at_once() {
         assert_eq!(got.field("Cache-Control"), Some("public,max-age=2"));
         assert_eq!(got.field("X-Cf-Routererror"), Some("no_endpoints"));
         assert!(got.field("X-Vcap-Request-Id").is_some());
+        assert_eq!(got.field("Retry-After"), (!compat).then_some("1"));
     }
 }
 

@@ -122,6 +122,7 @@ fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
         priority: Priority::Normal,
         platform: Some(Arc::new(platform)),
         fallback: None,
+        files_first: None,
         changes: Changes::default(),
         counters: Arc::default(),
     }

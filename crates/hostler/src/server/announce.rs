@@ -1,0 +1,46 @@
+//! The announcement of pools with what it needs of the rest of the program. Knows no messages.
+
+use std::sync::{Arc, Weak};
+
+use super::running::Running;
+use crate::announce::{Announcement, Settings};
+use crate::config::{Advertise, Config};
+use crate::listen::Door;
+
+/// Begins to announce, where there is somebody to tell. A pool that a reload has changed is told of as it is then.
+pub(super) fn begin(running: &Arc<Running>) -> Option<Announcement> {
+    let registering = running.registering.as_ref()?;
+    let config = running.config.load();
+    let settings = Settings {
+        at: address(running, &config)?,
+        zone: config.platform.as_ref().and_then(|platform| platform.zone.clone()).unwrap_or_default(),
+        interval: config.registrar.as_ref()?.register_interval,
+        journal: running.journal.clone(),
+    };
+    let weak = Arc::downgrade(running);
+    Some(Announcement::begin(&registering.connection, settings, Box::new(move || servable(&weak))))
+}
+
+/// None: nobody can be told where we are, and the configuration has announced nothing.
+fn address(running: &Running, config: &Config) -> Option<Advertise> {
+    if let Some(written) = config.registrar.as_ref()?.advertise.clone() {
+        return Some(written);
+    }
+    let listeners = running.listeners.load();
+    let (_, address) = listeners.as_ref()?.addresses().find(|(door, _)| *door == Door::Plain)?;
+    let at = Advertise { host: address.ip().to_string(), port: address.port(), tls: false };
+    (!address.ip().is_unspecified()).then_some(at)
+}
+
+/// A pool without a ready worker would only keep others' requests waiting; and during a drain (SIGUSR1) they are to go elsewhere.
+fn servable(running: &Weak<Running>) -> Vec<(Arc<str>, String)> {
+    let Some(running) = running.upgrade() else { return Vec::new() };
+    if running.connections().is_end_announced() {
+        return Vec::new();
+    }
+    let pools = running.pools.load();
+    let ready = pools.iter().filter(|pool| !pool.settings.announce.is_empty() && pool.pool.members() > 0);
+    ready
+        .flat_map(|pool| pool.settings.announce.iter().map(|name| (pool.name.clone(), name.clone())))
+        .collect()
+}

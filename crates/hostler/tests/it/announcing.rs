@@ -1,0 +1,159 @@
+//! Pools that are announced to routers over a real NATS server: when, in what words, and until when.
+
+use std::net::SocketAddr;
+
+use async_nats::{Client, Subscriber};
+use futures_util::StreamExt;
+use hostler_testkit::{Nats, Site, eventually, nats, upstream, within};
+use serde_json::{Value, json};
+
+use crate::{in_front_of, site};
+
+const ANNOUNCED: &str = "pools.app.announce = [\"shop.test\", \"*.shop.test/api\"]\n";
+
+fn config(nats: &Nats) -> String {
+    format!("registrar.nats = \"{}\"\n{ANNOUNCED}", nats.url())
+}
+
+/// Somebody who hears what is said to routers.
+async fn router(nats: &Nats) -> (Client, Subscriber) {
+    let client = async_nats::connect(nats.url()).await.unwrap();
+    let ear = client.subscribe("router.*").await.unwrap();
+    client.flush().await.unwrap();
+    (client, ear)
+}
+
+/// The next message under a subject.
+async fn next(ear: &mut Subscriber, subject: &str) -> Value {
+    let message = async {
+        loop {
+            let message = ear.next().await.unwrap();
+            if message.subject.as_str() == subject {
+                return message.payload;
+            }
+        }
+    };
+    serde_json::from_slice(&within(subject.to_owned(), message).await).unwrap()
+}
+
+fn address_in(message: &Value) -> SocketAddr {
+    format!("{}:{}", message["host"].as_str().unwrap(), message["port"]).parse().unwrap()
+}
+
+/// What was logged before what.
+fn line_of(site: &Site, text: &str) -> usize {
+    let lines = site.lines();
+    lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("no {text:?}: {lines:#?}"))
+}
+
+#[tokio::test]
+async fn a_pool_is_announced_in_the_words_of_cloud_foundry_and_taken_back_before_the_doors_close() {
+    let Some(nats) = nats().start().await else { return };
+    let (_client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let mut site = in_front_of(&app, &config(&nats)).await;
+
+    let message = next(&mut ear, "router.register").await;
+    assert_eq!(address_in(&message), site.address());
+    assert_eq!(message["uris"], json!(["*.shop.test/api", "shop.test"]));
+    assert_eq!(message["tags"], json!({ "component": "hostler", "pool": "app" }));
+    assert_eq!(message["private_instance_id"].as_str().unwrap().len(), 36);
+
+    site.terminate();
+    let last = next(&mut ear, "router.unregister").await;
+    assert_eq!((&last["uris"], address_in(&last)), (&message["uris"], site.address()));
+    assert_eq!(site.exit().await, 0);
+    assert!(line_of(&site, "taken back") < line_of(&site, "stopping: no new connections"));
+}
+
+#[tokio::test]
+async fn a_drain_takes_it_back_while_requests_are_still_served() {
+    let Some(nats) = nats().start().await else { return };
+    let (_client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &format!("{}server.drain_wait = \"1h\"\n", config(&nats))).await;
+    next(&mut ear, "router.register").await;
+    site.ask_to_drain();
+    next(&mut ear, "router.unregister").await;
+    site.get("/").await.assert_status(200);
+}
+
+#[tokio::test]
+async fn a_router_that_starts_is_told_at_once_and_sets_the_pace() {
+    let Some(nats) = nats().start().await else { return };
+    let (client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let slow = format!(
+        "{}\nregistrar.register_interval = \"60s\"\nregistrar.stale_threshold = \"60s\"",
+        config(&nats)
+    );
+    let _site = in_front_of(&app, &slow).await;
+    next(&mut ear, "router.register").await;
+
+    client
+        .publish("router.start", r#"{"id":"r","minimumRegisterIntervalInSeconds":1}"#.into())
+        .await
+        .unwrap();
+    // The first answers the start; those after it would be a minute apart.
+    for _ in 0..3 {
+        next(&mut ear, "router.register").await;
+    }
+}
+
+#[tokio::test]
+async fn a_router_that_was_there_before_is_asked_for_its_pace() {
+    let Some(nats) = nats().start().await else { return };
+    let (client, mut ear) = router(&nats).await;
+    let mut greetings = client.subscribe("router.greet").await.unwrap();
+    client.flush().await.unwrap();
+    let app = upstream().start().await;
+    let slow = format!(
+        "{}\nregistrar.register_interval = \"60s\"\nregistrar.stale_threshold = \"60s\"",
+        config(&nats)
+    );
+    let _site = in_front_of(&app, &slow).await;
+
+    let greeting = within("a greeting", greetings.next()).await.unwrap();
+    let start = r#"{"id":"r","minimumRegisterIntervalInSeconds":1}"#;
+    client.publish(greeting.reply.unwrap(), start.into()).await.unwrap();
+    for _ in 0..4 {
+        next(&mut ear, "router.register").await;
+    }
+}
+
+#[tokio::test]
+async fn who_was_away_is_told_again() {
+    let Some(mut nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let quick = format!("{}\nregistrar.register_interval = \"1s\"", config(&nats));
+    let site = in_front_of(&app, &quick).await;
+    eventually("the announcement", async || {
+        site.lines().iter().any(|line| line.contains(": announced")).then_some(())
+    })
+    .await;
+    nats.stop();
+    nats.start_again().await;
+    let (_client, mut ear) = router(&nats).await;
+    // Its connection may have been made again before we could hear: then it is the pace that brings the next.
+    let message = next(&mut ear, "router.register").await;
+    assert_eq!(address_in(&message), site.address());
+}
+
+#[tokio::test]
+async fn only_what_can_be_served_is_announced_and_a_reload_takes_back_what_is_no_more() {
+    let Some(nats) = nats().start().await else { return };
+    let (_client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let never = "pools.idle.command = [\"sleep\", \"1000\"]\npools.idle.workers = 1\npools.idle.announce = \"idle.test\"\n\
+                 [[routes]]\nmatch = \"idle.test\"\npool = \"idle\"\n[[routes]]\nmatch = \"*\"\npool = \"app\"\n";
+    let site = site(&format!("{}{never}", config(&nats))).with("app", &app).start().await;
+    let message = next(&mut ear, "router.register").await;
+    assert_eq!(message["tags"]["pool"], "app");
+    assert!(!site.lines().iter().any(|line| line.contains("idle.test: announced")));
+
+    let text = std::fs::read_to_string(site.folder().join("hostler.toml")).unwrap();
+    site.write_file(&text.replace("\"shop.test\", ", ""));
+    site.hang_up();
+    let gone = next(&mut ear, "router.unregister").await;
+    assert_eq!(gone["uris"], json!(["shop.test"]), "a reload takes back what is announced no more");
+}

@@ -1,0 +1,193 @@
+//! Certificates: which one is shown, what becomes of those whose files change, and those that clients show.
+
+use hostler_testkit::{authority, eventually, tls_clients, tls_clients_of, tls_clients_with, upstream};
+use rustls::version::TLS12;
+
+use crate::site;
+use crate::tls::{ONE, failed, secured, started, write};
+
+#[tokio::test]
+async fn a_certificate_is_chosen_by_name_exact_before_wildcard_else_the_first() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let plan = site(
+        "[tls]
+        listen = '127.0.0.1:0'
+        certificates = [
+            { cert = 'first.pem', key = 'first.key' },
+            { cert = 'wild.pem', key = 'wild.key' },
+            { cert = 'exact.pem', key = 'exact.key' },
+        ]",
+    );
+    let first = trust.vouch_for(&["a.test", "other.test"]);
+    let wild = trust.vouch_for(&["*.shop.test", "shop.test"]);
+    let exact = trust.vouch_for(&["www.shop.test"]);
+    for (name, certificate) in [("first", &first), ("wild", &wild), ("exact", &exact)] {
+        write(plan.folder(), name, certificate);
+    }
+    let site = plan.with("app", &app).start().await;
+    for (host, certificate) in [
+        ("a.test", &first),
+        ("other.test", &first),
+        ("shop.test", &wild),
+        ("img.shop.test", &wild),
+        ("www.shop.test", &exact),
+        ("WWW.Shop.TEST", &exact),
+    ] {
+        let client = tls_clients(&trust).connect(host, site.tls_address()).await;
+        assert!(client.was_shown(certificate), "{host}");
+    }
+    // Two labels are more than a wildcard stands for: what is shown is the first, which the client does not take.
+    assert!(tls_clients(&trust).try_connect("a.b.shop.test", site.tls_address()).await.is_err());
+    failed(&site, "refused_by_client").await;
+}
+
+#[tokio::test]
+async fn who_asks_for_a_name_that_nobody_has_is_refused_where_names_are_strict() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, &format!("{ONE}\nstrict_sni = true"), &app).await;
+    let refused = tls_clients(&trust).try_connect("b.test", site.tls_address()).await;
+    assert!(refused.err().unwrap().to_string().contains("AccessDenied"));
+    tls_clients(&trust).connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+    failed(&site, "unknown_name").await;
+}
+
+#[tokio::test]
+async fn new_certificates_are_shown_when_their_files_change_and_nobody_is_disturbed() {
+    let trust = authority();
+    let app = upstream().holds_requests().start().await;
+    let site = started(&trust, ONE, &app).await;
+    let (clients, others) = (tls_clients(&trust), tls_clients(&trust));
+    let mut running = clients.connect("a.test", site.tls_address()).await;
+    running.send("GET /running HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    app.has_seen(1).await;
+    let mut before = clients.connect("a.test", site.tls_address()).await;
+    before.send("GET / HTTP/1.1\r\n\r\n").await;
+    before.answer().await.assert_status(400);
+
+    let new = trust.vouch_for(&["a.test", "new.test"]);
+    write(site.folder(), "a", &new);
+    eventually("the new certificate", async || {
+        let client = others.try_connect("new.test", site.tls_address()).await.ok()?;
+        client.was_shown(&new).then_some(())
+    })
+    .await;
+    site.says("a.pem for a.test, new.test, valid until").await;
+    let mut back = clients.connect("a.test", site.tls_address()).await;
+    assert!(back.is_resumed(), "a client is recognised whatever certificate it was shown");
+    app.release_all();
+    back.get("/").await.assert_ok("/");
+    running.answer().await.assert_ok("/running");
+    running.get("/again").await.assert_ok("/again");
+    assert_eq!(site.status().await["certificates"][0]["names"][1], "new.test");
+}
+
+#[tokio::test]
+async fn files_that_are_no_good_are_told_once_and_change_nothing() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let new = trust.vouch_for(&["a.test"]);
+    std::fs::write(site.folder().join("a.pem"), &new.cert).unwrap();
+    let line = site.says("is not the key of the certificate that comes first in").await;
+    assert!(
+        line.contains("a.key: ") && line.contains("clients are shown the certificates that were read before")
+    );
+    let client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    assert!(!client.was_shown(&new));
+    std::fs::write(site.folder().join("a.key"), &new.key).unwrap();
+    eventually("the new certificate", async || {
+        tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new).then_some(())
+    })
+    .await;
+    let told = site.lines().iter().filter(|line| line.contains("is not the key")).count();
+    assert_eq!(told, 1);
+}
+
+#[tokio::test]
+async fn a_reload_reads_certificates_again_and_refuses_what_is_no_good() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!("{ONE}\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    let new = trust.vouch_for(&["a.test"]);
+    write(site.folder(), "a", &new);
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("tls: certificates read again"), "{said}");
+    assert!(tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new));
+
+    std::fs::write(site.folder().join("a.key"), "nothing").unwrap();
+    let refused = "a.key: it has no private key in PEM form";
+    site.command(&["reload"]).await.assert_exit(1).assert_complains(refused);
+    assert!(tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new));
+}
+
+#[tokio::test]
+async fn terms_follow_the_file_and_listeners_need_an_upgrade() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!(
+        "{}\nmin_version = '1.3'\nhsts = '1day'\n{pool}",
+        ONE.replace("0.0.1:0", "0.0.2:0")
+    ));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(
+        said.contains("tls.listen: needs hostler upgrade") && said.contains("tls: min_version, hsts"),
+        "{said}"
+    );
+    assert!(tls_clients_of(&TLS12, &trust).try_connect("a.test", site.tls_address()).await.is_err());
+    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    client.get("/").await.assert_field("strict-transport-security", "max-age=86400");
+    site.command(&["upgrade"]).await.assert_exit(0);
+    site.says("listening on https://127.0.0.2:").await;
+}
+
+#[tokio::test]
+async fn clients_show_certificates_where_they_have_to() {
+    let (trust, known, app) = (authority(), authority(), upstream().start().await);
+    let plan = secured(&trust, &format!("{ONE}\nclient_ca = 'ca.pem'"));
+    std::fs::write(plan.folder().join("ca.pem"), known.cert()).unwrap();
+    let site = plan.with("app", &app).start().await;
+    let without = tls_clients(&trust);
+    let mut client = without.connect("a.test", site.tls_address()).await;
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert_eq!(client.refused().await, "");
+    failed(&site, "no_client_certificate").await;
+    let (stranger, friend) = (trust.vouch_for(&["me"]), known.vouch_for(&["me"]));
+    let mut client = tls_clients_with(&stranger, &trust).connect("a.test", site.tls_address()).await;
+    assert_eq!(client.refused().await, "");
+    failed(&site, "bad_client_certificate").await;
+    let clients = tls_clients_with(&friend, &trust);
+    clients.connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+    let mut back = clients.connect("a.test", site.tls_address()).await;
+    back.send("GET / HTTP/1.1\r\nHost: a.test\r\nClient-Cert: :bGll:\r\nClient-Cert-Chain: :bGll:\r\n\r\n")
+        .await;
+    back.answer().await.assert_ok("ok");
+    assert!(back.is_resumed());
+    let body: String = friend.cert.lines().filter(|line| !line.starts_with("-----")).collect();
+    let requests = app.requests();
+    assert_eq!(requests.len(), 2);
+    for seen in requests {
+        assert_eq!(seen.field("client-cert"), Some(format!(":{body}:")));
+        assert_eq!(seen.field("client-cert-chain"), None);
+    }
+    // Without TLS there is no certificate, whatever is said.
+    site.send("GET / HTTP/1.1\r\nHost: a.test\r\nClient-Cert: :bGll:\r\n\r\n").await.assert_ok("ok");
+    assert_eq!(app.requests()[2].field("client-cert"), None);
+}
+
+#[tokio::test]
+async fn who_had_no_certificate_is_not_recognised_once_one_is_needed() {
+    let (trust, known, app) = (authority(), authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let clients = tls_clients(&trust);
+    clients.connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+    std::fs::write(site.folder().join("ca.pem"), known.cert()).unwrap();
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!("{ONE}\nclient_ca = 'ca.pem'\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    let mut client = clients.connect("a.test", site.tls_address()).await;
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert_eq!(client.refused().await, "");
+    assert_eq!(app.requests().len(), 1);
+}

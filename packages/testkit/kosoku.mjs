@@ -1,0 +1,16 @@
+// Where kosoku is, which runs the Autobahn suite's cases against a WebSocket server. Knows no server.
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Named by HOSTLER_KOSOKU, or installed by `node scripts/tools.mjs`, or by somebody else; otherwise undefined, said aloud. */
+export function kosokuProgram() {
+  const named = process.env.HOSTLER_KOSOKU;
+  if (named && !existsSync(named)) throw new Error(`HOSTLER_KOSOKU: there is no file ${named}`);
+  const found = named ?? [join(ROOT, 'target/tools/python/bin/kosoku'), 'kosoku'].find((each) => spawnSync(each, ['--help']).status === 0);
+  if (!found) console.warn('!!! SKIPPED: kosoku is missing (node scripts/tools.mjs installs it)');
+  return found;
+}
