@@ -208,10 +208,10 @@ fn heed(event: &Event, journal: &Journal) {
             (Level::Error, "messages came faster than they are read; some are lost".to_owned())
         }
         Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
-        Event::ClientError(error) => (Level::Warn, error.to_string()),
         Event::Closed => (Level::Warn, "the servers have turned us away; trying on".to_owned()),
         Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),
-        Event::Draining => return,
+        // A try to connect that came to nothing; there are many.
+        Event::ClientError(_) | Event::Draining => return,
     };
     journal.event(level, &format!("nats: {text}"));
 }

@@ -29,12 +29,17 @@ impl Key {
     }
 }
 
+impl From<Key> for MatchPattern {
+    fn from(key: Key) -> Self {
+        Self { host: Some(key.host), path: PathPattern::Prefix(key.path.into()) }
+    }
+}
+
 impl fmt::Display for Key {
+    /// As it could have been registered.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.host {
-            HostPattern::Exact(host) => write!(f, "{host}{}", self.path),
-            HostPattern::Below(host) => write!(f, "*.{host}{}", self.path),
-        }
+        let pattern = MatchPattern::from(self.clone()).to_string();
+        f.write_str(pattern.strip_suffix("/*").unwrap_or(&pattern))
     }
 }
 

@@ -56,8 +56,9 @@ struct Books {
 }
 
 impl Registrar {
-    /// Begins to listen on the connection. `publish` is called from the task that this spawns.
-    pub fn open(connection: Connection, mould: Mould, publish: Publish) -> Self {
+    /// Begins to listen on the connection, with what a predecessor has exported; that is published before this returns. Later
+    /// `publish` is called from the task that this spawns.
+    pub fn open(connection: Connection, mould: Mould, known: &[u8], mut publish: Publish) -> Self {
         let settings = &mould.settings;
         let rules = Rules {
             stale_threshold: settings.stale_threshold,
@@ -75,12 +76,17 @@ impl Registrar {
             threads: mould.threads,
             failures,
         };
-        let books = Books {
+        let mut books = Books {
             registry: Registry::new(rules),
             log: Log::new(mould.journal.clone()),
             pools: Pools::new(mould, failed),
             touched: HashSet::new(),
         };
+        known
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .for_each(|line| books.register(line));
+        publish(books.delta());
         let registrar = Self { connection, books: Arc::new(Mutex::new(books)) };
         tokio::spawn(ear.listen(registrar.clone(), publish));
         registrar
@@ -131,6 +137,20 @@ impl Registrar {
         rows.into_values().collect()
     }
 
+    /// All registrations, a line each, for a successor to begin with.
+    pub fn export(&self) -> Vec<u8> {
+        let books = self.books();
+        let mut lines = Vec::new();
+        for (host, path, entry) in books.registry.iter() {
+            let uri = name(host, path);
+            for member in &entry.members {
+                lines.extend(view::registration(&uri, member).to_string().into_bytes());
+                lines.push(b'\n');
+            }
+        }
+        lines
+    }
+
     /// Tells all tunnels to end.
     pub fn dismiss_tunnels(&self) {
         self.books().pools.dismiss_tunnels();
@@ -160,6 +180,9 @@ impl Ear {
         let mut tidying = interval(TIDYING);
         let mut due: Option<Instant> = None;
         loop {
+            if due.is_none() && !registrar.books().touched.is_empty() {
+                due = Some(Instant::now() + GATHERING);
+            }
             tokio::select! {
                 news = self.listener.next() => match news {
                     News::Connected => self.announce(&registrar, "router.start".into()).await,
@@ -176,9 +199,6 @@ impl Ear {
                     let delta = registrar.books().delta();
                     publish(delta);
                 }
-            }
-            if due.is_none() && !registrar.books().touched.is_empty() {
-                due = Some(Instant::now() + GATHERING);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Who has registered for what, and until when (contracts/cf-router.md, section 2.3). Pure: time is told, and what follows from a
 //! message comes back as changes. Knows no connections, no pools and no requests.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,7 +111,9 @@ pub enum Oddity {
     Balancing(String),
 }
 
-type Routes = BTreeMap<Box<str>, Entry>;
+/// The routes of one host, by their paths in order. Most hosts have one, for which a tree or a table would be large.
+#[derive(Debug, Default)]
+struct Routes(Vec<(Box<str>, Entry)>);
 
 /// All registrations.
 #[derive(Debug)]
@@ -141,7 +143,7 @@ impl Registry {
         let ttl = self.ttl(message);
         for key in keys(message, self.rules.folds_paths, &mut odd) {
             let routes = self.hosts.entry(key.host.clone()).or_default();
-            let entry = routes.entry(key.path.clone()).or_insert_with(|| Entry::new(now));
+            let entry = routes.entry(&key.path, now);
             let terms = Terms {
                 balancing: balancing.or(entry.terms.balancing),
                 service_url: message.route_service_url.as_str().into(),
@@ -194,13 +196,13 @@ impl Registry {
             return Vec::new();
         }
         if std::mem::take(&mut self.suspended) {
-            let members =
-                self.hosts.values_mut().flat_map(Routes::values_mut).flat_map(|entry| &mut entry.members);
+            let entries = self.hosts.values_mut().flat_map(|routes| &mut routes.0);
+            let members = entries.flat_map(|(_, entry)| &mut entry.members);
             members.for_each(|member| member.updated = now);
         }
         let mut changes = Vec::new();
         for (host, routes) in &mut self.hosts {
-            for (path, entry) in routes.iter_mut() {
+            for (path, entry) in &mut routes.0 {
                 let key = || Key { host: host.clone(), path: path.clone() };
                 let stale = entry.members.extract_if(.., |member| member.is_stale(now));
                 let before = changes.len();
@@ -215,14 +217,14 @@ impl Registry {
         }
         let keep = self.rules.keep_empty;
         self.hosts.retain(|host, routes| {
-            routes.retain(|path, entry| {
+            routes.0.retain(|(path, entry)| {
                 let gone = entry.members.is_empty() && (keep.is_zero() || now > entry.touched + keep);
                 if gone {
                     changes.push(Change::Closed(Key { host: host.clone(), path: path.clone() }));
                 }
                 !gone
             });
-            !routes.is_empty()
+            !routes.0.is_empty()
         });
         changes
     }
@@ -239,23 +241,26 @@ impl Registry {
 
     /// All routes.
     pub fn iter(&self) -> impl Iterator<Item = (&HostPattern, &str, &Entry)> {
-        let of_host = |(host, routes)| Routes::iter(routes).map(move |(path, entry)| (host, &**path, entry));
-        self.hosts.iter().flat_map(of_host)
+        self.hosts
+            .iter()
+            .flat_map(|(host, routes)| routes.iter().map(move |(path, entry)| (host, path, entry)))
     }
 
     /// A route.
     pub fn entry(&self, key: &Key) -> Option<&Entry> {
-        self.hosts.get(&key.host)?.get(&key.path)
+        let routes = self.hosts.get(&key.host)?;
+        routes.find(&key.path).ok().map(|at| &routes.0[at].1)
     }
 
     /// The paths of a host.
     pub fn paths(&self, host: &HostPattern) -> impl Iterator<Item = (&str, &Entry)> {
-        self.hosts.get(host).into_iter().flatten().map(|(path, entry)| (&**path, entry))
+        self.hosts.get(host).into_iter().flat_map(Routes::iter)
     }
 
     fn remove(&mut self, key: Key, address: &str, gone: Gone, now: Instant, changes: &mut Vec<Change>) {
         let Some(routes) = self.hosts.get_mut(&key.host) else { return };
-        let Some(entry) = routes.get_mut(&key.path) else { return };
+        let Ok(found) = routes.find(&key.path) else { return };
+        let entry = &mut routes.0[found].1;
         let Some(at) = entry.members.iter().position(|member| &*member.facts.address == address) else {
             return;
         };
@@ -263,8 +268,8 @@ impl Registry {
         entry.touched = now;
         changes.push(Change::Left(key.clone(), address.into(), gone));
         if entry.members.is_empty() && self.rules.keep_empty.is_zero() {
-            routes.remove(&key.path);
-            if routes.is_empty() {
+            routes.0.remove(found);
+            if routes.0.is_empty() {
                 self.hosts.remove(&key.host);
             }
             changes.push(Change::Closed(key));
@@ -289,9 +294,30 @@ impl Registry {
     }
 }
 
+impl Routes {
+    fn find(&self, path: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| (**known).cmp(path))
+    }
+
+    fn entry(&mut self, path: &str, now: Instant) -> &mut Entry {
+        let at = self.find(path).unwrap_or_else(|at| {
+            if self.0.is_empty() {
+                self.0.reserve_exact(1);
+            }
+            self.0.insert(at, (path.into(), Entry::new(now)));
+            at
+        });
+        &mut self.0[at].1
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.0.iter().map(|(path, entry)| (&**path, entry))
+    }
+}
+
 impl Entry {
     fn new(now: Instant) -> Self {
-        Self { members: Vec::new(), terms: Terms::default(), touched: now }
+        Self { members: Vec::with_capacity(1), terms: Terms::default(), touched: now }
     }
 
     pub fn member(&self, address: &str) -> Option<&Member> {

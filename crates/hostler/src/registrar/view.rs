@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::registry::{Entry, Member};
@@ -72,6 +73,28 @@ pub(super) fn rows(entry: &Entry, now: Instant) -> Vec<MemberRow> {
         ttl_ms: (!member.facts.tls).then_some(member.ttl.as_millis() as u64),
     };
     entry.members.iter().map(row).collect()
+}
+
+/// The registration of a member as it was, for a successor.
+pub(super) fn registration(uri: &str, member: &Member) -> Value {
+    let facts = &member.facts;
+    let instance = &facts.instance;
+    json!({
+        "host": facts.host,
+        (if facts.tls { "tls_port" } else { "port" }): facts.port,
+        "uris": [uri],
+        "app": instance.app,
+        "private_instance_id": instance.id,
+        "private_instance_index": instance.index,
+        "availability_zone": instance.zone,
+        "isolation_segment": facts.segment,
+        "protocol": protocol(member),
+        "route_service_url": member.service_url,
+        "server_cert_domain_san": facts.san,
+        "stale_threshold_in_seconds": member.ttl.as_secs(),
+        "tags": instance.tags,
+        "options": { "loadbalancing": member.balancing },
+    })
 }
 
 fn protocol(member: &Member) -> &'static str {

@@ -31,6 +31,8 @@ const LONGEST_REASON: usize = 16 * 1024;
 pub(super) enum Word {
     /// Sockets that come with this message.
     Sockets(Purpose),
+    /// A file that comes with this message: routes that have registered.
+    Registrations,
     /// Those were all.
     NoMore,
     /// All workers are ready; the successor could begin.
@@ -74,6 +76,10 @@ impl Channel {
             self.send(&Word::Sockets(purpose.clone()), &borrowed).await?;
         }
         Ok(())
+    }
+
+    pub async fn hand_over_registrations(&self, file: &OwnedFd) -> io::Result<()> {
+        self.send(&Word::Registrations, &[file.as_fd()]).await
     }
 
     /// The next message with the descriptors that came with it; none if the other end is gone.

@@ -97,12 +97,12 @@ async fn serve(
     let mut signals = Signals::new()?;
     let notify = Notify::of(&invocation.surroundings.environment);
     let talk = predecessor.map(Predecessor::talk).transpose().map_err(StartError::TakeOver)?;
-    let inherited = match &talk {
-        Some(talk) => talk.sockets().await.map_err(StartError::TakeOver)?,
-        None => Inherited::new(),
+    let (inherited, registrations) = match &talk {
+        Some(talk) => talk.estate().await.map_err(StartError::TakeOver)?,
+        None => (Inherited::new(), None),
     };
     let listeners = Listeners::open(&config, inherited)?;
-    let running = Arc::new(Running::start(config, invocation, listeners, journal.clone())?);
+    let running = Arc::new(Running::start(config, invocation, listeners, registrations, journal.clone())?);
     if let Err(error) = is_let_begin(&running, talk.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
         // Told to stop before the first client: that is no failure.

@@ -45,16 +45,19 @@ impl Predecessor {
 pub(super) struct Talk(Channel);
 
 impl Talk {
-    /// All its sockets.
-    pub async fn sockets(&self) -> io::Result<Inherited> {
-        let mut sockets = BTreeMap::new();
+    /// All its sockets, and what has registered with it.
+    pub async fn estate(&self) -> io::Result<(Inherited, Option<File>)> {
+        let (mut sockets, mut registrations) = (BTreeMap::new(), None);
         loop {
             match self.0.hear().await? {
                 Some((Word::Sockets(purpose), received)) => {
                     let known: &mut Vec<TcpListener> = sockets.entry(purpose).or_default();
                     known.extend(received.into_iter().map(TcpListener::from));
                 }
-                Some((Word::NoMore, _)) => return Ok(sockets),
+                Some((Word::Registrations, received)) => {
+                    registrations = received.into_iter().next().map(File::from);
+                }
+                Some((Word::NoMore, _)) => return Ok((sockets, registrations)),
                 other => return Err(surprise(other.map(|(word, _)| word))),
             }
         }

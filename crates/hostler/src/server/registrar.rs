@@ -1,5 +1,9 @@
 //! The registrar with what it needs of the rest of the program. Knows no messages.
 
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +12,7 @@ use super::tables::Tables;
 use crate::admin::Registrations;
 use crate::config::Config;
 use crate::gateway::platform::Rules;
-use crate::journal::Journal;
+use crate::journal::{Journal, Level};
 use crate::nats::Connection;
 use crate::registrar::{Mould, Registrar};
 
@@ -22,6 +26,7 @@ pub(super) struct Registering {
     registrar: Option<Registrar>,
     pub connection: Connection,
     start_delay: Duration,
+    temp_dir: PathBuf,
 }
 
 impl Registering {
@@ -32,6 +37,7 @@ impl Registering {
         rules: Option<Arc<Rules>>,
         tables: Arc<Tables>,
         journal: &Journal,
+        known: Option<File>,
     ) -> Option<Self> {
         let (settings, rules) = (config.registrar.clone()?, rules?);
         let accept = settings.accept;
@@ -45,9 +51,19 @@ impl Registering {
             compress: config.server.compress.clone(),
             journal: journal.clone(),
         };
+        let known = known.map(read).unwrap_or_else(|| Ok(Vec::new()));
+        // Whoever has handed all over to us has heard them already.
+        let start_delay = match &known {
+            Ok(lines) if !lines.is_empty() => Duration::ZERO,
+            _ => start_delay,
+        };
+        let known = known.unwrap_or_else(|error| {
+            journal.event(Level::Warn, &format!("the predecessor's routes cannot be read: {error}"));
+            Vec::new()
+        });
         let publish = Box::new(move |changed| tables.register(changed));
-        let registrar = accept.then(|| Registrar::open(connection.clone(), mould, publish));
-        Some(Self { registrar, connection, start_delay })
+        let registrar = accept.then(|| Registrar::open(connection.clone(), mould, &known, publish));
+        Some(Self { registrar, connection, start_delay, temp_dir: config.server.temp_dir.clone() })
     }
 
     /// Waits until clients have had the time to register. Where NATS is away, that is not waited for: what is configured can be
@@ -58,6 +74,18 @@ impl Registering {
         }
         let _ = tokio::time::timeout(PATIENCE, self.connection.up()).await;
         tokio::time::sleep(self.start_delay).await;
+    }
+
+    /// A file without a name with all that is known, for a successor.
+    pub async fn export(&self) -> io::Result<OwnedFd> {
+        let lines = self.registrar.as_ref().map(Registrar::export).unwrap_or_default();
+        let folder = self.temp_dir.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let mut file = tempfile::tempfile_in(folder)?;
+            file.write_all(&lines)?;
+            Ok(OwnedFd::from(file))
+        });
+        written.await.map_err(io::Error::other)?
     }
 
     /// Tells the tunnels of registered routes to end.
@@ -77,4 +105,12 @@ impl Registering {
             table: Box::new(move || table.table()),
         })
     }
+}
+
+fn read(mut file: File) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    // Whoever has written it has left it at its end.
+    file.rewind()?;
+    file.read_to_end(&mut lines)?;
+    Ok(lines)
 }

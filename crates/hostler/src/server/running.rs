@@ -1,5 +1,6 @@
 //! A Hostler that is running: what orders change and the status shows. Knows no sockets and no signals.
 
+use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ impl Running {
         config: Config,
         invocation: Invocation,
         listeners: Listeners,
+        registrations: Option<File>,
         journal: Journal,
     ) -> Result<Self, StartError> {
         let environment = invocation.surroundings.environment.clone();
@@ -80,7 +82,7 @@ impl Running {
         let folds_paths = rules.as_ref().is_some_and(|rules| rules.is_compat());
         let tables = Arc::new(Tables::new(gateway.clone(), folds_paths));
         tables.configure(table);
-        let registering = Registering::open(&config, rules, tables.clone(), &journal);
+        let registering = Registering::open(&config, rules, tables.clone(), &journal, registrations);
         let sources = Sources {
             started: Instant::now(),
             encoding: Arc::new(Memory::new(config.server.compress_memory)),

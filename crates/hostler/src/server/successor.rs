@@ -38,10 +38,11 @@ pub(super) struct Successor {
 }
 
 impl Successor {
-    /// Starts the program anew with these sockets and waits until it could begin.
+    /// Starts the program anew with these sockets, and what has registered here, and waits until it could begin.
     pub async fn start(
         program: &Program,
         sockets: Vec<(Purpose, Vec<OwnedFd>)>,
+        registrations: Option<OwnedFd>,
         patience: Duration,
     ) -> Result<Self, UpgradeError> {
         let until = Instant::now() + patience;
@@ -57,7 +58,7 @@ impl Successor {
         // With the command goes our copy of the other end: its end is then seen.
         drop(command);
         let mut new = Self { child, channel, is_free: false };
-        match timeout_at(until, new.prepare(sockets)).await {
+        match timeout_at(until, new.prepare(sockets, registrations)).await {
             Ok(outcome) => outcome.map(|()| new),
             Err(_) => Err(UpgradeError::TimedOut(patience)),
         }
@@ -67,8 +68,12 @@ impl Successor {
         self.child.id()
     }
 
-    async fn prepare(&mut self, sockets: Vec<(Purpose, Vec<OwnedFd>)>) -> Result<(), UpgradeError> {
-        match self.introduce(sockets).await {
+    async fn prepare(
+        &mut self,
+        sockets: Vec<(Purpose, Vec<OwnedFd>)>,
+        registrations: Option<OwnedFd>,
+    ) -> Result<(), UpgradeError> {
+        match self.introduce(sockets, registrations).await {
             // It has gone before it has heard all; what it had to say is heard below.
             Err(error) if is_gone(&error) => {}
             outcome => outcome?,
@@ -79,9 +84,16 @@ impl Successor {
         }
     }
 
-    async fn introduce(&self, sockets: Vec<(Purpose, Vec<OwnedFd>)>) -> io::Result<()> {
+    async fn introduce(
+        &self,
+        sockets: Vec<(Purpose, Vec<OwnedFd>)>,
+        registrations: Option<OwnedFd>,
+    ) -> io::Result<()> {
         for (purpose, sockets) in sockets {
             self.channel.hand_over(&purpose, &sockets).await?;
+        }
+        if let Some(file) = registrations {
+            self.channel.hand_over_registrations(&file).await?;
         }
         self.channel.say(&Word::NoMore).await
     }

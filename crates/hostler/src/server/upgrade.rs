@@ -27,8 +27,12 @@ pub(super) async fn upgrade(running: &Arc<Running>) -> Result<Done, Undone> {
     let failed = |error: &dyn std::fmt::Display| Undone::Failed(error.to_string());
     let sockets = listeners.copies().map_err(|error| failed(&error))?;
     drop(listeners);
-    let mut new =
-        Successor::start(&running.program, sockets, patience).await.map_err(|error| failed(&error))?;
+    let registrations = match &running.registering {
+        Some(registering) => Some(registering.export().await.map_err(|error| failed(&error))?),
+        None => None,
+    };
+    let started = Successor::start(&running.program, sockets, registrations, patience).await;
+    let mut new = started.map_err(|error| failed(&error))?;
     // Dropped before it has begun, it ends.
     if running.listeners.load().is_none() {
         return Err(Undone::Refused("this Hostler is stopping".into()));

@@ -5,6 +5,7 @@ mod difference;
 mod errors;
 mod meaning;
 mod member_tls;
+mod registrar;
 mod robust;
 mod sense;
 mod sources;

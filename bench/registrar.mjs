@@ -1,0 +1,111 @@
+// Measures what registered routes cost Hostler: memory of each, CPU while all are refreshed, and how soon a new one is served.
+// node bench/registrar.mjs [10000] [60]: routes, seconds; the program is HOSTLER_BIN or target/release/hostler. Writes nothing.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, createServer, get } from 'node:http';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startNats } from '../packages/testkit/nats.mjs';
+import { cpuTime, loadAverage, residentBytes } from './lib/procfs.mjs';
+
+const routes = Number(process.argv[2] ?? 10_000);
+const seconds = Number(process.argv[3] ?? 60);
+/** Each route is registered again so often, as route-registrar does it. */
+const INTERVAL_SECONDS = 20;
+const NEW_ROUTES = 100;
+
+const nats = await startNats();
+if (!nats) process.exit(1);
+const member = createServer((request, response) => response.end(request.headers.host));
+await once(member.listen(0, '127.0.0.1'), 'listening');
+
+const folder = mkdtempSync(join(tmpdir(), 'hostler-registrar-'));
+writeFileSync(join(folder, 'hostler.toml'), `[server]
+listen = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+threads = 2
+access_log = "off"
+[registrar]
+nats = "${nats.url}"
+start_delay = "0s"
+`);
+const program = process.env.HOSTLER_BIN ?? join(import.meta.dirname, '../target/release/hostler');
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HOSTLER_')));
+const hostler = spawn(program, ['start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
+process.on('exit', () => hostler.kill('SIGKILL'));
+let port, admin;
+for await (const line of createInterface({ input: hostler.stdout })) {
+  port ??= /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
+  admin ??= /status on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
+  if (line.includes('nats: connected')) break;
+}
+hostler.stdout.resume();
+
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+const ask = (host, to = port, path = '/') => new Promise((resolve, reject) => {
+  const request = get({ port: to, path, agent, headers: { host } }, (response) => {
+    let body = '';
+    response.on('data', (chunk) => (body += chunk)).on('end', () => resolve({ status: response.statusCode, body }));
+  });
+  request.on('error', reject);
+});
+const registered = async () => JSON.parse((await ask('admin', admin, '/status')).body).registrar.routes;
+
+const publisher = connect(Number(nats.address.split(':')[1]), '127.0.0.1');
+publisher.write('CONNECT {"verbose":false}\r\n');
+publisher.on('data', (chunk) => String(chunk).includes('PING') && publisher.write('PONG\r\n'));
+/** As route-emitter does it: one URI, all fields. */
+const message = (route) => JSON.stringify({
+  host: '127.0.0.1', port: member.address().port, uris: [`app-${route}.apps.example.test`], app: `11111111-2222-3333-4444-${String(route).padStart(12, '0')}`,
+  private_instance_id: `instance-${route}`, private_instance_index: '0', endpoint_updated_at_ns: Date.now() * 1e6, tags: { component: 'route-emitter' },
+});
+const register = (route) => {
+  const payload = message(route);
+  publisher.write(`PUB router.register ${Buffer.byteLength(payload)}\r\n${payload}\r\n`);
+};
+
+const before = residentBytes(hostler.pid);
+const filling = cpuTime([hostler.pid]);
+for (let route = 0; route < routes; route += 1) register(route);
+while (await registered() < routes) await pause(50);
+await pause(500);
+const filled = cpuTime([hostler.pid]).scheduled - filling.scheduled;
+const perRoute = Math.round((residentBytes(hostler.pid) - before) / routes);
+
+const refreshed = cpuTime([hostler.pid]);
+const began = performance.now();
+for (let sent = 0; performance.now() - began < seconds * 1000;) {
+  const due = ((performance.now() - began) / 1000) * (routes / INTERVAL_SECONDS);
+  for (; sent < due; sent += 1) register(sent % routes);
+  await pause(10);
+}
+const took = performance.now() - began;
+const refreshing = (cpuTime([hostler.pid]).scheduled - refreshed.scheduled) / 1e6 / took;
+
+const waits = [];
+for (let route = routes; route < routes + NEW_ROUTES; route += 1) {
+  const host = `app-${route}.apps.example.test`;
+  const asked = performance.now();
+  register(route);
+  while ((await ask(host)).status !== 200) await pause(1);
+  waits.push(performance.now() - asked);
+}
+waits.sort((one, other) => one - other);
+
+const ms = (value) => `${value.toFixed(1)} ms`;
+console.log(`${routes} routes of one member each: ${perRoute} bytes each; registered for the first time with ${ms(filled / 1e6)} of CPU`);
+console.log(`refreshed every ${INTERVAL_SECONDS} s (${Math.round(routes / INTERVAL_SECONDS)} messages/s): ${(refreshing * 100).toFixed(2)} % of a core`);
+console.log(`a new route is served after ${ms(waits[NEW_ROUTES / 2])} in the median, ${ms(waits.at(-1))} at most; load ${loadAverage()}`);
+
+hostler.kill('SIGTERM');
+await once(hostler, 'exit');
+publisher.destroy();
+member.close();
+agent.destroy();
+await nats.stop();
+rmSync(folder, { recursive: true });
+process.exit();
