@@ -41,12 +41,11 @@ async fn heard(subscriber: &mut Subscriber) -> Value {
 
 /// What was captured of a real client: subjects and payloads in order.
 fn captured(log: &str) -> impl Iterator<Item = (String, String)> {
-    let said = log.lines().filter_map(|line| {
+    log.lines().filter_map(|line| {
         let (_time, rest) = line.split_once(' ')?;
         let (subject, payload) = rest.split_once("  ")?;
         matches!(subject, "router.register" | "router.unregister").then(|| (subject.into(), payload.into()))
-    });
-    said
+    })
 }
 
 async fn replay(client: &Client, messages: impl IntoIterator<Item = (String, String)>) {
