@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
@@ -46,14 +48,17 @@ struct Post {
 /// Who holds the post, and what he has been told.
 struct Held {
     process: Child,
+    /// What he reads.
+    orders: File,
     groups: BTreeSet<i32>,
 }
 
 impl Guard {
     /// Starts the guard, and whoever replaces it should it die; needs a runtime.
     pub fn start(command: GuardCommand, directory: &Path) -> io::Result<Self> {
-        let held = Held { process: spawn(&command)?, groups: BTreeSet::new() };
-        held.tell_all(directory)?;
+        let groups = BTreeSet::new();
+        let (process, orders) = spawn(&command, directory, &groups)?;
+        let held = Held { process, orders, groups };
         let post = Arc::new(Post { command, directory: directory.into(), held: held.into() });
         tokio::spawn(relieve(Arc::downgrade(&post)));
         Ok(Self(post))
@@ -85,18 +90,23 @@ impl Post {
     fn tell(&self, line: &str, change: impl FnOnce(&mut BTreeSet<i32>) -> bool) {
         let mut held = self.held();
         change(&mut held.groups);
-        if held.tell(line).is_err() {
+        if tell(&held.orders, line).is_err() {
             let _ = held.process.kill();
         }
     }
 
     /// Puts another guard in the place of one that is gone.
     fn refill(&self) -> io::Result<()> {
-        let process = spawn(&self.command)?;
+        let known = self.held().groups.clone();
+        let (process, orders) = spawn(&self.command, &self.directory, &known)?;
         let mut held = self.held();
         held.bury();
-        held.process = process;
-        held.tell_all(&self.directory)
+        (held.process, held.orders) = (process, orders);
+        // What has changed since was told to the one before.
+        let lines = held.groups.difference(&known).map(|group| format!("+{group}\n"));
+        let lines: Vec<_> =
+            lines.chain(known.difference(&held.groups).map(|group| format!("-{group}\n"))).collect();
+        lines.iter().try_for_each(|line| tell(&held.orders, line))
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -105,20 +115,6 @@ impl Post {
 }
 
 impl Held {
-    fn tell_all(&self, directory: &Path) -> io::Result<()> {
-        self.tell(&format!("dir {}\n", directory.display()))?;
-        self.groups.iter().try_for_each(|group| self.tell(&format!("+{group}\n")))
-    }
-
-    /// Lines shorter than a pipe's atomic write go whole or not at all; the pipe never blocks Hostler.
-    fn tell(&self, line: &str) -> io::Result<()> {
-        let mut stdin = self.process.stdin.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        match stdin.write(line.as_bytes())? {
-            written if written == line.len() => Ok(()),
-            _ => Err(io::ErrorKind::WriteZero.into()),
-        }
-    }
-
     fn bury(&mut self) {
         let _ = self.process.kill().and_then(|()| self.process.wait());
     }
@@ -145,22 +141,30 @@ async fn relieve(post: Weak<Post>) {
     }
 }
 
-fn spawn(command: &GuardCommand) -> io::Result<Child> {
-    let mut process = Command::new(&command.program)
+/// Starts one that knows all from its first moment: should Hostler die in the next, it is there to be read.
+fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io::Result<(Child, File)> {
+    let (read, written) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&written, true)?;
+    let orders = File::from(written);
+    tell(&orders, &format!("dir {}\n", directory.display()))?;
+    groups.iter().try_for_each(|group| tell(&orders, &format!("+{group}\n")))?;
+    let process = Command::new(&command.program)
         .args(&command.args)
         .arg0("hostler-guard")
         .process_group(0) // a Ctrl-C is not for it
         .current_dir("/")
-        .stdin(Stdio::piped())
+        .stdin(read)
         .stdout(Stdio::null())
         .spawn()?;
-    if let Some(stdin) = &process.stdin
-        && let Err(error) = rustix::io::ioctl_fionbio(stdin, true)
-    {
-        let _ = process.kill().and_then(|()| process.wait());
-        return Err(error.into());
+    Ok((process, orders))
+}
+
+/// Lines shorter than a pipe's atomic write go whole or not at all; the pipe never blocks Hostler.
+fn tell(mut orders: &File, line: &str) -> io::Result<()> {
+    match orders.write(line.as_bytes())? {
+        written if written == line.len() => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
     }
-    Ok(process)
 }
 
 /// The guard's own end: the whole life of that process.

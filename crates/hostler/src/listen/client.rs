@@ -116,11 +116,12 @@ impl Client {
         is_first && self.settings.http2.enabled && self.inbox.starts_with(b"PRI * HTTP/2.0\r\n\r\n")
     }
 
-    /// The first line that has come is none of HTTP/1: without a slash it has neither a path nor a version. Whoever sent it would
-    /// not understand an answer either.
+    /// The connection begins with three words as a request does, but without a slash they are neither a path nor a version of
+    /// HTTP/1: it is the preface of something else, whose speaker would not understand an answer (RFC 9113 section 3.4).
     pub fn speaks_otherwise(&self) -> bool {
-        let line = self.inbox.split(|&byte| byte == b'\r').next().unwrap_or_default();
-        self.taken == 0 && self.written == 0 && !line.is_empty() && memchr::memchr(b'/', line).is_none()
+        let line = memchr::memchr(b'\r', &self.inbox).map_or(&[][..], |end| &self.inbox[..end]);
+        let is_first = self.taken == 0 && self.written == 0 && self.settings.http2.enabled;
+        is_first && line.split(|&byte| byte == b' ').count() == 3 && memchr::memchr(b'/', line).is_none()
     }
 
     /// The connection, and what has been read of it.

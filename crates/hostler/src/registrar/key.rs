@@ -54,7 +54,7 @@ mod tests {
             ("a.test/", "a.test"),
             ("a.test/api//", "a.test/api"),
             ("a.test/Api/x?q=1/", "a.test/Api/x"),
-            ("*.Wild.test/a%20b", "*.wild.test/a b"),
+            ("*.Wild.test/a%20b", "*.wild.test/a%20b"),
         ] {
             assert_eq!(Key::parse(uri, false).unwrap().to_string(), normal, "{uri}");
         }

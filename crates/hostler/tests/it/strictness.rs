@@ -155,7 +155,7 @@ async fn a_head_that_is_not_http_is_refused() {
 #[tokio::test]
 async fn another_version_of_http_is_refused() {
     let app = upstream().start().await;
-    let site = in_front_of(&app, "").await;
+    let site = in_front_of(&app, "server.http2 = false").await;
     for version in ["HTTP/2.0", "HTTP/1.2", "HTTP/0.9"] {
         let bytes = format!("GET / {version}\r\nHost: a\r\n\r\n");
         check(&site, &app, bytes.as_bytes(), 505, "version", "neither HTTP/1.0 nor HTTP/1.1").await;

@@ -72,7 +72,7 @@ fn what_does_not_fit_together_is_told() {
     check(
         "nats = 'a'\nnats_tls = { ca = 'none.pem', cert = 'x' }",
         expect![[r#"
-        hostler.toml:3:19: registrar.nats_tls.ca: FOLDER/none.pem cannot be read: No such file or directory (os error 2)
+        hostler.toml:3:19: registrar.nats_tls.ca: FOLDER/none.pem: No such file or directory (os error 2)
         hostler.toml:3:38: registrar.nats_tls.cert: needs its key beside it"#]],
     );
     check(
