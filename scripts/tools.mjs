@@ -7,11 +7,11 @@ import { has, root, run, say } from './steps.mjs';
 
 /** Written in Go. What `tools/go.mod` names; its go.sum holds them, and all they are made of, to one version. */
 const GO_PROGRAMS = [
-  { command: 'nats-server', variable: 'HOSTLER_NATS_SERVER', why: 'routes that register themselves' },
-  { command: 'h2spec', variable: 'HOSTLER_H2SPEC', why: 'conformance of HTTP/2' },
+  { command: 'nats-server', variable: 'TEST_NATS_SERVER', why: 'routes that register themselves' },
+  { command: 'h2spec', variable: 'TEST_H2SPEC', why: 'conformance of HTTP/2' },
 ];
 /** Written in Python. What `tools/requirements.txt` names, by its hashes. */
-const PYTHON_PROGRAMS = [{ command: 'kosoku', variable: 'HOSTLER_KOSOKU', why: 'conformance of WebSockets' }];
+const PYTHON_PROGRAMS = [{ command: 'kosoku', variable: 'TEST_KOSOKU', why: 'conformance of WebSockets' }];
 /** Below `target`, where the Rust tests find them without a variable too. */
 const FOLDER = join(root, 'target', 'tools');
 /** An environment of its own, so that nothing else on the machine changes. */

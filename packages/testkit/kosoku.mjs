@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Named by HOSTLER_KOSOKU, or installed by `node scripts/tools.mjs`, or by somebody else; otherwise undefined, said aloud. */
+/** Named by TEST_KOSOKU, or installed by `node scripts/tools.mjs`, or by somebody else; otherwise undefined, said aloud. */
 export function kosokuProgram() {
-  const named = process.env.HOSTLER_KOSOKU;
-  if (named && !existsSync(named)) throw new Error(`HOSTLER_KOSOKU: there is no file ${named}`);
+  const named = process.env.TEST_KOSOKU;
+  if (named && !existsSync(named)) throw new Error(`TEST_KOSOKU: there is no file ${named}`);
   const found = named ?? [join(ROOT, 'target/tools/python/bin/kosoku'), 'kosoku'].find((each) => spawnSync(each, ['--help']).status === 0);
   if (!found) console.warn('!!! SKIPPED: kosoku is missing (node scripts/tools.mjs installs it)');
   return found;

@@ -9,10 +9,10 @@ import { eventually } from './eventually.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Named by HOSTLER_NATS_SERVER, or built by `node scripts/tools.mjs`, or installed; otherwise undefined, said aloud. */
+/** Named by TEST_NATS_SERVER, or built by `node scripts/tools.mjs`, or installed; otherwise undefined, said aloud. */
 export function natsProgram() {
-  const named = process.env.HOSTLER_NATS_SERVER;
-  if (named && !existsSync(named)) throw new Error(`HOSTLER_NATS_SERVER: there is no file ${named}`);
+  const named = process.env.TEST_NATS_SERVER;
+  if (named && !existsSync(named)) throw new Error(`TEST_NATS_SERVER: there is no file ${named}`);
   const found = named ?? [join(ROOT, 'target/tools/nats-server'), 'nats-server'].find((each) => spawnSync(each, ['-v']).status === 0);
   if (!found) console.warn('!!! SKIPPED: nats-server is missing (node scripts/tools.mjs builds it)');
   return found;

@@ -8,12 +8,12 @@ const BUILT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools");
 
 /// A real nats-server.
 pub(crate) fn nats_server() -> Option<PathBuf> {
-    find("nats-server", "HOSTLER_NATS_SERVER")
+    find("nats-server", "TEST_NATS_SERVER")
 }
 
 /// The conformance suite for HTTP/2, h2spec; `None` has been said aloud, and the test has nothing more to do.
 pub fn h2spec() -> Option<PathBuf> {
-    find("h2spec", "HOSTLER_H2SPEC")
+    find("h2spec", "TEST_H2SPEC")
 }
 
 /// Named by the variable, or built by `npm test`, or installed on this machine.

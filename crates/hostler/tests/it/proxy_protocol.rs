@@ -126,7 +126,7 @@ async fn nobody_else_can_name_a_client() {
     let site = balanced(&app).await;
     let mut stranger = client_from("127.0.0.3".parse().unwrap(), site.address()).await;
     stranger.send(format!("PROXY TCP4 81.2.69.160 203.0.113.1 4000 443\r\n{REQUEST}")).await;
-    assert_eq!(stranger.rest().await.0, "");
+    stranger.answer().await.assert_refused(400, "bad_head");
     assert_eq!(site.refusal("bad_head").await["client"], "127.0.0.3");
     let mut plain = client_from("127.0.0.3".parse().unwrap(), site.address()).await;
     plain.send(REQUEST).await;

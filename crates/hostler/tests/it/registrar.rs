@@ -252,6 +252,8 @@ async fn no_route_is_lost_while_nats_is_away() {
     nats.start_again().await;
     // From here on its time runs anew, and then it is up.
     refuses(&site, "a.test", "/", 503).await;
+    site.says("NATS is back").await;
+    site.says("silent for too long").await;
     let lines = site.lines();
     let back = lines.iter().rposition(|line| line.contains("NATS is back")).unwrap();
     let silent = lines.iter().position(|line| line.contains("silent for too long")).unwrap();
