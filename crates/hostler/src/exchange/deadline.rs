@@ -154,6 +154,14 @@ impl Deadline {
         Poll::Pending
     }
 
+    /// One more look at what does not move: ready when that has lasted for `patience`, from the first such look after a `clear`.
+    pub fn poll_patience(&self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
+        if !self.is_set() {
+            self.set_after(patience);
+        }
+        self.poll_due(cx)
+    }
+
     /// True from a `set` to the next `clear`.
     pub fn is_set(&self) -> bool {
         self.entry.due.load(Ordering::Relaxed) != NEVER

@@ -316,10 +316,8 @@ impl Downstream for Client {
                 Poll::Ready(Ok(Err(error))) => return Poll::Ready(Err(BodyError::Malformed(error))),
                 Poll::Ready(_) => return Poll::Ready(Err(BodyError::Left)),
                 Poll::Pending => {
-                    if !self.silence.is_set() {
-                        self.silence.set_after(self.settings.body_timeout);
-                    }
-                    return self.silence.poll_due(cx).map(|()| Err(BodyError::Stalled));
+                    let stalled = self.silence.poll_patience(cx, self.settings.body_timeout);
+                    return stalled.map(|()| Err(BodyError::Stalled));
                 }
             }
         }

@@ -151,10 +151,7 @@ impl Lane {
     }
 
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        if !self.stalled.is_set() {
-            self.stalled.set_after(self.patience);
-        }
-        self.stalled.poll_due(cx).map(|()| Err(Broken::Stalled))
+        self.stalled.poll_patience(cx, self.patience).map(|()| Err(Broken::Stalled))
     }
 
     fn take<W: AsyncWrite + Unpin>(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &mut W) {

@@ -101,10 +101,8 @@ impl Carrier {
             }
             Poll::Ready(Err(_)) => {}
             Poll::Pending => {
-                if !self.stalled.is_set() {
-                    self.stalled.set_after(self.send_timeout);
-                }
-                return self.stalled.poll_due(cx).map(|()| Err(io::ErrorKind::TimedOut.into()));
+                let stalled = self.stalled.poll_patience(cx, self.send_timeout);
+                return stalled.map(|()| Err(io::ErrorKind::TimedOut.into()));
             }
         }
         written

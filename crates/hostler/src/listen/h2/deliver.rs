@@ -137,10 +137,7 @@ impl StreamClient<'_> {
                 Poll::Ready(Ok(())) if transfer.done => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(())) => {}
                 Poll::Pending => {
-                    if !self.refusal_to_read.is_set() {
-                        self.refusal_to_read.set_after(self.settings.send_timeout);
-                    }
-                    if self.refusal_to_read.poll_due(cx).is_ready() {
+                    if self.refusal_to_read.poll_patience(cx, self.settings.send_timeout).is_ready() {
                         return Poll::Ready(Err(Broken::Client("client stalled")));
                     }
                 }

@@ -261,10 +261,8 @@ impl Downstream for StreamClient<'_> {
                 Poll::Ready(outcome) => ended = outcome?,
                 Poll::Pending if into.len() > before => break,
                 Poll::Pending => {
-                    if !self.silence.is_set() {
-                        self.silence.set_after(self.settings.body_timeout);
-                    }
-                    return self.silence.poll_due(cx).map(|()| Err(BodyError::Stalled));
+                    let stalled = self.silence.poll_patience(cx, self.settings.body_timeout);
+                    return stalled.map(|()| Err(BodyError::Stalled));
                 }
             }
         }
