@@ -12,11 +12,13 @@ mod instance;
 mod offer;
 mod registered;
 pub mod trust;
+mod whole;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_cache::CacheStatus;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
@@ -33,6 +35,7 @@ pub use id::RequestId;
 pub use instance::Instance;
 pub use registered::{Registered, VcapId};
 pub use trust::{ClientAddress, Trust};
+pub use whole::Whole;
 
 /// One request and its answer. A connection keeps one and uses it again for each request on it.
 pub struct Exchange {
@@ -156,6 +159,10 @@ pub struct Trail {
     pub detail: Option<String>,
     /// The transfer to the client did not complete: who broke it off.
     pub aborted: Option<&'static str>,
+    /// What the cache did; none for a route without one.
+    pub cache: Option<CacheStatus>,
+    /// Seconds since the answer was made, where it comes from the cache.
+    pub age: Option<u64>,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
     /// Body bytes received.

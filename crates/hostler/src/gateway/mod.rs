@@ -18,7 +18,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
-use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange};
+use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, Whole};
 use crate::proxy::{self, Call};
 use crate::route::Table;
 use wait::Visit;
@@ -29,7 +29,7 @@ pub use refusal::{Facts, Refusal};
 pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
-pub use target::{Changes, Fixed, PoolTarget, Route, Target};
+pub use target::{Changes, PoolTarget, Route, Target};
 
 /// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
 /// this is for those that break connections off and live.
@@ -41,10 +41,22 @@ pub enum Answer {
     Member(Call),
     /// A member, which has switched protocols with 101.
     Tunnel(Call),
-    /// The route itself.
-    Fixed(Arc<Fixed>),
+    /// We ourselves, with what lies in memory.
+    Whole(Whole),
     /// We ourselves, with more than lies in memory.
     Streamed(Box<Streamed>),
+}
+
+impl Answer {
+    /// What lies in memory; bit by bit where the route has it encoded.
+    fn of_own(whole: Whole, route: &Route) -> Self {
+        if route.changes.compress.is_none() {
+            return Self::Whole(whole);
+        }
+        let Whole { head, body } = whole;
+        let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
+        Self::Streamed(Box::new(Streamed { head, length, body: Box::new(body) }))
+    }
 }
 
 /// An answer of our own whose body comes bit by bit.
@@ -92,7 +104,7 @@ impl Gateway {
         thread: usize,
     ) -> Result<Answer, Instead> {
         if let Some(health) = self.health(exchange) {
-            return Ok(Answer::Fixed(health));
+            return Ok(Answer::Whole(health));
         }
         let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
@@ -108,10 +120,7 @@ impl Gateway {
         }
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {
-            Target::Fixed(fixed) if route.changes.compress.is_some() => {
-                return Ok(Answer::Streamed(Box::new(fixed.clone().streamed())));
-            }
-            Target::Fixed(fixed) => return Ok(Answer::Fixed(fixed.clone())),
+            Target::Fixed(whole) => return Ok(Answer::of_own(whole.clone(), &route)),
             Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)?),
             Target::Files(files) => return Ok(files::answer(files, exchange).await?),
             Target::Pool(target) => target,
@@ -140,7 +149,7 @@ impl Gateway {
     }
 
     /// The answer to a balancer's health check, if it is one: whatever its host and path, and however it came.
-    pub fn health(&self, exchange: &mut Exchange) -> Option<Arc<Fixed>> {
+    pub fn health(&self, exchange: &mut Exchange) -> Option<Whole> {
         self.platform.load().as_ref().and_then(|rules| rules.health(exchange))
     }
 

@@ -1,14 +1,12 @@
 //! A redirect: its URL, filled with parts of the request. Knows no connection.
 
-use std::sync::Arc;
-
 use hostler_wire::ResponseHead;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use super::rewrite::behind;
-use super::{Answer, Fixed, Refusal};
+use super::{Answer, Refusal};
 use crate::config::{Piece, Redirect};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Whole};
 
 /// What cannot stand in a field, or what browsers take for a slash.
 const ODD: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');
@@ -22,7 +20,7 @@ pub(super) fn answer(redirect: &Redirect, exchange: &Exchange) -> Result<Answer,
         ResponseHead::new(redirect.status.as_u16(), redirect.status.canonical_reason().unwrap_or_default());
     let (host, target) = (exchange.host(), exchange.head.target());
     head.fields.add(b"Location", location(redirect, host, target).as_bytes());
-    Ok(Answer::Fixed(Arc::new(Fixed { head, body: Vec::new() })))
+    Ok(Answer::Whole(Whole::new(head, Vec::new())))
 }
 
 fn location(redirect: &Redirect, host: &[u8], target: &[u8]) -> String {

@@ -1,19 +1,16 @@
 //! Routes with their targets, ready to answer. Knows no requests.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hostler_pool::dispatch::{Pool, Priority};
-use hostler_wire::ResponseHead;
 
-use super::Streamed;
 use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
 use crate::coding::Plan;
 use crate::config::{Fallback, Redirect};
-use crate::exchange::{BodySource, Counters, Edit};
+use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
@@ -57,50 +54,13 @@ pub struct Changes {
 /// What a route leads to.
 pub enum Target {
     /// An answer that needs no worker.
-    Fixed(Arc<Fixed>),
+    Fixed(Whole),
     /// A folder whose files are answers.
     Files(Arc<Files>),
     /// Another URL.
     Redirect(Redirect),
     /// A queue with members.
     Pool(PoolTarget),
-}
-
-/// An answer that is always the same.
-#[derive(Debug, Clone)]
-pub struct Fixed {
-    /// Its head, without fields that frame the message.
-    pub head: ResponseHead,
-    /// The body.
-    pub body: Vec<u8>,
-}
-
-impl Fixed {
-    /// The same as an answer whose body comes bit by bit, so that something can become of it on its way.
-    pub(super) fn streamed(self: Arc<Self>) -> Streamed {
-        let (head, length) = (self.head.clone(), self.body.len() as u64);
-        Streamed { head, length, body: Box::new(FixedBody { fixed: self, sent: 0 }) }
-    }
-}
-
-struct FixedBody {
-    fixed: Arc<Fixed>,
-    sent: usize,
-}
-
-impl BodySource for FixedBody {
-    fn poll_body(
-        &mut self,
-        _: &mut Context<'_>,
-        into: &mut Vec<u8>,
-        max: usize,
-    ) -> Poll<std::io::Result<bool>> {
-        let rest = &self.fixed.body[self.sent..];
-        let part = &rest[..rest.len().min(max)];
-        into.extend_from_slice(part);
-        self.sent += part.len();
-        Poll::Ready(Ok(self.sent == self.fixed.body.len()))
-    }
 }
 
 /// A pool as one route uses it.

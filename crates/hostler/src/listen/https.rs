@@ -1,14 +1,11 @@
 //! What `[tls]` asks of requests, whatever protocol they come by: those without TLS are sent to it, and answers by TLS say that
 //! browsers shall insist on it. Knows no bytes.
 
-use std::sync::Arc;
-
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use hostler_wire::{Name, tokens};
 
 use super::{Settings, own};
-use crate::exchange::{Edit, Exchange, Scheme};
-use crate::gateway::Fixed;
+use crate::exchange::{Edit, Exchange, Scheme, Whole};
 
 /// What holds for the requests of a listener, with or without TLS.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +20,7 @@ pub struct Https {
 
 impl Settings {
     /// For an exchange that has begun, before it has a route: the answer if it is sent elsewhere.
-    pub(super) fn insist_on_https(&self, exchange: &mut Exchange) -> Option<Arc<Fixed>> {
+    pub(super) fn insist_on_https(&self, exchange: &mut Exchange) -> Option<Whole> {
         if self.https.tells_certificates {
             tell_certificate(exchange);
         }
@@ -35,7 +32,7 @@ impl Settings {
             return None;
         }
         let port = self.https.redirect_to.filter(|_| !came_by_https(exchange))?;
-        Some(Arc::new(redirect(exchange, port)))
+        Some(redirect(exchange, port))
     }
 }
 
@@ -58,11 +55,11 @@ fn came_by_https(exchange: &Exchange) -> bool {
 }
 
 /// Keeps the method and the body (RFC 9110 section 15.4.9). The host has been checked: nothing in it ends a line.
-fn redirect(exchange: &Exchange, port: u16) -> Fixed {
+fn redirect(exchange: &Exchange, port: u16) -> Whole {
     let host = without_port(exchange.host());
     if host.is_empty() {
         let head = own::head(400);
-        return Fixed { head, body: b"400 Bad Request\nhttps is needed, and Host to say where\n".to_vec() };
+        return Whole::new(head, &b"400 Bad Request\nhttps is needed, and Host to say where\n"[..]);
     }
     // `*` is for the server as a whole.
     let target = Some(exchange.head.target()).filter(|target| target.starts_with(b"/")).unwrap_or(b"/");
@@ -70,7 +67,7 @@ fn redirect(exchange: &Exchange, port: u16) -> Fixed {
     let location = [b"https://", host, port.as_bytes(), target].concat();
     let mut head = own::head(308);
     head.fields.add(b"Location", &location);
-    Fixed { head, body: Default::default() }
+    Whole::new(head, Vec::new())
 }
 
 fn without_port(host: &[u8]) -> &[u8] {

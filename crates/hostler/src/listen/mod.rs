@@ -260,7 +260,7 @@ impl Shard {
                 client.begin(&exchange.head, length);
                 match client.settings.insist_on_https(exchange) {
                     // A balancer does not follow.
-                    Some(elsewhere) => Ok(Answer::Fixed(self.gateway.health(exchange).unwrap_or(elsewhere))),
+                    Some(elsewhere) => Ok(Answer::Whole(self.gateway.health(exchange).unwrap_or(elsewhere))),
                     None => self.gateway.answer(exchange, client, self.index).await,
                 }
             }
@@ -286,9 +286,9 @@ impl Shard {
                 }
             }
             Ok(Answer::Tunnel(call)) => return Outcome::Switched(Box::new(call)),
-            Ok(Answer::Fixed(fixed)) => {
+            Ok(Answer::Whole(whole)) => {
                 return Outcome::Delivered(
-                    client.deliver_own(exchange, &fixed.head, &fixed.body, keep).await,
+                    client.deliver_own(exchange, &whole.head, &whole.body, keep).await,
                 );
             }
             Err(instead) => instead,

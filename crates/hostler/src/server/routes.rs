@@ -9,9 +9,9 @@ use hostler_wire::ResponseHead;
 
 use crate::admin::RouteSource;
 use crate::config::{self, Buffer, Config, HeaderChange, MatchPattern, Source};
-use crate::exchange::{Counters, Edit};
+use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
-use crate::gateway::{Changes, Fixed, PoolTarget, Rewrite, Route, Target};
+use crate::gateway::{Changes, PoolTarget, Rewrite, Route, Target};
 use crate::proxy::CallSettings;
 
 /// All routes of a configuration: for requests, and for the status in the order written.
@@ -55,7 +55,7 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
     Route {
         pattern: written.pattern.to_string().into(),
         target: match &written.target {
-            config::Target::Respond(respond) => Target::Fixed(Arc::new(fixed(respond))),
+            config::Target::Respond(respond) => Target::Fixed(fixed(respond)),
             config::Target::Static(settings) => Target::Files(Arc::new(Files::new(settings.clone()))),
             config::Target::Redirect(redirect) => Target::Redirect(redirect.clone()),
             config::Target::Pool { name, request_timeout } => {
@@ -120,11 +120,11 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
     }
 }
 
-fn fixed(respond: &config::Respond) -> Fixed {
+fn fixed(respond: &config::Respond) -> Whole {
     let mut head =
         ResponseHead::new(respond.status.as_u16(), respond.status.canonical_reason().unwrap_or_default());
     for (name, value) in &respond.headers {
         head.fields.add(name.as_str().as_bytes(), value.as_bytes());
     }
-    Fixed { head, body: respond.body.bytes().to_vec() }
+    Whole::new(head, respond.body.bytes().to_vec())
 }

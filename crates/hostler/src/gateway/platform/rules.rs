@@ -7,26 +7,26 @@ use hostler_wire::{Name, ResponseHead};
 
 use super::{Objection, aim};
 use crate::config::{Compat, Platform};
-use crate::exchange::{Connections, Exchange, Registered};
-use crate::gateway::{Fixed, Refusal};
+use crate::exchange::{Connections, Exchange, Registered, Whole};
+use crate::gateway::Refusal;
 
 /// The settings of `[platform]` and what is always answered alike. One for the whole program.
 pub struct Rules {
     settings: ArcSwap<Platform>,
     connections: Arc<Connections>,
-    healthy: Arc<Fixed>,
-    ending: Arc<Fixed>,
+    healthy: Whole,
+    ending: Whole,
 }
 
 impl Rules {
     /// `connections` knows when the end is near.
     pub fn new(settings: Platform, connections: Arc<Connections>) -> Self {
-        let health = |status, reason, body: &str| {
+        let health = |status, reason, body: &'static str| {
             let mut head = ResponseHead::new(status, reason);
             head.fields.add(b"Cache-Control", b"private, max-age=0");
             head.fields.add(b"Expires", b"0");
             head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
-            Arc::new(Fixed { head, body: body.into() })
+            Whole::new(head, body)
         };
         Self {
             settings: ArcSwap::from_pointee(settings),
@@ -57,7 +57,7 @@ impl Rules {
     }
 
     /// The answer to a balancer's health check, which has neither host nor path that mean anything.
-    pub(in crate::gateway) fn health(&self, exchange: &mut Exchange) -> Option<Arc<Fixed>> {
+    pub(in crate::gateway) fn health(&self, exchange: &mut Exchange) -> Option<Whole> {
         let agent = exchange.head.fields.first(Name::UserAgent)?;
         let settings = self.settings.load();
         let known = settings.healthcheck_user_agent.as_bytes();

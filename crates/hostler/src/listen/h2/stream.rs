@@ -125,7 +125,7 @@ impl StreamClient<'_> {
     async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Call> {
         let gateway = &link.shard.gateway;
         let answer = match link.settings.insist_on_https(exchange) {
-            Some(elsewhere) => Ok(Answer::Fixed(gateway.health(exchange).unwrap_or(elsewhere))),
+            Some(elsewhere) => Ok(Answer::Whole(gateway.health(exchange).unwrap_or(elsewhere))),
             None => gateway.answer(exchange, self, link.shard.index).await,
         };
         let instead = match answer {
@@ -154,8 +154,8 @@ impl StreamClient<'_> {
                     Err(refusal) => refusal.into(),
                 }
             }
-            Ok(Answer::Fixed(fixed)) => {
-                self.deliver_own(exchange, &fixed.head, &fixed.body).await;
+            Ok(Answer::Whole(whole)) => {
+                self.deliver_own(exchange, &whole.head, &whole.body).await;
                 return None;
             }
             Err(instead) => instead,
@@ -230,7 +230,7 @@ impl StreamClient<'_> {
 fn is_success(answer: &Answer) -> bool {
     let head = match answer {
         Answer::Member(call) | Answer::Tunnel(call) => call.answer(),
-        Answer::Fixed(fixed) => &fixed.head,
+        Answer::Whole(whole) => &whole.head,
         Answer::Streamed(streamed) => &streamed.head,
     };
     (200..300).contains(&head.status)

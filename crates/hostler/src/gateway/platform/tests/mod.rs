@@ -167,7 +167,7 @@ impl Edge {
                 call.finish(&mut exchange);
                 (status, lines, body)
             }
-            Ok(Answer::Fixed(fixed)) => (fixed.head.status, Vec::new(), fixed.body.clone()),
+            Ok(Answer::Whole(whole)) => (whole.head.status, Vec::new(), whole.body.to_vec()),
             Ok(_) => panic!("neither a member's answer nor a fixed one"),
             Err(instead) => {
                 let words = answer_words(&mut exchange, &instead.refusal);

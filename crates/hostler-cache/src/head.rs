@@ -1,0 +1,28 @@
+//! What the cache needs to see of a message's head, whoever keeps it. Knows no bytes on a wire.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The fields of a head.
+pub trait Head {
+    /// The values of all lines with this name (in lower case), in their order, without white space around them.
+    fn lines<'a>(&'a self, name: &'static str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    where
+        Self: 'a;
+
+    /// As [`lines`](Self::lines), for a name that an answer has given (as in `Vary`), in whatever case.
+    fn named<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    where
+        Self: 'a;
+}
+
+/// Milliseconds since 1970: what several machines can agree on. Every decision gets it from its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    /// By the system's clock.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
