@@ -11,6 +11,7 @@ mod registrar;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,6 +107,8 @@ pub struct Server {
     /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
     /// `IpAddr::to_canonical()`. Empty by default: nobody's.
     pub trusted_proxies: Vec<IpNet>,
+    /// How many proxies every request has come through; only where there are no `trusted_proxies`.
+    pub trusted_hops: Option<NonZeroUsize>,
     /// Networks whose connections begin with a PROXY header, as canonical as `trusted_proxies`.
     pub proxy_protocol: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
