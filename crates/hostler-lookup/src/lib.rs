@@ -1,1 +1,3 @@
 //! Where an address is, and where a postal code is: tables in memory, and what is found in them.
+
+pub mod postal;
