@@ -45,13 +45,31 @@ fn ask(postal: &Postal) {
         println!("{what:<17} {:>9.1?}", started.elapsed() / times);
     };
     time("a code", TIMES, Box::new(|at| drop(black_box(table.code(country, asked[at].code)))));
-    time("a US code, direct", TIMES, Box::new(|at| drop(black_box(table.zip(at as u32 % 100_000)))));
-    time("a place", TIMES, Box::new(|at| drop(black_box(table.place(at as u32 % table.len())))));
+    time(
+        "a US code, direct",
+        TIMES,
+        Box::new(|at| {
+            black_box(table.zip(at as u32 % 100_000));
+        }),
+    );
+    time(
+        "a place",
+        TIMES,
+        Box::new(|at| {
+            black_box(table.place(at as u32 % table.len()));
+        }),
+    );
     let city = |at: usize| {
         let region = table.region(country, asked[at].state)?;
         table.city(&region, asked[at].city)
     };
-    time("a city", TIMES / 10, Box::new(|at| drop(black_box(city(at)))));
+    time(
+        "a city",
+        TIMES / 10,
+        Box::new(|at| {
+            black_box(city(at));
+        }),
+    );
     let point = |at: usize| asked[at].point.unwrap_or(Point::new(1.0, 1.0).unwrap());
     time(
         "nearest 1",
