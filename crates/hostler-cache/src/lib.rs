@@ -1,7 +1,13 @@
 //! A shared HTTP cache after RFC 9111: what may be stored and served, and where it is kept. It never fetches.
 
 mod head;
+mod policy;
 mod status;
 
 pub use head::{Head, Moment};
+pub use policy::{
+    Asks, Condition, CookiesOfAnswers, Kept, Method, NotStored, Precedence, Query, Ranged, Rules, Terms, Ttl,
+    Validators, Vary, Verdict, admit, conditions, confirms, invalidated, is_failure, judge,
+    may_serve_on_error, may_share, range, tags, write_key, write_key_of_url,
+};
 pub use status::{CacheStatus, Forward};

@@ -124,6 +124,9 @@ fn leads_to(route: &Route) -> String {
             format!("files in {}{fallback}", files.dir.display())
         }
         Target::Redirect(redirect) => format!("redirects with {redirect}"),
+        Target::Native { geo: true, postal: true } => "answers where addresses and postal codes are".into(),
+        Target::Native { geo: true, .. } => "answers where addresses are".into(),
+        Target::Native { .. } => "answers where postal codes are".into(),
         Target::Pool { name, request_timeout } => {
             let (timeout, size) = (Period(*request_timeout), ShowSize(route.max_body_size));
             let priority = match route.priority {

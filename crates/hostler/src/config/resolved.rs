@@ -5,6 +5,7 @@
 //! resolved.
 
 mod answer;
+mod lookups;
 mod registrar;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use super::pattern::MatchPattern;
 use crate::coding::Plan;
 use crate::tls::{CertificateFiles, ClientCertificates, Version};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
+pub use lookups::{Geo, Postal};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
@@ -43,6 +45,10 @@ pub struct Config {
     pub registrar: Option<Registrar>,
     /// How registered routes are treated, if anything was said of it.
     pub platform: Option<Platform>,
+    /// Where addresses are; always there if a route's target says `geo`.
+    pub geo: Option<Geo>,
+    /// Where postal codes are; always there if a route's target says `postal`.
+    pub postal: Option<Postal>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
 }
@@ -361,4 +367,11 @@ pub enum Target {
     Static(StaticFiles),
     /// Another URL.
     Redirect(Redirect),
+    /// What Hostler answers out of its own data; at least one of the two.
+    Native {
+        /// Where addresses are.
+        geo: bool,
+        /// Where postal codes are.
+        postal: bool,
+    },
 }

@@ -6,9 +6,11 @@
 mod answer;
 mod changes;
 mod compress;
+mod geo;
 mod member_tls;
 mod platform;
 mod pool;
+mod postal;
 mod registrar;
 mod route;
 mod tls;
@@ -22,9 +24,11 @@ use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy
 pub use answer::{Redirect, Respond, Static};
 pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding};
+pub use geo::{Geo, Lookups};
 pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
+pub use postal::Postal;
 pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Route};
 pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
@@ -52,6 +56,12 @@ pub struct File {
     /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
     #[schemars(with = "Platform")]
     pub platform: Option<Platform>,
+    /// Where addresses are: the data of routes with `geo = true`, which Hostler answers itself.
+    #[schemars(with = "Geo")]
+    pub geo: Option<Geo>,
+    /// Where postal codes are: the data of routes with `postal = true`, which Hostler answers itself.
+    #[schemars(with = "Postal")]
+    pub postal: Option<Postal>,
 }
 
 /// The `[server]` section.

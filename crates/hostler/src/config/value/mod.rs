@@ -17,7 +17,7 @@ pub use nats::NatsAddress;
 pub use secret::Secret;
 pub use slots::Slots;
 pub use switch::Switch;
-pub use text::{Command, OneOrMany, Plain, RequestPath, TextOr};
+pub use text::{Command, FileName, OneOrMany, Plain, RequestPath, TextOr};
 
 /// What one string in TOML stands for.
 pub trait OneString: std::str::FromStr<Err = String> {
