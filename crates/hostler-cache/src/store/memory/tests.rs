@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::{Terms, Vary};
+use crate::{Selecting, Terms, Vary};
 
 fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
     Arc::new(Entry {
@@ -18,6 +18,7 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
             stale_if_error: 0,
             no_cache: false,
             must_revalidate: false,
+            fresh_only: false,
             immutable: false,
             shared: true,
             validates: true,
@@ -31,7 +32,7 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
 
 /// For requests that say so in a field of theirs.
 fn variant(asked: u64, value: u64, tags: &[&str]) -> Arc<Entry<()>> {
-    let fields = Box::new([("x".into(), Some(value.to_ne_bytes().into()))]);
+    let fields = Box::new([Selecting { name: "x".into(), value: Some(value.to_ne_bytes().into()) }]);
     let plain = Arc::into_inner(entry(asked, 5, tags)).unwrap();
     Arc::new(Entry { vary: Vary { secure: false, fields }, ..plain })
 }
