@@ -133,7 +133,7 @@ impl Terms {
 
     /// Milliseconds until it is stale; zero or less since when it is.
     pub(super) fn millis_left(&self, now: Moment) -> i64 {
-        i64::try_from(self.millis(now)).map_or(i64::MIN, |age| self.lifetime_millis().cast_signed() - age)
+        i64::try_from(self.millis(now)).map_or(-i64::MAX, |age| self.lifetime_millis().cast_signed() - age)
     }
 
     fn lifetime_millis(&self) -> u64 {

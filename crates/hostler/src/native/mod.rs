@@ -2,6 +2,8 @@
 
 pub mod geo;
 pub mod postal;
+pub mod problem;
+pub mod tag;
 
 use std::sync::Arc;
 
@@ -11,6 +13,12 @@ use postal::Postal;
 
 /// Bytes of a request's body: far more than the largest batch has.
 pub const MOST_BODY: u64 = 1 << 20;
+
+/// Where the nearest postal code is, for the service that knows where somebody is.
+pub trait Nearest {
+    /// The record nearest to a point in degrees, as JSON; none where there is no record at all.
+    fn nearest(&self, latitude: f64, longitude: f64) -> Option<String>;
+}
 
 /// What one route answers, and below which path.
 pub struct Native {
@@ -37,7 +45,8 @@ impl Native {
     }
 
     fn known(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
-        let geo = self.geo.as_ref().and_then(|geo| geo.answer(exchange, path));
+        let near = self.postal.as_deref().map(|postal| postal as &dyn Nearest);
+        let geo = self.geo.as_ref().and_then(|geo| geo.answer(exchange, path, near));
         geo.or_else(|| self.postal.as_ref()?.answer(exchange, path))
     }
 }

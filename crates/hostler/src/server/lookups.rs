@@ -20,7 +20,11 @@ impl Lookups {
     pub fn open(newer: &Config, before: Option<(&Config, &Self)>) -> Result<Self, String> {
         let geo = match (&newer.geo, before) {
             (Some(written), Some((older, data))) if older.geo.as_ref() == Some(written) => data.geo.clone(),
-            (Some(_), _) => Some(Arc::new(Geo::default())),
+            (Some(written), before) => {
+                let before = before.and_then(|(_, data)| data.geo.as_deref());
+                let opened = Geo::open(written, before).map_err(|error| format!("geo.databases: {error}"));
+                Some(Arc::new(opened?))
+            }
             (None, _) => None,
         };
         let postal = match (&newer.postal, before) {

@@ -3,6 +3,13 @@
 use hostler_wire::ResponseHead;
 
 use crate::exchange::{Exchange, Whole};
+use crate::native::Nearest;
+
+impl Nearest for Postal {
+    fn nearest(&self, _: f64, _: f64) -> Option<String> {
+        None
+    }
+}
 
 /// The service.
 #[derive(Default)]
