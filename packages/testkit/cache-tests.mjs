@@ -74,7 +74,9 @@ class CacheTests {
 
 /** The platform's `fetch` adds `Cache-Control` of its own, joins and drops lines, and knows no status 999: what is tested here is all that. */
 async function fetchPlainly(agent, url, { method = 'GET', headers = [], body } = {}) {
-  const sent = request(url, { agent, method, headers: headers.flat() });
+  const lines = [['Host', new URL(url).host], ...headers];
+  if (body !== undefined) lines.push(['Content-Length', Buffer.byteLength(body)]);
+  const sent = request(url, { agent, method, headers: lines.flat() });
   sent.end(body);
   const [answer] = await once(sent, 'response');
   const fields = new Map();
