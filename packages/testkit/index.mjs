@@ -3,5 +3,6 @@ export { openBrowser } from './browser.mjs';
 export { eventually } from './eventually.mjs';
 export { hostlerProgram, startHostler } from './hostler.mjs';
 export { kosokuProgram } from './kosoku.mjs';
+export { memcachedProgram, startMemcached } from './memcached.mjs';
 export { natsProgram, startNats } from './nats.mjs';
 export { freePort } from './port.mjs';
