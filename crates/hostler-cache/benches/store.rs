@@ -54,18 +54,8 @@ impl Store for Cache<()> {
     }
     fn put(&self, key: &Key, size: usize) {
         static BODY: [u8; 64 << 10] = [0; 64 << 10];
-        let terms = Terms {
-            received: Moment(1),
-            initial_age: 0,
-            lifetime: 60,
-            stale_while_revalidate: 0,
-            stale_if_error: 0,
-            no_cache: false,
-            must_revalidate: false,
-            immutable: false,
-            shared: true,
-            validates: true,
-        };
+        let terms =
+            Terms { received: Moment(1), lifetime: 60, shared: true, validates: true, ..Terms::default() };
         let entry = Entry {
             head: Arc::new(()),
             head_bytes: 0,

@@ -50,18 +50,7 @@ fn hostler(servers: &[String]) -> Hostler {
 
 fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
     let now = Moment::now();
-    let terms = Terms {
-        received: now,
-        initial_age: 0,
-        lifetime: 600,
-        stale_while_revalidate: 0,
-        stale_if_error: 0,
-        no_cache: false,
-        must_revalidate: false,
-        immutable: false,
-        shared: true,
-        validates: true,
-    };
+    let terms = Terms { received: now, lifetime: 600, shared: true, validates: true, ..Terms::default() };
     Arc::new(Entry {
         head: Arc::new("HTTP/1.1 200 OK".into()),
         head_bytes: 15,

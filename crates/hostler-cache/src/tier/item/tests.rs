@@ -1,6 +1,7 @@
 //! What becomes an item comes back from it, and nothing else does.
 
 use super::*;
+use crate::Selecting;
 
 const KEY: &[u8] = b"example.org/products?page=2";
 
@@ -12,6 +13,10 @@ fn packing() -> Packing<String> {
     }
 }
 
+fn selecting(name: &str, value: Option<&[u8]>) -> Selecting {
+    Selecting { name: name.into(), value: value.map(Into::into) }
+}
+
 fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
     let terms = Terms {
         received: Moment(at + 50),
@@ -19,16 +24,15 @@ fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
         lifetime: 60,
         stale_while_revalidate: 10,
         stale_if_error: 20,
-        no_cache: false,
         must_revalidate: true,
-        immutable: false,
         shared: true,
         validates: true,
+        ..Terms::default()
     };
     let fields = Box::new([
-        ("accept-encoding".into(), Some(b"gzip".as_slice().into())),
-        ("x-odd".into(), Some([0xff, 0x00].into())),
-        ("x-none".into(), None),
+        selecting("accept-encoding", Some(b"gzip")),
+        selecting("x-odd", Some(&[0xff, 0x00])),
+        selecting("x-none", None),
     ]);
     Arc::new(Entry {
         head: Arc::new(format!("200 at {at}")),

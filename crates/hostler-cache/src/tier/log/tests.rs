@@ -10,18 +10,8 @@ use crate::{Terms, Vary};
 const DAY_MS: u64 = LONGEST_SECONDS * 1000;
 
 fn entry(asked: u64) -> Entry<()> {
-    let terms = Terms {
-        received: Moment(asked),
-        initial_age: 0,
-        lifetime: 60,
-        stale_while_revalidate: 0,
-        stale_if_error: 0,
-        no_cache: false,
-        must_revalidate: false,
-        immutable: false,
-        shared: true,
-        validates: true,
-    };
+    let terms =
+        Terms { received: Moment(asked), lifetime: 60, shared: true, validates: true, ..Terms::default() };
     Entry {
         head: Arc::new(()),
         head_bytes: 0,
