@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::Moment;
+use crate::{Moment, Terms, Vary};
 
 /// How many entries one key may have: a site whose answers vary by more than this had better not be cached.
 const MOST_VARIANTS: usize = 16;
@@ -13,7 +13,7 @@ const MOST_VARIANTS: usize = 16;
 const OVERHEAD: usize = 512;
 
 /// A stored answer. Never changed: whoever has it, has it for as long as he likes, and a changed one replaces it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Entry<H> {
     /// Its head, as it came, without the fields that may not be stored.
     pub head: Arc<H>,
@@ -21,12 +21,12 @@ pub struct Entry<H> {
     pub head_bytes: usize,
     /// The body as the member sent it.
     pub body: Bytes,
-    /// The request came over TLS: answers to it are no answers to one that did not.
-    pub secure: bool,
+    /// How long it may be served, and when.
+    pub terms: Terms,
+    /// To whom.
+    pub vary: Vary,
     /// When the request was sent: a purge voids what was asked for before it.
     pub asked: Moment,
-    /// When the answer was there.
-    pub made: Moment,
     /// The tags that it may be purged by.
     pub tags: Box<[Box<str>]>,
     /// What became of the body in other codings.
@@ -34,7 +34,7 @@ pub struct Entry<H> {
 }
 
 /// An entry's body in another coding, with the head that goes with it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Form<H> {
     /// As in `Content-Encoding`.
     pub coding: &'static str,
@@ -44,12 +44,18 @@ pub struct Form<H> {
     pub body: Bytes,
 }
 
+impl<H> Clone for Form<H> {
+    fn clone(&self) -> Self {
+        Self { coding: self.coding, head: Arc::clone(&self.head), body: self.body.clone() }
+    }
+}
+
 impl<H> Entry<H> {
     /// The bytes that it holds.
     pub fn weight(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>()).sum();
         let forms: usize = self.forms.iter().map(|form| self.head_bytes + form.body.len()).sum();
-        OVERHEAD + self.head_bytes + self.body.len() + tags + forms
+        OVERHEAD + self.head_bytes + self.body.len() + self.vary.size() + tags + forms
     }
 
     /// The form in this coding, if it was made.
@@ -59,19 +65,16 @@ impl<H> Entry<H> {
 
     /// With one form more.
     #[must_use]
-    pub fn with(&self, form: Form<H>) -> Self
-    where
-        H: Clone,
-    {
-        let others = self.forms.iter().filter(|other| other.coding != form.coding).cloned();
-        let forms = others.chain([form.clone()]).collect();
+    pub fn with(&self, form: Form<H>) -> Self {
+        let others = self.forms.iter().filter(|other| other.coding != form.coding);
+        let forms = others.chain([&form]).cloned().collect();
         Self {
             head: Arc::clone(&self.head),
             head_bytes: self.head_bytes,
             body: self.body.clone(),
-            secure: self.secure,
+            terms: self.terms,
+            vary: self.vary.clone(),
             asked: self.asked,
-            made: self.made,
             tags: self.tags.clone(),
             forms,
         }
@@ -98,9 +101,9 @@ impl<H> Variants<H> {
         self.0.iter().map(|entry| entry.weight()).sum()
     }
 
-    /// With one entry more, in front, and without those that it replaces.
-    pub(crate) fn with(&self, entry: Arc<Entry<H>>, replaces: impl Fn(&Entry<H>) -> bool) -> Self {
-        let others = self.0.iter().filter(|other| !replaces(other)).cloned();
+    /// With one entry more, in front, and without the one for the same requests.
+    pub(crate) fn with(&self, entry: Arc<Entry<H>>) -> Self {
+        let others = self.0.iter().filter(|other| other.vary != entry.vary).cloned();
         Self([entry].into_iter().chain(others).take(MOST_VARIANTS).collect())
     }
 

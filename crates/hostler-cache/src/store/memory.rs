@@ -39,7 +39,7 @@ struct Counters {
     purged: AtomicU64,
 }
 
-impl<H: Clone + Send + Sync + 'static> Cache<H> {
+impl<H: Send + Sync + 'static> Cache<H> {
     /// An empty one for so many bytes; no entry may be larger than `max_entry`.
     pub fn new(bytes: u64, max_entry: usize) -> Self {
         let counts = Arc::new(Counters::default());
@@ -68,8 +68,8 @@ impl<H: Clone + Send + Sync + 'static> Cache<H> {
         self.max_entry
     }
 
-    /// Stores it in place of those under this key that it `replaces`. False: it is too large, or a purge came meanwhile.
-    pub fn keep(&self, key: &[u8], entry: Arc<Entry<H>>, replaces: impl Fn(&Entry<H>) -> bool) -> bool {
+    /// Stores it in place of the one under this key that was for the same requests. False: it is too large, or a purge came meanwhile.
+    pub fn keep(&self, key: &[u8], entry: Arc<Entry<H>>) -> bool {
         if entry.weight() > self.max_entry {
             return false;
         }
@@ -78,7 +78,7 @@ impl<H: Clone + Send + Sync + 'static> Cache<H> {
         }
         self.memory.entry(key.into()).and_compute_with(|before| {
             Op::Put(Arc::new(match before.map(moka::Entry::into_value) {
-                Some(before) => before.with(Arc::clone(&entry), replaces),
+                Some(before) => before.with(Arc::clone(&entry)),
                 None => Variants::from(Arc::clone(&entry)),
             }))
         });
