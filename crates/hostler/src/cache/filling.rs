@@ -38,6 +38,8 @@ pub struct Cut(pub Arc<str>);
 pub enum Poured {
     /// All of it has come, and can be kept.
     Whole(Bytes),
+    /// It is more than can be kept, and goes on if it is poured on.
+    TooLarge,
     /// All of it has come and gone: it was more than can be kept.
     Passed,
     /// It broke off.
@@ -105,19 +107,27 @@ impl Filling {
         Some(Reading { filling: self.clone(), key, until: None, trailers: None })
     }
 
-    /// Pours the source to its end, or to nobody's; `outgrown` is told when it has turned out too large to be kept.
-    pub async fn pour(&self, source: &mut impl Source, outgrown: impl FnOnce()) -> Poured {
-        let (mut piece, mut outgrown) = (Vec::new(), Some(outgrown));
-        poll_fn(|cx| self.poll_pour(cx, source, &mut piece, &mut outgrown)).await
+    /// Pours the source for as long as there is something to say of it.
+    pub async fn pour(&self, source: &mut impl Source) -> Poured {
+        let mut piece = Vec::new();
+        poll_fn(|cx| self.poll_pour(cx, source, &mut piece)).await
     }
 
-    /// As [`pour`](Self::pour), with what has come already: ready where that is all of it.
-    pub fn poll_pour(
+    /// Pours what has come; none where more is to come.
+    pub async fn begin(&self, source: &mut impl Source) -> Option<Poured> {
+        let mut piece = Vec::new();
+        poll_fn(|cx| match self.poll_pour(cx, source, &mut piece) {
+            Poll::Ready(poured) => Poll::Ready(Some(poured)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+
+    fn poll_pour(
         &self,
         cx: &mut Context<'_>,
         source: &mut impl Source,
         piece: &mut Vec<u8>,
-        outgrown: &mut Option<impl FnOnce()>,
     ) -> Poll<Poured> {
         self.pourer.register(cx.waker());
         for _ in 0..RUN {
@@ -132,29 +142,49 @@ impl Filling {
                 Ok(ended) => ended,
                 Err(cut) => return Poll::Ready(self.end(Err(cut))),
             };
-            if self.take(piece)
-                && let Some(outgrown) = outgrown.take()
-            {
-                outgrown();
-            }
+            let is_too_large_now = self.take(piece);
             if ended {
                 return Poll::Ready(self.end(Ok(source.trailers().cloned().map(Arc::new))));
+            }
+            if is_too_large_now {
+                return Poll::Ready(Poured::TooLarge);
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// True if it is too large by now.
+    /// Bytes that have come.
+    pub fn come(&self) -> usize {
+        let state = self.state();
+        match &state.end {
+            Some(End::Whole(body, _)) => body.len(),
+            _ => state.base + state.body.len(),
+        }
+    }
+
+    /// It has turned out to be more than can be kept.
+    pub fn is_too_large(&self) -> bool {
+        self.state().is_too_large
+    }
+
+    /// Tells the readers that nothing more will come, unless all has: whoever poured has gone.
+    pub fn give_up(&self, why: &str) {
+        if self.state().end.is_none() {
+            self.end(Err(Cut(why.into())));
+        }
+    }
+
+    /// True if that makes it too large.
     fn take(&self, piece: &[u8]) -> bool {
         let mut state = self.state();
         state.body.extend_from_slice(piece);
-        state.is_too_large |= state.body.len() > self.most;
-        let is_too_large = state.is_too_large;
+        let is_too_large_now = !state.is_too_large && state.body.len() > self.most;
+        state.is_too_large |= is_too_large_now;
         let wakers = state.wakers();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
-        is_too_large
+        is_too_large_now
     }
 
     fn end(&self, end: Result<Option<Arc<Fields>>, Cut>) -> Poured {
@@ -182,16 +212,6 @@ impl Filling {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whoever pours has gone before the end, with his thread or in a panic.
-impl Filling {
-    /// Tells the readers that nothing more will come, unless all has.
-    pub fn give_up(&self, why: &str) {
-        if self.state().end.is_none() {
-            self.end(Err(Cut(why.into())));
-        }
     }
 }
 

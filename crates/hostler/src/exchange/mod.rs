@@ -1,5 +1,6 @@
 //! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
 
+mod again;
 pub mod aftermath;
 pub mod body;
 pub mod connections;

@@ -220,7 +220,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
     for pool in &change.pools {
         pool.settle();
     }
-    let Routes { table, listed, weak } = routes(newer, &change.pools, &before);
+    let Routes { table, listed, weak } = routes(newer, &change.pools, &before, &running.stock);
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
     running.sources.encoding.resize(newer.server.compress_memory);

@@ -8,6 +8,7 @@ use super::settings;
 use hostler_wire::ResponseHead;
 
 use crate::admin::RouteSource;
+use crate::cache::{Caching, Stock};
 use crate::config::{self, Buffer, Config, HeaderChange, MatchPattern, Source};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
@@ -23,13 +24,18 @@ pub(super) struct Routes {
 }
 
 /// Routes to these pools, which are all that the configuration names. A route that was there before goes on counting.
-pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSource]) -> Routes {
+pub(super) fn routes(
+    config: &Config,
+    pools: &[RunningPool],
+    before: &[RouteSource],
+    stock: &Arc<Stock>,
+) -> Routes {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
     for written in &config.routes {
         let pattern = written.pattern.to_string();
         let known = before.iter().find(|source| *source.pattern == *pattern);
         let counters: Arc<Counters> = known.map(|source| source.counters.clone()).unwrap_or_default();
-        let route = Arc::new(route(config, written, pools, counters));
+        let route = Arc::new(route(config, written, pools, counters, stock));
         let target = match &route.target {
             Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
             Target::Files(files) => format!("static {}", files.folder().display()),
@@ -51,7 +57,13 @@ pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSour
     Routes { table, listed, weak }
 }
 
-fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counters: Arc<Counters>) -> Route {
+fn route(
+    config: &Config,
+    written: &config::Route,
+    pools: &[RunningPool],
+    counters: Arc<Counters>,
+    stock: &Arc<Stock>,
+) -> Route {
     Route {
         pattern: written.pattern.to_string().into(),
         target: match &written.target {
@@ -70,9 +82,15 @@ fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counte
         platform: None,
         fallback: written.fallback.clone(),
         files_first: written.files_first.clone().map(|files| Arc::new(Files::new(files))),
+        caching: written.caching.as_ref().map(|caching| Arc::new(self::caching(caching, stock))),
         changes: changes(written),
         counters,
     }
+}
+
+fn caching(written: &config::Caching, stock: &Arc<Stock>) -> Caching {
+    let config::Caching { rules, query, stores, collapses } = written.clone();
+    Caching { rules, query, stores, collapses, stock: stock.clone() }
 }
 
 fn changes(written: &config::Route) -> Changes {

@@ -19,6 +19,7 @@ use super::tables::Tables;
 use super::tls::Tls;
 use super::{StartError, settings};
 use crate::admin::Sources;
+use crate::cache::Stock;
 use crate::coding::Memory;
 use crate::config::{Config, Invocation};
 use crate::exchange::Connections;
@@ -36,6 +37,8 @@ pub(super) struct Running {
     pub pools: ArcSwap<Vec<RunningPool>>,
     pub gateway: Arc<Gateway>,
     pub tables: Arc<Tables>,
+    /// What routes have stored.
+    pub stock: Arc<Stock>,
     /// None: routes are configured only.
     pub registering: Option<Registering>,
     /// The routes of this configuration, to see whether requests still go by them when they are replaced.
@@ -70,7 +73,8 @@ impl Running {
         let listening = settings::listening(&config, tls.as_deref()).map_err(StartError::Tls)?;
         let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let pools = pools::start_all(&config, &premises)?;
-        let Routes { table, listed, weak } = routes(&config, &pools, &[]);
+        let stock = Arc::new(Stock::new(64 << 20, 8 << 20));
+        let Routes { table, listed, weak } = routes(&config, &pools, &[], &stock);
         let connections = Arc::new(Connections::default());
         let rules = settings::platform(&config, &connections);
         let gateway = Arc::new(Gateway {
@@ -107,6 +111,7 @@ impl Running {
             pools: ArcSwap::from_pointee(pools),
             gateway,
             tables,
+            stock,
             registering,
             sources: Arc::new(sources),
             listeners: ArcSwapOption::from_pointee(listeners),
