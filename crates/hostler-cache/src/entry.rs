@@ -104,7 +104,7 @@ impl<H> Variants<H> {
     /// With one entry more, in front, and without the one for the same requests.
     pub(crate) fn with(&self, entry: Arc<Entry<H>>) -> Self {
         let others = self.0.iter().filter(|other| other.vary != entry.vary).cloned();
-        Self([entry].into_iter().chain(others).take(MOST_VARIANTS).collect())
+        Self([Arc::clone(&entry)].into_iter().chain(others).take(MOST_VARIANTS).collect())
     }
 
     /// Only those that stay; None: none does.
