@@ -18,12 +18,7 @@ const RUN: usize = 8;
 /// Where a body comes from.
 pub trait Source: Send {
     /// Appends some of it, at most about `max` bytes; `true` when it is complete.
-    fn poll_body(
-        &mut self,
-        cx: &mut Context<'_>,
-        into: &mut Vec<u8>,
-        max: usize,
-    ) -> Poll<Result<bool, Cut>>;
+    fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, Cut>>;
 
     /// The trailers of one that is complete.
     fn trailers(&self) -> Option<&Fields>;
@@ -123,12 +118,7 @@ impl Filling {
         .await
     }
 
-    fn poll_pour(
-        &self,
-        cx: &mut Context<'_>,
-        source: &mut impl Source,
-        piece: &mut Vec<u8>,
-    ) -> Poll<Poured> {
+    fn poll_pour(&self, cx: &mut Context<'_>, source: &mut impl Source, piece: &mut Vec<u8>) -> Poll<Poured> {
         self.pourer.register(cx.waker());
         for _ in 0..RUN {
             let room = match self.state().room(self.most) {
@@ -334,6 +324,3 @@ impl Drop for Reading {
         self.filling.pourer.wake();
     }
 }
-
-#[cfg(test)]
-mod tests;

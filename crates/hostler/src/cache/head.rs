@@ -132,8 +132,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_304_take_the_place_of_those_that_are_stored() {
-        let stored =
-            head("HTTP/1.1 200 OK\nA: 1\nDate: then\nCache-Control: max-age=1\nB: 1\nA: 2\n\n");
+        let stored = head("HTTP/1.1 200 OK\nA: 1\nDate: then\nCache-Control: max-age=1\nB: 1\nA: 2\n\n");
         let confirmation =
             head("HTTP/1.1 304 Not Modified\nDate: now\nConnection: close\nContent-Length: 9\na: 3\n\n");
         let fresh = freshened(&stored, &confirmation);

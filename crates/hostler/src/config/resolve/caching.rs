@@ -75,7 +75,8 @@ impl Resolver<'_> {
     }
 
     fn query(&mut self, path: &KeyPath, table: &file::Caching) -> cache::Query {
-        let lists = [("query_only", table.query_only.is_some()), ("query_without", !table.query_without.is_empty())];
+        let lists =
+            [("query_only", table.query_only.is_some()), ("query_without", !table.query_without.is_empty())];
         let mut there = lists.iter().filter(|(_, there)| *there).map(|(key, _)| *key);
         if let Some(first) = there.next() {
             let other = there.next().or((table.query != Query::AsSent).then_some("query"));

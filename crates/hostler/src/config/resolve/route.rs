@@ -172,8 +172,16 @@ impl Resolver<'_> {
     }
 
     fn refuse_what_has_no_meaning(&mut self, path: &KeyPath, target: &str) {
-        let about_pools =
-            ["buffer", "max_body_size", "request_timeout", "priority", "fallback", "request_headers", "cache", "collapse"];
+        let about_pools = [
+            "buffer",
+            "max_body_size",
+            "request_timeout",
+            "priority",
+            "fallback",
+            "request_headers",
+            "cache",
+            "collapse",
+        ];
         let meaningless = match target {
             "pool" => return,
             "static" => &about_pools[..],

@@ -165,12 +165,7 @@ impl Member {
 }
 
 impl Source for Member {
-    fn poll_body(
-        &mut self,
-        cx: &mut Context<'_>,
-        into: &mut Vec<u8>,
-        max: usize,
-    ) -> Poll<Result<bool, Cut>> {
+    fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, Cut>> {
         self.call.poll_body(cx, into, max).map_err(|error| {
             let cut = Cut(error.to_string().into());
             self.error = Some(error);

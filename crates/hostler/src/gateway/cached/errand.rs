@@ -156,8 +156,8 @@ impl Errand {
 
     /// Changes what the member is asked for; true if it is asked whether what is stored is still good.
     fn prepare(&mut self, exchange: &mut Exchange) -> bool {
-        let stale = self.stale.as_ref().filter(|_| self.stores);
-        let validators = stale.map(|stale| Validators::of(&Lines(&stale.head.fields))).unwrap_or_default();
+        let stale = self.stale.as_ref().filter(|_| self.stores).map(|stale| Lines(&stale.head.fields));
+        let validators = stale.as_ref().map(Validators::of).unwrap_or_default();
         let validates = validators != Validators::default();
         // One that cannot be shared, as far as we know, is its client's own business.
         if self.flight.is_none() && !validates {
@@ -206,8 +206,7 @@ impl Errand {
         let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked, now);
         let terms = if self.stores { terms } else { terms.and(Err(NotStored::Lifetime)) };
         let is_fresh = terms.is_ok_and(|terms| !terms.no_cache && terms.ttl(now) > 0);
-        let is_shared =
-            is_fresh || self.may_collapse(terms.err().unwrap_or(NotStored::Lifetime), head);
+        let is_shared = is_fresh || self.may_collapse(terms.err().unwrap_or(NotStored::Lifetime), head);
         if !is_shared {
             self.settle(Outcome::Alone);
         }
@@ -229,7 +228,12 @@ impl Errand {
     }
 
     /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.
-    fn confirmed(&mut self, exchange: &mut Exchange, call: Call, asked: Moment) -> Option<Result<Answer, Refusal>> {
+    fn confirmed(
+        &mut self,
+        exchange: &mut Exchange,
+        call: Call,
+        asked: Moment,
+    ) -> Option<Result<Answer, Refusal>> {
         let (stale, now) = (self.stale.take()?, Moment::now());
         let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
         let fresh = cache::freshened(&stale.head, call.answer());
@@ -256,7 +260,11 @@ impl Errand {
             Ok(terms) => {
                 memory.exchange(&self.key, &stale, entry.clone());
                 let is_fresh = !terms.no_cache && terms.ttl(now) > 0;
-                self.settle(if is_fresh { Outcome::Shared(Landing::Stored(entry.clone())) } else { Outcome::Alone });
+                self.settle(if is_fresh {
+                    Outcome::Shared(Landing::Stored(entry.clone()))
+                } else {
+                    Outcome::Alone
+                });
             }
             // It must not be stored any more.
             Err(_) => {
@@ -270,7 +278,11 @@ impl Errand {
     }
 
     /// Nothing came.
-    pub(super) fn failed(mut self: Box<Self>, exchange: &mut Exchange, refusal: Refusal) -> Result<Answer, Refusal> {
+    pub(super) fn failed(
+        mut self: Box<Self>,
+        exchange: &mut Exchange,
+        refusal: Refusal,
+    ) -> Result<Answer, Refusal> {
         if !refusal.facts().may_fall_back {
             // It is this client's own trouble: dropped unsettled, the flight goes to the next.
             return Err(refusal);

@@ -21,7 +21,9 @@ pub(super) fn begin(
     thread: usize,
 ) {
     let mut errand = Errand::new(caching, exchange, asks, key, Forward::Stale, Some(stale));
-    let Role::Leader(flight) = caching.stock.flights.join(&errand.flight_key(), Moment::now()) else { return };
+    let Role::Leader(flight) = caching.stock.flights.join(&errand.flight_key(), Moment::now()) else {
+        return;
+    };
     errand.lead(flight);
     let (route, exchange) = (route.clone(), exchange.again());
     tokio::spawn(async move {
