@@ -7,13 +7,17 @@
 
 mod asks;
 mod conditions;
+mod directives;
+mod heard;
 mod invalidated;
 mod judge;
 mod key;
+mod lifetime;
 mod range;
 mod rules;
 mod tags;
 mod terms;
+mod times;
 mod validate;
 mod vary;
 

@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use hostler_cache::{Kept, Moment};
 use hostler_wire::{Field, Limits, Name, ResponseHead};
 
+use super::Lines;
+
 /// What a parsed head takes for each of its lines, besides their bytes.
 const FIELD_BYTES: usize = 32;
 
@@ -21,18 +23,13 @@ pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHea
 
 /// The stored head with the lines of the 304 that has confirmed it (RFC 9111 section 3.2).
 pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> ResponseHead {
-    let new = |field: &Field, name: &[u8]| is_of_answer(field) && Kept::replaces(name);
-    let replaced: Vec<&[u8]> = not_modified
-        .fields
-        .iter()
-        .filter(|(field, name, _)| new(field, name))
-        .map(|(_, name, _)| name)
-        .collect();
+    let confirmation = Lines(&not_modified.fields);
     let mut text = start(stored);
-    stored
-        .fields
-        .copy_lines(&mut text, |_, name| !replaced.iter().any(|other| other.eq_ignore_ascii_case(name)));
-    not_modified.fields.copy_lines(&mut text, new);
+    stored.fields.copy_lines(&mut text, |_, name| Kept::outlives(name, &confirmation));
+    // How old the confirmation was is part of how old the answer is now; it is not stored for that.
+    not_modified.fields.copy_lines(&mut text, |field, name| {
+        !field.listed && (Kept::replaces(name) || field.known == Name::Age)
+    });
     parsed(stored, text)
 }
 

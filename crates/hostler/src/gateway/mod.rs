@@ -4,6 +4,7 @@ mod cached;
 mod fallback;
 mod files;
 mod hypernova;
+mod native;
 pub mod platform;
 mod poison;
 mod redirect;
@@ -154,6 +155,7 @@ impl Gateway {
             Target::Fixed(whole) => return Ok(Answer::of_own(whole.clone(), &route)),
             Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)?),
             Target::Files(files) => return Ok(files::answer(files, exchange).await?),
+            Target::Native(native) => return Ok(native::answer(native, &route, exchange)),
             Target::Pool(target) => target,
         };
         // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
@@ -248,8 +250,12 @@ impl Gateway {
             }
             _ => {}
         }
-        (exchange.body, exchange.trail.bytes_in) =
-            spool::read_whole(client, exchange.length, &self.spool.load_full()).await?;
+        let mut spool = self.spool.load_full();
+        if let Target::Native(_) = &route.target {
+            // Short, and read here and now: it need not come back from a disk.
+            Arc::make_mut(&mut spool).memory = usize::MAX;
+        }
+        (exchange.body, exchange.trail.bytes_in) = spool::read_whole(client, exchange.length, &spool).await?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }

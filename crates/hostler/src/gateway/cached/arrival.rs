@@ -27,14 +27,14 @@ pub(super) struct Arrival {
     /// The head that its own client gets, and nobody else.
     own: Arc<ResponseHead>,
     pub coming: Arc<Coming>,
-    tags: Vec<Box<str>>,
+    tags: Box<[Box<str>]>,
     asked: Moment,
     /// Others wait for it, or may come.
     flight: Option<Flight<Landing>>,
 }
 
 /// For which requests an answer is, on which terms, its tags and its length.
-pub(super) type Parts = (Vary, Result<Terms, NotStored>, Vec<Box<str>>, BodyLength);
+pub(super) type Parts = (Vary, Result<Terms, NotStored>, Box<[Box<str>]>, BodyLength);
 
 impl Arrival {
     /// One that begins; none if it is too large to be kept, which then is its own client's alone.
@@ -127,7 +127,7 @@ impl Arrival {
                     terms: *terms,
                     vary: vary.clone(),
                     asked: self.asked,
-                    tags: std::mem::take(&mut self.tags).into(),
+                    tags: std::mem::take(&mut self.tags),
                     forms: Box::default(),
                 });
                 self.caching.stock.memory.keep(&self.key, entry.clone());

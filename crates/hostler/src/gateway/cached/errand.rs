@@ -217,7 +217,7 @@ impl Errand {
         if call.is_event_stream() || call.body_length() == BodyLength::UntilClose {
             return None;
         }
-        let kept = Kept::of(&self.caching.rules, &lines);
+        let kept = Kept::of(&self.caching.rules, head.status, &lines);
         let stored = Arc::new(cache::stored(head, &kept, now));
         let own = match kept == Kept::default() {
             true => stored.clone(),
@@ -245,7 +245,7 @@ impl Errand {
         }
         let lines = Lines(&fresh.fields);
         let terms = Terms::of(&self.caching.rules, &self.asks, fresh.status, &lines, asked, now);
-        let head = Arc::new(cache::stored(&fresh, &Kept::of(&self.caching.rules, &lines), now));
+        let head = Arc::new(cache::stored(&fresh, &Kept::of(&self.caching.rules, fresh.status, &lines), now));
         let entry = Arc::new(Entry {
             head_bytes: cache::size(&head),
             head,
@@ -253,7 +253,7 @@ impl Errand {
             terms: terms.unwrap_or(stale.terms),
             vary: stale.vary.clone(),
             asked,
-            tags: tags(&lines).into(),
+            tags: tags(&lines),
             forms: Box::default(),
         });
         match terms {
