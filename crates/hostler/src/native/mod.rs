@@ -1,7 +1,11 @@
 //! Services that Hostler answers itself, out of data in memory: where addresses are, and postal codes. Knows no routes.
 
+mod accept;
+mod condition;
 pub mod geo;
 pub mod postal;
+mod problem;
+mod query;
 
 use std::sync::Arc;
 

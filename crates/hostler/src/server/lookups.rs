@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::config::{Config, MatchPattern, PathPattern};
+use crate::config::{self, Config, MatchPattern, PathPattern};
 use crate::native::Native;
 use crate::native::geo::Geo;
-use crate::native::postal::Postal;
+use crate::native::postal::{Postal, Settings as PostalSettings};
 
 /// What there is.
 #[derive(Clone, Default)]
@@ -27,7 +27,7 @@ impl Lookups {
             (Some(written), Some((older, data))) if older.postal.as_ref() == Some(written) => {
                 data.postal.clone()
             }
-            (Some(_), _) => Some(Arc::new(Postal::default())),
+            (Some(written), _) => Some(Arc::new(postal(written)?)),
             (None, _) => None,
         };
         Ok(Self { geo, postal })
@@ -45,6 +45,12 @@ impl Lookups {
             prefix: prefix.into(),
         }
     }
+}
+
+/// The postal codes; takes a while with large texts.
+fn postal(written: &config::Postal) -> Result<Postal, String> {
+    let data = hostler_lookup::postal::Postal::open(&written.data).map_err(|error| error.to_string())?;
+    Ok(Postal::new(data, PostalSettings::default()))
 }
 
 /// What a route answers, in words.
