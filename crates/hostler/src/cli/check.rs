@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use hostler_lookup::geo::verify;
+
 use super::Check;
 use crate::config::{
     self, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, Priority, Route,
@@ -17,12 +19,27 @@ pub fn check(args: &Check) -> ExitCode {
                 eprintln!("warning: {warning}");
             }
             print!("{}", summary(&config));
-            ExitCode::SUCCESS
+            data(&config)
         }
         Err(errors) => {
             eprintln!("{errors}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// All of the data is looked at: here nobody waits for an answer meanwhile.
+fn data(config: &Config) -> ExitCode {
+    match config.geo.as_ref().map(|geo| verify(&geo.databases)) {
+        Some(Err(error)) => {
+            eprintln!("geo.databases: {error}");
+            ExitCode::from(2)
+        }
+        Some(Ok(verified)) => {
+            verified.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            ExitCode::SUCCESS
+        }
+        None => ExitCode::SUCCESS,
     }
 }
 
@@ -61,10 +78,12 @@ fn of_tls(tls: &Tls) -> String {
 
 fn trust(config: &Config) -> String {
     let trusted = &config.server.trusted_proxies;
-    if trusted.is_empty() {
-        return "nobody's forwarding headers".into();
+    let header = config.server.client_ip_header.name();
+    match (config.server.trusted_hops, trusted.is_empty()) {
+        (Some(hops), _) => format!("{header} as far as {hops} from the right, from everybody"),
+        (None, true) => "nobody's forwarding headers".into(),
+        (None, false) => format!("{header} from {}", join(trusted)),
     }
-    format!("{} from {}", config.server.client_ip_header.name(), join(trusted))
 }
 
 fn of_pool(pool: &Pool) -> String {

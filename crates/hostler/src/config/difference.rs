@@ -120,6 +120,7 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
             http2_connection_window,
             access_log,
             trusted_proxies,
+            trusted_hops,
             proxy_protocol,
             client_ip_header,
         ]

@@ -40,7 +40,7 @@ pub use resolved::{
     Rewrite, Route, Server, Source, StaticFiles, Target, Tls, Workers,
 };
 pub use source::{Given, Setting};
-pub use value::{Period, Secret, ShowSize};
+pub use value::{Origin, Period, Secret, ShowSize};
 
 /// What one run of Hostler is configured by.
 #[derive(Clone, Debug)]

@@ -11,10 +11,12 @@ mod registrar;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use ipnet::IpNet;
 
 use super::client_tls::ClientTls;
@@ -105,6 +107,8 @@ pub struct Server {
     /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
     /// `IpAddr::to_canonical()`. Empty by default: nobody's.
     pub trusted_proxies: Vec<IpNet>,
+    /// How many proxies every request has come through; only where there are no `trusted_proxies`.
+    pub trusted_hops: Option<NonZeroUsize>,
     /// Networks whose connections begin with a PROXY header, as canonical as `trusted_proxies`.
     pub proxy_protocol: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
@@ -336,7 +340,7 @@ pub struct LoadedFile {
     /// What it is, by its extension.
     pub content_type: String,
     /// Never empty.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 impl fmt::Debug for LoadedFile {

@@ -1,11 +1,12 @@
 //! Services that Hostler answers itself, out of data in memory: where addresses are, and postal codes. Knows no routes.
 
 mod accept;
-mod condition;
+mod cors;
 pub mod geo;
 pub mod postal;
-mod problem;
+pub mod problem;
 mod query;
+pub mod tag;
 
 use std::sync::Arc;
 
@@ -15,6 +16,12 @@ use postal::Postal;
 
 /// Bytes of a request's body: far more than the largest batch has.
 pub const MOST_BODY: u64 = 1 << 20;
+
+/// Where the nearest postal code is, for the service that knows where somebody is.
+pub trait Nearest {
+    /// The record nearest to a point in degrees, as JSON; none where there is no record at all.
+    fn nearest(&self, latitude: f64, longitude: f64) -> Option<String>;
+}
 
 /// What one route answers, and below which path.
 pub struct Native {
@@ -41,7 +48,8 @@ impl Native {
     }
 
     fn known(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
-        let geo = self.geo.as_ref().and_then(|geo| geo.answer(exchange, path));
+        let near = self.postal.as_deref().map(|postal| postal as &dyn Nearest);
+        let geo = self.geo.as_ref().and_then(|geo| geo.answer(exchange, path, near));
         geo.or_else(|| self.postal.as_ref()?.answer(exchange, path))
     }
 }

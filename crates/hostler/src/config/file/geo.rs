@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::value::{FileName, OneOrMany};
+use crate::config::value::{Count, Delay, FileName, OneOrMany, Origin};
 
 /// The `[geo]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,11 +17,28 @@ pub struct Geo {
     pub databases: OneOrMany<FileName>,
     /// Who may ask about addresses other than the own one.
     pub lookups: Lookups,
+    /// Decimals of latitude and longitude: 2 is about a kilometre. More than the data has says nothing more.
+    pub decimals: Count<0, 6>,
+    /// How long others may keep an answer about an address that was named. What is about the caller is never kept by anybody.
+    pub max_age: Delay,
+    /// Whose pages may ask from a browser: origins such as `"https://www.example.com"`, or `"*"` for anybody's. Whoever is let in reads
+    /// where his visitors are.
+    pub cors: OneOrMany<Origin>,
+    /// Whom to thank for the data, in `/geo/meta`; its licence may ask for it.
+    #[schemars(with = "String", extend("x-default" = "for data of DB-IP and MaxMind, what their licences ask for"))]
+    pub attribution: Option<String>,
 }
 
 impl Default for Geo {
     fn default() -> Self {
-        Self { databases: OneOrMany::default(), lookups: Lookups::PrivateNet }
+        Self {
+            databases: OneOrMany::default(),
+            lookups: Lookups::PrivateNet,
+            decimals: Count(4),
+            max_age: Delay::seconds(3600),
+            cors: OneOrMany::default(),
+            attribution: None,
+        }
     }
 }
 

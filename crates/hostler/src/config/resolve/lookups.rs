@@ -40,10 +40,7 @@ impl Resolver<'_> {
         let mut files = Vec::new();
         for (index, name) in names.0.iter().enumerate() {
             let file = self.folder.join(&name.0);
-            // Written as one text, it has no index.
-            let place =
-                [list.index(index), list.clone()].into_iter().find(|path| self.document.is_written(path));
-            let place = place.unwrap_or_else(|| list.clone());
+            let place = self.item(&list, index);
             match std::fs::metadata(&file) {
                 Ok(about) if about.is_file() => files.push(file),
                 Ok(_) => self.refuse(&place, format!("{} is not a file", file.display())),
@@ -51,6 +48,12 @@ impl Resolver<'_> {
             }
         }
         files
+    }
+
+    /// Where an item was written; one text in place of a list has no index.
+    pub(super) fn item(&self, list: &KeyPath, index: usize) -> KeyPath {
+        let item = list.index(index);
+        if self.document.is_written(&item) { item } else { list.clone() }
     }
 
     /// Data that nobody asks for costs memory.

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// One count.
 #[derive(Debug, Default)]
-pub struct Count(AtomicU64);
+pub(super) struct Count(AtomicU64);
 
 impl Count {
     pub fn add(&self) {
@@ -18,9 +19,9 @@ impl Count {
     }
 }
 
-/// All counts, under the names that the original service gave them.
+/// All counts.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(super) struct Counters {
     /// Answers to `/get_city`.
     pub cities: Count,
     /// Answers to `/crossdomain.xml`.
@@ -29,11 +30,30 @@ pub struct Counters {
     pub fnf: Count,
     /// Answers to `/status`.
     pub status: Count,
+    /// Addresses that were looked up, for whatever path.
+    pub lookups: Count,
+    /// Those for which no city is known.
+    pub unknown: Count,
+    /// Those whose record was no good.
+    pub broken: Count,
+    /// Databases that took the place of others.
+    pub reloads: Count,
+}
+
+/// What Hostler's own status says of the service.
+#[derive(Debug, Clone, Serialize)]
+#[expect(missing_docs, reason = "docs/guide/lookups.md describes each field")]
+pub struct GeoStatus {
+    pub lookups: u64,
+    pub unknown: u64,
+    pub broken: u64,
+    pub reloads: u64,
+    pub databases: Vec<String>,
 }
 
 impl Counters {
-    /// What `/status` says.
-    pub fn view(&self) -> Value {
+    /// What `/status` says, under the names that the original service gave them.
+    pub fn original(&self) -> Value {
         json!({
             "cities": self.cities.get(),
             "xmls": self.xmls.get(),

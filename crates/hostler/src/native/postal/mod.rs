@@ -17,12 +17,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use hostler_lookup::postal::{self as lookup, Country, Point, Table};
-use hostler_wire::ResponseHead;
+use hostler_wire::{Name, ResponseHead};
 
 use crate::exchange::{Exchange, Whole};
-use crate::native::condition;
 use crate::native::problem::{self, problem, repeated};
 use crate::native::query::Query;
+use crate::native::{Nearest, tag};
 use form::{Form, Number};
 use ready::Ready;
 use rows::{Rows, Unit};
@@ -90,13 +90,6 @@ impl Postal {
     /// The answer to what is no path of any service here.
     pub fn not_found(&self) -> Whole {
         problem(404, "there are /postal/{country}/{code} and others; /openapi.json has them all")
-    }
-
-    /// The code nearest to a point, as a JSON object; none in a world without codes.
-    pub fn nearest(&self, point: Point) -> Option<String> {
-        let rows = Rows::near(self.data.near(point, 1, None), Unit::default());
-        let wanted: Vec<usize> = (0..rows.columns.len()).collect();
-        (!rows.rows.is_empty()).then(|| form::write(&rows, &wanted, Number::One, Form::Json))
     }
 
     fn ask(&self, exchange: &Exchange, path: &str) -> Result<Whole, Whole> {
@@ -182,7 +175,7 @@ impl Postal {
         }
         // Whether there is anything comes first: what is unknown has no tag.
         let body = make()?;
-        if condition::has_it(&exchange.head.fields, &self.tag(key), self.modified) {
+        if self.is_known(exchange, key) {
             let mut head = ResponseHead::new(304, "Not Modified");
             self.validators(&mut head, key, told);
             return Ok(Whole::new(head, Bytes::new()));
@@ -216,6 +209,17 @@ impl Postal {
         }
     }
 
+    /// Whether the client has it already (RFC 9110 section 13.2.2: a date counts only where no tag is named).
+    fn is_known(&self, exchange: &Exchange, key: &str) -> bool {
+        let fields = &exchange.head.fields;
+        if fields.first(Name::IfNoneMatch).is_some() {
+            return tag::is_known(exchange, &self.tag(key));
+        }
+        let since = fields.get("if-modified-since").and_then(|date| std::str::from_utf8(date).ok());
+        let since = since.and_then(|date| httpdate::parse_http_date(date).ok());
+        self.modified.zip(since).is_some_and(|(modified, since)| modified <= since)
+    }
+
     fn tag(&self, key: &str) -> String {
         format!("\"{}-{key}\"", self.edition)
     }
@@ -241,6 +245,15 @@ impl Postal {
 
     fn us(&self) -> Result<(&Table, &Country), Whole> {
         self.data.country("US").ok_or_else(|| problem(404, "there are no codes of the US in the data"))
+    }
+}
+
+impl Nearest for Postal {
+    fn nearest(&self, latitude: f64, longitude: f64) -> Option<String> {
+        let point = Point::new(latitude, longitude)?;
+        let rows = Rows::near(self.data.near(point, 1, None), Unit::default());
+        let wanted: Vec<usize> = (0..rows.columns.len()).collect();
+        (!rows.rows.is_empty()).then(|| form::write(&rows, &wanted, Number::One, Form::Json))
     }
 }
 
