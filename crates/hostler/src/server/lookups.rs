@@ -10,11 +10,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::running::Running;
 use super::trace::{Trace, trace};
-use crate::config::{self, Config, MatchPattern, PathPattern};
+use crate::config::{Config, MatchPattern, PathPattern};
 use crate::journal::Level;
 use crate::native::Native;
 use crate::native::geo::Geo;
-use crate::native::postal::{Postal, Settings as PostalSettings};
+use crate::native::postal::Postal;
 
 /// How often databases are looked at; one that has changed is gone over to when it is found the same twice.
 const LOOKING: Duration = Duration::from_secs(2);
@@ -50,7 +50,10 @@ impl Lookups {
             (Some(written), Some((older, data))) if older.postal.as_ref() == Some(written) => {
                 data.postal.clone()
             }
-            (Some(written), _) => Some(Arc::new(postal(written)?)),
+            (Some(written), _) => {
+                let opened = Postal::open(written).map_err(|error| format!("postal.data: {error}"));
+                Some(Arc::new(opened?))
+            }
             (None, _) => None,
         };
         Ok(Self { geo, postal, read })
@@ -76,12 +79,6 @@ impl Lookups {
             prefix: prefix.into(),
         }
     }
-}
-
-/// The postal codes; takes a while with large texts.
-fn postal(written: &config::Postal) -> Result<Postal, String> {
-    let data = hostler_lookup::postal::Postal::open(&written.data).map_err(|error| error.to_string())?;
-    Ok(Postal::new(data, PostalSettings::default()))
 }
 
 /// What a route answers, in words.

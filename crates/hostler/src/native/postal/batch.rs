@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::Postal;
+use super::edition::Edition;
 use super::rows::{Cell, Rows};
 use crate::exchange::{Body, Exchange, Whole};
 use crate::native::problem::problem;
@@ -83,12 +83,12 @@ fn short(text: &str) -> Cow<'_, str> {
     }
 }
 
-impl Postal {
+impl Edition {
     /// Where many codes are.
     pub(super) fn batch(&self, batch: &Batch) -> Rows<'_> {
         let mut rows = Self::asked_rows();
         rows.rows.extend(batch.0.iter().map(|item| match &item.code {
-            Some(code) => self.asked(&item.query, self.data.country(&item.country), code),
+            Some(code) => self.asked(&item.query, self.data().country(&item.country), code),
             None => {
                 let wrong = "neither a code nor an object with one; a code is a text";
                 let mut row = vec![Cell::Owned(item.query.clone()), Cell::Count(400), Cell::Text(wrong)];
@@ -103,10 +103,10 @@ impl Postal {
     pub(super) fn validate(&self, batch: &Batch) -> Rows<'_> {
         let mut rows = Rows::new(["query", "country", "valid", "known", "code"]);
         rows.rows.extend(batch.0.iter().map(|item| {
-            let found = item.code.as_deref().zip(self.data.country(&item.country));
+            let found = item.code.as_deref().zip(self.data().country(&item.country));
             let (mut valid, mut known) = (false, None);
             if let Some((code, (table, country))) = found {
-                known = self.data.code(table, country, code).into_iter().next();
+                known = self.data().code(table, country, code).into_iter().next();
                 valid = known.is_some() || table.shapes(country).fit(code);
             }
             vec![

@@ -2,96 +2,92 @@
 
 use std::fmt::Write as _;
 
-use bytes::Bytes;
 use hostler_lookup::postal::{Place, Places, Point, Region, Table, zip_code};
+use hostler_wire::Name;
 
+use super::edition::{Edition, Told};
 use super::form::quoted;
-use super::{Postal, Told};
+use crate::config::Origin;
 use crate::exchange::{Exchange, Whole};
-use crate::native::problem::{self, repeated};
+use crate::native::cors;
+use crate::native::problem::{self, problem, repeated};
 use crate::native::query::Query;
 
-/// How long anybody may keep an answer.
-const KEPT: &str = "public, max-age=7200";
+/// How these answers have always been told.
+const TOLD: Told<'_> = Told { kind: "application/json", kept: "public, max-age=7200", varies: false };
 
-impl Postal {
+impl Edition {
     /// The answer to what follows `/api/zipinfo/`.
-    pub(super) fn zipinfo(&self, exchange: &Exchange, parts: &[&str]) -> Whole {
+    pub fn zipinfo(&self, exchange: &Exchange, below: &str) -> Result<Whole, Whole> {
         if let Some(refused) = problem::method(exchange.head.method(), &["GET", "HEAD"]) {
-            return refused;
+            return Err(refused);
         }
-        self.found(exchange, parts).unwrap_or_else(|problem| problem)
-    }
-
-    fn found(&self, exchange: &Exchange, parts: &[&str]) -> Result<Whole, Whole> {
-        let query = Query::of(exchange.head.target()).map_err(|detail| problem::problem(400, detail))?;
+        let query = Query::of(exchange.head.target()).map_err(|detail| problem(400, detail))?;
         let callback = query.get("callback").filter(|_| self.settings.jsonp);
         if let Some(odd) = callback.filter(|name| !is_callback(name)) {
             let odd = repeated(odd.as_bytes());
-            return Err(problem::problem(400, format_args!("callback: {odd} is not the name of a function")));
+            return Err(problem(400, format_args!("callback: {odd} is not the name of a function")));
         }
-        let body = || match *parts {
+        let parts: Vec<&str> = below.split('/').collect();
+        let body = match *parts {
             ["byzip", code] => self.by_zip(code),
             ["bystate", state] => self.by_state(state, None, None),
             ["bystate", state, "bycity", city] => self.by_state(state, Some(city), None),
             ["bystate", state, "bycity", city, "bycounty", county] => {
                 self.by_state(state, Some(city), Some(county))
             }
-            _ => Err(problem::problem(
+            _ => Err(problem(
                 404,
                 "there are byzip/{code} and bystate/{state}[/bycity/{city}[/bycounty/{county}]]",
             )),
-        };
-        let kind =
-            if callback.is_some() { "application/javascript; charset=utf-8" } else { "application/json" };
-        let told = Told { kind, kept: KEPT, varies: false };
-        // A short tag that says whose it is, for those answers that are asked for most.
-        let key = match (parts, callback) {
-            (&["byzip", code], None) if zip_code(code).is_some() => code.to_owned(),
-            _ => self.key_of(exchange, kind),
-        };
-        let mut whole = self.tell(exchange, &key, &told, || {
-            let body = body()?;
-            Ok(callback.map_or_else(|| body.clone(), |name| jsonp(name, &body)).into())
-        })?;
-        if callback.is_some() {
-            std::sync::Arc::make_mut(&mut whole.head).fields.add(b"X-Content-Type-Options", b"nosniff");
-        }
+        }?;
+        let Some(name) = callback else { return Ok(self.tell(exchange, &TOLD, body.into())) };
+        let kind = "application/javascript; charset=utf-8";
+        let mut whole = self.tell(exchange, &Told { kind, ..TOLD }, jsonp(name, &body).into());
+        std::sync::Arc::make_mut(&mut whole.head).fields.add(b"X-Content-Type-Options", b"nosniff");
         Ok(whole)
     }
 
     /// An answer to a code of the US whose head and body are made once, ready for whoever asks next: none where there is no such
     /// code, or where the question is not that simple.
-    pub(super) fn at_once(&self, exchange: &Exchange, code: &str) -> Option<Whole> {
+    pub fn at_once(&self, exchange: &Exchange, code: &[u8]) -> Option<Whole> {
+        let code = std::str::from_utf8(code).ok()?;
         let zip = zip_code(code)?;
         let head = &exchange.head;
         let is_simple = head.method() == b"GET"
             && memchr::memchr(b'?', head.target()).is_none()
-            && head.fields.first(hostler_wire::Name::IfNoneMatch).is_none();
-        if !is_simple || head.fields.get("if-modified-since").is_some() {
+            && head.fields.first(Name::IfNoneMatch).is_none()
+            && head.fields.get("if-modified-since").is_none();
+        // Where not every page may read it, each gets a head of its own.
+        let is_same_for_all = self.settings.cors.iter().all(Origin::is_any);
+        if !is_simple || !is_same_for_all {
             return None;
         }
         let ready = self.ready.at(zip);
         if let Some(whole) = ready.get() {
             return Some(whole.clone());
         }
-        let body = self.by_zip(code).ok()?;
-        let told = Told { kind: "application/json", kept: KEPT, varies: false };
-        let whole = Whole { head: self.head(code, &told), body: Bytes::from(body) };
+        let (table, us) = self.us().ok()?;
+        let place = self.data().code(table, us, code).into_iter().next()?;
+        let mut body = String::with_capacity(112);
+        self.record(&mut body, &place);
+        let whole = Whole::new(self.head(code, &TOLD), body);
+        let whole = cors::allow(&self.settings.cors, exchange, whole);
         Some(ready.get_or_init(|| whole).clone())
     }
 
     fn by_zip(&self, code: &str) -> Result<String, Whole> {
-        let unknown = || format_args!("there is no code {} in the US", repeated(code.as_bytes())).to_string();
         let (table, us) = self.us()?;
-        match self.data.code(table, us, code).first() {
+        match self.data().code(table, us, code).first() {
             Some(place) => {
                 let mut body = String::with_capacity(112);
                 self.record(&mut body, place);
                 Ok(body)
             }
             None if self.settings.compat_strings => Ok("null".to_owned()),
-            None => Err(problem::problem(404, unknown())),
+            None => {
+                Err(problem(404, format_args!("there is no code {} in the US", repeated(code.as_bytes()))))
+            }
         }
     }
 
@@ -99,7 +95,7 @@ impl Postal {
         let (table, us) = self.us()?;
         let empty = |detail: String| match self.settings.compat_strings {
             true => Ok("[]".to_owned()),
-            false => Err(problem::problem(404, detail)),
+            false => Err(problem(404, detail)),
         };
         let Some(region) = table.region(us, state) else {
             return empty(format!("there is no state {}", repeated(state.as_bytes())));

@@ -2,7 +2,7 @@
 
 use hostler_lookup::postal::{Country, Places, Region, Suggestion, Table};
 
-use super::Postal;
+use super::edition::Edition;
 use super::place::no_state;
 use super::rows::{Cell, PLACE, Rows, place};
 use crate::exchange::Whole;
@@ -16,11 +16,11 @@ const MOST_PER_PAGE: usize = 1000;
 const SUGGESTED: usize = 20;
 const MOST_SUGGESTED: usize = 100;
 
-impl Postal {
+impl Edition {
     /// What there is.
     pub(super) fn countries(&self) -> Rows<'_> {
         let mut rows = Rows::new(["country", "codes", "places", "states"]);
-        rows.rows.extend(self.data.countries().map(|(table, country)| {
+        rows.rows.extend(self.data().countries().map(|(table, country)| {
             vec![
                 Cell::Country(country.code),
                 Cell::Count(country.codes.into()),

@@ -2,7 +2,7 @@
 
 use hostler_lookup::postal::{Country, Point, Table};
 
-use super::Postal;
+use super::edition::Edition;
 use super::rows::{Cell, Rows, Unit};
 use crate::exchange::Whole;
 use crate::native::problem::problem;
@@ -32,7 +32,7 @@ impl Wanted {
     }
 }
 
-impl Postal {
+impl Edition {
     /// The codes nearest to a point, of all countries or of one.
     pub(super) fn near_point(&self, query: &Query) -> Result<Rows<'_>, Whole> {
         let wrong = |detail| problem(400, detail);
@@ -42,7 +42,7 @@ impl Postal {
         let point = point.ok_or_else(|| problem(400, "say lat= and lng=, in degrees"))?;
         let wanted = Wanted::of(query)?;
         let near = match query.get("country") {
-            None => self.data.near(point, wanted.most, wanted.radius_km),
+            None => self.data().near(point, wanted.most, wanted.radius_km),
             Some(name) => {
                 let (table, country) = self.country(name)?;
                 table.near(point, Some(country), wanted.most, wanted.radius_km)
@@ -85,7 +85,7 @@ impl Postal {
         let mut rows = Rows::new(columns.into_iter().chain([unit.column()]));
         rows.rows.extend(codes.into_iter().map(|code| {
             let mut row = self.asked(code, Some((table, country)), code);
-            let to = self.data.code(table, country, code).first().and_then(|place| place.point);
+            let to = self.data().code(table, country, code).first().and_then(|place| place.point);
             row.push(to.map_or(Cell::Unknown, |to| Cell::Distance(unit.of_km(point.distance_km(to)))));
             row
         }));

@@ -2,9 +2,9 @@
 
 use hostler_lookup::postal::{Country, Place, Region, Table};
 
+use super::edition::{Answered, Edition};
 use super::form::Number;
 use super::rows::{Cell, PLACE, Rows, place};
-use super::{Answered, Postal};
 use crate::exchange::Whole;
 use crate::native::problem::{problem, repeated};
 use crate::native::query::Query;
@@ -12,7 +12,7 @@ use crate::native::query::Query;
 /// Codes in one path.
 const MOST_CODES: usize = 100;
 
-impl Postal {
+impl Edition {
     /// A code with its places; else a state with its codes.
     pub(super) fn code_or_state<'a>(
         &'a self,
@@ -21,7 +21,7 @@ impl Postal {
         query: &Query,
         link: &mut Option<String>,
     ) -> Answered<'a> {
-        let places = self.data.code(table, country, text);
+        let places = self.data().code(table, country, text);
         if !places.is_empty() {
             return Ok((Rows::places(places), Number::One));
         }
@@ -37,12 +37,15 @@ impl Postal {
         (table, country): (&'a Table, &'a Country),
         code: &str,
     ) -> Result<Place<'a>, Whole> {
-        self.data.code(table, country, code).into_iter().next().ok_or_else(|| unknown(country, code))
+        self.data().code(table, country, code).into_iter().next().ok_or_else(|| unknown(country, code))
     }
 
     /// Several codes, each with whether there is one.
-    pub(super) fn several(&self, country: &str, codes: &str) -> Result<Rows<'_>, Whole> {
-        let found = self.country(country)?;
+    pub(super) fn several<'a>(
+        &'a self,
+        found: (&'a Table, &'a Country),
+        codes: &str,
+    ) -> Result<Rows<'a>, Whole> {
         let codes: Vec<&str> = codes.split(',').map(str::trim).filter(|code| !code.is_empty()).collect();
         if codes.len() > MOST_CODES {
             return Err(problem(
@@ -67,7 +70,7 @@ impl Postal {
         country: Option<(&'a Table, &'a Country)>,
         code: &str,
     ) -> Vec<Cell<'a>> {
-        let found = country.map(|(table, country)| self.data.code(table, country, code));
+        let found = country.map(|(table, country)| self.data().code(table, country, code));
         let (status, error) = match &found {
             None => (404, Some("there are no codes of that country")),
             Some(found) if found.is_empty() => (404, Some("there is no such code")),
