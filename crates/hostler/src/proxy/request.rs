@@ -20,7 +20,7 @@ pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option
         if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
             return false;
         }
-        let hearsay = is_hearsay(field.known, name);
+        let hearsay = !field.own && is_hearsay(field.known, name);
         if hearsay && (!trusted || is_settled(exchange, field.known)) {
             return false;
         }

@@ -89,13 +89,13 @@ fn route(
         platform: None,
         fallback: written.fallback.clone(),
         files_first: written.files_first.clone().map(|files| Arc::new(Files::new(files))),
-        changes: changes(written),
+        changes: changes(written, data),
         counters,
     }
 }
 
-fn changes(written: &config::Route) -> Changes {
-    let config::Changes { request, answer, rewrite } = &written.changes;
+fn changes(written: &config::Route, data: &Lookups) -> Changes {
+    let config::Changes { request, answer, rewrite, geo_headers } = &written.changes;
     Changes {
         to_member: edits(request),
         to_client: edits(answer),
@@ -103,6 +103,7 @@ fn changes(written: &config::Route) -> Changes {
             strip: strip.as_str().into(),
             add: add.as_str().into(),
         }),
+        places: data.geo.clone().filter(|_| *geo_headers),
         compress: written.compress.clone(),
     }
 }

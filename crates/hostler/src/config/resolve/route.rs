@@ -150,6 +150,9 @@ impl Resolver<'_> {
         };
         self.refuse_what_has_no_meaning(path, target);
         let here = path.key(target);
+        if written.geo_headers {
+            self.needs_data(path, "geo_headers", ("geo", "databases"), file.geo.is_some());
+        }
         if let Some(name) = &written.pool {
             return self.pool_target(path, name, written, file);
         }
@@ -184,8 +187,15 @@ impl Resolver<'_> {
     }
 
     fn refuse_what_has_no_meaning(&mut self, path: &KeyPath, target: &str) {
-        let about_pools =
-            ["buffer", "max_body_size", "request_timeout", "priority", "fallback", "request_headers"];
+        let about_pools = [
+            "buffer",
+            "max_body_size",
+            "request_timeout",
+            "priority",
+            "fallback",
+            "request_headers",
+            "geo_headers",
+        ];
         let meaningless = match target {
             "pool" => return,
             "static" => &about_pools[..],
