@@ -1,6 +1,7 @@
 //! What a request wants of a cache. Knows no answers.
 
 use super::Rules;
+use super::directives::Wants;
 use crate::{Forward, Head};
 
 /// The methods that differ for a cache.
@@ -65,24 +66,46 @@ impl Asks {
     /// Reads a request's head: as the client sent it, before anything is stripped for the member.
     pub fn of(rules: &Rules, method: &[u8], request: &impl Head) -> Self {
         let has = |name| request.lines(name).next().is_some();
-        let _ = rules;
+        let wants = if rules.obeys_requests { wants(request) } else { Wants::default() };
+        let cookies = has("cookie");
         Self {
             method: Method::of(method),
             authorized: has("authorization"),
-            personal: false,
-            cookies: has("cookie"),
+            personal: cookies && has_one_of(&rules.personal_cookies, request),
+            cookies,
             ranged: has("range"),
             conditional: has("if-none-match") || has("if-modified-since"),
             guarded: has("if-match") || has("if-unmodified-since"),
-            no_store: false,
-            no_cache: false,
-            only_if_cached: false,
-            max_age: None,
-            min_fresh: None,
-            max_stale: None,
-            stale_if_error: None,
+            no_store: wants.no_store,
+            no_cache: wants.no_cache,
+            only_if_cached: wants.only_if_cached,
+            // What is no number asks for nothing that we could give, unless it is 0: then it asks for the newest.
+            max_age: wants.max_age.lifetime(),
+            min_fresh: wants.min_fresh.given(),
+            max_stale: wants.max_stale.given(),
+            stale_if_error: wants.stale_if_error.given(),
         }
     }
+}
+
+/// `Cache-Control`; without that, `Pragma: no-cache` stands for it (RFC 9111 section 5.4).
+fn wants(request: &impl Head) -> Wants {
+    let mut lines = request.lines("cache-control").peekable();
+    if lines.peek().is_some() {
+        return Wants::of(lines);
+    }
+    let mut pragmas = request.lines("pragma").flat_map(|line| line.split(|&byte| byte == b','));
+    let no_cache = pragmas.any(|pragma| pragma.trim_ascii().eq_ignore_ascii_case(b"no-cache"));
+    Wants { no_cache, ..Wants::default() }
+}
+
+/// Whether a cookie with one of these names is there.
+fn has_one_of(names: &[Box<str>], request: &impl Head) -> bool {
+    let is_one = |pair: &[u8]| {
+        let name = pair.split(|&byte| byte == b'=').next().unwrap_or_default().trim_ascii();
+        names.iter().any(|personal| personal.as_bytes() == name)
+    };
+    !names.is_empty() && request.lines("cookie").any(|line| line.split(|&byte| byte == b';').any(is_one))
 }
 
 /// Whether the cache is to be asked at all. If not, the request goes on as it is, and its answer is not stored;

@@ -34,22 +34,47 @@ pub enum Verdict {
 
 /// Whether a stored answer that matches (see [`Vary`](super::Vary)) may be served.
 pub fn judge(terms: &Terms, asks: &Asks, now: Moment) -> Verdict {
-    let (age, ttl) = (terms.age(now), terms.ttl(now));
     if asks.authorized && !terms.shared {
         return Verdict::Pass { why: Forward::Request };
+    }
+    let (age, ttl) = (terms.age(now), terms.ttl(now));
+    let left = terms.millis_left(now);
+    let is_fresh = left > 0;
+    // A reload of what never changes need not be asked about (RFC 8246); `no-cache` is a reload that insists.
+    let reloads = |most: u32| !(most == 0 && terms.immutable && is_fresh);
+    let is_too_old = |most: u32| terms.millis(now) > u64::from(most) * 1000 && reloads(most);
+    let is_not_fresh_for = |least: u32| left < i64::from(least) * 1000;
+    if asks.no_cache || asks.max_age.is_some_and(is_too_old) || asks.min_fresh.is_some_and(is_not_fresh_for) {
+        return Verdict::Validate { why: Forward::Request };
     }
     if terms.no_cache {
         return Verdict::Validate { why: Forward::Stale };
     }
-    if ttl > 0 { Verdict::Serve { age, ttl } } else { Verdict::Validate { why: Forward::Stale } }
+    if is_fresh {
+        return Verdict::Serve { age, ttl };
+    }
+    let is_within = |seconds: u32| -left < i64::from(seconds) * 1000;
+    if terms.must_revalidate {
+        return Verdict::Validate { why: Forward::Stale };
+    }
+    if is_within(terms.stale_while_revalidate) {
+        return Verdict::ServeAndRefresh { age, ttl };
+    }
+    if !terms.fresh_only && asks.max_stale.is_some_and(|most| most == u32::MAX || is_within(most)) {
+        return Verdict::Serve { age, ttl };
+    }
+    Verdict::Validate { why: Forward::Stale }
 }
 
 /// Whether a stored answer that [`judge`] wants validated may be served because that failed: the member answered with a status that
 /// [`is_failure`], or not at all, or the pool refused. Some: its age, and the seconds until it is stale.
 pub fn may_serve_on_error(terms: &Terms, asks: &Asks, now: Moment) -> Option<(u64, i64)> {
-    let _ = asks;
-    (!terms.no_cache && !terms.must_revalidate && -terms.ttl(now) < i64::from(terms.stale_if_error))
-        .then(|| (terms.age(now), terms.ttl(now)))
+    let left = terms.millis_left(now);
+    let within = terms.stale_if_error.max(asks.stale_if_error.unwrap_or(0));
+    let is_good_enough = left > 0 || -left < i64::from(within) * 1000;
+    let is_allowed =
+        !terms.no_cache && (left > 0 || !terms.must_revalidate) && (terms.shared || !asks.authorized);
+    (is_allowed && is_good_enough).then(|| (terms.age(now), terms.ttl(now)))
 }
 
 /// Whether an answer with this status is the failure that `stale-if-error` is about (RFC 5861 section 4).

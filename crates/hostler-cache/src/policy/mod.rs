@@ -7,13 +7,17 @@
 
 mod asks;
 mod conditions;
+mod directives;
+mod heard;
 mod invalidated;
 mod judge;
 mod key;
+mod lifetime;
 mod range;
 mod rules;
 mod tags;
 mod terms;
+mod times;
 mod validate;
 mod vary;
 
@@ -27,4 +31,4 @@ pub use rules::{CookiesOfAnswers, Precedence, Rules, Ttl};
 pub use tags::tags;
 pub use terms::{NotStored, Terms};
 pub use validate::{Kept, Validators, confirms};
-pub use vary::Vary;
+pub use vary::{Selecting, Vary};

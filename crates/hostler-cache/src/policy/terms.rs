@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asks, Rules};
+use super::directives::{Scope, Seconds};
+use super::heard::{Heard, may_be_kept};
+use super::lifetime::{From, Lifetime, has_validator, initial_age};
+use super::{Asks, Method, Rules};
 use crate::{Head, Moment};
 
 /// The terms on which a stored answer may be served. What several machines share: times are by the wall clock.
@@ -22,6 +25,8 @@ pub struct Terms {
     pub no_cache: bool,
     /// It is never served stale: `must-revalidate` or `proxy-revalidate`.
     pub must_revalidate: bool,
+    /// A request's `max-stale` does not count: `s-maxage` (RFC 9111 section 5.2.2.10).
+    pub fresh_only: bool,
     /// A client that reloads need not be sent past it (RFC 8246).
     pub immutable: bool,
     /// Requests with `Authorization` get it too: `public`, `s-maxage` or `must-revalidate` (RFC 9111 section 3.5).
@@ -65,8 +70,45 @@ impl Terms {
         requested: Moment,
         received: Moment,
     ) -> Result<Self, NotStored> {
-        let _ = (rules, asks, status, answer, requested, received);
-        Err(NotStored::Lifetime)
+        match asks.method {
+            Method::Get | Method::Head => {}
+            Method::Safe | Method::Unsafe => return Err(NotStored::Method),
+        }
+        let says = Heard::of(rules, status, answer);
+        may_be_kept(rules, asks, status, answer, &says)?;
+        let initial_age = initial_age(answer, requested, received);
+        let Lifetime { seconds, from } =
+            Lifetime::of(rules, status, answer, &says, received).ok_or(NotStored::Lifetime)?;
+        // What the route gives counts from when the answer came, however old it was then.
+        let seconds = match from {
+            From::Answer => seconds,
+            From::Route => {
+                seconds.saturating_add(u32::try_from(initial_age.div_ceil(1000)).unwrap_or(u32::MAX))
+            }
+        };
+        let no_cache = says.no_cache == Scope::Whole;
+        let stale = |own: Seconds, route: u32| match own {
+            _ if says.must_revalidate || no_cache => 0,
+            own => own.lifetime().unwrap_or(route),
+        };
+        let terms = Self {
+            received,
+            initial_age,
+            lifetime: seconds,
+            stale_while_revalidate: stale(says.stale_while_revalidate, rules.stale_while_revalidate),
+            stale_if_error: stale(says.stale_if_error, rules.stale_if_error),
+            no_cache,
+            must_revalidate: says.must_revalidate,
+            fresh_only: says.s_maxage != Seconds::Absent,
+            immutable: says.immutable,
+            shared: says.is_shared(),
+            validates: has_validator(answer),
+        };
+        let is_ever_served = terms.validates
+            || !no_cache
+                && (terms.millis(received) < terms.lifetime_millis()
+                    || terms.stale_while_revalidate.max(terms.stale_if_error) > 0);
+        if is_ever_served { Ok(terms) } else { Err(NotStored::Lifetime) }
     }
 
     /// Its age in whole seconds: the field `Age`.
@@ -76,8 +118,7 @@ impl Terms {
 
     /// Seconds until it is stale; negative since when it is.
     pub fn ttl(&self, now: Moment) -> i64 {
-        let left = i128::from(self.lifetime) * 1000 - i128::from(self.millis(now));
-        i64::try_from(left.div_euclid(1000)).unwrap_or(i64::MIN)
+        self.millis_left(now).div_euclid(1000)
     }
 
     /// From when on it is of no use to anybody, and its room is better used otherwise.
@@ -85,12 +126,21 @@ impl Terms {
         let stale = u64::from(self.stale_while_revalidate.max(self.stale_if_error));
         // What can be validated saves a body whenever it does; a day after it went stale hardly anybody comes for it.
         let stale = if self.validates { stale.max(24 * 60 * 60) } else { stale };
-        let fresh = (u64::from(self.lifetime) * 1000).saturating_sub(self.initial_age);
+        let fresh = self.lifetime_millis().saturating_sub(self.initial_age);
         Moment(self.received.0.saturating_add(fresh).saturating_add(stale * 1000))
     }
 
+    /// Milliseconds until it is stale; zero or less since when it is.
+    pub(super) fn millis_left(&self, now: Moment) -> i64 {
+        i64::try_from(self.millis(now)).map_or(i64::MIN, |age| self.lifetime_millis().cast_signed() - age)
+    }
+
+    fn lifetime_millis(&self) -> u64 {
+        u64::from(self.lifetime) * 1000
+    }
+
     /// Its age in milliseconds. A clock that was set back makes it no younger than it came.
-    fn millis(&self, now: Moment) -> u64 {
+    pub(super) fn millis(&self, now: Moment) -> u64 {
         self.initial_age.saturating_add(now.0.saturating_sub(self.received.0))
     }
 }

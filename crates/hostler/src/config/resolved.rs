@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use ipnet::IpNet;
 
 use super::client_tls::ClientTls;
@@ -339,7 +340,7 @@ pub struct LoadedFile {
     /// What it is, by its extension.
     pub content_type: String,
     /// Never empty.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 impl fmt::Debug for LoadedFile {

@@ -290,9 +290,7 @@ impl Shard {
             }
             Ok(Answer::Tunnel(call)) => return Outcome::Switched(Box::new(call)),
             Ok(Answer::Whole(whole)) => {
-                return Outcome::Delivered(
-                    client.deliver_own(exchange, &whole.head, &whole.body, keep).await,
-                );
+                return Outcome::Delivered(client.deliver_own(exchange, &whole.head, whole.body, keep).await);
             }
             Err(instead) => instead,
         };

@@ -146,5 +146,5 @@ fn fixed(respond: &config::Respond) -> Whole {
     for (name, value) in &respond.headers {
         head.fields.add(name.as_str().as_bytes(), value.as_bytes());
     }
-    Whole::new(head, respond.body.bytes().to_vec())
+    Whole::new(head, respond.body.bytes())
 }

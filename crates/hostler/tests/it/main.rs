@@ -25,6 +25,7 @@ mod fields;
 mod files;
 mod geo_headers;
 mod priorities;
+mod whole;
 // Members
 mod fallback;
 mod faults;

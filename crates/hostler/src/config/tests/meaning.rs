@@ -199,7 +199,7 @@ fn a_fallback_is_read_when_the_file_is_loaded() {
     let route = &first.routes[0];
     assert_eq!(route.priority, Priority::Low);
     let content_type = "text/html; charset=utf-8".into();
-    let file = LoadedFile { path, content_type, body: b"<p>one".into() };
+    let file = LoadedFile { path, content_type, body: b"<p>one"[..].into() };
     assert_eq!(route.fallback, Some(Fallback::File(file.into())));
 }
 
@@ -279,7 +279,10 @@ fn an_answer_from_a_file_is_what_its_extension_says_unless_told_otherwise() {
         other => panic!("{other:?}"),
     });
     let answers = answers.collect::<Vec<_>>();
-    assert_eq!(answers, [(200, "text/html; charset=utf-8", &b"<p>one"[..]), (503, "text/plain", b"<p>one")]);
+    assert_eq!(
+        answers,
+        [(200, "text/html; charset=utf-8", b"<p>one"[..].into()), (503, "text/plain", b"<p>one"[..].into())]
+    );
     std::fs::write(site.folder().join("front.html"), "<p>two").unwrap();
     assert_ne!(first, site.config(), "a reload sees that the file has changed");
 }
