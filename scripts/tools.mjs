@@ -1,6 +1,6 @@
-// Programs that the tests call and no package of the system brings: builds or installs them, and says in the environment where they
-// are. Knows no test.
-import { mkdirSync } from 'node:fs';
+// Programs that the tests call, and data that they read, and no package of the system brings: builds or installs them, and says in the
+// environment where they are. Knows no test.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { has, root, run, say } from './steps.mjs';
@@ -12,6 +12,8 @@ const GO_PROGRAMS = [
 ];
 /** Written in Python. What `tools/requirements.txt` names, by its hashes. */
 const PYTHON_PROGRAMS = [{ command: 'kosoku', variable: 'TEST_KOSOKU', why: 'conformance of WebSockets' }];
+/** Data out of a Python package's source. What `tools/mmdb.txt` names, by its hash. */
+const DATA = [{ command: 'mmdb', variable: 'TEST_MMDB', why: 'databases of places, good and broken' }];
 /** Below `target`, where the Rust tests find them without a variable too. */
 const FOLDER = join(root, 'target', 'tools');
 /** An environment of its own, so that nothing else on the machine changes. */
@@ -21,7 +23,11 @@ const PATIENCE = 10 * 60_000;
 
 /** Makes what no variable names yet; what is missing in the end is returned, and has been said aloud. */
 export async function makePrograms() {
-  return [...(await make(GO_PROGRAMS, FOLDER, build)), ...(await make(PYTHON_PROGRAMS, join(PYTHON_FOLDER, 'bin'), install))];
+  return [
+    ...(await make(GO_PROGRAMS, FOLDER, build)),
+    ...(await make(PYTHON_PROGRAMS, join(PYTHON_FOLDER, 'bin'), install)),
+    ...(await make(DATA, FOLDER, unpack)),
+  ];
 }
 
 async function make(programs, folder, how) {
@@ -60,6 +66,32 @@ async function install() {
     if (code !== 0) return `"${command} ${args.slice(0, 3).join(' ')}" failed (exit code ${code})`;
   }
   return undefined;
+}
+
+/** Nothing, or why not. It is unpacked once. */
+async function unpack() {
+  const folder = join(FOLDER, 'mmdb');
+  if (existsSync(join(folder, 'test-data'))) return undefined;
+  if (!has('python3')) return 'there is no Python on this machine';
+  say("Unpacking MaxMind's test databases");
+  mkdirSync(folder, { recursive: true });
+  const download = mkdtempSync(join(FOLDER, 'download-'));
+  try {
+    const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', '--no-deps', '--no-binary', ':all:', '--require-hashes'];
+    const steps = [
+      ['python3', '-m', 'venv', PYTHON_FOLDER],
+      [join(PYTHON_FOLDER, 'bin/python'), ...pip, '--dest', download, '-r', 'scripts/tools/mmdb.txt'],
+      ['tar', '--extract', '--strip-components=3', `--directory=${folder}`, () => `--file=${join(download, readdirSync(download)[0])}`, '--wildcards', '*/tests/data/*'],
+    ];
+    for (const [command, ...args] of steps) {
+      // What a step names that the one before has made is looked up when it is its turn.
+      const code = await run(command, args.map((arg) => (typeof arg === 'function' ? arg() : arg)), { cwd: root, timeout: PATIENCE });
+      if (code !== 0) return `"${command} ${args.slice(0, 3).join(' ')}" failed (exit code ${code})`;
+    }
+    return undefined;
+  } finally {
+    rmSync(download, { recursive: true, force: true });
+  }
 }
 
 // By itself, for a test that is run alone: node scripts/tools.mjs
