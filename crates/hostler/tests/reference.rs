@@ -5,8 +5,7 @@ use std::path::Path;
 
 use hostler::cli::reference;
 use hostler::config::{self, Invocation, Surroundings};
-use hostler_testkit::authority;
-use mmdb_writer::{IpVersion, Value, Writer};
+use hostler_testkit::{authority, mmdb, mmdb_v4};
 
 #[test]
 fn the_committed_reference_is_what_the_definition_says() {
@@ -68,23 +67,18 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
 /// Wherever a configuration names data to look up, there is a little of it.
 fn write_data(folder: &Path, config: &str) {
     for name in config.split('"').filter(|name| !name.contains(char::is_whitespace)) {
-        let bytes = match Path::new(name).extension().and_then(|extension| extension.to_str()) {
-            Some("mmdb") => places(name.contains("ipv4")),
-            Some("txt") => {
-                b"US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4\n".to_vec()
+        match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+            Some("mmdb") => {
+                let database = if name.contains("ipv4") { mmdb_v4("City") } else { mmdb("City") };
+                database.flat("81.2.69.0/24", "London", "GB", (51.5, -0.1)).write(folder, name);
             }
-            _ => continue,
-        };
-        std::fs::write(folder.join(name), bytes).unwrap();
+            Some("txt") => {
+                let portland = "US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4\n";
+                std::fs::write(folder.join(name), portland).unwrap();
+            }
+            _ => {}
+        }
     }
-}
-
-fn places(only_ipv4: bool) -> Vec<u8> {
-    let version = if only_ipv4 { IpVersion::V4 } else { IpVersion::V6 };
-    let mut writer = Writer::builder("Test-City").ip_version(version).build();
-    let city = Value::map([("city", Value::from("London")), ("country_code", Value::from("GB"))]);
-    writer.insert_value("81.2.69.0/24".parse::<ipnet::IpNet>().unwrap(), city).unwrap();
-    writer.to_bytes().unwrap()
 }
 
 /// Wherever a configuration names a certificate or a key, there is one; all of them fit together.

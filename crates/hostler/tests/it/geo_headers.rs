@@ -1,9 +1,7 @@
 //! Where a client is, as the members of its route read it: `X-Geo-*`, from us and from nobody else.
 
-use std::path::Path;
-
-use hostler_testkit::{Seen, Site, Upstream, upstream};
-use mmdb_writer::{Value, Writer};
+use hostler_testkit::{Seen, Site, Upstream, mmdb, upstream};
+use serde_json::json;
 
 use crate::site;
 
@@ -12,47 +10,20 @@ const CONFIG: &str = "server.trusted_proxies = ['127.0.0.2']\n[geo]\ndatabases =
     [[routes]]\nmatch = '*'\npool = 'app'\ngeo_headers = true\n\
     [[routes]]\nmatch = '/plain/*'\npool = 'app'\n";
 
-/// Two places: one of which all is known, and one with a name beyond ASCII.
-fn write_places(folder: &Path) {
-    let named = |name: &str| Value::map([("names", Value::map([("en", Value::from(name))]))]);
-    let mut writer = Writer::new("Test-City");
-    let london = Value::map([
-        ("city", named("London (Shadwell)")),
-        (
-            "country",
-            Value::map([("iso_code", Value::from("GB")), ("is_in_european_union", Value::from(false))]),
-        ),
-        ("continent", Value::map([("code", Value::from("EU"))])),
-        (
-            "subdivisions",
-            Value::array([Value::map([
-                ("iso_code", Value::from("ENG")),
-                ("names", Value::map([("en", Value::from("England"))])),
-            ])]),
-        ),
-        (
-            "location",
-            Value::map([
-                ("latitude", Value::from(51.514_2)),
-                ("longitude", Value::from(-0.093_1)),
-                ("time_zone", Value::from("Europe/London")),
-            ]),
-        ),
-        ("postal", Value::map([("code", Value::from("EC4M 7"))])),
-    ]);
-    let linkoping = Value::map([
-        ("city", named("Linköping")),
-        ("country", Value::map([("iso_code", Value::from("SE"))])),
-    ]);
-    for (network, place) in [("81.2.69.0/24", london), ("89.160.20.0/24", linkoping)] {
-        writer.insert_value(network.parse::<ipnet::IpNet>().unwrap(), place).unwrap();
-    }
-    std::fs::write(folder.join("places.mmdb"), writer.to_bytes().unwrap()).unwrap();
-}
-
+/// Two places are known: of one all there is to know, of the other a name beyond ASCII.
 async fn placed(app: &Upstream) -> Site {
+    let london = json!({
+        "city": { "names": { "en": "London (Shadwell)" } },
+        "country": { "iso_code": "GB", "is_in_european_union": false },
+        "continent": { "code": "EU" },
+        "subdivisions": [{ "iso_code": "ENG", "names": { "en": "England" } }],
+        "location": { "latitude": 51.5142, "longitude": -0.0931, "time_zone": "Europe/London" },
+        "postal": { "code": "EC4M 7" },
+    });
     let plan = site(CONFIG).with("app", app);
-    write_places(plan.folder());
+    let places = mmdb("Test-City").record("81.2.69.0/24", &london);
+    let places = places.city("89.160.20.0/24", &[("en", "Linköping")], "SE", (58.4167, 15.6167));
+    places.write(plan.folder(), "places.mmdb");
     plan.start().await
 }
 
@@ -92,7 +63,16 @@ async fn a_member_reads_where_its_client_is() {
     // The second time it is not made anew.
     assert_eq!(told(&site, &app, "127.0.0.2", "/", "X-Forwarded-For: 81.2.69.1\r\n").await, london);
     let sweden = told(&site, &app, "127.0.0.2", "/", "X-Forwarded-For: 2002:59a0:1470::1\r\n").await;
-    assert_eq!(sweden, ["X-Geo-City: Link%C3%B6ping", "X-Geo-Country: SE", "X-Geo-Eu: true"]);
+    assert_eq!(
+        sweden,
+        [
+            "X-Geo-City: Link%C3%B6ping",
+            "X-Geo-Country: SE",
+            "X-Geo-Eu: true",
+            "X-Geo-Latitude: 58.42",
+            "X-Geo-Longitude: 15.62"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -114,7 +94,16 @@ async fn nobody_else_says_where_a_client_is() {
     }
     let sweden = format!("X-Forwarded-For: 89.160.20.112\r\n{claims}");
     let told = told(&site, &app, "127.0.0.2", "/", &sweden).await;
-    assert_eq!(told, ["X-Geo-City: Link%C3%B6ping", "X-Geo-Country: SE", "X-Geo-Eu: true"]);
+    assert_eq!(
+        told,
+        [
+            "X-Geo-City: Link%C3%B6ping",
+            "X-Geo-Country: SE",
+            "X-Geo-Eu: true",
+            "X-Geo-Latitude: 58.42",
+            "X-Geo-Longitude: 15.62"
+        ]
+    );
 }
 
 #[tokio::test]
