@@ -3,8 +3,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cacheSection } from './report/cache.mjs';
 import { deploysSection } from './report/deploys.mjs';
 import { idleSection } from './report/idle.mjs';
+import { lookupsSection } from './report/lookups.mjs';
 import { overloadSection } from './report/overload.mjs';
 import { photosSection } from './report/photos.mjs';
 import { proxySection } from './report/proxy.mjs';
@@ -23,6 +25,8 @@ const SECTIONS = {
   photos: photosSection,
   tls: tlsSection,
   websockets: websocketsSection,
+  cache: cacheSection,
+  lookups: lookupsSection,
 };
 
 export function renderFolder(folder) {
@@ -45,7 +49,7 @@ export function render(results) {
 # Bench results
 
 Absolute times belong to the machine named with them; ratios of runs made side by side carry over. All again:
-\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`). The method and its limits: [README.md](README.md).
+\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`lookups\`). The method and its limits: [README.md](README.md).
 
 ${sections.join('\n')}`;
 }
