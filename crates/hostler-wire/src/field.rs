@@ -86,6 +86,7 @@ names! {
     IfNoneMatch = "if-none-match",
     Etag = "etag",
     Vary = "vary",
+    Age = "age",
     Forwarded = "forwarded",
     XForwardedFor = "x-forwarded-for",
     XForwardedProto = "x-forwarded-proto",

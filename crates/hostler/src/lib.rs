@@ -10,6 +10,7 @@ pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
+pub mod native;
 pub mod nats;
 pub mod proxy;
 pub mod registrar;

@@ -5,15 +5,18 @@
 //! resolved.
 
 mod answer;
+mod lookups;
 mod registrar;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use ipnet::IpNet;
 
 use super::client_tls::ClientTls;
@@ -24,6 +27,7 @@ use super::pattern::MatchPattern;
 use crate::coding::Plan;
 use crate::tls::{CertificateFiles, ClientCertificates, Version};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
+pub use lookups::{Geo, Postal};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
@@ -43,6 +47,10 @@ pub struct Config {
     pub registrar: Option<Registrar>,
     /// How registered routes are treated, if anything was said of it.
     pub platform: Option<Platform>,
+    /// Where addresses are; always there if a route's target says `geo`.
+    pub geo: Option<Geo>,
+    /// Where postal codes are; always there if a route's target says `postal`.
+    pub postal: Option<Postal>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
 }
@@ -99,6 +107,8 @@ pub struct Server {
     /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
     /// `IpAddr::to_canonical()`. Empty by default: nobody's.
     pub trusted_proxies: Vec<IpNet>,
+    /// How many proxies every request has come through; only where there are no `trusted_proxies`.
+    pub trusted_hops: Option<NonZeroUsize>,
     /// Networks whose connections begin with a PROXY header, as canonical as `trusted_proxies`.
     pub proxy_protocol: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
@@ -330,7 +340,7 @@ pub struct LoadedFile {
     /// What it is, by its extension.
     pub content_type: String,
     /// Never empty.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 impl fmt::Debug for LoadedFile {
@@ -361,4 +371,11 @@ pub enum Target {
     Static(StaticFiles),
     /// Another URL.
     Redirect(Redirect),
+    /// What Hostler answers out of its own data; at least one of the two.
+    Native {
+        /// Where addresses are.
+        geo: bool,
+        /// Where postal codes are.
+        postal: bool,
+    },
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hostler_wire::tokens;
 
 use super::{Refusal, hypernova};
@@ -13,7 +14,7 @@ pub enum StandIn {
     /// The same for everybody.
     File(Arc<LoadedFile>),
     /// Made for this request: Hypernova's response, in JSON.
-    Batch(Vec<u8>),
+    Batch(Bytes),
 }
 
 impl StandIn {
@@ -26,10 +27,10 @@ impl StandIn {
     }
 
     /// All of it.
-    pub fn body(&self) -> &[u8] {
+    pub fn body(&self) -> Bytes {
         match self {
-            Self::File(file) => &file.body,
-            Self::Batch(json) => json,
+            Self::File(file) => file.body.clone(),
+            Self::Batch(json) => json.clone(),
         }
     }
 }
@@ -43,7 +44,9 @@ pub(super) async fn stand_in(
 ) -> Option<StandIn> {
     match fallback {
         Fallback::File(file) => is_for(file, exchange).then(|| StandIn::File(file.clone())),
-        Fallback::Hypernova => hypernova::stand_in(exchange, refusal, max_body).await.map(StandIn::Batch),
+        Fallback::Hypernova => {
+            hypernova::stand_in(exchange, refusal, max_body).await.map(|json| StandIn::Batch(json.into()))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod fallback;
 mod files;
 mod hypernova;
+mod native;
 pub mod platform;
 mod poison;
 mod redirect;
@@ -123,6 +124,7 @@ impl Gateway {
             Target::Fixed(whole) => return Ok(Answer::of_own(whole.clone(), &route)),
             Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)?),
             Target::Files(files) => return Ok(files::answer(files, exchange).await?),
+            Target::Native(native) => return Ok(native::answer(native, &route, exchange)),
             Target::Pool(target) => target,
         };
         // The ladder: a fresh answer, else (once there is a cache) a stale one, else the fallback, else the refusal.
@@ -211,8 +213,12 @@ impl Gateway {
             }
             _ => {}
         }
-        (exchange.body, exchange.trail.bytes_in) =
-            spool::read_whole(client, exchange.length, &self.spool.load_full()).await?;
+        let mut spool = self.spool.load_full();
+        if let Target::Native(_) = &route.target {
+            // Short, and read here and now: it need not come back from a disk.
+            Arc::make_mut(&mut spool).memory = usize::MAX;
+        }
+        (exchange.body, exchange.trail.bytes_in) = spool::read_whole(client, exchange.length, &spool).await?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }

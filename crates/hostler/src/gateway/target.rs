@@ -12,6 +12,7 @@ use crate::coding::Plan;
 use crate::config::{Fallback, Redirect};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
+use crate::native::Native;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -59,6 +60,8 @@ pub enum Target {
     Files(Arc<Files>),
     /// Another URL.
     Redirect(Redirect),
+    /// Services that Hostler answers itself.
+    Native(Native),
     /// A queue with members.
     Pool(PoolTarget),
 }

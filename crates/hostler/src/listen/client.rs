@@ -1,11 +1,12 @@
 //! A client's connection as bytes in and bytes out: heads and bodies read, answers written. Knows no routes and no members.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use hostler_wire::{
     BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, ResponseHead, Stream, Version, read_some,
 };
@@ -31,6 +32,8 @@ pub(super) struct Client {
     /// To be written.
     pub(super) outbox: Vec<u8>,
     sent: usize,
+    /// To be written after it: what is left of a body that lies in memory, and that others may share.
+    pub(super) tail: Bytes,
     /// Bytes written in the life of the connection.
     pub(super) written: u64,
     body: BodyReader,
@@ -53,6 +56,7 @@ impl Client {
             taken: 0,
             outbox: Vec::new(),
             sent: 0,
+            tail: Bytes::new(),
             written: 0,
             body: BodyReader::Length(0),
             most_body: 0,
@@ -156,13 +160,13 @@ impl Client {
 
     /// Bytes that wait to be written.
     pub fn unsent(&self) -> usize {
-        self.outbox.len() - self.sent
+        self.outbox.len() - self.sent + self.tail.len()
     }
 
     /// Writes what waits; ready when all is written.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.sent < self.outbox.len() {
-            let n = match Pin::new(&mut self.stream).poll_write(cx, &self.outbox[self.sent..]) {
+        while self.unsent() > 0 {
+            let n = match self.poll_write(cx) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(outcome) => outcome?,
                 Poll::Pending => {
@@ -170,13 +174,25 @@ impl Client {
                     return Poll::Pending;
                 }
             };
-            self.sent += n;
+            let of_outbox = n.min(self.outbox.len() - self.sent);
+            self.sent += of_outbox;
+            // What is split off is let go, and with its last bytes the whole.
+            drop(self.tail.split_to(n - of_outbox));
             self.written += n as u64;
             self.refusal_to_read.clear();
         }
         self.outbox.clear();
         self.sent = 0;
         Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let (stream, unsent) = (Pin::new(&mut self.stream), &self.outbox[self.sent..]);
+        match (unsent, &*self.tail) {
+            (unsent, []) => stream.poll_write(cx, unsent),
+            ([], tail) => stream.poll_write(cx, tail),
+            (unsent, tail) => stream.poll_write_vectored(cx, &[IoSlice::new(unsent), IoSlice::new(tail)]),
+        }
     }
 
     /// Keeps a long transfer's buffer from growing by what was written already.
@@ -189,14 +205,16 @@ impl Client {
 
     /// Waits until all is written, or the client takes nothing for too long.
     pub async fn flush(&mut self) -> io::Result<()> {
-        self.refusal_to_read.set_after(self.settings.send_timeout);
-        poll_fn(|cx| {
+        let outcome = poll_fn(|cx| {
             if let Poll::Ready(outcome) = self.poll_flush(cx) {
                 return Poll::Ready(outcome);
             }
-            self.refusal_to_read.poll_due(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+            let stalled = self.refusal_to_read.poll_patience(cx, self.settings.send_timeout);
+            stalled.map(|()| Err(io::ErrorKind::TimedOut.into()))
         })
-        .await
+        .await;
+        self.refusal_to_read.clear();
+        outcome
     }
 
     /// Closes so that the client can read our last answer: what it still sends is read and forgotten for a while, because

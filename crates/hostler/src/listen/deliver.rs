@@ -2,8 +2,10 @@
 //! Knows no routes.
 
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use hostler_wire::{BodyLength, ChunkStart, ResponseHead, Version, write_end};
 
 use super::client::Client;
@@ -15,6 +17,8 @@ use crate::gateway::{Refusal, StandIn};
 
 /// What is taken from a member at a time.
 const PIECE: usize = 64 * 1024;
+/// A body in memory that is no longer than this is copied behind its head: that costs less than writing from two places.
+const COPIED: usize = 2 * 1024;
 
 /// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +58,7 @@ impl Client {
         let keep = keep && framing != Framing::UntilClose;
         let (mark, written) = (self.outbox.len(), self.written);
         let keeping = Keeping { keep, version: self.version() };
-        head::write_answer(&mut self.outbox, supply.head(), &exchange.to_client, framing, keeping);
+        head::write_answer(&mut self.outbox, supply.head(), exchange, framing, keeping);
         exchange.trail.status = supply.head().status;
         let endless = supply.is_endless();
         // The body of an answer of our own to HEAD is not even read.
@@ -192,9 +196,7 @@ impl Client {
     pub async fn refuse(&mut self, exchange: &mut Exchange, refusal: &Refusal, keep: bool) -> Delivered {
         let (answer, facts) = own::refusal(exchange, refusal);
         match answer {
-            Some((head, text)) => {
-                self.deliver_own(exchange, &head, text.as_bytes(), keep && !facts.closes).await
-            }
+            Some((head, text)) => self.deliver_own(exchange, &head, text.into(), keep && !facts.closes).await,
             None => Delivered::Abort,
         }
     }
@@ -211,7 +213,7 @@ impl Client {
         &mut self,
         exchange: &mut Exchange,
         head: &ResponseHead,
-        body: &[u8],
+        body: Bytes,
         keep: bool,
     ) -> Delivered {
         let keep = keep && self.is_in_step();
@@ -219,16 +221,21 @@ impl Client {
         let keeping = Keeping { keep, version: self.version() };
         let has_body = !matches!(head.status, 204 | 304);
         let framing = if has_body { Framing::Length(body.len() as u64) } else { Framing::NoBody };
-        head::write_answer(&mut self.outbox, head, &exchange.to_client, framing, keeping);
+        head::write_answer(&mut self.outbox, head, exchange, framing, keeping);
         if has_body && !exchange.is_head_request() {
-            self.outbox.extend_from_slice(body);
             exchange.trail.bytes_out = body.len() as u64;
+            if body.len() <= COPIED {
+                self.outbox.extend_from_slice(&body);
+            } else {
+                self.tail = body;
+            }
         }
         match self.flush().await {
             Ok(()) if keep => Delivered::Keep,
             Ok(()) => Delivered::Close,
-            Err(_) => {
-                exchange.trail.aborted = Some("client");
+            Err(error) => {
+                let stalled = error.kind() == ErrorKind::TimedOut;
+                exchange.trail.aborted = Some(if stalled { "client stalled" } else { "client" });
                 Delivered::Abort
             }
         }

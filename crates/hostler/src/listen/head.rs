@@ -1,11 +1,16 @@
 //! The heads that clients get: a member's less what was meant for us, and our own. Knows no bodies.
 
 use std::cell::RefCell;
+use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hostler_cache::CacheStatus;
 use hostler_wire::{Field, Name, ResponseHead, Version};
 
-use crate::exchange::Edits;
+use crate::exchange::{Edits, Exchange};
+
+/// Where caches say what they did.
+pub(super) const CACHE_STATUS: &str = "Cache-Status";
 
 /// How an answer's body is framed for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,16 +36,18 @@ pub(super) struct Keeping {
 pub(super) fn write_answer(
     out: &mut Vec<u8>,
     head: &ResponseHead,
-    edits: &Edits,
+    exchange: &Exchange,
     framing: Framing,
     keeping: Keeping,
 ) {
     write_status(out, head.status, head.reason());
-    let status = head.status;
+    let (status, edits, age) = (head.status, &exchange.to_client, new_age(exchange));
+    let is_kept =
+        |field: &Field| is_kept(field, framing, status) && !(age.is_some() && field.known == Name::Age);
     if edits.is_empty() {
-        head.fields.copy_lines(out, |field, _| is_kept(field, framing, status));
+        head.fields.copy_lines(out, |field, _| is_kept(field));
     } else {
-        head.fields.copy_lines(out, |field, name| is_kept(field, framing, status) && edits.keeps(name));
+        head.fields.copy_lines(out, |field, name| is_kept(field) && edits.keeps(name));
         for (name, value) in edits.lines(&head.fields) {
             write_field(out, name.as_bytes(), value);
         }
@@ -49,6 +56,13 @@ pub(super) fn write_answer(
         // RFC 9110 section 6.6.1: whoever forwards an answer without a date, and has a clock, adds it.
         write_date(out);
     }
+    if let Some(age) = age {
+        write_field(out, b"Age", itoa::Buffer::new().format(age).as_bytes());
+    }
+    if let Some(cache) = cache_status(exchange) {
+        // Writing to memory does not fail.
+        let _ = write!(out, "{CACHE_STATUS}: Hostler; {cache}\r\n");
+    }
     write_framing(out, framing);
     write_keeping(out, keeping);
     if status == 426 && head.fields.first(Name::Upgrade).is_some() {
@@ -56,6 +70,17 @@ pub(super) fn write_answer(
         write_upgrade(out, head);
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// How old the answer is, in place of what the head says; unless the route has the last word.
+pub(super) fn new_age(exchange: &Exchange) -> Option<u64> {
+    exchange.trail.age.filter(|_| exchange.to_client.keeps(b"age"))
+}
+
+/// What our cache did, as the last member of the list to which each cache on the way adds its own (RFC 9211); unless the route
+/// lets none of them out.
+pub(super) fn cache_status(exchange: &Exchange) -> Option<CacheStatus> {
+    exchange.trail.cache.filter(|_| exchange.to_client.keeps(CACHE_STATUS.as_bytes()))
 }
 
 /// Whether a field of a final head goes on to the client.
@@ -157,4 +182,43 @@ pub(super) fn with_date(take: impl FnOnce(&str)) {
         }
         take(text);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_wire::Limits;
+
+    use super::*;
+    use crate::exchange::{Edit, Sweep};
+
+    fn written(age: Option<u64>, cache: Option<CacheStatus>, own: Vec<Edit>) -> String {
+        let anywhere = "127.0.0.1:80".parse().unwrap();
+        let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
+        (exchange.trail.age, exchange.trail.cache, exchange.to_client.own) = (age, cache, own);
+        let mut head = ResponseHead::default();
+        let stored = b"HTTP/1.1 200 OK\r\nDate: x\r\nAge: 1\r\nCache-Status: Origin; hit\r\n\r\n";
+        head.parse(stored, &Limits::default()).unwrap();
+        let mut out = Vec::new();
+        let keeping = Keeping { keep: true, version: Version::Http11 };
+        write_answer(&mut out, &head, &exchange, Framing::Length(0), keeping);
+        let text = String::from_utf8(out).unwrap();
+        let text = text.strip_prefix("HTTP/1.1 200 OK\r\nDate: x\r\n").unwrap();
+        text.strip_suffix("Content-Length: 0\r\n\r\n").unwrap().to_owned()
+    }
+
+    #[test]
+    fn what_our_cache_says_comes_after_what_others_have_said_and_our_age_in_place_of_theirs() {
+        let theirs = "Age: 1\r\nCache-Status: Origin; hit\r\n";
+        assert_eq!(written(None, None, vec![]), theirs);
+        assert_eq!(
+            written(Some(7), Some(CacheStatus::Hit { ttl: -3 }), vec![]),
+            "Cache-Status: Origin; hit\r\nAge: 7\r\nCache-Status: Hostler; hit; ttl=-3\r\n"
+        );
+    }
+
+    #[test]
+    fn a_route_that_lets_no_cache_be_seen_hides_ours_too() {
+        let hidden = ["age", "cache-status"].map(|name| Edit::Remove(name.into()));
+        assert_eq!(written(Some(7), Some(CacheStatus::Hit { ttl: 3 }), hidden.into()), "");
+    }
 }

@@ -10,6 +10,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use crate::config::{HostPattern, MatchPattern, PathPattern};
+pub use plain::with as with_plain_path;
 
 /// A host longer than this is none (RFC 1035 section 2.3.4).
 const LONGEST_HOST: usize = 255;

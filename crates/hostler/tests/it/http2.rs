@@ -22,7 +22,7 @@ pub(super) async fn talk(site: &Site) -> Talk {
     talk_with(site, &Builder::new()).await
 }
 
-async fn talk_with(site: &Site, builder: &Builder) -> Talk {
+pub(super) async fn talk_with(site: &Site, builder: &Builder) -> Talk {
     let stream = TcpStream::connect(site.address()).await.unwrap();
     let (send, connection) = builder.handshake(stream).await.unwrap();
     tokio::spawn(connection);

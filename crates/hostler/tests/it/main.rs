@@ -24,6 +24,7 @@ mod dispatch;
 mod fields;
 mod files;
 mod priorities;
+mod whole;
 // Members
 mod fallback;
 mod faults;

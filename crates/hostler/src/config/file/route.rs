@@ -20,7 +20,8 @@ pub struct Route {
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
-    /// The pool that answers. Exactly one of `pool`, `static`, `redirect` and `respond`, or `pool` and `static`.
+    /// The pool that answers. Exactly one of `pool`, `static`, `redirect`, `respond`, `geo` and `postal`, or `pool` and
+    /// `static`, or `geo` and `postal`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub pool: Option<String>,
     /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body` or `file`.
@@ -34,6 +35,12 @@ pub struct Route {
     /// Where requests are sent: a URL or a path, such as `"https://www.example.com{path}{query}"`, or a table with `to`.
     #[schemars(with = "TextOr<Redirect>", extend("x-default" = "none"))]
     pub redirect: Option<TextOr<Redirect>>,
+    /// Answers where addresses are, out of the data of `[geo]`. The paths (`/get_city`, `/geo`, `/geo/{ip}`, ...) lie below `match`;
+    /// where `match` has the same beginning (`"/geo/*"`), it need not be said twice. `docs/guide/lookups.md` has them all.
+    pub geo: bool,
+    /// Answers where postal codes are, out of the data of `[postal]`; the paths lie below `match` as those of `geo` do. Both may stand
+    /// on one route.
+    pub postal: bool,
     /// What becomes of the path before the pool or the folder gets it.
     #[schemars(with = "Rewrite", extend("x-default" = "none"))]
     pub rewrite: Option<Rewrite>,

@@ -63,7 +63,7 @@ fn read(path: &Path) -> Result<LoadedFile, String> {
     }
     let content_type =
         content_type(path, &body).ok_or("has no extension that tells what it is, such as .html")?;
-    Ok(LoadedFile { path: path.to_path_buf(), content_type, body })
+    Ok(LoadedFile { path: path.to_path_buf(), content_type, body: body.into() })
 }
 
 /// Text is said to be UTF-8 only where it is.

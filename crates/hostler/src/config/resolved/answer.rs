@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
 use super::LoadedFile;
@@ -30,10 +31,10 @@ pub enum Body {
 
 impl Body {
     /// What is sent.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> Bytes {
         match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::File(file) => &file.body,
+            Self::Text(text) => Bytes::copy_from_slice(text.as_bytes()),
+            Self::File(file) => file.body.clone(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What right configurations mean.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -121,6 +122,14 @@ fn trusted_networks_are_compared_as_ipv4_where_they_are() {
 }
 
 #[test]
+fn no_proxies_are_counted_unless_it_is_said_how_many() {
+    let hops =
+        |written: &str| site(&format!("pools.web.command = \"x\"\n{written}\n")).config().server.trusted_hops;
+    assert_eq!((hops(""), hops("server.trusted_hops = 0")), (None, None));
+    assert_eq!(hops("server.trusted_hops = 2").map(NonZeroUsize::get), Some(2));
+}
+
+#[test]
 fn members_are_endpoints_with_more_slots() {
     let site =
         site("pools.web.members = [\"10.0.0.5:3000\", \"[::1]:3000\", \"app:80\", \"unix:run/app.sock\"]\n");
@@ -190,7 +199,7 @@ fn a_fallback_is_read_when_the_file_is_loaded() {
     let route = &first.routes[0];
     assert_eq!(route.priority, Priority::Low);
     let content_type = "text/html; charset=utf-8".into();
-    let file = LoadedFile { path, content_type, body: b"<p>one".into() };
+    let file = LoadedFile { path, content_type, body: b"<p>one"[..].into() };
     assert_eq!(route.fallback, Some(Fallback::File(file.into())));
 }
 
@@ -270,7 +279,10 @@ fn an_answer_from_a_file_is_what_its_extension_says_unless_told_otherwise() {
         other => panic!("{other:?}"),
     });
     let answers = answers.collect::<Vec<_>>();
-    assert_eq!(answers, [(200, "text/html; charset=utf-8", &b"<p>one"[..]), (503, "text/plain", b"<p>one")]);
+    assert_eq!(
+        answers,
+        [(200, "text/html; charset=utf-8", b"<p>one"[..].into()), (503, "text/plain", b"<p>one"[..].into())]
+    );
     std::fs::write(site.folder().join("front.html"), "<p>two").unwrap();
     assert_ne!(first, site.config(), "a reload sees that the file has changed");
 }

@@ -43,7 +43,7 @@ impl StreamClient<'_> {
     /// Passes an answer on. One that breaks before any of it was sent is a refusal.
     pub async fn deliver(&mut self, exchange: &mut Exchange, supply: Supply) -> Result<(), Refusal> {
         let framing = framing_for(&supply, exchange);
-        let head = head::answer(supply.head(), &exchange.to_client, framing);
+        let head = head::answer(supply.head(), exchange, framing);
         exchange.trail.status = supply.head().status;
         let supply = match supply {
             // The body of an answer of our own to HEAD is not even read.
@@ -88,24 +88,24 @@ impl StreamClient<'_> {
     /// Answers for ourselves.
     pub async fn refuse(&mut self, exchange: &mut Exchange, refusal: &Refusal) {
         match own::refusal(exchange, refusal).0 {
-            Some((head, text)) => self.deliver_own(exchange, &head, text.as_bytes()).await,
+            Some((head, text)) => self.deliver_own(exchange, &head, text.into()).await,
             None => self.reset(Reason::CANCEL),
         }
     }
 
     /// Answers with a body that lies in memory.
-    pub async fn deliver_own(&mut self, exchange: &mut Exchange, head: &ResponseHead, body: &[u8]) {
+    pub async fn deliver_own(&mut self, exchange: &mut Exchange, head: &ResponseHead, body: Bytes) {
         exchange.trail.status = head.status;
         let has_body = !matches!(head.status, 204 | 304);
         let framing = if has_body { Framing::Length(body.len() as u64) } else { Framing::NoBody };
         if has_body && !exchange.is_head_request() {
-            self.outbox.extend_from_slice(body);
             exchange.trail.bytes_out = body.len() as u64;
+            self.whole = body;
         }
-        let head = head::answer(head, &exchange.to_client, framing);
+        let head = head::answer(head, exchange, framing);
         let mut transfer = Transfer { head: Some(head), supply: None, trailers: None, done: false };
-        if self.transfer(exchange, &mut transfer).await.is_err() {
-            exchange.trail.aborted = Some("client");
+        if let Err(Broken::Client(who)) = self.transfer(exchange, &mut transfer).await {
+            exchange.trail.aborted = Some(who);
         }
     }
 
@@ -191,13 +191,13 @@ impl StreamClient<'_> {
     fn poll_push(&mut self, cx: &mut Context<'_>, transfer: &mut Transfer) -> Poll<Result<(), ()>> {
         let is_last = transfer.supply.is_none() && transfer.trailers.is_none();
         if let Some(head) = transfer.head.take() {
-            let is_end = is_last && self.outbox.is_empty();
+            let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
             self.sender = Some(self.respond.send_response(head, is_end).map_err(|_| ())?);
             transfer.done = is_end;
         }
         let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
-        while !self.outbox.is_empty() {
-            sender.reserve_capacity(self.outbox.len());
+        while !self.outbox.is_empty() || !self.whole.is_empty() {
+            sender.reserve_capacity(self.outbox.len() + self.whole.len());
             let granted = match sender.capacity() {
                 0 => match ready!(sender.poll_capacity(cx)) {
                     Some(Ok(granted)) => granted,
@@ -206,8 +206,11 @@ impl StreamClient<'_> {
                 granted => granted,
             };
             self.refusal_to_read.clear();
-            let piece = take(&mut self.outbox, granted);
-            let is_end = is_last && self.outbox.is_empty();
+            let piece = match self.outbox.is_empty() {
+                true => self.whole.split_to(granted.min(self.whole.len())),
+                false => take(&mut self.outbox, granted),
+            };
+            let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
             sender.send_data(piece, is_end).map_err(|_| ())?;
             transfer.done = is_end;
         }

@@ -3,15 +3,15 @@
 use bytes::Bytes;
 use hostler_wire::{BodyLength, Fields, Limits, RequestHead, ResponseHead};
 use http::header::{
-    CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    AGE, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::websocket::Key;
-use crate::exchange::Edits;
+use crate::exchange::{Edits, Exchange};
 use crate::gateway::Refusal;
 use crate::listen::check;
-use crate::listen::head::{Framing, is_kept, with_date};
+use crate::listen::head::{CACHE_STATUS, Framing, cache_status, is_kept, new_age, with_date};
 
 /// Heads of this size are kept as long as any of their values is.
 const MOST_SHARED: usize = 1024;
@@ -82,7 +82,19 @@ fn check_host(authority: Option<&[u8]>, host: &[u8], hosts: usize) -> Result<(),
 }
 
 /// A final head, a member's or our own.
-pub(super) fn answer(head: &ResponseHead, edits: &Edits, framing: Framing) -> Response<()> {
+pub(super) fn answer(head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Response<()> {
+    let mut answer = edited(head, &exchange.to_client, framing);
+    let fields = answer.headers_mut();
+    if let Some(age) = new_age(exchange) {
+        fields.insert(AGE, HeaderValue::from(age));
+    }
+    if let Some(cache) = cache_status(exchange) {
+        append(fields, CACHE_STATUS.as_bytes(), HeaderValue::from_str(&format!("Hostler; {cache}")));
+    }
+    answer
+}
+
+fn edited(head: &ResponseHead, edits: &Edits, framing: Framing) -> Response<()> {
     let keeps = |name: &[u8]| edits.is_empty() || edits.keeps(name);
     let mut fields = HeaderMap::with_capacity(head.fields.len() + 2);
     // One copy of all values instead of one of each; but HPACK's table may keep any of them for long, and the whole with it.
@@ -111,7 +123,7 @@ pub(super) fn answer(head: &ResponseHead, edits: &Edits, framing: Framing) -> Re
 
 /// The head that says that a WebSocket is open (RFC 8441 section 5): that of the 101 but for what was between us and the member.
 pub(super) fn switch(head: &ResponseHead, edits: &Edits) -> Response<()> {
-    let mut response = answer(head, edits, Framing::Chunked);
+    let mut response = edited(head, edits, Framing::Chunked);
     response.headers_mut().remove(SEC_WEBSOCKET_ACCEPT);
     *response.status_mut() = StatusCode::OK;
     response
@@ -150,4 +162,29 @@ fn response(status: u16, fields: HeaderMap) -> Response<()> {
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     *response.headers_mut() = fields;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_cache::CacheStatus;
+
+    use super::*;
+    use crate::exchange::Sweep;
+
+    #[test]
+    fn what_our_cache_says_comes_after_what_others_have_said_and_our_age_in_place_of_theirs() {
+        let anywhere = "127.0.0.1:80".parse().unwrap();
+        let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
+        let mut head = ResponseHead::new(200, "OK");
+        head.fields.add(b"Age", b"1");
+        head.fields.add(b"Cache-Status", b"Origin; hit");
+        let shown = |exchange: &Exchange| {
+            let answer = answer(&head, exchange, Framing::Length(0));
+            let values = |name| answer.headers().get_all(name).iter().cloned().collect::<Vec<_>>();
+            [values("age"), values("cache-status")]
+        };
+        assert_eq!(shown(&exchange), [vec!["1"], vec!["Origin; hit"]]);
+        (exchange.trail.age, exchange.trail.cache) = (Some(7), Some(CacheStatus::Hit { ttl: -3 }));
+        assert_eq!(shown(&exchange), [vec!["7"], vec!["Origin; hit", "Hostler; hit; ttl=-3"]]);
+    }
 }

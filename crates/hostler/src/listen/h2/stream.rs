@@ -37,6 +37,8 @@ pub(super) struct StreamClient<'a> {
     pub sender: Option<SendStream<Bytes>>,
     /// To be sent.
     pub outbox: Vec<u8>,
+    /// To be sent: what is left of a body that lies in memory, and that others may share.
+    pub whole: Bytes,
 }
 
 /// What follows the exchange of a stream.
@@ -79,6 +81,7 @@ pub(super) async fn serve(
         respond,
         sender: None,
         outbox: Vec::new(),
+        whole: Bytes::new(),
     };
     drop(request);
     let mut switched = None;
@@ -155,7 +158,7 @@ impl StreamClient<'_> {
                 }
             }
             Ok(Answer::Whole(whole)) => {
-                self.deliver_own(exchange, &whole.head, &whole.body).await;
+                self.deliver_own(exchange, &whole.head, whole.body).await;
                 return None;
             }
             Err(instead) => instead,
