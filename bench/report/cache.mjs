@@ -42,7 +42,7 @@ ${table(['', ...peers.map((peer) => titles[peer])], [['hits, % of the requests',
 
 ${number(settings.burst, 0)} equal requests at once for a page that is in no cache and takes 200 ms to render:
 
-${table(['', 'renders for each burst', `${RENDERS} render`, 'last answer, median', 'not answered'], peers.map((peer) => burstRow(inCell('burst', peer), titles[peer], settings)))}
+${table(['', 'renders for each burst', `${RENDERS} render`, 'last answer, median', 'not answered'], peers.map((peer) => burstRow(inCell('burst', peer), { title: titles[peer], isOurs: peer === 'hostler', ...settings })))}
 
 ${troubles(rows, titles)}
 
@@ -59,14 +59,14 @@ const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;
 const rate = ({ requests, seconds }) => requests / seconds;
 const kilo = (bytes) => `${bytes / 1000} kB`;
 
-function burstRow(own, title, { burst }) {
+function burstRow(own, { title, isOurs, burst }) {
   if (own.length === 0) return [title, 'not measured', 'not measured', '–', '–'];
   const count = own.reduce((sum, { bursts }) => sum + bursts.length, 0);
   const renders = own.reduce((sum, row) => sum + row.renders, 0) / count;
   const all = own.flatMap(({ bursts }) => bursts);
   const missing = all.reduce((sum, { ends }) => sum + burst - (ends['200'] ?? 0), 0);
   return [
-    title, number(renders, renders === Math.round(renders) ? 0 : 2), verdict({ renders }, (one) => one.renders === RENDERS),
+    title, number(renders, renders === Math.round(renders) ? 0 : 2), isOurs ? verdict({ renders }, (one) => one.renders === RENDERS) : '–',
     `${number(median(all.map(({ took_us: us }) => us / 1000)), 0)} ms`, number(missing, 0),
   ];
 }

@@ -64,15 +64,16 @@ const rate = ({ requests, seconds }) => requests / seconds;
 const cellName = ({ path, addresses }) => `\`${path}\`${addresses > 1 ? `, ${number(addresses, 0)} addresses` : ''}`;
 
 function waiting(peer, { inCell, titles }) {
+  const judged = (value, holds) => (peer === 'hostler' ? verdict(value, holds) : '–');
   const half = inCell('half', peer);
   const runs = inCell('ab', peer);
   const p99 = half.length > 0 ? summary(half.map(({ p99_us: us }) => (us === null ? Infinity : us / 1000))) : null;
   const longest = runs.length > 0 ? summary(runs.map(({ longest_ms: ms, failed }) => (failed > 0 ? Infinity : ms))) : null;
   return [
-    titles[peer], p99 ? `${spread(p99, 2)} ms` : 'not measured', verdict(p99, ({ median: middle }) => middle < P99_MS),
+    titles[peer], p99 ? `${spread(p99, 2)} ms` : 'not measured', judged(p99, ({ median: middle }) => middle < P99_MS),
     `${number(median(half.map((row) => row.rate)), 0)}/s`,
     `${number(median(runs.map(({ p50_ms: ms }) => ms)), 0)}; ${number(median(runs.map(({ p99_ms: ms }) => ms)), 0)} ms`,
-    longest ? `${spread(longest, 0)} ms` : 'not measured', verdict(longest, ({ max }) => max < LONGEST_MS),
+    longest ? `${spread(longest, 0)} ms` : 'not measured', judged(longest, ({ max }) => max < LONGEST_MS),
   ];
 }
 
