@@ -7,6 +7,7 @@ import { cacheSection } from './report/cache.mjs';
 import { deploysSection } from './report/deploys.mjs';
 import { idleSection } from './report/idle.mjs';
 import { lookupsSection } from './report/lookups.mjs';
+import { memcachedSection } from './report/memcached.mjs';
 import { overloadSection } from './report/overload.mjs';
 import { photosSection } from './report/photos.mjs';
 import { proxySection } from './report/proxy.mjs';
@@ -26,6 +27,7 @@ const SECTIONS = {
   tls: tlsSection,
   websockets: websocketsSection,
   cache: cacheSection,
+  memcached: memcachedSection,
   lookups: lookupsSection,
 };
 
@@ -49,7 +51,7 @@ export function render(results) {
 # Bench results
 
 Absolute times belong to the machine named with them; ratios of runs made side by side carry over. All again:
-\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`lookups\`). The method and its limits: [README.md](README.md).
+\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\`, \`lookups\`). The method and its limits: [README.md](README.md).
 
 ${sections.join('\n')}`;
 }

@@ -23,6 +23,7 @@ export function stamp() {
       haproxy: version('haproxy', '-v'),
       nginx: version('nginx', '-v'),
       varnish: version('varnishd', '-V'),
+      memcached: version('memcached', '-V'),
       fastify: lookupsVersions().fastify,
       maxmind: lookupsVersions().maxmind,
       ab: version('ab', '-V'),

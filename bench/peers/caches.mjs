@@ -11,9 +11,11 @@ export const CACHES = {
   hostler: {
     title: 'Hostler',
     packages: [],
-    start: (session, { origin, cpu, megabytes }) => {
+    /** `memcached`: the port of one on this machine. */
+    start: (session, { origin, cpu, megabytes, memcached }) => {
       const pool = [`members = ["unix:${origin}"]`, 'concurrency = 1024'];
-      const more = `[cache]\nmemory = "${megabytes} MB"\n\n[[routes]]\nmatch = "*"\npool = "web"\ncache = "standard"\n`;
+      const tier = memcached ? `memcached = "127.0.0.1:${memcached}"\n` : '';
+      const more = `[cache]\nmemory = "${megabytes} MB"\n${tier}\n[[routes]]\nmatch = "*"\npool = "web"\ncache = "standard"\n`;
       return launch(session, { pool, queueTimeout: '10s', threads: 1, more }, { cpu });
     },
   },

@@ -8,7 +8,7 @@ import { readResults, render } from '../render.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
-const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets', 'cache', 'lookups'];
+const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets', 'cache', 'memcached', 'lookups'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
@@ -32,7 +32,7 @@ test('a missed target is called not met', () => {
 });
 
 test('a run without Hostler claims nothing', () => {
-  for (const name of ['proxy', 'overload', 'deploys', 'render', 'photos', 'tls', 'websockets', 'cache', 'lookups']) {
+  for (const name of ['proxy', 'overload', 'deploys', 'render', 'photos', 'tls', 'websockets', 'cache', 'memcached', 'lookups']) {
     const peersOnly = fixture(name);
     peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
     peersOnly.peers = peersOnly.peers.filter((peer) => peer !== 'hostler');
@@ -101,6 +101,13 @@ test('a hit is judged beside the better cache, a burst by each render', () => {
   for (const row of cache.rows) if (row.peer === 'varnish' && row.cell === '1 kB') row.cpu_ns /= 4;
   cache.rows.find(({ peer, cell }) => peer === 'hostler' && cell === 'burst').renders += 1;
   assert.match(render([cache]), /1 kB, one page .*\| \*\*not met\*\* \|[^]*Hostler \| 1\.17 \| \*\*not met\*\* \|/);
+});
+
+test('one request that fails for memcached is one too many', () => {
+  const memcached = fixture('memcached');
+  assert.equal(render([memcached]).match(/\| 0 \| met \|/g).length, 6);
+  memcached.rows.find(({ cell }) => cell === 'hung').misses.errors = { status: 1 };
+  assert.match(render([memcached]), /never answers \|.*\| 1 \| \*\*not met\*\* \|/);
 });
 
 test('lookups count by their medians, the longest wait by its worst round', () => {
