@@ -26,6 +26,7 @@ mod files;
 mod priorities;
 mod whole;
 // Members
+mod cache_hits;
 mod fallback;
 mod faults;
 mod framing;
