@@ -26,7 +26,9 @@ mod files;
 mod priorities;
 mod whole;
 // Members
+mod cache_flights;
 mod cache_hits;
+mod cache_stale;
 mod fallback;
 mod faults;
 mod framing;
