@@ -31,4 +31,7 @@ pub use rules::{CookiesOfAnswers, Precedence, Rules, Ttl};
 pub use tags::tags;
 pub use terms::{NotStored, Terms};
 pub use validate::{Kept, Validators, confirms};
-pub use vary::Vary;
+pub use vary::{Selecting, Vary};
+
+#[cfg(test)]
+mod tests;

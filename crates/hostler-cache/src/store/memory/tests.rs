@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::{Terms, Vary};
+use crate::{Selecting, Terms, Vary};
 
 fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
     Arc::new(Entry {
@@ -12,15 +12,10 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
         body: Bytes::from(vec![0; body]),
         terms: Terms {
             received: Moment(asked),
-            initial_age: 0,
             lifetime: 60,
-            stale_while_revalidate: 0,
-            stale_if_error: 0,
-            no_cache: false,
-            must_revalidate: false,
-            immutable: false,
             shared: true,
             validates: true,
+            ..Terms::default()
         },
         vary: Vary::default(),
         asked: Moment(asked),
@@ -31,7 +26,7 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
 
 /// For requests that say so in a field of theirs.
 fn variant(asked: u64, value: u64, tags: &[&str]) -> Arc<Entry<()>> {
-    let fields = Box::new([("x".into(), Some(value.to_ne_bytes().into()))]);
+    let fields = Box::new([Selecting { name: "x".into(), value: Some(value.to_ne_bytes().into()) }]);
     let plain = Arc::into_inner(entry(asked, 5, tags)).unwrap();
     Arc::new(Entry { vary: Vary { secure: false, fields }, ..plain })
 }
