@@ -63,6 +63,11 @@ impl<H: Send + Sync + 'static> Cache<H> {
         self.memory.get(key)
     }
 
+    /// How many bytes there may be.
+    pub fn capacity(&self) -> u64 {
+        self.memory.policy().max_capacity().unwrap_or_default()
+    }
+
     /// The most that an entry may weigh: who sees that an answer gets larger need not go on.
     pub fn max_entry(&self) -> usize {
         self.max_entry

@@ -30,7 +30,7 @@ pub(in crate::gateway) struct Errand {
     /// Others wait for what it brings.
     flight: Option<Flight<Landing>>,
     /// What is stored and may be good still; to be validated, and to stand in where its member fails.
-    stale: Option<Arc<Entry>>,
+    pub(super) stale: Option<Arc<Entry>>,
 }
 
 impl Errand {
@@ -238,9 +238,9 @@ impl Errand {
         let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
         let fresh = cache::freshened(&stale.head, call.answer());
         call.finish(exchange);
-        let memory = &self.caching.stock.memory;
+        let stock = &self.caching.stock;
         if !is_about_it {
-            memory.forget(&self.key, now);
+            stock.forget(&self.key);
             return None;
         }
         let lines = Lines(&fresh.fields);
@@ -258,7 +258,7 @@ impl Errand {
         });
         match terms {
             Ok(terms) => {
-                memory.exchange(&self.key, &stale, entry.clone());
+                stock.exchange(&self.key, &stale, entry.clone());
                 let is_fresh = !terms.no_cache && terms.ttl(now) > 0;
                 self.settle(if is_fresh {
                     Outcome::Shared(Landing::Stored(entry.clone()))
@@ -268,7 +268,7 @@ impl Errand {
             }
             // It must not be stored any more.
             Err(_) => {
-                memory.forget(&self.key, now);
+                stock.forget(&self.key);
                 self.settle(Outcome::Alone);
             }
         }
@@ -316,7 +316,7 @@ impl Errand {
         let mut key = Vec::new();
         for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
             write_key(&self.caching.query, host, &target, &mut key);
-            self.caching.stock.memory.forget(&key, Moment::now());
+            self.caching.stock.forget(&key);
         }
     }
 
