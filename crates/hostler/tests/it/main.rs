@@ -26,6 +26,10 @@ mod files;
 mod priorities;
 mod whole;
 // Members
+mod cache_flights;
+mod cache_hits;
+mod cache_shared;
+mod cache_stale;
 mod fallback;
 mod faults;
 mod framing;
