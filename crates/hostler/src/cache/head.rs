@@ -63,6 +63,21 @@ pub fn size(head: &ResponseHead) -> usize {
     size_of::<ResponseHead>() + head.fields.bytes().len() + head.fields.len() * FIELD_BYTES
 }
 
+/// As bytes, for whoever shares it.
+pub(super) fn pack(head: &ResponseHead, into: &mut Vec<u8>) {
+    let mut text = start(head);
+    head.fields.copy_lines(&mut text, |_, _| true);
+    text.extend_from_slice(b"\r\n");
+    into.append(&mut text);
+}
+
+/// What was packed.
+pub(super) fn unpack(packed: &[u8]) -> Option<ResponseHead> {
+    let mut head = ResponseHead::default();
+    let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
+    head.parse(packed, &limits).ok().map(|()| head)
+}
+
 /// A moment as HTTP says it.
 pub fn date(moment: Moment) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_millis(moment.0))
