@@ -9,7 +9,7 @@ use super::{Asks, Method, Rules};
 use crate::{Head, Moment};
 
 /// The terms on which a stored answer may be served. What several machines share: times are by the wall clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Terms {
     /// When the answer came, or was validated last.
     pub received: Moment,

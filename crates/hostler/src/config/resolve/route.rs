@@ -60,6 +60,7 @@ impl Resolver<'_> {
                     priority: written.priority,
                     fallback,
                     files_first,
+                    caching: self.caching(&path, written).filter(|_| written.pool.is_some()),
                     changes,
                 });
             }
@@ -81,6 +82,7 @@ impl Resolver<'_> {
                     priority: Priority::Normal,
                     fallback: None,
                     files_first: None,
+                    caching: None,
                     changes: Changes::default(),
                 }];
             }
@@ -184,8 +186,16 @@ impl Resolver<'_> {
     }
 
     fn refuse_what_has_no_meaning(&mut self, path: &KeyPath, target: &str) {
-        let about_pools =
-            ["buffer", "max_body_size", "request_timeout", "priority", "fallback", "request_headers"];
+        let about_pools = [
+            "buffer",
+            "max_body_size",
+            "request_timeout",
+            "priority",
+            "fallback",
+            "request_headers",
+            "cache",
+            "collapse",
+        ];
         let meaningless = match target {
             "pool" => return,
             "static" => &about_pools[..],
