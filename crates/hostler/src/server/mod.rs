@@ -26,6 +26,7 @@ mod successor;
 mod tables;
 mod threads;
 mod tls;
+mod trace;
 mod upgrade;
 
 use std::sync::Arc;
@@ -221,6 +222,7 @@ fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
         &running.sources,
     )?;
     tokio::spawn(tls::watch(running.clone()));
+    tokio::spawn(lookups::watch(running.clone()));
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
     for (door, address) in listeners.addresses() {

@@ -32,14 +32,32 @@ fn what_cannot_be_meant_is_told_with_its_place() {
         hostler.toml:3:13: cache.max_entry: more than all the memory there is (2 MiB)
         hostler.toml:4:13: cache.namespace: 1 to 64 letters, digits, '-', '_' and '.'
         hostler.toml:5:21: cache.memcached[1]: named twice"#]]);
-    for (server, why) in
-        [("localhost", expect!["x"]), ("[::1]:11211", expect!["x"]), ("https://a:1", expect!["x"])]
-    {
+    for (server, why) in [
+        (
+            "localhost",
+            expect![[
+                r#"hostler.toml:2:13: cache.memcached: "localhost" is not an address such as "127.0.0.1:8080": it names no port"#
+            ]],
+        ),
+        (
+            "[::1]:11211",
+            expect![[
+                r#"hostler.toml:2:13: cache.memcached: "[::1]:11211": memcached is spoken to over IPv4 or a socket ("unix:/path")"#
+            ]],
+        ),
+        (
+            "https://a:1",
+            expect![[
+                r#"hostler.toml:2:13: cache.memcached: "https://a:1": memcached is spoken to without TLS, in a network of your own"#
+            ]],
+        ),
+    ] {
         site(&format!("[cache]\nmemcached = \"{server}\"\n{ROUTE}")).says(why);
     }
 }
 
 #[test]
 fn servers_that_nobody_asks_are_told() {
-    site("[cache]\nmemcached = \"a:1\"\n[pools.web]\ncommand = \"node a.js\"\n").says(expect!["x"]);
+    site("[cache]\nmemcached = \"a:1\"\n[pools.web]\ncommand = \"node a.js\"\n")
+        .says(expect!["hostler.toml:2:1: cache.memcached: no route has a cache"]);
 }

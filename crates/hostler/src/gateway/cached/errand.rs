@@ -215,9 +215,7 @@ impl Errand {
             if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
                 self.caching.stock.remove(&self.key, stale);
             }
-            if self.flight.is_none() {
-                return None;
-            }
+            self.flight.as_ref()?;
         }
         // The end of a connection is no end of a body that can be told from its being cut off.
         if call.is_event_stream() || call.body_length() == BodyLength::UntilClose {
@@ -273,7 +271,7 @@ impl Errand {
             }
             // It must not be stored any more.
             Err(_) => {
-                stock.remove(&self.key, &stale);
+                stock.forget(&self.key);
                 self.settle(Outcome::Alone);
             }
         }
@@ -283,11 +281,7 @@ impl Errand {
     }
 
     /// Nothing came.
-    pub(super) fn failed(
-        mut self: Box<Self>,
-        exchange: &mut Exchange,
-        refusal: Refusal,
-    ) -> Result<Answer, Refusal> {
+    pub(super) fn failed(&mut self, exchange: &mut Exchange, refusal: Refusal) -> Result<Answer, Refusal> {
         if !refusal.facts().may_fall_back {
             // It is this client's own trouble: dropped unsettled, the flight goes to the next.
             return Err(refusal);
