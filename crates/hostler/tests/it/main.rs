@@ -23,6 +23,7 @@ mod compression;
 mod dispatch;
 mod fields;
 mod files;
+mod geo_headers;
 mod priorities;
 mod whole;
 // Members
