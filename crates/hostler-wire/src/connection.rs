@@ -172,8 +172,16 @@ impl MemberConnection {
     ) -> Poll<Result<(), CallError>> {
         loop {
             let unread = &self.inbox[self.taken..];
-            if let Some(end) = self.scan.advance(unread, limits.max_size)? {
-                self.head.parse(&unread[..end], limits)?;
+            // Nearly always it has come whole, and is read without looking for its end before.
+            let at_once = self.scan.is_fresh().then(|| self.head.parse_at_once(unread, limits)).flatten();
+            let end = match at_once {
+                None => self.scan.advance(unread, limits.max_size)?,
+                whole => whole,
+            };
+            if let Some(end) = end {
+                if at_once.is_none() {
+                    self.head.parse(&unread[..end], limits)?;
+                }
                 self.take(end);
                 self.scan = HeadScan::default();
                 if self.head.status == 101 && !self.is_offered() {
