@@ -281,8 +281,8 @@ impl MemberConnection {
     }
 
     /// Ends a call: true when another may follow on this connection (RFC 9112 section 9.3).
-    pub fn is_reusable(&mut self) -> bool {
-        self.idle_since = Instant::now();
+    pub fn is_reusable(&mut self, now: Instant) -> bool {
+        self.idle_since = now;
         self.body.has_ended()
             && !matches!(self.length, BodyLength::UntilClose)
             && !self.head.is_interim()

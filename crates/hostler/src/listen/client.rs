@@ -117,7 +117,9 @@ impl Client {
             {
                 return Poll::Ready(Ok(Some(Found::Parsed(end))));
             }
-            if let Some(end) = scan.advance(unread, limits.max_size)? {
+            if !unread.is_empty()
+                && let Some(end) = scan.advance(unread, limits.max_size)?
+            {
                 return Poll::Ready(Ok(Some(Found::Ends(end))));
             }
             if !*begun && scan.has_begun() {
