@@ -1,1 +1,10 @@
 //! Who a client is: the address of the socket, or what trusted proxies say; and what kind of address that is.
+
+mod header;
+mod hop;
+mod kind;
+mod trust;
+
+pub use header::Header;
+pub use kind::{Kind, plain};
+pub use trust::{ClientAddress, Peer, Source, Trust};

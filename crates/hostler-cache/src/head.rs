@@ -16,7 +16,9 @@ pub trait Head {
 }
 
 /// Milliseconds since 1970: what several machines can agree on. Every decision gets it from its caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct Moment(pub u64);
 
 impl Moment {

@@ -1,7 +1,23 @@
 //! A shared HTTP cache after RFC 9111: what may be stored and served, and where it is kept. It never fetches.
 
+mod entry;
+mod flight;
 mod head;
+mod policy;
+mod purge;
 mod status;
+mod store;
+mod tier;
 
+pub use entry::{Entry, Form, Variants};
+pub use flight::{Flight, Flights, Landed, Outcome, Role, Waiting};
 pub use head::{Head, Moment};
+pub use policy::{
+    Asks, Condition, CookiesOfAnswers, Kept, Method, NotStored, Precedence, Query, Ranged, Rules, Selecting,
+    Terms, Ttl, Validators, Vary, Verdict, admit, conditions, confirms, invalidated, is_failure, judge,
+    may_serve_on_error, may_share, range, tags, write_key, write_key_of_url,
+};
+pub use purge::Purge;
 pub use status::{CacheStatus, Forward};
+pub use store::{Cache, Counts};
+pub use tier::{Notice, Packing, Purged, ServerCounts, ServerStatus, Tier, TierSettings};

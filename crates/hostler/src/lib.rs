@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod announce;
+pub mod cache;
 pub mod cli;
 pub mod coding;
 pub mod config;
@@ -10,6 +11,7 @@ pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
+pub mod native;
 pub mod nats;
 pub mod proxy;
 pub mod registrar;

@@ -61,10 +61,12 @@ fn of_tls(tls: &Tls) -> String {
 
 fn trust(config: &Config) -> String {
     let trusted = &config.server.trusted_proxies;
-    if trusted.is_empty() {
-        return "nobody's forwarding headers".into();
+    let header = config.server.client_ip_header.name();
+    match (config.server.trusted_hops, trusted.is_empty()) {
+        (Some(hops), _) => format!("{header} as far as {hops} from the right, from everybody"),
+        (None, true) => "nobody's forwarding headers".into(),
+        (None, false) => format!("{header} from {}", join(trusted)),
     }
-    format!("{} from {}", config.server.client_ip_header.name(), join(trusted))
 }
 
 fn of_pool(pool: &Pool) -> String {
@@ -124,6 +126,9 @@ fn leads_to(route: &Route) -> String {
             format!("files in {}{fallback}", files.dir.display())
         }
         Target::Redirect(redirect) => format!("redirects with {redirect}"),
+        Target::Native { geo: true, postal: true } => "answers where addresses and postal codes are".into(),
+        Target::Native { geo: true, .. } => "answers where addresses are".into(),
+        Target::Native { .. } => "answers where postal codes are".into(),
         Target::Pool { name, request_timeout } => {
             let (timeout, size) = (Period(*request_timeout), ShowSize(route.max_body_size));
             let priority = match route.priority {

@@ -16,6 +16,8 @@ pub struct Difference<'a> {
     pub routes: bool,
     /// Whether `[platform]` has.
     pub platform: bool,
+    /// Whether `[geo]` or `[postal]` has: the names of those.
+    pub lookups: Vec<&'static str>,
     /// Whether routes register themselves otherwise.
     pub registrar: bool,
 }
@@ -48,6 +50,10 @@ impl Config {
             pools,
             routes: self.routes != newer.routes,
             platform: self.platform != newer.platform,
+            lookups: [("geo", self.geo != newer.geo), ("postal", self.postal != newer.postal)]
+                .into_iter()
+                .filter_map(|(section, changed)| changed.then_some(section))
+                .collect(),
             registrar: self.registrar != newer.registrar,
         }
     }
@@ -61,7 +67,7 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        let sections = self.platform || self.registrar || self.routes;
+        let sections = self.platform || self.registrar || self.routes || !self.lookups.is_empty();
         self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && !sections
     }
 }
@@ -114,6 +120,7 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
             http2_connection_window,
             access_log,
             trusted_proxies,
+            trusted_hops,
             proxy_protocol,
             client_ip_header,
         ]

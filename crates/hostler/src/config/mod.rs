@@ -30,17 +30,17 @@ use error::Report;
 pub use error::{ConfigError, ConfigErrors, Place, nearest};
 pub use file::{
     AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
-    MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
+    Lookups, MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
 };
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Changes, Concurrency, Config, Endpoint, Fallback, HeaderChange, LoadedFile, Members,
-    Nats, NatsLogin, NatsTls, Piece, Poison, Pool, Queue, Redirect, Registrar, Respond, Rewrite, Route,
-    Server, Source, StaticFiles, Target, Tls, Workers,
+    Advertise, Body, Caching, Changes, Concurrency, Config, Endpoint, Fallback, Geo, HeaderChange,
+    LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, Postal, Queue, Redirect, Registrar,
+    Respond, Rewrite, Route, Server, Source, StaticFiles, Target, Tls, Workers,
 };
 pub use source::{Given, Setting};
-pub use value::{Period, Secret, ShowSize};
+pub use value::{Origin, Period, Secret, ShowSize};
 
 /// What one run of Hostler is configured by.
 #[derive(Clone, Debug)]

@@ -5,11 +5,13 @@
 //! resolved.
 
 mod answer;
+mod lookups;
 mod registrar;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use super::pattern::MatchPattern;
 use crate::coding::Plan;
 use crate::tls::{CertificateFiles, ClientCertificates, Version};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
+pub use lookups::{Geo, Postal};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 
 /// The whole configuration of one running Hostler.
@@ -44,6 +47,10 @@ pub struct Config {
     pub registrar: Option<Registrar>,
     /// How registered routes are treated, if anything was said of it.
     pub platform: Option<Platform>,
+    /// Where addresses are; always there if a route's target says `geo`.
+    pub geo: Option<Geo>,
+    /// Where postal codes are; always there if a route's target says `postal`.
+    pub postal: Option<Postal>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
 }
@@ -100,6 +107,8 @@ pub struct Server {
     /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
     /// `IpAddr::to_canonical()`. Empty by default: nobody's.
     pub trusted_proxies: Vec<IpNet>,
+    /// How many proxies every request has come through; only where there are no `trusted_proxies`.
+    pub trusted_hops: Option<NonZeroUsize>,
     /// Networks whose connections begin with a PROXY header, as canonical as `trusted_proxies`.
     pub proxy_protocol: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
@@ -301,8 +310,23 @@ pub struct Route {
     pub fallback: Option<Fallback>,
     /// Files that come before the pool; only beside [`Target::Pool`].
     pub files_first: Option<StaticFiles>,
+    /// How its answers are kept; only beside [`Target::Pool`].
+    pub caching: Option<Caching>,
     /// What is changed on the way through.
     pub changes: Changes,
+}
+
+/// How a route's answers are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caching {
+    /// Which may be, and for how long.
+    pub rules: hostler_cache::Rules,
+    /// What of a query makes another answer.
+    pub query: hostler_cache::Query,
+    /// Whether any are.
+    pub stores: bool,
+    /// Those who wait for the same answer share it though it cannot be kept.
+    pub collapses: bool,
 }
 
 /// The answer where a pool has none.
@@ -362,4 +386,11 @@ pub enum Target {
     Static(StaticFiles),
     /// Another URL.
     Redirect(Redirect),
+    /// What Hostler answers out of its own data; at least one of the two.
+    Native {
+        /// Where addresses are.
+        geo: bool,
+        /// Where postal codes are.
+        postal: bool,
+    },
 }

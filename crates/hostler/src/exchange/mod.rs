@@ -1,6 +1,7 @@
 //! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
 
 pub mod aftermath;
+mod again;
 pub mod body;
 pub mod connections;
 pub mod counters;
@@ -18,6 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_address::Peer;
 use hostler_cache::CacheStatus;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
@@ -31,10 +33,10 @@ pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
 pub use handshakes::{Handshakes, HandshakesView};
+pub use hostler_address::{ClientAddress, Trust};
 pub use id::RequestId;
 pub use instance::Instance;
 pub use registered::{Registered, VcapId};
-pub use trust::{ClientAddress, Trust};
 pub use whole::Whole;
 
 /// One request and its answer. A connection keeps one and uses it again for each request on it.
@@ -53,6 +55,8 @@ pub struct Exchange {
     pub trailers: Option<Fields>,
     /// The other end of the client's connection.
     pub peer: SocketAddr,
+    /// A load balancer has named it in a PROXY header.
+    pub peer_was_told: bool,
     /// Its address as text, for the member to read: made once a connection, not once a request.
     pub peer_ip: Arc<str>,
     /// Our end.
@@ -180,6 +184,7 @@ impl Exchange {
             body: Body::default(),
             trailers: None,
             peer,
+            peer_was_told: false,
             peer_ip: peer.ip().to_canonical().to_string().into(),
             local,
             scheme: Scheme::default(),
@@ -190,7 +195,7 @@ impl Exchange {
             forwarded_proto: None,
             certificate: None,
             registered: None,
-            client: ClientAddress { ip: peer.ip(), peer_trusted: false },
+            client: ClientAddress::of(Peer::Socket(peer.ip())),
             id: RequestId::none(),
             deadline,
             timings: Timings::now(),
@@ -204,7 +209,7 @@ impl Exchange {
     /// Begins the next request of the connection, its head being parsed already.
     pub fn begin(&mut self, trust: &Trust) {
         self.reset();
-        self.client = trust.client(self.peer.ip(), &self.head.fields);
+        self.client = trust::client(trust, self.peer(), &self.head.fields);
         self.id = RequestId::of(&self.head.fields);
         self.offer = offer::of(&self.head);
     }
@@ -232,7 +237,7 @@ impl Exchange {
         self.offer = None;
         self.body = Body::default();
         self.trailers = None;
-        self.client = ClientAddress { ip: self.peer.ip().to_canonical(), peer_trusted: false };
+        self.client = ClientAddress::of(self.peer());
         self.id = RequestId::none();
         self.timings = Timings::now();
         self.trail = Trail::default();
@@ -245,6 +250,11 @@ impl Exchange {
         self.forwarded_proto = None;
         self.registered = None;
         self.deadline.clear();
+    }
+
+    fn peer(&self) -> Peer {
+        let ip = self.peer.ip();
+        if self.peer_was_told { Peer::ProxyProtocol(ip) } else { Peer::Socket(ip) }
     }
 
     /// It has a route.

@@ -8,10 +8,12 @@ use hostler_pool::dispatch::{Pool, Priority};
 use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
+use crate::cache::Caching;
 use crate::coding::Plan;
 use crate::config::{Fallback, Redirect};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
+use crate::native::Native;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -32,6 +34,8 @@ pub struct Route {
     pub fallback: Option<Fallback>,
     /// Files that come before its target.
     pub files_first: Option<Arc<Files>>,
+    /// How it answers from memory; only before a pool.
+    pub caching: Option<Arc<Caching>>,
     /// What it changes on the way through.
     pub changes: Changes,
     /// What has been answered.
@@ -59,6 +63,8 @@ pub enum Target {
     Files(Arc<Files>),
     /// Another URL.
     Redirect(Redirect),
+    /// Services that Hostler answers itself.
+    Native(Native),
     /// A queue with members.
     Pool(PoolTarget),
 }

@@ -27,6 +27,9 @@ pub struct Access<'a> {
     pub time: jiff::Timestamp,
     pub id: &'a str,
     pub client: IpAddr,
+    /// The header that names it did not lead to its end: it is the last proxy up to which all was well.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub client_doubtful: bool,
     pub protocol: &'static str,
     pub method: &'a str,
     pub host: &'a str,

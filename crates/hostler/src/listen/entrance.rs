@@ -105,7 +105,7 @@ impl Origin {
     /// What a load balancer says in place of what its socket does.
     fn told(self, said: Said) -> Self {
         match said {
-            Said::Addresses { client, server } => Self { peer: client, local: server, ..self },
+            Said::Addresses { client, server } => Self { peer: client, told: true, local: server, ..self },
             Said::Nothing => self,
         }
     }

@@ -106,6 +106,8 @@ pub struct Shard {
 struct Origin {
     /// The client's address, or what a PROXY header says of it.
     peer: SocketAddr,
+    /// A PROXY header says it.
+    told: bool,
     local: SocketAddr,
     scheme: Scheme,
     /// The certificate that the client has shown, in DER.
@@ -116,6 +118,7 @@ impl Origin {
     /// An exchange to be filled by the first request.
     fn exchange(&self, sweep: &Sweep) -> Exchange {
         let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
+        exchange.peer_was_told = self.told;
         exchange.scheme = self.scheme;
         exchange.certificate.clone_from(&self.certificate);
         exchange
@@ -180,7 +183,7 @@ impl Shard {
             return;
         }
         let Ok(local) = stream.local_addr() else { return };
-        let origin = Origin { peer, local, scheme: Scheme::Http, certificate: None };
+        let origin = Origin { peer, told: false, local, scheme: Scheme::Http, certificate: None };
         tokio::spawn(async move {
             if crowded {
                 return self.turn_away(stream, &origin, door).await;
@@ -278,6 +281,13 @@ impl Shard {
                     Err(refusal) => self.gateway.instead(exchange, refusal).await,
                 }
             }
+            Ok(Answer::Shared(shared)) => {
+                let supply = Supply::Shared(shared).dressed(exchange, &self.encoding);
+                match client.deliver(exchange, supply, keep).await {
+                    Ok(delivered) => return Outcome::Delivered(delivered),
+                    Err(refusal) => self.gateway.instead(exchange, refusal).await,
+                }
+            }
             Ok(Answer::Streamed(streamed)) => {
                 let supply = Supply::Own(streamed).dressed(exchange, &self.encoding);
                 match client.deliver(exchange, supply, keep).await {
@@ -345,6 +355,7 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         time: jiff::Timestamp::now(),
         id: exchange.id.as_str(),
         client: exchange.client.ip,
+        client_doubtful: exchange.client.doubtful,
         protocol: protocol(exchange),
         method: text(exchange.head.method()),
         host: text(exchange.host()),

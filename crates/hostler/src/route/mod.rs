@@ -11,6 +11,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt};
 
 use crate::config::{HostPattern, MatchPattern, PathPattern};
+pub use plain::with as with_plain_path;
 
 /// A host longer than this is none (RFC 1035 section 2.3.4).
 const LONGEST_HOST: usize = 255;

@@ -11,7 +11,7 @@ thread_local! {
 
 /// Calls `look` with the path percent-decoded and without dot segments (RFC 3986 sections 6.2.2 and 5.2.4), so that `/%61dmin`
 /// and `/x/../admin` are no way around a route for `/admin`; and in lower case, if that does not count.
-pub(super) fn with<T>(path: &[u8], folds: bool, look: impl FnOnce(&[u8]) -> T) -> T {
+pub fn with<T>(path: &[u8], folds: bool, look: impl FnOnce(&[u8]) -> T) -> T {
     // One look for most, whose paths have neither.
     let is_plain = memchr::memchr2(b'%', b'.', path).is_none_or(|at| {
         path[at] == b'.' && memchr::memchr(b'%', &path[at..]).is_none() && !has_dot_segment(path)

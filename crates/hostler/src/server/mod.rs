@@ -5,6 +5,7 @@ mod boot;
 mod channel;
 mod environment;
 mod listeners;
+mod lookups;
 mod notify;
 mod orders;
 mod pools;
@@ -69,6 +70,9 @@ pub enum StartError {
     /// The certificates are no good any more, or their like.
     #[error("cannot start [tls]: {0}")]
     Tls(String),
+    /// The data of `[geo]` or `[postal]` is no good any more.
+    #[error("cannot start: {0}")]
+    Lookups(String),
     /// The system refuses threads, signals or the like.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 
+use super::lookups::Lookups;
 use super::pools::RunningPool;
 use super::retire::retire;
-use super::routes::{Routes, routes};
+use super::routes::{Behind, Routes, routes};
 use super::running::Running;
 use super::tls::{self, Fresh};
 use super::{boot, settings};
@@ -72,6 +73,7 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
         done.push(format!("nothing{else_} has changed"));
         return Ok(done);
     }
+    let lookups = lookups(running, &older, &newer).await.map_err(Undone::Failed)?;
     let change = prepare(running, &older, &newer).await?;
     if !difference.server.is_empty() {
         done.push(format!("server: {}", difference.server.join(", ")));
@@ -88,8 +90,16 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     if difference.platform {
         done.push("platform: changed".into());
     }
-    swap(running, &newer, change);
+    done.extend(difference.lookups.iter().map(|section| format!("{section}: changed")));
+    swap(running, &newer, change, lookups);
     Ok(done)
+}
+
+/// Data is opened elsewhere, which may take a while.
+async fn lookups(running: &Running, older: &Arc<Config>, newer: &Arc<Config>) -> Result<Lookups, String> {
+    let (older, newer, data) = (older.clone(), newer.clone(), running.lookups.load_full());
+    let opened = tokio::task::spawn_blocking(move || Lookups::open(&newer, Some((&older, &data)))).await;
+    opened.map_err(|error| error.to_string())?
 }
 
 /// TLS listeners stay as they are, and so does whether there are any.
@@ -215,12 +225,14 @@ fn take_back(running: &Running, older: &Config, change: &Change, problem: String
 }
 
 /// From one moment to the next: whoever comes in from now on finds the new routes.
-fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change) {
+fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change, lookups: Lookups) {
     let before = running.sources.routes.load_full();
     for pool in &change.pools {
         pool.settle();
     }
-    let Routes { table, listed, weak } = routes(newer, &change.pools, &before);
+    let Routes { table, listed, weak } =
+        routes(newer, &Behind { pools: &change.pools, lookups: &lookups, stock: &running.stock }, &before);
+    running.lookups.store(Arc::new(lookups));
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
     running.sources.encoding.resize(newer.server.compress_memory);

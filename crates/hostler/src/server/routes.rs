@@ -3,15 +3,18 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use super::lookups::{self, Lookups};
 use super::pools::RunningPool;
 use super::settings;
 use hostler_wire::ResponseHead;
 
 use crate::admin::RouteSource;
+use crate::cache::{Caching, Stock};
 use crate::config::{self, Buffer, Config, HeaderChange, MatchPattern, Source};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
 use crate::gateway::{Changes, PoolTarget, Rewrite, Route, Target};
+use crate::native;
 use crate::proxy::CallSettings;
 
 /// All routes of a configuration: for requests, and for the status in the order written.
@@ -22,18 +25,27 @@ pub(super) struct Routes {
     pub weak: Vec<Weak<Route>>,
 }
 
-/// Routes to these pools, which are all that the configuration names. A route that was there before goes on counting.
-pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSource]) -> Routes {
+/// What routes lead to, and answer out of.
+pub(super) struct Behind<'b> {
+    /// All pools that the configuration names.
+    pub pools: &'b [RunningPool],
+    pub lookups: &'b Lookups,
+    pub stock: &'b Arc<Stock>,
+}
+
+/// The routes to all this. A route that was there before goes on counting.
+pub(super) fn routes(config: &Config, behind: &Behind<'_>, before: &[RouteSource]) -> Routes {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
     for written in &config.routes {
         let pattern = written.pattern.to_string();
         let known = before.iter().find(|source| *source.pattern == *pattern);
         let counters: Arc<Counters> = known.map(|source| source.counters.clone()).unwrap_or_default();
-        let route = Arc::new(route(config, written, pools, counters));
+        let route = Arc::new(route(config, written, behind, counters));
         let target = match &route.target {
             Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
             Target::Files(files) => format!("static {}", files.folder().display()),
             Target::Redirect(redirect) => format!("redirect {redirect}"),
+            Target::Native(native) => lookups::names(native),
             Target::Pool(target) => match &route.files_first {
                 Some(files) => format!("static {}, pool {}", files.folder().display(), target.name),
                 None => format!("pool {}", target.name),
@@ -51,28 +63,40 @@ pub(super) fn routes(config: &Config, pools: &[RunningPool], before: &[RouteSour
     Routes { table, listed, weak }
 }
 
-fn route(config: &Config, written: &config::Route, pools: &[RunningPool], counters: Arc<Counters>) -> Route {
+fn route(config: &Config, written: &config::Route, behind: &Behind<'_>, counters: Arc<Counters>) -> Route {
     Route {
         pattern: written.pattern.to_string().into(),
         target: match &written.target {
             config::Target::Respond(respond) => Target::Fixed(fixed(respond)),
             config::Target::Static(settings) => Target::Files(Arc::new(Files::new(settings.clone()))),
             config::Target::Redirect(redirect) => Target::Redirect(redirect.clone()),
+            config::Target::Native { geo, postal } => {
+                Target::Native(behind.lookups.native(&written.pattern, *geo, *postal))
+            }
             config::Target::Pool { name, request_timeout } => {
-                let pool = pools.iter().find(|pool| *pool.name == **name);
+                let pool = behind.pools.iter().find(|pool| *pool.name == **name);
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
                 Target::Pool(pool_target(config, pool, *request_timeout))
             }
         },
-        max_body: written.max_body_size,
+        max_body: match written.target {
+            config::Target::Native { .. } => native::MOST_BODY,
+            _ => written.max_body_size,
+        },
         streams_body: written.buffer == Buffer::None,
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
         files_first: written.files_first.clone().map(|files| Arc::new(Files::new(files))),
+        caching: written.caching.as_ref().map(|caching| Arc::new(self::caching(caching, behind.stock))),
         changes: changes(written),
         counters,
     }
+}
+
+fn caching(written: &config::Caching, stock: &Arc<Stock>) -> Caching {
+    let config::Caching { rules, query, stores, collapses } = written.clone();
+    Caching { rules, query, stores, collapses, stock: stock.clone() }
 }
 
 fn changes(written: &config::Route) -> Changes {

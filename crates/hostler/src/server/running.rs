@@ -10,15 +10,17 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use super::listeners::Listeners;
+use super::lookups::Lookups;
 use super::pools::{self, RunningPool};
 use super::premises::Premises;
 use super::program::Program;
 use super::registrar::Registering;
-use super::routes::{Routes, routes};
+use super::routes::{Behind, Routes, routes};
 use super::tables::Tables;
 use super::tls::Tls;
 use super::{StartError, settings};
 use crate::admin::Sources;
+use crate::cache::Stock;
 use crate::coding::Memory;
 use crate::config::{Config, Invocation};
 use crate::exchange::Connections;
@@ -36,6 +38,10 @@ pub(super) struct Running {
     pub pools: ArcSwap<Vec<RunningPool>>,
     pub gateway: Arc<Gateway>,
     pub tables: Arc<Tables>,
+    /// What routes have stored.
+    pub stock: Arc<Stock>,
+    /// What native routes answer out of.
+    pub lookups: ArcSwap<Lookups>,
     /// None: routes are configured only.
     pub registering: Option<Registering>,
     /// The routes of this configuration, to see whether requests still go by them when they are replaced.
@@ -69,8 +75,11 @@ impl Running {
         let tls = tls.map_err(StartError::Tls)?.map(Arc::new);
         let listening = settings::listening(&config, tls.as_deref()).map_err(StartError::Tls)?;
         let premises = Premises::new(environment, config.server.threads, journal.clone())?;
+        let lookups = Lookups::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &premises)?;
-        let Routes { table, listed, weak } = routes(&config, &pools, &[]);
+        let stock = Arc::new(Stock::new(64 << 20, 8 << 20));
+        let behind = Behind { pools: &pools, lookups: &lookups, stock: &stock };
+        let Routes { table, listed, weak } = routes(&config, &behind, &[]);
         let connections = Arc::new(Connections::default());
         let rules = settings::platform(&config, &connections);
         let gateway = Arc::new(Gateway {
@@ -107,6 +116,8 @@ impl Running {
             pools: ArcSwap::from_pointee(pools),
             gateway,
             tables,
+            stock,
+            lookups: ArcSwap::from_pointee(lookups),
             registering,
             sources: Arc::new(sources),
             listeners: ArcSwapOption::from_pointee(listeners),

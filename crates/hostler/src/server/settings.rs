@@ -4,15 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_address::{Header, Trust};
 use hostler_pool::dispatch::{self, PoolSettings};
 use hostler_pool::worker::{self, WorkerSettings};
-use hostler_wire::{Address, Limits, Name};
+use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
 
 use super::environment::{self, Environment};
 use super::tls::Tls;
 use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
-use crate::exchange::{Connections, Trust};
+use crate::exchange::Connections;
 use crate::gateway::platform::Rules;
 use crate::gateway::{PoisonSettings, SpoolSettings};
 use crate::listen::{self, Https};
@@ -35,7 +36,7 @@ pub(super) fn listening(config: &Config, tls: Option<&Tls>) -> Result<listen::Se
         answer_buffer: server.answer_buffer as usize,
         max_connections: server.max_connections,
         http2: http2(server),
-        trust: Trust { networks: server.trusted_proxies.clone(), header: client_header(server) },
+        trust: trust(server),
         proxy_protocol: server.proxy_protocol.clone(),
         tls: both.map(|(tls, written)| tls.terms(written, server.http2)).transpose()?,
         https: both.map_or_else(Https::default, |(tls, written)| https(tls, written)),
@@ -70,14 +71,15 @@ pub(super) fn platform(config: &Config, connections: &Arc<Connections>) -> Optio
     config.platform.clone().map(|settings| Arc::new(Rules::new(settings, connections.clone())))
 }
 
-fn client_header(server: &config::Server) -> Name {
-    match server.client_ip_header {
-        ClientIpHeader::XForwardedFor => Name::XForwardedFor,
-        ClientIpHeader::XRealIp => Name::XRealIp,
-        ClientIpHeader::Forwarded => Name::Forwarded,
-        ClientIpHeader::CfConnectingIp => Name::CfConnectingIp,
-        ClientIpHeader::TrueClientIp => Name::TrueClientIp,
-    }
+fn trust(server: &config::Server) -> Trust {
+    let header = match server.client_ip_header {
+        ClientIpHeader::XForwardedFor => Header::XForwardedFor,
+        ClientIpHeader::XRealIp => Header::XRealIp,
+        ClientIpHeader::Forwarded => Header::Forwarded,
+        ClientIpHeader::CfConnectingIp => Header::CfConnectingIp,
+        ClientIpHeader::TrueClientIp => Header::TrueClientIp,
+    };
+    Trust { networks: server.trusted_proxies.clone(), hops: server.trusted_hops, header }
 }
 
 pub(super) fn spool(server: &config::Server) -> SpoolSettings {

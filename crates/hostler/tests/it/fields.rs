@@ -165,6 +165,43 @@ async fn the_client_may_be_named_in_another_header() {
 }
 
 #[tokio::test]
+async fn a_proxy_whose_chain_breaks_off_is_the_client_and_the_log_doubts_it() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, TRUSTING).await;
+    let endless = vec!["10.0.0.2"; 6000].join(",");
+    for (line, client, doubtful) in [
+        ("81.2.69.160", "81.2.69.160", false),
+        ("6.6.6.6, unknown", "127.0.0.2", true),
+        ("6.6.6.6, nonsense, 10.0.0.3", "10.0.0.3", true),
+        (&endless, "10.0.0.2", true),
+    ] {
+        seen_from("127.0.0.2", &site, &app, &format!("X-Forwarded-For: {line}\r\n")).await;
+        let logged = site.exchanges(app.requests().len()).await.pop().unwrap();
+        assert_eq!(
+            (&logged["client"], logged["client_doubtful"] == true),
+            (&client.into(), doubtful),
+            "{line:.60}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn proxies_that_nobody_can_list_are_counted() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.trusted_hops = 2").await;
+    let told =
+        seen_from("127.0.0.9", &site, &app, "X-Forwarded-For: 6.6.6.6, 81.2.69.160, 203.0.113.5\r\n").await;
+    assert_eq!(
+        told.field("x-forwarded-for").as_deref(),
+        Some("6.6.6.6, 81.2.69.160, 203.0.113.5, 127.0.0.9")
+    );
+    seen_from("127.0.0.9", &site, &app, "X-Forwarded-For: 6.6.6.6\r\n").await;
+    let logged = site.exchanges(2).await;
+    assert_eq!((&logged[0]["client"], &logged[0]["client_doubtful"]), (&"81.2.69.160".into(), &().into()));
+    assert_eq!((&logged[1]["client"], &logged[1]["client_doubtful"]), (&"127.0.0.9".into(), &true.into()));
+}
+
+#[tokio::test]
 async fn a_request_has_a_name_in_every_log() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;

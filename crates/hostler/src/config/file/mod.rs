@@ -4,11 +4,14 @@
 //! The comments on fields are the text of `docs/reference/config.md`.
 
 mod answer;
+mod caching;
 mod changes;
 mod compress;
+mod geo;
 mod member_tls;
 mod platform;
 mod pool;
+mod postal;
 mod registrar;
 mod route;
 mod tls;
@@ -20,11 +23,14 @@ use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy, Size, Switch};
 pub use answer::{Redirect, Respond, Static};
+pub use caching::{CacheSwitch, Caching, Precedence, Query, SetCookie};
 pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding};
+pub use geo::{Geo, Lookups};
 pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
+pub use postal::Postal;
 pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Route};
 pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
@@ -52,6 +58,12 @@ pub struct File {
     /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
     #[schemars(with = "Platform")]
     pub platform: Option<Platform>,
+    /// Where addresses are: the data of routes with `geo = true`, which Hostler answers itself.
+    #[schemars(with = "Geo")]
+    pub geo: Option<Geo>,
+    /// Where postal codes are: the data of routes with `postal = true`, which Hostler answers itself.
+    #[schemars(with = "Postal")]
+    pub postal: Option<Postal>,
 }
 
 /// The `[server]` section.
@@ -134,6 +146,11 @@ pub struct Server {
     /// addresses. From anybody else they are removed. A malformed entry stops
     /// the start: trusting too few breaks an app, trusting too many opens it.
     pub trusted_proxies: Vec<Proxy>,
+    /// Instead of `trusted_proxies`, for proxies whose addresses nobody can list (some CDNs): how many of them each request has come
+    /// through. So many entries of `client_ip_header` are counted from the right, or its one address is taken; a request with fewer
+    /// has come round one of them, and its client is the other end of its connection. Everybody's forwarding headers are passed on, and whoever
+    /// reaches Hostler round a proxy can claim any address: allow it no other way in. 0: not by number.
+    pub trusted_hops: Count<0, 32>,
     /// Load balancers that send a PROXY header (version 1 or 2) before anything else: networks or single addresses. A connection
     /// from one of them must begin with it, within `header_timeout`, before TLS if that is spoken; the client's address is
     /// then the one it names. Anybody else's connection must begin without. Whoever is named is in turn compared with
@@ -174,6 +191,7 @@ impl Default for Server {
             http2_connection_window: Size(1 << 20),
             access_log: AccessLog::Json,
             trusted_proxies: Vec::new(),
+            trusted_hops: Count(0),
             proxy_protocol: Vec::new(),
             client_ip_header: ClientIpHeader::XForwardedFor,
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Compress, HeaderChanges, Redirect, Respond, Rewrite, Static};
+use super::{CacheSwitch, Compress, HeaderChanges, Redirect, Respond, Rewrite, Static};
 use crate::config::pattern::MatchPattern;
 use crate::config::value::{Period, Size, Switch, TextOr};
 
@@ -20,7 +20,8 @@ pub struct Route {
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
-    /// The pool that answers. Exactly one of `pool`, `static`, `redirect` and `respond`, or `pool` and `static`.
+    /// The pool that answers. Exactly one of `pool`, `static`, `redirect`, `respond`, `geo` and `postal`, or `pool` and
+    /// `static`, or `geo` and `postal`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub pool: Option<String>,
     /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body` or `file`.
@@ -34,6 +35,12 @@ pub struct Route {
     /// Where requests are sent: a URL or a path, such as `"https://www.example.com{path}{query}"`, or a table with `to`.
     #[schemars(with = "TextOr<Redirect>", extend("x-default" = "none"))]
     pub redirect: Option<TextOr<Redirect>>,
+    /// Answers where addresses are, out of the data of `[geo]`. The paths (`/get_city`, `/geo`, `/geo/{ip}`, ...) lie below `match`;
+    /// where `match` has the same beginning (`"/geo/*"`), it need not be said twice. `docs/guide/lookups.md` has them all.
+    pub geo: bool,
+    /// Answers where postal codes are, out of the data of `[postal]`; the paths lie below `match` as those of `geo` do. Both may stand
+    /// on one route.
+    pub postal: bool,
     /// What becomes of the path before the pool or the folder gets it.
     #[schemars(with = "Rewrite", extend("x-default" = "none"))]
     pub rewrite: Option<Rewrite>,
@@ -54,6 +61,14 @@ pub struct Route {
     /// table replaces the server's whole.
     #[schemars(with = "Switch<Compress>", extend("x-default" = "server.compress"))]
     pub compress: Option<Switch<Compress>>,
+    /// Whether the pool's answers are kept in memory and sent again to those who ask for the same: `"standard"` as they say
+    /// themselves (RFC 9111), or a table that says more. `docs/guide/caching.md` says what becomes of an answer.
+    #[schemars(with = "CacheSwitch", extend("x-default" = "`false`"))]
+    pub cache: Option<CacheSwitch>,
+    /// Whether equal requests (GET) at the same time are sent to the pool once, and all get that answer, although it cannot be kept.
+    /// Not where it is anybody's own: with cookies, `Authorization`, or an answer that is `private` or sets a cookie. Answers that
+    /// can be kept are always shared.
+    pub collapse: bool,
     /// Which requests get a slot first when there are not enough.
     pub priority: Priority,
     /// A file that stands in where the pool gives no answer, such as the page from which an app renders in the browser:

@@ -2,14 +2,18 @@
 //! keys, and refuses what does not fit together. Knows no TOML.
 
 mod announce;
+mod caching;
 mod changes;
 mod compress;
 mod fallback;
 mod files;
+mod geo;
+mod lookups;
 mod member_tls;
 mod members;
 mod platform;
 mod pool;
+mod postal;
 mod redirect;
 mod registrar;
 mod respond;
@@ -46,13 +50,15 @@ impl Resolver<'_> {
         let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
+        self.warn_of_unused_data(&file, &routes);
+        let (geo, postal) = (self.geo(file.geo.as_ref()), self.postal(file.postal.as_ref()));
         let registrar = self.registrar(&file, &server);
         let platform = match &file.platform {
             Some(written) => Some(platform::resolve(self, written)),
             // Where routes may be registered, something has to hold for them.
             None => registrar.as_ref().map(|_| Platform::default()),
         };
-        Config { path, server, tls, pools, routes, registrar, platform, warnings: Vec::new() }
+        Config { path, server, tls, pools, routes, registrar, platform, geo, postal, warnings: Vec::new() }
     }
 
     /// The meaning of `[server]`.

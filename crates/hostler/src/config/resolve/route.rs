@@ -14,7 +14,10 @@ use crate::config::pattern::MatchPattern;
 use crate::config::resolved::{Changes, Route, StaticFiles, Target};
 
 /// What a route can lead to.
-const TARGETS: [&str; 4] = ["pool", "static", "redirect", "respond"];
+const TARGETS: [&str; 6] = ["pool", "static", "redirect", "respond", "geo", "postal"];
+
+/// Targets that may stand together: files first, and the pool for what is none; and what Hostler answers itself.
+const PAIRS: [(&str, &str); 2] = [("pool", "static"), ("geo", "postal")];
 
 fn one_of(keys: &[&str]) -> String {
     let (last, others) = keys.split_last().unwrap_or((&"", &[]));
@@ -57,6 +60,7 @@ impl Resolver<'_> {
                     priority: written.priority,
                     fallback,
                     files_first,
+                    caching: self.caching(&path, written).filter(|_| written.pool.is_some()),
                     changes,
                 });
             }
@@ -78,6 +82,7 @@ impl Resolver<'_> {
                     priority: Priority::Normal,
                     fallback: None,
                     files_first: None,
+                    caching: None,
                     changes: Changes::default(),
                 }];
             }
@@ -120,18 +125,27 @@ impl Resolver<'_> {
             written.files.is_some(),
             written.redirect.is_some(),
             written.respond.is_some(),
+            written.geo,
+            written.postal,
         ];
         let mut targets = TARGETS.iter().zip(there).filter(|(_, there)| *there).map(|(key, _)| *key);
         let (first, second, third) = (targets.next(), targets.next(), targets.next());
-        // Files first, and the pool for what is none: the one pair that makes sense.
-        let second = second.filter(|second| (first, *second) != (Some("pool"), "static"));
+        let second = second.filter(|second| !first.is_some_and(|first| PAIRS.contains(&(first, second))));
         if let Some(one_too_many) = second.or(third) {
-            let why = format!("a route has exactly one target: {} (or pool and static)", one_of(&TARGETS));
+            let why = format!(
+                "a route has exactly one target: {} (or pool and static, or geo and postal)",
+                one_of(&TARGETS)
+            );
             self.refuse(&path.key(one_too_many), why);
             return None;
         }
         let Some(target) = first else {
-            if !TARGETS.iter().any(|key| self.document.is_written(&path.key(key))) {
+            // What could not be read is told already; what is written as `false` is no target.
+            let is_off = |key: &str| PAIRS[1].0 == key || PAIRS[1].1 == key;
+            let was_told = |key: &&str| {
+                self.document.is_written(&path.key(key)) && (!is_off(key) || self.report.has_errors())
+            };
+            if !TARGETS.iter().any(was_told) {
                 self.refuse(path, format!("it leads nowhere: add {}", one_of(&TARGETS)));
             }
             return None;
@@ -148,8 +162,10 @@ impl Resolver<'_> {
         if let Some(redirect) = &written.redirect {
             return self.redirect(&here, redirect, pattern).map(Target::Redirect);
         }
-        let respond = written.respond.as_ref()?;
-        self.respond(&here, respond).map(Target::Respond)
+        if let Some(respond) = &written.respond {
+            return self.respond(&here, respond).map(Target::Respond);
+        }
+        self.native(path, written, file)
     }
 
     /// The files that come before the pool.
@@ -170,8 +186,16 @@ impl Resolver<'_> {
     }
 
     fn refuse_what_has_no_meaning(&mut self, path: &KeyPath, target: &str) {
-        let about_pools =
-            ["buffer", "max_body_size", "request_timeout", "priority", "fallback", "request_headers"];
+        let about_pools = [
+            "buffer",
+            "max_body_size",
+            "request_timeout",
+            "priority",
+            "fallback",
+            "request_headers",
+            "cache",
+            "collapse",
+        ];
         let meaningless = match target {
             "pool" => return,
             "static" => &about_pools[..],

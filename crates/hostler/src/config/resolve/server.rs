@@ -2,6 +2,7 @@
 //! routes.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::num::NonZeroUsize;
 
 use ipnet::IpNet;
 
@@ -26,6 +27,10 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         None => resolver.surroundings.temp_dir.clone(),
     };
     let compress = resolver.server_compress(&written.compress);
+    if written.trusted_hops.get() > 0 && !written.trusted_proxies.is_empty() {
+        let message = "stands instead of server.trusted_proxies, not beside it: set one of them";
+        resolver.refuse(&section.key("trusted_hops"), message);
+    }
     Server {
         listen,
         admin,
@@ -51,6 +56,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         http2_connection_window: written.http2_connection_window.0,
         access_log: written.access_log,
         trusted_proxies: networks(resolver, &section.key("trusted_proxies"), &written.trusted_proxies),
+        trusted_hops: NonZeroUsize::new(written.trusted_hops.get()),
         proxy_protocol: networks(resolver, &section.key("proxy_protocol"), &written.proxy_protocol),
         client_ip_header: written.client_ip_header,
     }

@@ -125,6 +125,21 @@ fn a_bad_network_stops_the_start() {
 }
 
 #[test]
+fn proxies_are_known_by_their_networks_or_by_their_number() {
+    let server = |keys: &str| format!("pools.web.command = \"node a.js\"\n[server]\n{keys}\n");
+    check(
+        &server("trusted_hops = 2\ntrusted_proxies = [\"10.0.0.0/8\"]"),
+        expect![
+            "hostler.toml:3:16: server.trusted_hops: stands instead of server.trusted_proxies, not beside it: set one of them"
+        ],
+    );
+    check(
+        &server("trusted_hops = 33"),
+        expect!["hostler.toml:3:16: server.trusted_hops: 33 is out of range; from 0 to 32"],
+    );
+}
+
+#[test]
 fn every_syntax_error_is_told_with_its_line() {
     check(
         "[server]\nlisten = \nthreads = = 2\n[pools.web\n",

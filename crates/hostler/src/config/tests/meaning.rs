@@ -1,5 +1,6 @@
 //! What right configurations mean.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -118,6 +119,14 @@ fn trusted_networks_are_compared_as_ipv4_where_they_are() {
     .config();
     let shown: Vec<_> = config.server.trusted_proxies.iter().map(ToString::to_string).collect();
     assert_eq!(shown, ["10.0.0.7/32", "10.1.0.0/16", "1.2.3.4/32", "2001:db8::/32"]);
+}
+
+#[test]
+fn no_proxies_are_counted_unless_it_is_said_how_many() {
+    let hops =
+        |written: &str| site(&format!("pools.web.command = \"x\"\n{written}\n")).config().server.trusted_hops;
+    assert_eq!((hops(""), hops("server.trusted_hops = 0")), (None, None));
+    assert_eq!(hops("server.trusted_hops = 2").map(NonZeroUsize::get), Some(2));
 }
 
 #[test]

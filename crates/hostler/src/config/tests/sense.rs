@@ -65,8 +65,8 @@ fn a_route_leads_to_exactly_one_target() {
     check(
         "[pools.web]\ncommand = \"x\"\n[[routes]]\nmatch = \"/a\"\n[[routes]]\nmatch = \"/b\"\npool = \"web\"\nrespond = \"\"\n[[routes]]\npool = \"web\"\n",
         expect![[r#"
-            hostler.toml:3:1: routes[0]: it leads nowhere: add pool, static, redirect or respond
-            hostler.toml:8:11: routes[1].respond: a route has exactly one target: pool, static, redirect or respond (or pool and static)
+            hostler.toml:3:1: routes[0]: it leads nowhere: add pool, static, redirect, respond, geo or postal
+            hostler.toml:8:11: routes[1].respond: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)
             hostler.toml:9:1: routes[2]: match is missing: which requests? "*" is all of them"#]],
     );
 }

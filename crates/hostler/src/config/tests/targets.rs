@@ -101,8 +101,8 @@ fn files_may_come_before_a_pool_and_before_nothing_else() {
         ),
         expect![[r#"
             hostler.toml:5:39: routes[0].static.fallback: has no meaning beside pool: what is no file goes there
-            hostler.toml:10:11: routes[1].respond: a route has exactly one target: pool, static, redirect or respond (or pool and static)
-            hostler.toml:14:11: routes[2].respond: a route has exactly one target: pool, static, redirect or respond (or pool and static)"#]],
+            hostler.toml:10:11: routes[1].respond: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)
+            hostler.toml:14:11: routes[2].respond: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)"#]],
     );
 }
 

@@ -5,6 +5,7 @@ mod address;
 mod amount;
 mod announced;
 mod nats;
+mod origin;
 mod secret;
 mod slots;
 mod switch;
@@ -14,10 +15,11 @@ pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Delay, Period, ShowSize, Size};
 pub use announced::Announced;
 pub use nats::NatsAddress;
+pub use origin::Origin;
 pub use secret::Secret;
 pub use slots::Slots;
 pub use switch::Switch;
-pub use text::{Command, OneOrMany, Plain, RequestPath, TextOr};
+pub use text::{Command, FileName, OneOrMany, Plain, RequestPath, TextOr};
 
 /// What one string in TOML stands for.
 pub trait OneString: std::str::FromStr<Err = String> {

@@ -105,6 +105,29 @@ impl fmt::Display for RequestPath {
 
 one_string!(RequestPath, kind: "path", expects: "a path such as \"/healthz\"");
 
+/// The name of a file, relative to the configuration's folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileName(pub String);
+
+impl FromStr for FileName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.is_empty() || text.contains('\0') {
+            true => Err(format!("{text:?} is not the name of a file")),
+            false => Ok(Self(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+one_string!(FileName, kind: "file", expects: "the name of a file");
+
 /// One value or a list of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneOrMany<T>(pub Vec<T>);

@@ -227,9 +227,10 @@ impl Seat {
     /// Takes its place on another connection than that for which it was made.
     fn move_to(&mut self, link: &Link) {
         // Without `..`: what an origin says beyond these must not stay that of another client.
-        let Origin { peer, local, scheme, certificate } = &link.origin;
+        let Origin { peer, told, local, scheme, certificate } = &link.origin;
         let exchange = &mut self.exchange;
         (exchange.peer, exchange.local, exchange.scheme) = (*peer, *local, *scheme);
+        exchange.peer_was_told = *told;
         exchange.certificate.clone_from(certificate);
         exchange.peer_ip.clone_from(&link.peer_ip);
     }

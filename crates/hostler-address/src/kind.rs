@@ -1,0 +1,283 @@
+//! What an address is for, by IANA's registries of special-purpose addresses (as of October 2026), and the IPv4 address that an IPv6
+//! one may only carry. Knows no places.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What an address is for. Only [`Kind::Global`] ones are anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// On the internet.
+    Global,
+    /// In a private network (RFC 1918, RFC 4193; site-local addresses, RFC 3879).
+    Private,
+    /// Between a provider and its customers (RFC 6598).
+    Shared,
+    /// This machine.
+    Loopback,
+    /// This wire.
+    LinkLocal,
+    /// None at all.
+    Unspecified,
+    /// In books (RFC 5737, RFC 3849, RFC 9637).
+    Documentation,
+    /// Between devices that are being measured (RFC 2544, RFC 5180).
+    Benchmarking,
+    /// Whoever listens.
+    Multicast,
+    /// Everybody on the wire.
+    Broadcast,
+    /// Protocols use it among themselves, or to carry others.
+    Protocol,
+    /// Nobody has it yet.
+    Reserved,
+}
+
+impl Kind {
+    /// What this address, or the one that it carries, is for.
+    pub fn of(ip: IpAddr) -> Self {
+        match plain(ip) {
+            IpAddr::V4(ip) => of_v4(ip),
+            IpAddr::V6(ip) => of_v6(ip),
+        }
+    }
+
+    /// Its name, as in answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Private => "private",
+            Self::Shared => "shared",
+            Self::Loopback => "loopback",
+            Self::LinkLocal => "link-local",
+            Self::Unspecified => "unspecified",
+            Self::Documentation => "documentation",
+            Self::Benchmarking => "benchmarking",
+            Self::Multicast => "multicast",
+            Self::Broadcast => "broadcast",
+            Self::Protocol => "protocol",
+            Self::Reserved => "reserved",
+        }
+    }
+
+    /// Whether a database can know where it is. Some say something of other kinds, too, and it is not true.
+    pub const fn has_place(self) -> bool {
+        matches!(self, Self::Global)
+    }
+}
+
+/// The address itself: that of the IPv4 host for one that only carries it, mapped (RFC 4291 section 2.5.5.2), through NAT64 (RFC 6052),
+/// 6to4 (RFC 3056) or Teredo (RFC 4380).
+pub fn plain(ip: IpAddr) -> IpAddr {
+    let IpAddr::V6(v6) = ip else { return ip };
+    let [first, second, third, fourth, fifth, sixth, seventh, eighth] = v6.segments();
+    match (first, second) {
+        (0, 0) => ip.to_canonical(),
+        (0x64, 0xff9b) if (third, fourth, fifth, sixth) == (0, 0, 0, 0) => v4(seventh, eighth),
+        (0x2001, 0) => v4(!seventh, !eighth),
+        (0x2002, _) => v4(second, third),
+        _ => ip,
+    }
+}
+
+fn v4(high: u16, low: u16) -> IpAddr {
+    Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into()
+}
+
+/// Blocks of services that the registry calls globally reachable (AS112, AMT) are `Global`.
+fn of_v4(ip: Ipv4Addr) -> Kind {
+    match ip.octets() {
+        [0, 0, 0, 0] => Kind::Unspecified,
+        [0, ..] => Kind::Reserved,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Kind::Private,
+        [100, 64..=127, ..] => Kind::Shared,
+        [127, ..] => Kind::Loopback,
+        [169, 254, ..] => Kind::LinkLocal,
+        // Also its two anycast addresses that are reachable: they are nobody's in particular. So is the relay of 6to4, which is gone.
+        [192, 0, 0, _] | [192, 88, 99, _] => Kind::Protocol,
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Kind::Documentation,
+        [198, 18..=19, ..] => Kind::Benchmarking,
+        [255, 255, 255, 255] => Kind::Broadcast,
+        [224..=239, ..] => Kind::Multicast,
+        [240..=255, ..] => Kind::Reserved,
+        _ => Kind::Global,
+    }
+}
+
+fn of_v6(ip: Ipv6Addr) -> Kind {
+    match ip.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] => Kind::Unspecified,
+        [0, 0, 0, 0, 0, 0, 0, 1] => Kind::Loopback,
+        // Translation within a network (RFC 8215), where to drop (RFC 6666) and what to write where nothing is meant (RFC 9780).
+        [0x64, 0xff9b, 1, ..] | [0x100, 0, 0, 0 | 1, ..] => Kind::Protocol,
+        [0x2001, 2, 0, ..] => Kind::Benchmarking,
+        [0x2001, 0xdb8, ..] | [0x3fff, ..=0x0fff, ..] => Kind::Documentation,
+        // The IETF's own block: hashes that look like addresses, drones, anycast.
+        [0x2001, ..=0x01ff, ..] => Kind::Protocol,
+        // Segments of routes (RFC 9602).
+        [0x5f00, ..] => Kind::Protocol,
+        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Kind::Private,
+        [0xfe80..=0xfebf, ..] => Kind::LinkLocal,
+        [0xff00..=0xffff, ..] => Kind::Multicast,
+        // All that was ever handed out.
+        [0x2000..=0x3fff, ..] => Kind::Global,
+        _ => Kind::Reserved,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every block of the two registries, multicast, and what is deprecated or was never handed out.
+    const BLOCKS: &[(&str, Kind)] = &[
+        ("0.0.0.0/32", Kind::Unspecified),
+        ("0.0.0.1/32", Kind::Reserved),
+        ("0.128.0.0/9", Kind::Reserved),
+        ("10.0.0.0/8", Kind::Private),
+        ("100.64.0.0/10", Kind::Shared),
+        ("127.0.0.0/8", Kind::Loopback),
+        ("169.254.0.0/16", Kind::LinkLocal),
+        ("172.16.0.0/12", Kind::Private),
+        ("192.0.0.0/24", Kind::Protocol),
+        ("192.0.0.0/29", Kind::Protocol),
+        ("192.0.0.8/32", Kind::Protocol),
+        ("192.0.0.9/32", Kind::Protocol),
+        ("192.0.0.10/32", Kind::Protocol),
+        ("192.0.0.170/31", Kind::Protocol),
+        ("192.0.2.0/24", Kind::Documentation),
+        ("192.31.196.0/24", Kind::Global),
+        ("192.52.193.0/24", Kind::Global),
+        ("192.88.99.0/24", Kind::Protocol),
+        ("192.168.0.0/16", Kind::Private),
+        ("192.175.48.0/24", Kind::Global),
+        ("198.18.0.0/15", Kind::Benchmarking),
+        ("198.51.100.0/24", Kind::Documentation),
+        ("203.0.113.0/24", Kind::Documentation),
+        ("224.0.0.0/4", Kind::Multicast),
+        ("240.0.0.0/5", Kind::Reserved),
+        ("255.255.255.254/32", Kind::Reserved),
+        ("255.255.255.255/32", Kind::Broadcast),
+        ("::/128", Kind::Unspecified),
+        ("::1/128", Kind::Loopback),
+        ("::2/128", Kind::Reserved),
+        ("::ffff:0:0:0/96", Kind::Reserved),
+        ("64:ff9b:1::/48", Kind::Protocol),
+        ("100::/64", Kind::Protocol),
+        ("100:0:0:1::/64", Kind::Protocol),
+        ("2001:1::1/128", Kind::Protocol),
+        ("2001:1::2/128", Kind::Protocol),
+        ("2001:1::3/128", Kind::Protocol),
+        ("2001:2::/48", Kind::Benchmarking),
+        ("2001:3::/32", Kind::Protocol),
+        ("2001:4:112::/48", Kind::Protocol),
+        ("2001:10::/28", Kind::Protocol),
+        ("2001:20::/28", Kind::Protocol),
+        ("2001:30::/28", Kind::Protocol),
+        ("2001:100::/24", Kind::Protocol),
+        ("2001:db8::/32", Kind::Documentation),
+        ("2620:4f:8000::/48", Kind::Global),
+        ("3fff::/20", Kind::Documentation),
+        ("5f00::/16", Kind::Protocol),
+        ("fc00::/7", Kind::Private),
+        ("fe80::/10", Kind::LinkLocal),
+        ("fec0::/10", Kind::Private),
+        ("ff00::/8", Kind::Multicast),
+        ("4000::/4", Kind::Reserved),
+    ];
+
+    #[test]
+    fn each_block_of_the_registries_is_known_from_its_first_address_to_its_last() {
+        for (block, kind) in BLOCKS {
+            let block: ipnet::IpNet = block.parse().unwrap();
+            for ip in [block.network(), block.broadcast()] {
+                assert_eq!(Kind::of(ip), *kind, "{ip} in {block}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_neighbours_of_a_block_are_none_of_it() {
+        let neighbours = [
+            "1.0.0.0",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "169.253.255.255",
+            "169.255.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "191.255.255.255",
+            "192.0.1.0",
+            "192.0.3.0",
+            "192.88.98.255",
+            "192.88.100.0",
+            "192.167.255.255",
+            "192.169.0.0",
+            "198.17.255.255",
+            "198.20.0.0",
+            "198.51.99.255",
+            "198.51.101.0",
+            "203.0.112.255",
+            "203.0.114.0",
+            "223.255.255.255",
+            "2001:200::",
+            "2001:db7:ffff::",
+            "2001:db9::",
+            "2003::",
+            "2000::",
+            "3fff:1000::",
+            "3ffe:ffff::",
+        ];
+        for ip in neighbours {
+            assert_eq!(Kind::of(ip.parse().unwrap()), Kind::Global, "{ip}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_carries_another_is_what_that_one_is() {
+        let cases = [
+            ("::ffff:81.2.69.160", "81.2.69.160", Kind::Global),
+            ("::ffff:10.0.0.1", "10.0.0.1", Kind::Private),
+            ("64:ff9b::5102:45a0", "81.2.69.160", Kind::Global),
+            ("64:ff9b::a00:1", "10.0.0.1", Kind::Private),
+            ("2002:5102:45a0::1", "81.2.69.160", Kind::Global),
+            ("2002:a00:1::1", "10.0.0.1", Kind::Private),
+            // RFC 4380 section 4's own example: client 192.0.2.45.
+            ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "192.0.2.45", Kind::Documentation),
+            ("2001:0:4136:e378:8000:63bf:aefd:ba5f", "81.2.69.160", Kind::Global),
+            ("64:ff9b:0:1::5102:45a0", "64:ff9b:0:1::5102:45a0", Kind::Reserved),
+            ("::5102:45a0", "::5102:45a0", Kind::Reserved),
+            ("2001:db8::1", "2001:db8::1", Kind::Documentation),
+        ];
+        for (ip, within, kind) in cases {
+            let ip = ip.parse().unwrap();
+            assert_eq!((plain(ip), Kind::of(ip)), (within.parse().unwrap(), kind), "{ip}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_standard_library_knows_of_ipv4_it_knows_alike(ip in any::<Ipv4Addr>(), narrow in any::<bool>()) {
+            // Half of them where it matters: at random nearly all are global.
+            let ip = if narrow { Ipv4Addr::from_bits(ip.to_bits() | 0xe000_0000) } else { ip };
+            let kind = Kind::of(ip.into());
+            prop_assert_eq!(kind == Kind::Private, ip.is_private());
+            prop_assert_eq!(kind == Kind::Loopback, ip.is_loopback());
+            prop_assert_eq!(kind == Kind::LinkLocal, ip.is_link_local());
+            prop_assert_eq!(kind == Kind::Multicast, ip.is_multicast());
+            prop_assert_eq!(kind == Kind::Documentation, ip.is_documentation());
+            prop_assert_eq!(kind == Kind::Broadcast, ip.is_broadcast());
+        }
+
+        #[test]
+        fn what_is_carried_is_not_carried_further(ip in any::<IpAddr>()) {
+            prop_assert_eq!(plain(plain(ip)), plain(ip));
+            prop_assert!(!(ip.is_loopback() || ip.is_multicast() || ip.is_unspecified()) || !Kind::of(ip).has_place());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Who the client is, by the vectors of contracts/lookups.md section 5, the limits of the walk, and properties that hold whatever comes.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+
+use hostler_address::{ClientAddress, Header, Kind, Peer, Source, Trust};
+use proptest::prelude::*;
+
+fn trusting() -> Trust {
+    let networks = ["10.0.0.0/8", "2001:db8:ff::/48"].iter().map(|net| net.parse().unwrap()).collect();
+    Trust { networks, ..Trust::default() }
+}
+
+fn counting(hops: usize) -> Trust {
+    Trust { hops: NonZeroUsize::new(hops), ..Trust::default() }
+}
+
+fn client(trust: &Trust, peer: &str, lines: &[&str]) -> ClientAddress {
+    trust.client(Peer::Socket(peer.parse().unwrap()), lines.iter().map(|line| line.as_bytes()))
+}
+
+/// The address, the header in which it was found if any, and whether it is doubtful.
+fn shown(client: ClientAddress) -> String {
+    let found = if client.source == Source::Socket { "" } else { " <- header" };
+    format!("{}{found}{}", client.ip, if client.doubtful { " ?" } else { "" })
+}
+
+#[test]
+fn the_contracts_vectors() {
+    let cases: &[(&str, &[&str], &str)] = &[
+        ("198.51.100.7", &["8.8.8.8"], "198.51.100.7"),
+        ("10.0.0.1", &["8.8.8.8"], "8.8.8.8 <- header"),
+        ("10.0.0.1", &["6.6.6.6, 81.2.69.160, 10.9.9.9"], "81.2.69.160 <- header"),
+        ("::ffff:10.0.0.1", &["8.8.8.8"], "8.8.8.8 <- header"),
+        ("10.0.0.1", &["1.1.1.1", "81.2.69.160"], "81.2.69.160 <- header"),
+        ("10.0.0.1", &[], "10.0.0.1"),
+        ("10.0.0.1", &["10.1.1.1"], "10.1.1.1 <- header"),
+        ("10.0.0.1", &["garbage"], "10.0.0.1 ?"),
+    ];
+    for (peer, lines, expected) in cases {
+        assert_eq!(shown(client(&trusting(), peer, lines)), *expected, "{peer} {lines:?}");
+    }
+}
+
+#[test]
+fn the_contracts_table_of_what_is_an_address() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["1.2.3.4"], "1.2.3.4 <- header"),
+        (&["1.2.3.4:5678"], "1.2.3.4 <- header"),
+        (&["2001:db8::1"], "2001:db8::1 <- header"),
+        (&["[2001:db8::1]:443"], "2001:db8::1 <- header"),
+        (&["\"[2001:db8::1]\""], "2001:db8::1 <- header"),
+        (&["::ffff:1.2.3.4"], "1.2.3.4 <- header"),
+        (&["fe80::1%eth0"], "10.0.0.1 ?"),
+        (&["010.0.0.1"], "10.0.0.1 ?"),
+        (&["0x7f.1"], "10.0.0.1 ?"),
+        (&["127.1"], "10.0.0.1 ?"),
+        (&["2130706433"], "10.0.0.1 ?"),
+        (&[" 1.2.3.4 ,"], "1.2.3.4 <- header"),
+        (&["1.2.3.4, evil"], "10.0.0.1 ?"),
+        (&["1.2.3.4, evil, 10.0.0.2"], "10.0.0.2 <- header ?"),
+        (&["1.2.3.4, unknown, 10.0.0.2"], "10.0.0.2 <- header ?"),
+        (&["1.2.3.4,, 10.0.0.2"], "10.0.0.2 <- header ?"),
+        (&[""], "10.0.0.1"),
+        (&[","], "10.0.0.1"),
+        (&["8.8.8.8", "", ", "], "8.8.8.8 <- header"),
+        (&["1.2.3.4\u{0}"], "10.0.0.1 ?"),
+    ];
+    for (lines, expected) in cases {
+        assert_eq!(shown(client(&trusting(), "10.0.0.1", lines)), *expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn a_special_purpose_client_is_nowhere() {
+    for (lines, kind) in [
+        (&[][..], Kind::Private),
+        (&["10.1.1.1"], Kind::Private),
+        (&["192.168.1.1"], Kind::Private),
+        (&["203.0.113.9"], Kind::Documentation),
+        (&["8.8.8.8"], Kind::Global),
+    ] {
+        assert_eq!(Kind::of(client(&trusting(), "10.0.0.1", lines).ip), kind, "{lines:?}");
+    }
+}
+
+#[test]
+fn forwarded_is_another_header() {
+    let trust = Trust { header: Header::Forwarded, ..trusting() };
+    for (line, expected) in [
+        ("for=\"[2001:db8::17]:4711\";proto=https, for=192.0.2.43", "192.0.2.43 <- header"),
+        ("for=192.0.2.43, for=\"[2001:db8:ff::17]:4711\";proto=https", "192.0.2.43 <- header"),
+        ("for=unknown", "10.0.0.1 ?"),
+        ("for=_hidden", "10.0.0.1 ?"),
+        ("proto=https", "10.0.0.1 ?"),
+        ("for=1.1.1.1, proto=https;for=10.0.0.3", "1.1.1.1 <- header"),
+        // A stranger's open quote does not swallow what the proxy has added.
+        ("for=\"6.6.6.6, for=81.2.69.160", "81.2.69.160 <- header"),
+        ("for=6.6.6.6;x=\", for=81.2.69.160;y=\"", "81.2.69.160 <- header"),
+    ] {
+        assert_eq!(shown(client(&trust, "10.0.0.1", &[line])), expected, "{line}");
+    }
+}
+
+#[test]
+fn an_endless_header_is_not_read_to_its_end() {
+    let stranger = vec!["8.8.8.8"; 10_000].join(",");
+    assert_eq!(shown(client(&trusting(), "10.0.0.1", &[&stranger])), "8.8.8.8 <- header");
+    let many = vec!["10.0.0.2"; 10_000].join(",");
+    assert_eq!(shown(client(&trusting(), "10.0.0.1", &[&many])), "10.0.0.2 <- header ?");
+    let lines = vec!["10.0.0.2"; 10_000];
+    assert_eq!(shown(client(&trusting(), "10.0.0.1", &lines)), "10.0.0.2 <- header ?");
+    let chain = |hops: usize| format!("8.8.8.8,{}", vec!["10.0.0.2"; hops].join(","));
+    assert_eq!(shown(client(&trusting(), "10.0.0.1", &[&chain(31)])), "8.8.8.8 <- header");
+    assert_eq!(shown(client(&trusting(), "10.0.0.1", &[&chain(32)])), "10.0.0.2 <- header ?");
+    let nothing = ",".repeat(10_000);
+    assert_eq!(shown(client(&trusting(), "10.0.0.1", &[&nothing])), "10.0.0.1 ?");
+}
+
+#[test]
+fn an_entry_that_is_cut_by_the_limit_is_not_taken_for_another() {
+    // The last 4096 bytes of it begin within the address: `1.2.69.160` would parse.
+    for blanks in 4080..4100 {
+        let line = format!("81.2.69.160{}", " ".repeat(blanks));
+        let found = shown(client(&trusting(), "10.0.0.1", &[&line]));
+        let whole = line.len() <= 4096;
+        assert_eq!(found, if whole { "81.2.69.160 <- header" } else { "10.0.0.1 ?" }, "{blanks}");
+    }
+}
+
+#[test]
+fn so_many_proxies_are_counted_from_the_right() {
+    let cases: &[(usize, &[&str], &str)] = &[
+        (1, &["6.6.6.6, 81.2.69.160"], "81.2.69.160 <- header"),
+        (2, &["6.6.6.6, 81.2.69.160", "203.0.113.5"], "81.2.69.160 <- header"),
+        (2, &["81.2.69.160, evil"], "198.51.100.7 ?"),
+        (2, &["evil, 203.0.113.5"], "203.0.113.5 <- header ?"),
+        // Too few: it has not come through all of them, and may say what it likes.
+        (2, &["8.8.8.8"], "198.51.100.7 ?"),
+        (1, &[], "198.51.100.7 ?"),
+        (40, &["8.8.8.8"], "198.51.100.7 ?"),
+    ];
+    for (hops, lines, expected) in cases {
+        assert_eq!(shown(client(&counting(*hops), "198.51.100.7", lines)), *expected, "{hops} {lines:?}");
+    }
+    let one = Trust { header: Header::CfConnectingIp, ..counting(2) };
+    assert_eq!(shown(client(&one, "198.51.100.7", &["81.2.69.160"])), "81.2.69.160 <- header");
+}
+
+#[test]
+fn who_says_it_is_told() {
+    let told = |trust: Trust, peer: Peer, line: &str| {
+        trust.client(peer, [line.as_bytes()].into_iter()).source.as_str()
+    };
+    let (proxy, stranger) = ("10.0.0.1".parse().unwrap(), "8.8.8.8".parse().unwrap());
+    assert_eq!(told(trusting(), Peer::Socket(proxy), "8.8.8.8"), "x-forwarded-for");
+    assert_eq!(told(trusting(), Peer::Socket(proxy), "evil"), "socket");
+    assert_eq!(told(trusting(), Peer::ProxyProtocol(stranger), "8.8.8.8"), "proxy-protocol");
+    assert_eq!(told(trusting(), Peer::ProxyProtocol(proxy), "8.8.8.8"), "x-forwarded-for");
+    for header in [Header::Forwarded, Header::XRealIp, Header::CfConnectingIp, Header::TrueClientIp] {
+        let line = if header == Header::Forwarded { "for=8.8.8.8" } else { "8.8.8.8" };
+        assert_eq!(told(Trust { header, ..trusting() }, Peer::Socket(proxy), line), header.name());
+    }
+}
+
+fn lines() -> impl Strategy<Value = Vec<String>> {
+    let entry = prop_oneof![
+        4 => any::<IpAddr>().prop_map(|ip| ip.to_string()),
+        4 => any::<u16>().prop_map(|low| format!("10.0.{}.{}", low >> 8, low & 0xff)),
+        1 => "[ -~]{0,20}",
+    ];
+    proptest::collection::vec(
+        proptest::collection::vec(entry, 0..6).prop_map(|entries| entries.join(", ")),
+        0..4,
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_stranger_is_who_the_socket_says_whatever_he_writes(lines in lines(), peer in any::<IpAddr>()) {
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let found = client(&Trust::default(), &peer.to_string(), &lines);
+        prop_assert_eq!(found, ClientAddress::of(Peer::Socket(peer)));
+    }
+
+    #[test]
+    fn what_is_left_of_the_client_changes_nothing(lines in lines(), before in lines(), ip in any::<IpAddr>()) {
+        let ip = ip.to_canonical();
+        prop_assume!(!trusting().networks.iter().any(|net| net.contains(&ip)));
+        let honest = format!("{ip}");
+        let hops = ["10.0.0.7", "10.0.0.8"];
+        let expected = client(&trusting(), "10.0.0.1", &[&honest, hops[0], hops[1]]);
+        prop_assert_eq!(expected.ip, ip);
+        let mut all: Vec<_> = before.iter().chain(&lines).map(String::as_str).collect();
+        all.extend([honest.as_str(), hops[0], hops[1]]);
+        prop_assert_eq!(client(&trusting(), "10.0.0.1", &all), expected);
+        let joined = all.join(",");
+        prop_assert_eq!(client(&trusting(), "10.0.0.1", &[&joined]), expected);
+    }
+
+    #[test]
+    fn whoever_is_found_was_named_or_is_the_peer(lines in lines()) {
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let found = client(&trusting(), "10.0.0.1", &lines);
+        let named = |line: &&str| line.split(',').any(|entry| {
+            entry.trim().parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical() == found.ip) || entry.contains(&found.ip.to_string())
+        });
+        prop_assert!(found.peer_trusted);
+        prop_assert!(found.source == Source::Socket || lines.iter().any(named), "{found:?}");
+    }
+}

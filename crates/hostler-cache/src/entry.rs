@@ -1,0 +1,129 @@
+//! One stored answer, and all that is stored under one key. Knows no store, and of HTTP only what the policy has made of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{Moment, Terms, Vary};
+
+/// How many entries one key may have: a site whose answers vary by more than this had better not be cached.
+const MOST_VARIANTS: usize = 16;
+
+/// What an entry takes besides its head, body and tags: the structures themselves, and the store's own.
+const OVERHEAD: usize = 512;
+
+/// A stored answer. Never changed: whoever has it, has it for as long as he likes, and a changed one replaces it.
+#[derive(Debug)]
+pub struct Entry<H> {
+    /// Its head, as it came, without the fields that may not be stored.
+    pub head: Arc<H>,
+    /// What the head takes, in bytes.
+    pub head_bytes: usize,
+    /// The body as the member sent it.
+    pub body: Bytes,
+    /// How long it may be served, and when.
+    pub terms: Terms,
+    /// To whom.
+    pub vary: Vary,
+    /// When the request was sent: a purge voids what was asked for before it.
+    pub asked: Moment,
+    /// The tags that it may be purged by.
+    pub tags: Box<[Box<str>]>,
+    /// What became of the body in other codings.
+    pub forms: Box<[Form<H>]>,
+}
+
+/// An entry's body in another coding, with the head that goes with it.
+#[derive(Debug)]
+pub struct Form<H> {
+    /// As in `Content-Encoding`.
+    pub coding: &'static str,
+    /// Its head.
+    pub head: Arc<H>,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl<H> Clone for Form<H> {
+    fn clone(&self) -> Self {
+        Self { coding: self.coding, head: Arc::clone(&self.head), body: self.body.clone() }
+    }
+}
+
+impl<H> Entry<H> {
+    /// The bytes that it holds.
+    pub fn weight(&self) -> usize {
+        let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>()).sum();
+        let forms: usize = self.forms.iter().map(|form| self.head_bytes + form.body.len()).sum();
+        OVERHEAD + self.head_bytes + self.body.len() + self.vary.size() + tags + forms
+    }
+
+    /// The form in this coding, if it was made.
+    pub fn form(&self, coding: &str) -> Option<&Form<H>> {
+        self.forms.iter().find(|form| form.coding == coding)
+    }
+
+    /// With one form more.
+    #[must_use]
+    pub fn with(&self, form: Form<H>) -> Self {
+        let others = self.forms.iter().filter(|other| other.coding != form.coding);
+        let forms = others.chain([&form]).cloned().collect();
+        Self {
+            head: Arc::clone(&self.head),
+            head_bytes: self.head_bytes,
+            body: self.body.clone(),
+            terms: self.terms,
+            vary: self.vary.clone(),
+            asked: self.asked,
+            tags: self.tags.clone(),
+            forms,
+        }
+    }
+}
+
+/// All that is stored under one key, the newest first. Never changed either.
+#[derive(Debug)]
+pub struct Variants<H>(Box<[Arc<Entry<H>>]>);
+
+impl<H> Variants<H> {
+    /// The newest entry that is for this request.
+    pub fn find(&self, fits: impl Fn(&Entry<H>) -> bool) -> Option<&Arc<Entry<H>>> {
+        self.0.iter().find(|entry| fits(entry))
+    }
+
+    /// The newest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry<H>>> {
+        self.0.iter()
+    }
+
+    /// The bytes that they hold.
+    pub fn weight(&self) -> usize {
+        self.0.iter().map(|entry| entry.weight()).sum()
+    }
+
+    /// With one entry more, in front, and without the one for the same requests.
+    pub(crate) fn with(&self, entry: Arc<Entry<H>>) -> Self {
+        let others = self.0.iter().filter(|other| other.vary != entry.vary).cloned();
+        Self([Arc::clone(&entry)].into_iter().chain(others).take(MOST_VARIANTS).collect())
+    }
+
+    /// Only those that stay; None: none does.
+    pub(crate) fn only(&self, stays: impl Fn(&Arc<Entry<H>>) -> bool) -> Option<Self> {
+        let others: Box<[_]> = self.0.iter().filter(|entry| stays(entry)).cloned().collect();
+        (!others.is_empty()).then_some(Self(others))
+    }
+
+    /// With this one in place of that, which must be there still.
+    pub(crate) fn exchange(&self, old: &Arc<Entry<H>>, new: &Arc<Entry<H>>) -> Option<Self> {
+        self.0.iter().any(|entry| Arc::ptr_eq(entry, old)).then(|| {
+            let put = |entry| Arc::clone(if Arc::ptr_eq(entry, old) { new } else { entry });
+            Self(self.0.iter().map(put).collect())
+        })
+    }
+}
+
+impl<H> From<Arc<Entry<H>>> for Variants<H> {
+    fn from(entry: Arc<Entry<H>>) -> Self {
+        Self(Box::new([entry]))
+    }
+}

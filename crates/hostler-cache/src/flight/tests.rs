@@ -1,0 +1,151 @@
+//! What becomes of those who wait, whoever leaves.
+
+use super::*;
+
+const NOW: Moment = Moment(1_000_000);
+
+fn flights() -> Arc<Flights<u32>> {
+    Flights::new(5000)
+}
+
+fn lead(flights: &Arc<Flights<u32>>) -> Flight<u32> {
+    match flights.join(b"key", NOW) {
+        Role::Leader(flight) => flight,
+        _ => panic!("somebody leads already"),
+    }
+}
+
+fn follow(flights: &Arc<Flights<u32>>) -> Waiting<u32> {
+    match flights.join(b"key", NOW) {
+        Role::Follower(waiting) => waiting,
+        _ => panic!("nobody leads"),
+    }
+}
+
+async fn is_shared(waiting: Waiting<u32>) -> u32 {
+    match waiting.await {
+        Landed::Shared(answer) => answer,
+        Landed::Alone | Landed::Lead(_) => panic!("nothing was shared"),
+    }
+}
+
+async fn leads(waiting: Waiting<u32>) -> Flight<u32> {
+    match waiting.await {
+        Landed::Lead(flight) => flight,
+        Landed::Alone | Landed::Shared(_) => panic!("it was not handed on"),
+    }
+}
+
+#[tokio::test]
+async fn all_who_wait_get_what_the_leader_has_fetched() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let waiting: Vec<_> = (0..500).map(|_| follow(&flights)).collect();
+    leader.settle(Outcome::Shared(7), NOW);
+    for one in waiting {
+        assert_eq!(is_shared(one).await, 7);
+    }
+    assert_eq!(flights.count(), 0);
+}
+
+#[tokio::test]
+async fn a_leader_who_leaves_hands_on_to_the_first_who_waits_still() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let (first, second, third) = (follow(&flights), follow(&flights), follow(&flights));
+    drop(first);
+    drop(leader);
+    let second = leads(second).await;
+    second.settle(Outcome::Shared(2), NOW);
+    assert_eq!(is_shared(third).await, 2);
+}
+
+#[tokio::test]
+async fn a_lead_given_to_one_who_leaves_before_looking_goes_on() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let (first, second) = (follow(&flights), follow(&flights));
+    drop(leader);
+    // It is the leader now, and has not seen it.
+    drop(first);
+    drop(leads(second).await);
+    assert_eq!(flights.count(), 0);
+}
+
+#[test]
+fn thousands_who_have_left_are_passed_over_without_a_deep_stack() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let waiting: Vec<_> = (0..100_000).map(|_| follow(&flights)).collect();
+    drop(waiting);
+    drop(leader);
+    assert_eq!(flights.count(), 0);
+}
+
+#[test]
+fn who_waits_while_others_come_and_go_is_all_that_is_kept() {
+    let flights = flights();
+    let _leader = lead(&flights);
+    for _ in 0..10_000 {
+        drop(follow(&flights));
+    }
+    let shard = flights.shard(b"key");
+    assert!(shard.flights.values().all(|course| matches!(course, Course::Out(waiting) if waiting.len() < 3)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_shared_is_fetched_by_everyone_at_once_for_some_seconds() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let waiting = follow(&flights);
+    leader.settle(Outcome::Alone, NOW);
+    assert!(matches!(waiting.await, Landed::Alone));
+    assert!(matches!(flights.join(b"key", Moment(NOW.0 + 4999)), Role::Alone));
+    assert!(matches!(flights.join(b"other", NOW), Role::Leader(_)));
+    assert!(matches!(flights.join(b"key", Moment(NOW.0 + 5000)), Role::Leader(_)));
+}
+
+#[tokio::test]
+async fn what_can_be_shared_after_all_has_a_leader_again() {
+    let flights = flights();
+    lead(&flights).settle(Outcome::Alone, NOW);
+    flights.shareable(b"key");
+    drop(lead(&flights));
+}
+
+#[test]
+fn what_is_remembered_as_not_to_be_shared_is_bounded() {
+    let flights = flights();
+    for at in 0..(SHARDS * MOST_ALONE * 2) {
+        let Role::Leader(flight) = flights.join(&at.to_ne_bytes(), NOW) else { panic!("a new key") };
+        flight.settle(Outcome::Alone, NOW);
+    }
+    let held: usize = flights.shards.iter().map(|shard| lock(shard).alone.len()).sum();
+    assert!(held <= SHARDS * MOST_ALONE, "{held}");
+}
+
+#[tokio::test]
+async fn waiting_works_across_threads() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let waiting = follow(&flights);
+    let other = std::thread::spawn(move || leader.settle(Outcome::Shared(1), NOW));
+    assert_eq!(is_shared(waiting).await, 1);
+    other.join().unwrap();
+}
+
+#[tokio::test]
+async fn what_arrives_is_for_those_who_wait_and_for_those_who_come_until_it_is_there() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let waiting = follow(&flights);
+    leader.arrive(&7);
+    assert_eq!(is_shared(waiting).await, 7);
+    assert!(matches!(flights.join(b"key", NOW), Role::Arriving(7)));
+    leader.settle(Outcome::Shared(7), NOW);
+    drop(lead(&flights));
+    let next = lead(&flights);
+    next.arrive(&8);
+    drop(next);
+    assert_eq!(flights.count(), 0);
+}

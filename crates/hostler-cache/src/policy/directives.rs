@@ -1,0 +1,257 @@
+//! What `Cache-Control` says (RFC 9111 section 5.2), and its targeted kin (RFC 9213). Knows no messages' other fields.
+//!
+//! What is malformed is read so that less is stored: names are recognised in whatever surroundings, numbers only where they are such.
+
+use std::borrow::Cow;
+
+use sfv::{BareItem, Dictionary, Integer, ListEntry, Parser};
+
+/// What an answer says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Says {
+    pub public: bool,
+    pub private: Scope,
+    pub no_store: bool,
+    pub no_cache: Scope,
+    pub must_revalidate: bool,
+    pub immutable: bool,
+    pub must_understand: bool,
+    pub max_age: Seconds,
+    pub s_maxage: Seconds,
+    pub stale_while_revalidate: Seconds,
+    pub stale_if_error: Seconds,
+}
+
+/// What a request says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Wants {
+    pub no_store: bool,
+    pub no_cache: bool,
+    pub only_if_cached: bool,
+    pub max_age: Seconds,
+    pub min_fresh: Seconds,
+    pub max_stale: Seconds,
+    pub stale_if_error: Seconds,
+}
+
+/// What a directive is about that may name fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Scope {
+    #[default]
+    Absent,
+    /// The whole answer.
+    Whole,
+    /// Only these of its fields, in lower case.
+    Fields(Vec<Box<str>>),
+}
+
+/// What a directive says that has a number of seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Seconds {
+    #[default]
+    Absent,
+    Given(u32),
+    /// No number, or two that differ: as good as 0 (RFC 9111 section 4.2.1).
+    Invalid,
+}
+
+/// The argument of a directive.
+type Argument<'a> = Option<Cow<'a, [u8]>>;
+
+impl Says {
+    /// Of the lines of `Cache-Control`.
+    pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut says = Self::default();
+        lines.for_each(|line| directives(line, |name, argument| says.take(name, argument)));
+        says
+    }
+
+    /// Of the lines of a targeted field. None if there are none, or nothing in them, or they are no dictionary: then the field is
+    /// as good as not there (RFC 9213 section 2.1).
+    pub fn of_targeted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+        let all = lines.collect::<Vec<_>>().join(&b", "[..]);
+        let members = Parser::new(&all).parse::<Dictionary>().ok().filter(|members| !members.is_empty())?;
+        let mut says = Self::default();
+        for (name, member) in &members {
+            let ListEntry::Item(item) = member else { continue };
+            let argument = match &item.bare_item {
+                BareItem::Boolean(false) => continue,
+                BareItem::Boolean(true) => None,
+                BareItem::Integer(number) if *number >= Integer::ZERO => {
+                    Some(Cow::Owned(number.to_string().into_bytes()))
+                }
+                BareItem::String(text) => Some(Cow::Borrowed(text.as_str().as_bytes())),
+                BareItem::Token(text) => Some(Cow::Borrowed(text.as_str().as_bytes())),
+                _ => Some(Cow::Borrowed(&b"?"[..])),
+            };
+            // A number in quotes is a number in `Cache-Control`; here it is of the wrong type.
+            let is_number = matches!(item.bare_item, BareItem::Integer(_));
+            let argument =
+                if is_number || !has_seconds(name.as_str()) { argument } else { Some(b"?"[..].into()) };
+            says.take(name.as_str().as_bytes(), argument);
+        }
+        Some(says)
+    }
+
+    fn take(&mut self, name: &[u8], argument: Argument) {
+        match &*name.to_ascii_lowercase() {
+            b"public" => self.public = true,
+            b"private" => self.private.add(argument),
+            b"no-store" => self.no_store = true,
+            b"no-cache" => self.no_cache.add(argument),
+            // For a shared cache they are the same (RFC 9111 section 5.2.2.8).
+            b"must-revalidate" | b"proxy-revalidate" => {
+                self.must_revalidate = true;
+            }
+            b"immutable" => self.immutable = true,
+            b"must-understand" => self.must_understand = true,
+            b"max-age" => self.max_age.add(argument),
+            b"s-maxage" => self.s_maxage.add(argument),
+            b"stale-while-revalidate" => self.stale_while_revalidate.add(argument),
+            b"stale-if-error" => self.stale_if_error.add(argument),
+            _ => {}
+        }
+    }
+}
+
+impl Wants {
+    /// Of the lines of `Cache-Control`.
+    pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut wants = Self::default();
+        lines.for_each(|line| directives(line, |name, argument| wants.take(name, argument)));
+        wants
+    }
+
+    fn take(&mut self, name: &[u8], argument: Argument) {
+        match &*name.to_ascii_lowercase() {
+            b"no-store" => self.no_store = true,
+            b"no-cache" => self.no_cache = true,
+            b"only-if-cached" => self.only_if_cached = true,
+            b"max-age" => self.max_age.add(argument),
+            b"min-fresh" => self.min_fresh.add(argument),
+            b"max-stale" if argument.is_none() => self.max_stale = Seconds::Given(u32::MAX),
+            b"max-stale" => self.max_stale.add(argument),
+            b"stale-if-error" => self.stale_if_error.add(argument),
+            _ => {}
+        }
+    }
+}
+
+fn has_seconds(name: &str) -> bool {
+    matches!(name, "max-age" | "s-maxage" | "stale-while-revalidate" | "stale-if-error")
+}
+
+impl Scope {
+    /// The fields that it is about, if it is not about the whole answer.
+    pub fn fields(&self) -> &[Box<str>] {
+        match self {
+            Self::Fields(fields) => fields,
+            Self::Absent | Self::Whole => &[],
+        }
+    }
+
+    fn add(&mut self, argument: Argument) {
+        let names = argument.as_deref().and_then(field_names);
+        match (names, &mut *self) {
+            (None, _) => *self = Self::Whole,
+            (Some(_), Self::Whole) => {}
+            (Some(names), Self::Fields(fields)) => fields.extend(names),
+            (Some(names), Self::Absent) => *self = Self::Fields(names),
+        }
+    }
+}
+
+/// The names in a list, in lower case. None if there are none, or anything but names, or names without whose fields the rest is not
+/// what it was: then the directive is about the whole answer.
+fn field_names(list: &[u8]) -> Option<Vec<Box<str>>> {
+    let names = std::str::from_utf8(list).ok()?.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let name = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let is_name = name.bytes().all(|byte| byte.is_ascii_graphic());
+        let carries = name.starts_with("content-")
+            || matches!(
+                &*name,
+                "vary" | "etag" | "last-modified" | "cache-control" | "expires" | "date" | "age"
+            );
+        (is_name && !carries).then(|| name.into_boxed_str())
+    };
+    let names: Vec<_> = names.map(name).collect::<Option<_>>()?;
+    (!names.is_empty()).then_some(names)
+}
+
+impl Seconds {
+    fn add(&mut self, argument: Argument) {
+        let new = argument.and_then(|digits| delta_seconds(&digits)).map_or(Self::Invalid, Self::Given);
+        *self = if *self == Self::Absent || *self == new { new } else { Self::Invalid };
+    }
+
+    /// The number, if there is one.
+    pub fn given(self) -> Option<u32> {
+        match self {
+            Self::Given(seconds) => Some(seconds),
+            Self::Absent | Self::Invalid => None,
+        }
+    }
+
+    /// The number, or 0 for what is none.
+    pub fn lifetime(self) -> Option<u32> {
+        match self {
+            Self::Given(seconds) => Some(seconds),
+            Self::Invalid => Some(0),
+            Self::Absent => None,
+        }
+    }
+}
+
+/// Digits only. What is beyond 2^31 is that (RFC 9111 section 1.2.2).
+pub(super) fn delta_seconds(digits: &[u8]) -> Option<u32> {
+    const MOST: u32 = 1 << 31;
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = std::str::from_utf8(digits).ok()?.parse().unwrap_or(MOST);
+    Some(number.min(MOST))
+}
+
+/// Gives each directive of a line to `take`: its name as it is written, and its argument without quotes.
+fn directives<'a>(line: &'a [u8], mut take: impl FnMut(&'a [u8], Argument<'a>)) {
+    let mut rest = line;
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| matches!(byte, b'=' | b',')).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        let name = name.trim_ascii();
+        let argument;
+        (argument, rest) = match after.split_first() {
+            Some((b'=', after)) => {
+                let (argument, after) = quoted(after).unwrap_or_else(|| {
+                    let end = after.iter().position(|&byte| byte == b',').unwrap_or(after.len());
+                    (Cow::Borrowed(after[..end].trim_ascii_end()), &after[end..])
+                });
+                (Some(argument), after)
+            }
+            _ => (None, after),
+        };
+        rest = rest.strip_prefix(b",").unwrap_or(rest);
+        if !name.is_empty() {
+            take(name, argument);
+        }
+    }
+}
+
+/// A quoted string at the start, and what comes after it. None if it is none, does not end, or does not stand alone: then its commas
+/// are commas, so that no `no-store` behind them is lost.
+fn quoted(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
+    let inner = text.strip_prefix(b"\"")?;
+    let mut plain = Vec::new();
+    let mut bytes = inner.iter().enumerate();
+    let end = loop {
+        match bytes.next()? {
+            (end, b'"') => break end,
+            (_, b'\\') => plain.push(*bytes.next()?.1),
+            (_, &byte) => plain.push(byte),
+        }
+    };
+    let rest = inner[end + 1..].trim_ascii_start();
+    let argument = if plain.len() == end { Cow::Borrowed(&inner[..end]) } else { Cow::Owned(plain) };
+    matches!(rest.first(), None | Some(b',')).then_some((argument, rest))
+}

@@ -1,0 +1,182 @@
+//! The entries in this process's memory, bounded in bytes, with an eviction that a scan does not wash out. Knows no HTTP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use moka::notification::RemovalCause;
+use moka::ops::compute::Op;
+
+use crate::purge::Lately;
+use crate::{Entry, Form, Moment, Purge, Variants};
+
+type Key = Box<[u8]>;
+type Memory<H> = moka::sync::Cache<Key, Arc<Variants<H>>, foldhash::quality::RandomState>;
+
+/// Entries by key. Shared by all threads.
+pub struct Cache<H> {
+    memory: Memory<H>,
+    max_entry: usize,
+    lately: Lately,
+    counts: Arc<Counters>,
+}
+
+/// What lies in memory, and what has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Keys.
+    pub keys: u64,
+    /// The bytes that they hold.
+    pub bytes: u64,
+    /// Keys that had to go for others.
+    pub evicted: u64,
+    /// Entries that were purged.
+    pub purged: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    evicted: AtomicU64,
+    purged: AtomicU64,
+}
+
+impl<H: Send + Sync + 'static> Cache<H> {
+    /// An empty one for so many bytes; no entry may be larger than `max_entry`.
+    pub fn new(bytes: u64, max_entry: usize) -> Self {
+        let counts = Arc::new(Counters::default());
+        let evicted = Arc::clone(&counts);
+        let memory = moka::sync::Cache::builder()
+            .max_capacity(bytes)
+            .weigher(|key: &Key, variants: &Arc<Variants<H>>| {
+                u32::try_from(key.len() + variants.weight()).unwrap_or(u32::MAX)
+            })
+            .eviction_listener(move |_, _, cause| {
+                if cause == RemovalCause::Size {
+                    evicted.evicted.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .build_with_hasher(foldhash::quality::RandomState::default());
+        Self { memory, max_entry, lately: Lately::new(), counts }
+    }
+
+    /// All that is stored under this key. Takes no lock that a writer holds for long, and allocates nothing.
+    pub fn look(&self, key: &[u8]) -> Option<Arc<Variants<H>>> {
+        self.memory.get(key)
+    }
+
+    /// The most that an entry may weigh: who sees that an answer gets larger need not go on.
+    pub fn max_entry(&self) -> usize {
+        self.max_entry
+    }
+
+    /// Stores it in place of the one under this key that was for the same requests. False: it is too large, or a purge came
+    /// meanwhile.
+    pub fn keep(&self, key: &[u8], entry: Arc<Entry<H>>) -> bool {
+        let since = entry.asked;
+        self.keep_unless(key, entry, since, |_| false)
+    }
+
+    /// Stores what somebody else has kept, unless there is a newer one by now, or a purge came after `since`.
+    pub(crate) fn keep_found(&self, key: &[u8], entry: Arc<Entry<H>>, since: Moment) -> bool {
+        let asked = entry.asked;
+        self.keep_unless(key, entry, since, |known| known.asked >= asked)
+    }
+
+    fn keep_unless(
+        &self,
+        key: &[u8],
+        entry: Arc<Entry<H>>,
+        since: Moment,
+        is_better: impl Fn(&Entry<H>) -> bool,
+    ) -> bool {
+        if entry.weight() > self.max_entry || self.lately.voids(key, &entry, since) {
+            return false;
+        }
+        self.memory.entry(key.into()).and_compute_with(|before| {
+            let Some(before) = before.map(moka::Entry::into_value) else {
+                return Op::Put(Arc::new(Variants::from(Arc::clone(&entry))));
+            };
+            match before.find(|known| known.vary == entry.vary) {
+                Some(known) if is_better(known) => Op::Nop,
+                _ => Op::Put(Arc::new(before.with(Arc::clone(&entry)))),
+            }
+        });
+        // A purge is noted first and looks for keys then: one that missed this key because it was not there yet, is seen here.
+        if self.lately.voids(key, &entry, since) {
+            self.drop_from(key, |stored| Arc::ptr_eq(stored, &entry));
+            return false;
+        }
+        true
+    }
+
+    /// Puts `new` in the place of `old`, if that is stored still: a validated entry, or one with a form more.
+    pub fn exchange(&self, key: &[u8], old: &Arc<Entry<H>>, new: Arc<Entry<H>>) -> bool {
+        if new.weight() > self.max_entry {
+            return false;
+        }
+        let mut done = false;
+        self.memory.entry(key.into()).and_compute_with(|before| {
+            let exchanged = before.and_then(|before| before.into_value().exchange(old, &new));
+            done = exchanged.is_some();
+            exchanged.map_or(Op::Nop, |variants| Op::Put(Arc::new(variants)))
+        });
+        done
+    }
+
+    /// Adds the body in another coding.
+    pub fn add_form(&self, key: &[u8], entry: &Arc<Entry<H>>, form: Form<H>) -> bool {
+        self.exchange(key, entry, Arc::new(entry.with(form)))
+    }
+
+    /// Forgets all under this key, as an unsafe method on it demands; also what is under way now.
+    pub fn forget(&self, key: &[u8], now: Moment) {
+        self.lately.note_key(key, now);
+        self.memory.invalidate(key);
+    }
+
+    /// Forgets what is meant, also what is under way now; how many entries that were. Looks at every key unless it is one URL:
+    /// nothing for a thread that serves.
+    pub fn purge(&self, purge: &Purge, now: Moment) -> u64 {
+        self.lately.note(purge, now);
+        let drop = |key: &[u8]| self.drop_from(key, |entry| purge.matches(key, entry));
+        let purged = match purge {
+            Purge::Url(key) => drop(key.as_bytes()),
+            Purge::Prefix(_) | Purge::Tag(_) | Purge::All => {
+                let matching = |(key, variants): (Arc<Key>, Arc<Variants<H>>)| {
+                    variants.iter().any(|entry| purge.matches(&key, entry)).then_some(key)
+                };
+                let keys: Vec<_> = self.memory.iter().filter_map(matching).collect();
+                keys.iter().map(|key| drop(key)).sum()
+            }
+        };
+        self.counts.purged.fetch_add(purged, Ordering::Relaxed);
+        purged
+    }
+
+    fn drop_from(&self, key: &[u8], meant: impl Fn(&Arc<Entry<H>>) -> bool) -> u64 {
+        let mut dropped = 0;
+        self.memory.entry(key.into()).and_compute_with(|before| {
+            let Some(before) = before.map(moka::Entry::into_value) else { return Op::Nop };
+            dropped = before.iter().filter(|entry| meant(entry)).count() as u64;
+            match before.only(|entry| !meant(entry)) {
+                Some(_) if dropped == 0 => Op::Nop,
+                Some(rest) => Op::Put(Arc::new(rest)),
+                None => Op::Remove,
+            }
+        });
+        dropped
+    }
+
+    /// What lies in memory now.
+    pub fn counts(&self) -> Counts {
+        self.memory.run_pending_tasks();
+        Counts {
+            keys: self.memory.entry_count(),
+            bytes: self.memory.weighted_size(),
+            evicted: self.counts.evicted.load(Ordering::Relaxed),
+            purged: self.counts.purged.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

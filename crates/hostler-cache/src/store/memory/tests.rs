@@ -1,0 +1,151 @@
+//! What is kept, what goes, and what must not come back.
+
+use bytes::Bytes;
+
+use super::*;
+use crate::{Selecting, Terms, Vary};
+
+fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
+    Arc::new(Entry {
+        head: Arc::new(()),
+        head_bytes: 0,
+        body: Bytes::from(vec![0; body]),
+        terms: Terms {
+            received: Moment(asked),
+            lifetime: 60,
+            shared: true,
+            validates: true,
+            ..Terms::default()
+        },
+        vary: Vary::default(),
+        asked: Moment(asked),
+        tags: tags.iter().map(|tag| (*tag).into()).collect(),
+        forms: Box::default(),
+    })
+}
+
+/// For requests that say so in a field of theirs.
+fn variant(asked: u64, value: u64, tags: &[&str]) -> Arc<Entry<()>> {
+    let fields = Box::new([Selecting { name: "x".into(), value: Some(value.to_ne_bytes().into()) }]);
+    let plain = Arc::into_inner(entry(asked, 5, tags)).unwrap();
+    Arc::new(Entry { vary: Vary { secure: false, fields }, ..plain })
+}
+
+fn cache() -> Cache<()> {
+    Cache::new(1 << 20, 100_000)
+}
+
+#[test]
+fn what_is_kept_is_found_under_its_key_alone() {
+    let cache = cache();
+    assert!(cache.keep(b"example.org/a", entry(10, 5, &[])));
+    assert_eq!(cache.look(b"example.org/a").unwrap().iter().count(), 1);
+    assert!(cache.look(b"example.org/b").is_none());
+}
+
+#[test]
+fn variants_lie_side_by_side_the_newest_first_and_are_bounded() {
+    let cache = cache();
+    for at in 0..100 {
+        cache.keep(b"k", variant(at, at, &[]));
+    }
+    let variants = cache.look(b"k").unwrap();
+    let asked: Vec<_> = variants.iter().map(|entry| entry.asked.0).collect();
+    assert_eq!(asked, (84..100).rev().collect::<Vec<_>>());
+    assert_eq!(variants.find(|entry| entry.asked.0 < 90).unwrap().asked, Moment(89));
+    cache.keep(b"k", variant(1000, 90, &[]));
+    let variants = cache.look(b"k").unwrap();
+    assert_eq!(variants.find(|entry| entry.vary == variant(0, 90, &[]).vary).unwrap().asked, Moment(1000));
+    assert_eq!(variants.iter().count(), 16);
+}
+
+#[test]
+fn an_entry_larger_than_one_may_be_is_not_kept_and_one_that_grows_too_large_stays_as_it_was() {
+    let cache = cache();
+    assert!(!cache.keep(b"k", entry(1, 100_000, &[])));
+    let small = entry(1, 90_000, &[]);
+    assert!(cache.keep(b"k", Arc::clone(&small)));
+    let form = |size| Form { coding: "gzip", head: Arc::new(()), body: Bytes::from(vec![0; size]) };
+    assert!(!cache.add_form(b"k", &small, form(20_000)));
+    assert!(cache.add_form(b"k", &small, form(5000)));
+    let variants = cache.look(b"k").unwrap();
+    let grown = variants.find(|_| true).unwrap();
+    assert_eq!(grown.form("gzip").unwrap().body.len(), 5000);
+    assert_eq!(grown.weight(), small.weight() + 5000);
+    assert!(cache.counts().bytes >= 95_000, "forms count: {:?}", cache.counts());
+}
+
+#[test]
+fn a_form_made_of_an_entry_that_was_replaced_meanwhile_is_thrown_away() {
+    let cache = cache();
+    let old = entry(1, 10, &[]);
+    cache.keep(b"k", Arc::clone(&old));
+    cache.keep(b"k", entry(2, 10, &[]));
+    let form = Form { coding: "gzip", head: Arc::new(()), body: Bytes::new() };
+    assert!(!cache.add_form(b"k", &old, form));
+}
+
+#[test]
+fn it_holds_no_more_bytes_than_it_may() {
+    let cache = cache();
+    for at in 0_u32..500 {
+        cache.keep(&at.to_ne_bytes(), entry(1, 10_000, &[]));
+    }
+    let counts = cache.counts();
+    assert!(counts.bytes <= 1 << 20 && counts.keys > 80, "{counts:?}");
+    assert_eq!(counts.keys + counts.evicted, 500);
+}
+
+#[test]
+fn purges_take_what_they_mean_and_say_how_much_that_was() {
+    let cache = cache();
+    for path in ["a.org/", "a.org/shop/1", "a.org/shop/2", "b.org/shop/1"] {
+        cache.keep(path.as_bytes(), entry(10, 5, &["all", path]));
+        cache.keep(path.as_bytes(), variant(11, 1, &["second"]));
+    }
+    let now = Moment(20);
+    assert_eq!(cache.purge(&Purge::Tag("b.org/shop/1".into()), now), 1);
+    assert_eq!(cache.look(b"b.org/shop/1").unwrap().iter().count(), 1, "the other variant stays");
+    assert_eq!(cache.purge(&Purge::Prefix("a.org/shop/".into()), now), 4);
+    assert_eq!(cache.purge(&Purge::Url("a.org/".into()), now), 2);
+    assert_eq!(cache.purge(&Purge::Url("a.org/".into()), now), 0);
+    assert_eq!(cache.purge(&Purge::All, now), 1);
+    assert_eq!(cache.counts().keys, 0);
+    assert_eq!(cache.counts().purged, 8);
+}
+
+#[test]
+fn an_answer_that_was_under_way_when_a_purge_came_is_not_kept() {
+    let cache = cache();
+    for purge in [Purge::Tag("t".into()), Purge::Prefix("a".into()), Purge::Url("a/1".into()), Purge::All] {
+        let cache = self::cache();
+        cache.purge(&purge, Moment(20));
+        assert!(!cache.keep(b"a/1", entry(20, 5, &["t"])), "{purge:?}");
+        assert!(cache.keep(b"a/1", entry(21, 5, &["t"])), "{purge:?}");
+        assert!(purge == Purge::All || cache.keep(b"b/1", entry(19, 5, &["u"])), "{purge:?}");
+    }
+    cache.forget(b"a/1", Moment(20));
+    assert!(!cache.keep(b"a/1", entry(19, 5, &[])));
+}
+
+#[test]
+fn purges_that_are_too_many_to_remember_void_what_is_older_than_those_remembered() {
+    let cache = cache();
+    for at in 0..2000 {
+        cache.purge(&Purge::Tag(at.to_string()), Moment(1000 + at));
+    }
+    assert!(!cache.keep(b"k", entry(1200, 5, &[])));
+    assert!(cache.keep(b"k", entry(2990, 5, &["not purged"])));
+}
+
+#[test]
+fn a_purge_and_an_answer_at_the_same_time_leave_nothing_behind() {
+    for _ in 0..200 {
+        let cache = cache();
+        std::thread::scope(|scope| {
+            scope.spawn(|| cache.keep(b"k", entry(10, 5, &["t"])));
+            scope.spawn(|| cache.purge(&Purge::Tag("t".into()), Moment(20)));
+        });
+        assert!(cache.look(b"k").is_none());
+    }
+}

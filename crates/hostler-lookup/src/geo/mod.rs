@@ -1,0 +1,14 @@
+//! Where addresses are: MMDB files, mapped into memory, and what is found in them. Knows no HTTP and no configuration.
+
+mod atlas;
+mod by_record;
+mod database;
+mod place;
+mod record;
+mod verify;
+
+pub use atlas::{Atlas, Found, OpenError, RecordId};
+pub use by_record::ByRecord;
+pub use database::{About, Broken, Schema};
+pub use place::{Named, Place};
+pub use verify::{Verified, verify};

@@ -1,0 +1,168 @@
+//! Where an address is, whichever schema said so. Knows no file.
+
+use super::record::{City, Names, Record};
+
+/// Countries of the European Union, for files that do not say it.
+const EUROPEAN_UNION: &[&str] = &[
+    "AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU", "IE", "IT", "LT",
+    "LU", "LV", "MT", "NL", "PL", "PT", "RO", "SE", "SI", "SK",
+];
+
+/// A name in one language or several.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Named<'a> {
+    only: Option<&'a str>,
+    by_language: Names<'a>,
+}
+
+impl<'a> Named<'a> {
+    /// The name in the first of these languages that there is; else in English; else in any.
+    pub fn name(&self, languages: &[&str]) -> Option<&'a str> {
+        if self.only.is_some() {
+            return self.only;
+        }
+        let preferred = languages.iter().find_map(|wanted| self.in_language(wanted));
+        let name = preferred.or_else(|| self.in_language("en"));
+        name.or_else(|| self.by_language.values().next().copied())
+    }
+
+    /// The same language first, then one that differs by its region only (`pt-BR` for `pt`, `de` for `de-AT`).
+    fn in_language(&self, wanted: &str) -> Option<&'a str> {
+        let primary = |tag: &str| tag.split('-').next().unwrap_or_default().to_ascii_lowercase();
+        let same = self.by_language.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(wanted));
+        let near = || self.by_language.iter().find(|(tag, _)| primary(tag) == primary(wanted));
+        same.or_else(near).map(|(_, name)| *name)
+    }
+}
+
+/// What is known of where an address is. No text is empty.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Place<'a> {
+    city: Named<'a>,
+    /// ISO 3166-2, without the country.
+    pub region_code: Option<&'a str>,
+    /// State, province or the like.
+    pub region: Named<'a>,
+    /// ISO 3166-1.
+    pub country_code: Option<&'a str>,
+    /// Country.
+    pub country: Named<'a>,
+    /// In the European Union.
+    pub european_union: Option<bool>,
+    /// Two letters.
+    pub continent: Option<&'a str>,
+    /// Latitude and longitude in degrees: both or none.
+    pub coordinates: Option<(f64, f64)>,
+    /// How far off the coordinates may be.
+    pub accuracy_km: Option<u16>,
+    /// Of the IANA.
+    pub timezone: Option<&'a str>,
+    /// Postal code.
+    pub postal: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    /// The city, without the district that DB-IP writes behind it in brackets.
+    pub fn city(&self, languages: &[&str]) -> Option<&'a str> {
+        self.city.name(languages).map(|city| split(city).0)
+    }
+
+    /// The district of the city.
+    pub fn district(&self, languages: &[&str]) -> Option<&'a str> {
+        self.city.name(languages).and_then(|city| split(city).1)
+    }
+}
+
+/// `London (Shadwell)` is Shadwell in London.
+fn split(city: &str) -> (&str, Option<&str>) {
+    let inside = city.strip_suffix(')').and_then(|city| city.split_once(" ("));
+    match inside {
+        Some((city, district)) if !city.is_empty() && !district.is_empty() => (city, Some(district)),
+        _ => (city, None),
+    }
+}
+
+impl<'a> From<Record<'a>> for Place<'a> {
+    fn from(record: Record<'a>) -> Self {
+        // An empty text stands for none in the flat schema.
+        let some = |text: Option<&'a str>| text.filter(|text| !text.is_empty());
+        let only = |text| Named { only: some(text), by_language: Names::new() };
+        let names = |by_language| Named { only: None, by_language };
+        let (latitude, longitude) =
+            (record.location.latitude.or(record.latitude), record.location.longitude.or(record.longitude));
+        let in_range =
+            |(latitude, longitude): &(f64, f64)| latitude.abs() <= 90.0 && longitude.abs() <= 180.0;
+        let region = record.subdivisions.into_iter().next();
+        let region_code = region.as_ref().and_then(|region| some(region.iso_code));
+        let country_code = some(record.country.iso_code).or(some(record.country_code));
+        Self {
+            city: match record.city {
+                City::Flat(city) => only(Some(city)),
+                City::Nested(city) => names(city),
+            },
+            region_code,
+            region: region.map_or_else(|| only(record.state1), |region| names(region.names)),
+            country_code,
+            country: names(record.country.names),
+            // The nested schema leaves out what is false.
+            european_union: country_code.map(|code| {
+                record.country.is_in_european_union.unwrap_or_else(|| EUROPEAN_UNION.contains(&code))
+            }),
+            continent: some(record.continent.code),
+            coordinates: latitude.zip(longitude).filter(in_range),
+            accuracy_km: record.location.accuracy_radius,
+            timezone: some(record.location.time_zone).or(some(record.timezone)),
+            postal: some(record.postal.code).or(some(record.postcode)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_district_in_brackets_is_split_off() {
+        for (name, city, district) in [
+            ("London (Shadwell)", "London", Some("Shadwell")),
+            ("Minneapolis", "Minneapolis", None),
+            ("(Shadwell)", "(Shadwell)", None),
+            ("London ()", "London ()", None),
+            ("A (B) (C)", "A", Some("B) (C")),
+            ("", "", None),
+        ] {
+            assert_eq!(split(name), (city, district), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_taken_in_the_nearest_language() {
+        let names = [("de", "London"), ("en", "London (en)"), ("fr", "Londres"), ("pt-BR", "Londres (pt)")];
+        let named = Named { only: None, by_language: names.into_iter().collect() };
+        for (languages, name) in [
+            (&["fr"][..], "Londres"),
+            (&["pt"], "Londres (pt)"),
+            (&["DE-at"], "London"),
+            (&["xx", "fr"], "Londres"),
+            (&["xx"], "London (en)"),
+            (&[], "London (en)"),
+        ] {
+            assert_eq!(named.name(languages), Some(name), "{languages:?}");
+        }
+        let odd = Named { only: None, by_language: [("ja", "ロンドン")].into_iter().collect() };
+        assert_eq!(odd.name(&["fr"]), Some("ロンドン"));
+        assert_eq!(Named::default().name(&["fr"]), None);
+    }
+
+    #[test]
+    fn what_is_empty_or_nowhere_is_not_known() {
+        let record = Record {
+            city: City::Flat(""),
+            country_code: Some(""),
+            latitude: Some(91.0),
+            longitude: Some(0.0),
+            ..Record::default()
+        };
+        assert_eq!(Place::from(record), Place::default());
+    }
+}

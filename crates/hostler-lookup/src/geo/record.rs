@@ -1,0 +1,145 @@
+//! A record as it lies in a file, in either schema. Knows not what becomes of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+
+/// More parts of a country than any record has; a longer list is a broken one.
+const MOST_REGIONS: usize = 16;
+
+/// Names by language.
+pub(super) type Names<'a> = BTreeMap<&'a str, &'a str>;
+
+/// The fields of both schemas that matter; what is not there stays empty.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Record<'a> {
+    #[serde(borrow)]
+    pub city: City<'a>,
+    pub continent: Continent<'a>,
+    pub country: Country<'a>,
+    #[serde(deserialize_with = "few_regions")]
+    pub subdivisions: Vec<Region<'a>>,
+    pub location: Location<'a>,
+    pub postal: Postal<'a>,
+    pub country_code: Option<&'a str>,
+    pub state1: Option<&'a str>,
+    pub postcode: Option<&'a str>,
+    pub latitude: Option<f64>,
+    pub longitude: Option<f64>,
+    pub timezone: Option<&'a str>,
+}
+
+impl Record<'_> {
+    pub fn is_flat(&self) -> bool {
+        self.country_code.is_some() || matches!(self.city, City::Flat(_))
+    }
+
+    /// Whether there is anything about a place in it.
+    pub fn is_place(&self) -> bool {
+        self.is_flat()
+            || !matches!(&self.city, City::Nested(names) if names.is_empty())
+            || self.country.iso_code.is_some()
+            || self.continent.code.is_some()
+            || self.location.latitude.is_some()
+    }
+}
+
+/// A text in the one schema, a table with names in the other.
+#[derive(Debug)]
+pub(super) enum City<'a> {
+    Flat(&'a str),
+    Nested(Names<'a>),
+}
+
+impl Default for City<'_> {
+    fn default() -> Self {
+        Self::Nested(Names::new())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for City<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Table<'a> {
+            #[serde(borrow, default)]
+            names: Names<'a>,
+        }
+        struct Visit;
+        impl<'de> Visitor<'de> for Visit {
+            type Value = City<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a city")
+            }
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<City<'de>, E> {
+                Ok(City::Flat(text))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<City<'de>, A::Error> {
+                Table::deserialize(MapAccessDeserializer::new(table)).map(|table| City::Nested(table.names))
+            }
+        }
+        deserializer.deserialize_any(Visit)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Continent<'a> {
+    pub code: Option<&'a str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Country<'a> {
+    pub iso_code: Option<&'a str>,
+    pub is_in_european_union: Option<bool>,
+    #[serde(borrow)]
+    pub names: Names<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Region<'a> {
+    pub iso_code: Option<&'a str>,
+    #[serde(borrow)]
+    pub names: Names<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Location<'a> {
+    pub latitude: Option<f64>,
+    pub longitude: Option<f64>,
+    pub accuracy_radius: Option<u16>,
+    pub time_zone: Option<&'a str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Postal<'a> {
+    pub code: Option<&'a str>,
+}
+
+fn few_regions<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Region<'a>>, D::Error> {
+    struct Visit;
+    impl<'de> Visitor<'de> for Visit {
+        type Value = Vec<Region<'de>>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a few regions")
+        }
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut regions = Vec::new();
+            while let Some(region) = list.next_element()? {
+                if regions.len() == MOST_REGIONS {
+                    return Err(A::Error::custom("more regions than a country can have"));
+                }
+                regions.push(region);
+            }
+            Ok(regions)
+        }
+    }
+    deserializer.deserialize_seq(Visit)
+}

@@ -1,0 +1,210 @@
+//! What is wrong with GeoNames' rows, and set right before they are kept. Knows one row at a time.
+
+use std::borrow::Cow;
+
+use super::fold;
+use super::row::Row;
+
+/// A row as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cleaned<'a> {
+    /// As it stands, but for the country.
+    pub row: Row<'a>,
+    /// The place's name.
+    pub city: Cow<'a, str>,
+    /// The state's code.
+    pub state_code: &'a str,
+    /// The state's name.
+    pub state: &'a str,
+    /// The county.
+    pub county: &'a str,
+    /// A military post, whose code may also be that of a place.
+    pub is_military: bool,
+}
+
+/// What the armed forces have in the place of states.
+const FORCES: [(&str, &str); 3] =
+    [("AA", "Armed Forces Americas"), ("AE", "Armed Forces Europe"), ("AP", "Armed Forces Pacific")];
+
+/// Countries to GeoNames, states to the postal service.
+const TERRITORIES: [(&str, &str); 8] = [
+    ("AS", "American Samoa"),
+    ("FM", "Micronesia"),
+    ("GU", "Guam"),
+    ("MH", "Marshall Islands"),
+    ("MP", "Northern Mariana Islands"),
+    ("PR", "Puerto Rico"),
+    ("PW", "Palau"),
+    ("VI", "Virgin Islands"),
+];
+
+/// Connecticut's counties, and the planning regions in their place since 2022 that share towns with them.
+const CONNECTICUT: [(&str, &[&str]); 10] = [
+    ("fairfield", &["connecticutmetropolitan", "westernconnecticut", "naugatuckvalley"]),
+    ("hartford", &["capitol", "naugatuckvalley", "northwesthills"]),
+    ("litchfield", &["northwesthills", "westernconnecticut", "naugatuckvalley"]),
+    ("middlesex", &["lowerconnecticutrivervalley"]),
+    ("newhaven", &["southcentral", "naugatuckvalley"]),
+    ("newlondon", &["southeasternconnecticut", "lowerconnecticutrivervalley", "northeasternconnecticut"]),
+    ("tolland", &["capitol", "northeasternconnecticut"]),
+    ("windham", &["northeasternconnecticut", "southeasternconnecticut"]),
+    // Two regions are called by other names at the Census Bureau.
+    ("greaterbridgeport", &["connecticutmetropolitan"]),
+    ("southcentralconnecticut", &["southcentral"]),
+];
+
+/// Sets a row right.
+pub fn clean(row: Row<'_>) -> Cleaned<'_> {
+    let mut cleaned = Cleaned {
+        city: Cow::Borrowed(row.place),
+        state_code: row.state_code,
+        state: row.state,
+        county: row.county,
+        is_military: false,
+        row,
+    };
+    if let Some((code, name)) = territory(cleaned.row.country) {
+        cleaned.join_states(code, name);
+    }
+    if cleaned.row.country == *b"US" {
+        cleaned.part_military();
+        if let Cow::Owned(city) = scottish(&cleaned.city) {
+            cleaned.city = Cow::Owned(city);
+        }
+    }
+    cleaned
+}
+
+impl Cleaned<'_> {
+    fn join_states(&mut self, code: &'static str, name: &'static str) {
+        self.row.country = *b"US";
+        // Where the territory itself is no division, the first division is what a county is elsewhere.
+        if self.county.is_empty() && self.state != name {
+            self.county = self.state;
+        }
+        (self.state_code, self.state) = (code, name);
+    }
+
+    /// `APO AE` is the city `APO` in the state `AE`, to the postal service.
+    fn part_military(&mut self) {
+        let Some((city @ ("APO" | "FPO" | "DPO"), force)) = self.row.place.split_once(' ') else { return };
+        self.is_military = self.state_code.is_empty();
+        if let Some((code, name)) = FORCES.iter().find(|(code, _)| self.is_military && *code == force) {
+            (self.city, self.state_code, self.state) = (Cow::Borrowed(city), code, name);
+        }
+    }
+}
+
+/// The territory's code and name as a state, if the country is one.
+pub fn territory(country: [u8; 2]) -> Option<(&'static str, &'static str)> {
+    TERRITORIES.iter().copied().find(|(code, _)| code.as_bytes() == country)
+}
+
+/// `Mckinleyville` is McKinleyville.
+fn scottish(city: &str) -> Cow<'_, str> {
+    let is_scottish = |word: &str| word.len() > 4 && word.starts_with("Mc") && word != "Mcbh";
+    if !city.split(' ').any(is_scottish) {
+        return Cow::Borrowed(city);
+    }
+    let words = city.split(' ').map(|word| match is_scottish(word) {
+        true => word.char_indices().map(|(at, c)| if at == 2 { c.to_ascii_uppercase() } else { c }).collect(),
+        false => word.to_owned(),
+    });
+    Cow::Owned(words.collect::<Vec<String>>().join(" "))
+}
+
+/// Whether two counties of a state are the same, or share towns since Connecticut has no counties any more. Both folded.
+pub fn is_county(asked: &str, is: &str, state: &str) -> bool {
+    let shares = |old: &str, new: &str| {
+        CONNECTICUT.iter().any(|(county, regions)| *county == old && regions.contains(&new))
+    };
+    asked == is || (state == "CT" && (shares(asked, is) || shares(is, asked)))
+}
+
+/// Codes of which GeoNames knows only the first part, for lack of a licence to the rest.
+pub fn known_part(country: [u8; 2], code: &str) -> Option<String> {
+    let code = fold::code(code);
+    let part = match &country {
+        b"CA" | b"IE" | b"MT" if code.len() > 3 => code.get(..3)?,
+        // The inward part has three characters; the outward one at least two.
+        b"GB" if code.len() > 4 => code.get(..code.len() - 3)?,
+        b"US" if code.len() == 9 => code.get(..5)?,
+        _ => return None,
+    };
+    Some(part.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(
+        country: &[u8; 2],
+        place: &'static str,
+        state: &'static str,
+        state_code: &'static str,
+    ) -> Row<'static> {
+        Row {
+            country: *country,
+            code: "1",
+            place,
+            state,
+            state_code,
+            county: "",
+            county_code: "",
+            point: None,
+            accuracy: 0,
+        }
+    }
+
+    #[test]
+    fn a_military_post_has_the_state_that_stands_in_its_name() {
+        let cleaned = clean(row(b"US", "APO AE", "", ""));
+        assert_eq!((&*cleaned.city, cleaned.state_code, cleaned.state), ("APO", "AE", "Armed Forces Europe"));
+        assert!(cleaned.is_military && cleaned.county.is_empty());
+        let odd = clean(row(b"US", "APO STA", "", ""));
+        assert_eq!((&*odd.city, odd.state_code), ("APO STA", ""));
+    }
+
+    #[test]
+    fn a_scottish_name_gets_its_second_capital_back() {
+        for (raw, right) in [
+            ("Mcnary", "McNary"),
+            ("Mckinleyville", "McKinleyville"),
+            ("West Mclean", "West McLean"),
+            ("Mccutcheon Field", "McCutcheon Field"),
+            ("Mcbh Kaneohe Bay", "Mcbh Kaneohe Bay"),
+            ("Jbphh", "Jbphh"),
+            ("Mack", "Mack"),
+        ] {
+            assert_eq!(clean(row(b"US", raw, "", "OR")).city, right);
+        }
+        assert_eq!(clean(row(b"DE", "Mchausen", "", "")).city, "Mchausen");
+    }
+
+    #[test]
+    fn a_territory_is_a_state() {
+        let cleaned = clean(row(b"PR", "Adjuntas", "Adjuntas", "001"));
+        assert_eq!(cleaned.row.country, *b"US");
+        assert_eq!((cleaned.state_code, cleaned.state, cleaned.county), ("PR", "Puerto Rico", "Adjuntas"));
+    }
+
+    #[test]
+    fn connecticut_has_its_counties_and_its_regions() {
+        let same = |asked: &str, is: &str, state| is_county(&fold::county(asked), &fold::county(is), state);
+        assert!(same("Hartford County", "Capitol Region", "CT"));
+        assert!(same("Capitol Planning Region", "Capitol Region", "CT"));
+        assert!(same("Western Connecticut", "Fairfield", "CT"));
+        assert!(same("South Central Connecticut Planning Region", "South Central Regional", "CT"));
+        assert!(!same("Hartford", "Western Connecticut", "CT"));
+        assert!(!same("Hartford", "Capitol", "NY"));
+    }
+
+    #[test]
+    fn a_full_code_is_cut_to_what_is_known() {
+        assert_eq!(known_part(*b"GB", "SW1A 1AA").as_deref(), Some("SW1A"));
+        assert_eq!(known_part(*b"CA", "k1a 0b1").as_deref(), Some("K1A"));
+        assert_eq!(known_part(*b"US", "97209-1234").as_deref(), Some("97209"));
+        assert_eq!(known_part(*b"US", "97209"), None);
+    }
+}

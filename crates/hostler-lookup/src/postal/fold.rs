@@ -1,0 +1,114 @@
+//! The forms in which names and codes are compared: without case, accents and the ways of writing one thing. Knows no data.
+
+use icu_normalizer::DecomposingNormalizerBorrowed;
+
+/// A name as people type it: lower case, no accents, words with one space between, `St.` written out.
+pub fn name(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for word in words(text).split(' ').filter(|word| !word.is_empty()) {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.push_str(match word {
+            "st" => "saint",
+            "ste" => "sainte",
+            word => word,
+        });
+    }
+    folded
+}
+
+/// A county without what different sources call it by: `Multnomah County`, `Fairfax (city)`, `Aleutians West (CA)`.
+pub fn county(text: &str) -> String {
+    const KINDS: [&str; 14] = [
+        "county",
+        "parish",
+        "borough",
+        "census",
+        "area",
+        "municipality",
+        "municipio",
+        "city",
+        "ca",
+        "and",
+        "of",
+        "planning",
+        "region",
+        "regional",
+    ];
+    let folded = name(text);
+    let kept: String = folded.split(' ').filter(|word| !KINDS.contains(word)).collect();
+    // A county may be named like a kind.
+    if kept.is_empty() { folded } else { kept }
+}
+
+/// A postal code without the spaces and hyphens that people leave out.
+pub fn code(text: &str) -> String {
+    let kept = text.chars().filter(|c| c.is_alphanumeric());
+    kept.flat_map(char::to_uppercase).collect()
+}
+
+/// Lower case without accents; apostrophes and dots go, everything else between words is a space.
+fn words(text: &str) -> String {
+    if text.is_ascii() {
+        let kept = text.bytes().filter(|byte| !matches!(byte, b'\'' | b'.'));
+        return kept
+            .map(|byte| if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b' ' } as char)
+            .collect();
+    }
+    let mut folded = String::with_capacity(text.len());
+    for c in DecomposingNormalizerBorrowed::new_nfkd().normalize(text).chars().flat_map(char::to_lowercase) {
+        match c {
+            '\'' | '.' | '\u{2019}' | '\u{2bc}' => {}
+            // The marks that were letters' accents.
+            '\u{300}'..='\u{36f}' => {}
+            'ß' => folded.push_str("ss"),
+            'æ' => folded.push_str("ae"),
+            'œ' => folded.push_str("oe"),
+            'þ' => folded.push_str("th"),
+            'ø' => folded.push('o'),
+            'đ' | 'ð' => folded.push('d'),
+            'ł' => folded.push('l'),
+            'ı' => folded.push('i'),
+            c if c.is_alphanumeric() => folded.push(c),
+            _ => folded.push(' '),
+        }
+    }
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_however_it_is_typed() {
+        for text in ["Saint Paul", "ST. PAUL", "st  paul", "Saint-Paul"] {
+            assert_eq!(name(text), "saint paul");
+        }
+        assert_eq!(name("Doña Ana"), "dona ana");
+        assert_eq!(name("Straße"), "strasse");
+        assert_eq!(name("Łódź"), "lodz");
+        assert_eq!(name("Coeur d'Alene"), name("COEUR D’ALENE"));
+        assert_eq!(name(" 東京 "), "東京");
+        assert_eq!(name("..."), "");
+    }
+
+    #[test]
+    fn a_county_is_one_whatever_its_kind_is_called() {
+        assert_eq!(county("Multnomah"), county("MULTNOMAH COUNTY"));
+        assert_eq!(county("Fairfax (city)"), county("Fairfax City"));
+        assert_eq!(county("Aleutians West (CA)"), county("Aleutians West Census Area"));
+        assert_eq!(county("St. Louis (city)"), county("Saint Louis"));
+        assert_eq!(county("City and County of San Francisco"), county("San Francisco County"));
+        assert_eq!(county("Colonial Heights (city"), county("Colonial Heights"));
+        assert_eq!(county("Parish"), "parish");
+    }
+
+    #[test]
+    fn a_code_is_one_with_and_without_its_space() {
+        assert_eq!(code("sw1a 1aa"), "SW1A1AA");
+        assert_eq!(code("00-950"), "00950");
+        assert_eq!(code("\0%"), "");
+    }
+}

@@ -1,0 +1,60 @@
+//! The codes nearest to a point. Knows the earth as a sphere.
+
+use std::collections::HashSet;
+
+use super::degrees::{EARTH_KM, Point};
+use super::table::{Country, Place, Table};
+use super::tree::Search;
+
+/// A place that is near.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Neighbour<'a> {
+    /// The place.
+    pub place: Place<'a>,
+    /// How far it is along the surface.
+    pub km: f64,
+}
+
+impl Table {
+    /// The codes nearest to a point, each at its nearest place, the nearest first; of one country, or of all.
+    pub fn near(
+        &self,
+        from: Point,
+        country: Option<&Country>,
+        most: usize,
+        radius_km: Option<f64>,
+    ) -> Vec<Neighbour<'_>> {
+        let chord2 = radius_km.map_or(f32::INFINITY, chord2);
+        let mut wanted = most;
+        loop {
+            let mut search = Search::new(from.vector(), wanted, chord2);
+            match country {
+                Some(country) => search.through(&self.image, country.points.clone()),
+                None => self.countries().for_each(|country| search.through(&self.image, country.points)),
+            }
+            let found = search.finish();
+            let is_all = found.len() < wanted;
+            let mut seen = HashSet::new();
+            let places = found.into_iter().map(|near| self.place(near.place));
+            let mut neighbours: Vec<_> = places
+                .filter(|place| seen.insert((place.country, place.code)))
+                .filter_map(|place| Some(Neighbour { place, km: place.point?.distance_km(from) }))
+                .filter(|neighbour| radius_km.is_none_or(|radius| neighbour.km <= radius))
+                .collect();
+            // A code may have hundreds of places, all of them nearer than the next code.
+            if neighbours.len() >= most || is_all {
+                neighbours.sort_by(|a, b| a.km.total_cmp(&b.km));
+                neighbours.truncate(most);
+                return neighbours;
+            }
+            wanted = wanted.saturating_mul(2);
+        }
+    }
+}
+
+/// The square of the straight line that a way along the surface spans, and a little more: what is exactly that far must not
+/// fall to rounding.
+fn chord2(km: f64) -> f32 {
+    let half = (km / EARTH_KM / 2.0).clamp(0.0, std::f64::consts::FRAC_PI_2);
+    ((2.0 * half.sin()).powi(2) * 1.000_01 + 1e-11) as f32
+}

@@ -1,0 +1,235 @@
+//! Files of postal codes, text or packs, and what they say together. Knows neither formats of answers nor HTTP.
+
+use std::fs::File;
+use std::io::{BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::build::Builder;
+use super::clean;
+use super::degrees::Point;
+use super::image::{Image, ImageError, MAGIC};
+use super::near::Neighbour;
+use super::row::{Row, RowError, country};
+use super::table::{Country, Place, Table};
+
+/// What kept a file from being read; it names the file, and the line where there is one.
+#[derive(Debug, thiserror::Error)]
+pub enum PostalError {
+    /// The file system said no.
+    #[error("{}: {error}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        error: std::io::Error,
+    },
+    /// A line is no row.
+    #[error("{}:{line}: the line {error}", .path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// Why not.
+        error: RowError,
+    },
+    /// A pack is none.
+    #[error("{}: {error}", .path.display())]
+    Pack {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: ImageError,
+    },
+    /// Nothing in it.
+    #[error("{}: has no postal codes", .0.display())]
+    Empty(PathBuf),
+    /// As GeoNames offers it for download.
+    #[error("{}: is a ZIP archive; unpack it first", .0.display())]
+    Archive(PathBuf),
+    /// Nobody could say which holds.
+    #[error("{}: has the country {country}, which another of the files has already", .path.display())]
+    Twice {
+        /// The file.
+        path: PathBuf,
+        /// The country.
+        country: String,
+    },
+}
+
+/// All postal codes of some files.
+pub struct Postal {
+    tables: Vec<Table>,
+    /// Which table has it, by country.
+    countries: Vec<(Country, usize)>,
+}
+
+impl Postal {
+    /// Opens files: packs are mapped, and all texts together become one. Takes a while with large texts.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, PostalError> {
+        let (mut tables, mut texts) = (Vec::new(), Vec::new());
+        for path in paths {
+            match kind(path)? {
+                Kind::Pack => tables.push((path, Table::new(map(path)?))),
+                Kind::Text => texts.push(path.clone()),
+            }
+        }
+        if let Some(first) = texts.first() {
+            tables.push((first, Table::new(pack(&texts)?)));
+        }
+        let mut countries: Vec<(Country, usize)> = Vec::new();
+        for (at, (path, table)) in tables.iter().enumerate() {
+            for country in table.countries() {
+                if countries.iter().any(|(known, _)| known.code == country.code) {
+                    let country = country.as_str().to_owned();
+                    return Err(PostalError::Twice { path: path.to_path_buf(), country });
+                }
+                countries.push((country, at));
+            }
+        }
+        countries.sort_by_key(|(country, _)| country.code);
+        Ok(Self { tables: tables.into_iter().map(|(_, table)| table).collect(), countries })
+    }
+
+    /// A country by its two letters, with the table that has it; a territory of the US is found there.
+    pub fn country(&self, text: &str) -> Option<(&Table, &Country)> {
+        let code = country(text)?;
+        let known = |code| self.countries.iter().find(|(country, _)| country.code == code);
+        let (country, table) = known(code).or_else(|| clean::territory(code).and_then(|_| known(*b"US")))?;
+        Some((&self.tables[*table], country))
+    }
+
+    /// All countries, by code.
+    pub fn countries(&self) -> impl Iterator<Item = (&Table, &Country)> {
+        self.countries.iter().map(|(country, table)| (&self.tables[*table], country))
+    }
+
+    /// The places of a code. Where the data knows only the first part of codes, that part is found.
+    pub fn code<'a>(&self, table: &'a Table, country: &Country, code: &str) -> Vec<Place<'a>> {
+        let mut places = table.code(country, code);
+        if places.is_empty()
+            && let Some(part) = clean::known_part(country.code, code)
+        {
+            places = table.code(country, &part);
+        }
+        table.each(&places).collect()
+    }
+
+    /// The codes nearest to a point in all countries.
+    pub fn near(&self, from: Point, most: usize, radius_km: Option<f64>) -> Vec<Neighbour<'_>> {
+        let mut found: Vec<_> =
+            self.tables.iter().flat_map(|table| table.near(from, None, most, radius_km)).collect();
+        found.sort_by(|a, b| a.km.total_cmp(&b.km));
+        found.truncate(most);
+        found
+    }
+
+    /// How many places there are.
+    pub fn len(&self) -> u64 {
+        self.tables.iter().map(|table| u64::from(table.len())).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What tells these data from others.
+    pub fn fingerprint(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.tables.iter().for_each(|table| hasher.update(&table.image().checksum().to_le_bytes()));
+        hasher.finalize()
+    }
+
+    /// When the newest of the data was made, in seconds since 1970, if anybody knows.
+    pub fn made(&self) -> Option<u64> {
+        self.tables.iter().map(|table| table.image().made()).max().filter(|made| *made > 0)
+    }
+
+    /// How many bytes the tables take.
+    pub fn bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.image().as_bytes().len() as u64).sum()
+    }
+}
+
+/// Makes one pack of text files.
+pub fn pack(paths: &[PathBuf]) -> Result<Image, PostalError> {
+    let mut builder = Builder::default();
+    let mut made = 0;
+    for path in paths {
+        let rows = read(path, &mut builder)?;
+        if rows == 0 {
+            return Err(PostalError::Empty(path.clone()));
+        }
+        made = made.max(made_at(path));
+    }
+    let name = || paths.first().cloned().unwrap_or_default();
+    builder.finish(made).map_err(|error| PostalError::Pack { path: name(), error })
+}
+
+impl Image {
+    /// Writes the pack beside its place and renames it there: who has the old one mapped keeps it.
+    pub fn write(&self, path: &Path) -> std::io::Result<()> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        let beside = PathBuf::from(beside);
+        let mut file = File::create(&beside)?;
+        file.write_all(self.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    }
+}
+
+enum Kind {
+    Text,
+    Pack,
+}
+
+fn kind(path: &Path) -> Result<Kind, PostalError> {
+    let io = |error| PostalError::Io { path: path.to_owned(), error };
+    let mut start = Vec::new();
+    File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(io)?;
+    match start.as_slice() {
+        [] => Err(PostalError::Empty(path.to_owned())),
+        start if start == MAGIC => Ok(Kind::Pack),
+        start if start.starts_with(b"PK\x03\x04") => Err(PostalError::Archive(path.to_owned())),
+        _ => Ok(Kind::Text),
+    }
+}
+
+fn map(path: &Path) -> Result<Image, PostalError> {
+    let mapped = Image::map(path).map_err(|error| PostalError::Io { path: path.to_owned(), error })?;
+    mapped.map_err(|error| PostalError::Pack { path: path.to_owned(), error })
+}
+
+/// Reads a text into a builder; says how many rows there were.
+fn read(path: &Path, builder: &mut Builder) -> Result<u64, PostalError> {
+    let io = |error| PostalError::Io { path: path.to_owned(), error };
+    let file = BufReader::with_capacity(1 << 18, File::open(path).map_err(io)?);
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(b'\t')
+        .quoting(false)
+        .flexible(true)
+        .has_headers(false)
+        .from_reader(file);
+    let (mut line, mut rows) = (csv::ByteRecord::new(), 0);
+    while reader.read_byte_record(&mut line).map_err(|error| io(error.into()))? {
+        let row = Row::read(&line).map_err(|error| PostalError::Row {
+            path: path.to_owned(),
+            line: line.position().map_or(0, csv::Position::line),
+            error,
+        })?;
+        builder.add(row);
+        rows += 1;
+    }
+    Ok(rows)
+}
+
+/// When a file was written. What comes out of an npm package was written in 1985 and says nothing.
+fn made_at(path: &Path) -> u64 {
+    const YEAR_2000: u64 = 946_684_800;
+    let written = std::fs::metadata(path).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let made = written.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    if made < YEAR_2000 { 0 } else { made }
+}

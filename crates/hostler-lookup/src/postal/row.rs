@@ -1,0 +1,147 @@
+//! One line of a GeoNames postal file: twelve columns between tabs. Knows no cleaning.
+
+use super::degrees::Point;
+
+/// A row as it stands in the file; `""` for what it does not say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'a> {
+    /// ISO 3166 code of the country, in upper case.
+    pub country: [u8; 2],
+    /// The postal code.
+    pub code: &'a str,
+    /// The place's name.
+    pub place: &'a str,
+    /// First division (a state): its name.
+    pub state: &'a str,
+    /// And its code.
+    pub state_code: &'a str,
+    /// Second division (a county): its name.
+    pub county: &'a str,
+    /// And its code.
+    pub county_code: &'a str,
+    /// Where it is. The file's 0, 0 means that nobody knows.
+    pub point: Option<Point>,
+    /// How exact that is: 1 (estimated) to 6 (a centroid), 0 where the file does not say.
+    pub accuracy: u8,
+}
+
+/// Why a line is no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    /// Not this format.
+    #[error("has {0} columns, not the 12 of a GeoNames postal file (tabs between them)")]
+    Columns(usize),
+    /// Another encoding.
+    #[error("is not UTF-8")]
+    Encoding,
+    /// Not two letters.
+    #[error("names no country by two letters in column 1")]
+    Country,
+    /// Nothing there, or more than any code is long.
+    #[error("has no postal code of 1 to 20 characters in column 2")]
+    Code,
+    /// Longer than can be kept.
+    #[error("has more than 200 bytes in column {0}")]
+    Long(usize),
+    /// Columns 10 and 11.
+    #[error("has no latitude and longitude in columns 10 and 11")]
+    Coordinates,
+    /// Column 12.
+    #[error("has an accuracy in column 12 that is no number from 1 to 6")]
+    Accuracy,
+}
+
+/// How long a text may be.
+const LONGEST: usize = 200;
+const LONGEST_CODE: usize = 20;
+
+impl<'a> Row<'a> {
+    /// Reads a line that was split at its tabs.
+    pub fn read(line: &'a csv::ByteRecord) -> Result<Self, RowError> {
+        if line.len() != 12 {
+            return Err(RowError::Columns(line.len()));
+        }
+        let text = |column: usize| -> Result<&'a str, RowError> {
+            let bytes = line.get(column).unwrap_or_default().trim_ascii();
+            if bytes.len() > LONGEST {
+                return Err(RowError::Long(column + 1));
+            }
+            std::str::from_utf8(bytes).map_err(|_| RowError::Encoding)
+        };
+        let code = text(1)?;
+        if code.is_empty() || code.len() > LONGEST_CODE || code.chars().any(char::is_control) {
+            return Err(RowError::Code);
+        }
+        Ok(Self {
+            country: country(text(0)?).ok_or(RowError::Country)?,
+            code,
+            place: text(2)?,
+            state: text(3)?,
+            state_code: text(4)?,
+            county: text(5)?,
+            county_code: text(6)?,
+            point: point(text(9)?, text(10)?)?,
+            accuracy: accuracy(text(11)?)?,
+        })
+    }
+}
+
+/// Two letters as a country's code, in upper case.
+pub fn country(text: &str) -> Option<[u8; 2]> {
+    let code: [u8; 2] = text.as_bytes().try_into().ok()?;
+    code.iter().all(u8::is_ascii_alphabetic).then(|| code.map(|letter| letter.to_ascii_uppercase()))
+}
+
+fn point(lat: &str, lng: &str) -> Result<Option<Point>, RowError> {
+    if lat.is_empty() && lng.is_empty() {
+        return Ok(None);
+    }
+    let number = |text: &str| text.parse::<f64>().map_err(|_| RowError::Coordinates);
+    let (lat, lng) = (number(lat)?, number(lng)?);
+    if lat == 0.0 && lng == 0.0 {
+        return Ok(None);
+    }
+    Point::new(lat, lng).map(Some).ok_or(RowError::Coordinates)
+}
+
+fn accuracy(text: &str) -> Result<u8, RowError> {
+    match text {
+        "" => Ok(0),
+        _ => text.parse().ok().filter(|accuracy| *accuracy <= 6).ok_or(RowError::Accuracy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<(String, Option<Point>), RowError> {
+        let record = csv::ByteRecord::from(line.split('\t').collect::<Vec<_>>());
+        Row::read(&record).map(|row| (row.place.to_owned(), row.point))
+    }
+
+    #[test]
+    fn a_row_is_twelve_columns() {
+        let (place, point) =
+            read("US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4").unwrap();
+        assert_eq!((place.as_str(), point), ("Portland", Point::new(45.527, -122.6854)));
+        assert_eq!(read("US\t97209\tPortland"), Err(RowError::Columns(3)));
+    }
+
+    #[test]
+    fn nowhere_is_not_in_the_gulf_of_guinea() {
+        let (_, point) = read("US\t00001\tX\t\t\t\t\t\t\t0.0\t0\t").unwrap();
+        assert_eq!(point, None);
+        assert_eq!(read("US\t00001\tX\t\t\t\t\t\t\t\t\t").unwrap().1, None);
+    }
+
+    #[test]
+    fn a_bad_column_is_named() {
+        assert_eq!(read("USA\t1\tX\t\t\t\t\t\t\t1\t1\t"), Err(RowError::Country));
+        assert_eq!(read("US\t\tX\t\t\t\t\t\t\t1\t1\t"), Err(RowError::Code));
+        assert_eq!(read("US\t1\tX\t\t\t\t\t\t\t91\t1\t"), Err(RowError::Coordinates));
+        assert_eq!(read("US\t1\tX\t\t\t\t\t\t\t1\tNaN\t"), Err(RowError::Coordinates));
+        assert_eq!(read("US\t1\tX\t\t\t\t\t\t\t1\t1\t7"), Err(RowError::Accuracy));
+        assert_eq!(read(&format!("US\t1\t{}\t\t\t\t\t\t\t1\t1\t", "x".repeat(201))), Err(RowError::Long(3)));
+    }
+}

@@ -1,0 +1,203 @@
+//! What a half-typed name or code could become. Knows how to rank, not how to show.
+
+use std::collections::BinaryHeap;
+
+use super::fold;
+use super::image::Section;
+use super::table::{City, Country, Place, Region, Table};
+
+/// What somebody may have meant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Suggestion<'a> {
+    /// A code at its first place.
+    Code(Place<'a>),
+    /// A city, with the first of its places and how many codes it has.
+    City {
+        /// The city.
+        city: City<'a>,
+        /// Where it is.
+        region: Region<'a>,
+        /// The first of its places.
+        place: Place<'a>,
+        /// How many places it has.
+        places: usize,
+    },
+}
+
+/// Better is larger.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// The whole name.
+    is_name: bool,
+    /// The beginning of the name, not of a later word.
+    is_beginning: bool,
+    /// A city with many codes is one that many people mean.
+    places: u32,
+    /// Then the shorter, then by the alphabet.
+    shorter: std::cmp::Reverse<usize>,
+    name: std::cmp::Reverse<String>,
+    city: std::cmp::Reverse<u32>,
+}
+
+impl Table {
+    /// Codes that begin so, each at its first place.
+    pub fn codes_like(
+        &self,
+        country: &Country,
+        prefix: &str,
+        state: Option<&Region<'_>>,
+        most: usize,
+    ) -> Vec<Place<'_>> {
+        let places = self.prefix(country, prefix);
+        let in_state = |place: &Place<'_>| {
+            state.is_none_or(|state| (state.code, state.name) == (place.state, place.state_name))
+        };
+        let mut found: Vec<Place<'_>> = Vec::new();
+        for place in self.each(&places).filter(in_state) {
+            if found.last().is_some_and(|last| last.code == place.code) {
+                continue;
+            }
+            if found.len() == most {
+                break;
+            }
+            found.push(place);
+        }
+        found
+    }
+
+    /// What a text could become: codes for the beginning of one, else cities, whose state may stand behind them
+    /// (`portland or`, `Portland, Oregon`).
+    pub fn suggest(
+        &self,
+        country: &Country,
+        text: &str,
+        state: Option<&Region<'_>>,
+        most: usize,
+    ) -> Vec<Suggestion<'_>> {
+        if text.bytes().any(|byte| byte.is_ascii_digit()) {
+            let places = self.codes_like(country, text, state, most);
+            return places.into_iter().map(Suggestion::Code).collect();
+        }
+        let in_state = |at| state.is_none_or(|state| state.id == at);
+        if let Some((city, region)) = text.split_once(',') {
+            let wanted = |at| in_state(at) && self.is_called(at, region);
+            return self.cities_like(country, &fold::name(city), wanted, most);
+        }
+        let folded = fold::name(text);
+        let found = self.cities_like(country, &typed(text, folded.clone()), in_state, most);
+        if !found.is_empty() || state.is_some() {
+            return found;
+        }
+        // The last words may be a state.
+        for (space, _) in folded.rmatch_indices(' ') {
+            let found =
+                self.cities_like(country, &folded[..space], |at| self.is_called(at, &folded[space..]), most);
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Whether a state's code is this, or its name begins so.
+    fn is_called(&self, region: u32, text: &str) -> bool {
+        let [_, code, name, ..]: [u32; 7] = self.image.record(Section::Regions, region);
+        let asked = fold::name(text);
+        self.image.text(code).eq_ignore_ascii_case(&asked)
+            || fold::name(self.image.text(name)).starts_with(&asked)
+    }
+
+    fn cities_like(
+        &self,
+        country: &Country,
+        typed: &str,
+        wanted: impl Fn(u32) -> bool,
+        most: usize,
+    ) -> Vec<Suggestion<'_>> {
+        if typed.trim().is_empty() || most == 0 {
+            return Vec::new();
+        }
+        let mut best = BinaryHeap::new();
+        // Somebody who has typed `st` may be on his way to Stamford or to Saint Paul.
+        let written_out =
+            (typed == "st" || typed.ends_with(" st")).then(|| format!("{}saint", &typed[..typed.len() - 2]));
+        for typed in [Some(typed), written_out.as_deref()].into_iter().flatten() {
+            self.collect(country, typed, &wanted, most, &mut best);
+        }
+        let mut seen = Vec::new();
+        let ranked = best
+            .into_sorted_vec()
+            .into_iter()
+            .map(|std::cmp::Reverse(rank): std::cmp::Reverse<Rank>| rank.city.0);
+        for city in ranked {
+            if !seen.contains(&city) {
+                seen.push(city);
+            }
+        }
+        seen.into_iter().take(most).map(|city| self.suggestion(city)).collect()
+    }
+
+    fn collect(
+        &self,
+        country: &Country,
+        typed: &str,
+        wanted: &impl Fn(u32) -> bool,
+        most: usize,
+        best: &mut BinaryHeap<std::cmp::Reverse<Rank>>,
+    ) {
+        let first = self.first(country.words.clone(), |at| self.word(at).2 < typed);
+        for at in first..country.words.end {
+            let (city_at, start, rest) = self.word(at);
+            if !rest.starts_with(typed) {
+                break;
+            }
+            let city = self.city_at(city_at);
+            if !wanted(city.region) {
+                continue;
+            }
+            let rank = Rank {
+                is_name: start == 0 && rest == typed,
+                is_beginning: start == 0,
+                places: self.in_city(&city).len() as u32,
+                shorter: std::cmp::Reverse(city.key.len()),
+                name: std::cmp::Reverse(city.key.to_owned()),
+                city: std::cmp::Reverse(city_at),
+            };
+            best.push(std::cmp::Reverse(rank));
+            // A city may stand there once for each of its words.
+            if best.len() > most * 4 {
+                best.pop();
+            }
+        }
+    }
+
+    /// A city's number, where the word begins in its name, and the name from there.
+    fn word(&self, at: u32) -> (u32, u32, &str) {
+        let [city, start] = self.image.record(Section::Words, at);
+        (city, start, self.city_at(city).key.get(start as usize..).unwrap_or_default())
+    }
+
+    fn suggestion(&self, city: u32) -> Suggestion<'_> {
+        let city = self.city_at(city);
+        let places = self.in_city(&city);
+        let place = self.place(self.numbers(&places).next().unwrap_or_default());
+        Suggestion::City { city, region: self.region_of(&city), place, places: places.len() }
+    }
+}
+
+/// A folded text as it was typed: a space at its end says that the last word is complete.
+fn typed(text: &str, mut folded: String) -> String {
+    let ends = text.ends_with(|c: char| c.is_whitespace());
+    // A word that stands for another is only that one once it is complete.
+    for (short, long) in [("st", "saint"), ("ste", "sainte")] {
+        let is_short = text.to_lowercase().split([' ', '-']).next_back() == Some(short);
+        if is_short && folded.ends_with(long) {
+            folded.truncate(folded.len() - long.len());
+            folded.push_str(short);
+        }
+    }
+    if ends && !folded.is_empty() {
+        folded.push(' ');
+    }
+    folded
+}

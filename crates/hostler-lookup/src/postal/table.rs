@@ -1,0 +1,351 @@
+//! A pack as what it says: countries, states, cities and places, and how to find them. Knows no files and no formats.
+
+use std::ops::Range;
+
+use super::clean::is_county;
+use super::degrees::{Degrees, Point};
+use super::fold;
+use super::image::{Image, Section};
+use super::shape::Shapes;
+
+/// The places of a pack.
+pub struct Table {
+    pub(super) image: Image,
+    /// For five digits, the first place of their code: read once, from the part of the pack that is looked at most.
+    has_direct: bool,
+}
+
+/// A country that a pack knows.
+#[derive(Debug, Clone)]
+pub struct Country {
+    /// ISO 3166, two capital letters.
+    pub code: [u8; 2],
+    /// How many postal codes it has.
+    pub codes: u32,
+    pub(super) places: Range<u32>,
+    pub(super) regions: Range<u32>,
+    pub(super) words: Range<u32>,
+    pub(super) points: Range<u32>,
+    shapes: u32,
+}
+
+/// A state, or whatever a country is divided into first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region<'a> {
+    /// Its number.
+    pub(super) id: u32,
+    /// Its code; `""` where it has none.
+    pub code: &'a str,
+    /// Its name; `""` for what belongs to none.
+    pub name: &'a str,
+    cities: (u32, u32),
+    list: (u32, u32),
+}
+
+/// A city: what its codes have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct City<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its name, folded.
+    pub(super) key: &'a str,
+    pub(super) region: u32,
+    list: (u32, u32),
+}
+
+/// One postal code at one place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Place<'a> {
+    /// ISO 3166, two capital letters.
+    pub country: [u8; 2],
+    /// The postal code.
+    pub code: &'a str,
+    /// The city; `""` where the data has none.
+    pub city: &'a str,
+    /// The state's code, or `""`.
+    pub state: &'a str,
+    /// The state's name, or `""`.
+    pub state_name: &'a str,
+    /// The county, or `""`.
+    pub county: &'a str,
+    /// The county's code, or `""`.
+    pub county_code: &'a str,
+    /// Where it is, if anybody knows.
+    pub point: Option<Point>,
+    /// How exact that is: 1 (estimated) to 6 (a centroid); 0 where the data does not say.
+    pub accuracy: u8,
+}
+
+impl Country {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.code).unwrap_or_default()
+    }
+}
+
+impl Place<'_> {
+    /// The country as text.
+    pub fn country(&self) -> &str {
+        std::str::from_utf8(&self.country).unwrap_or_default()
+    }
+}
+
+/// Places of one kind, by number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Places {
+    /// They lie side by side.
+    Run(Range<u32>),
+    /// They are listed in a section.
+    Listed(Range<u32>, Listing),
+    /// They were picked.
+    Picked(Vec<u32>),
+}
+
+/// Which list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// State by state.
+    Regions,
+    /// City by city.
+    Cities,
+}
+
+impl Places {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Run(run) | Self::Listed(run, _) => run.len(),
+            Self::Picked(picked) => picked.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Table {
+    /// The table that a pack holds.
+    pub fn new(image: Image) -> Self {
+        let has_direct = image.count::<1>(Section::Direct) > 0;
+        Self { image, has_direct }
+    }
+
+    /// The pack.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// How many places there are.
+    pub fn len(&self) -> u32 {
+        self.image.count::<7>(Section::Places)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All countries, by code.
+    pub fn countries(&self) -> impl Iterator<Item = Country> + '_ {
+        (0..self.image.count::<11>(Section::Countries)).map(|at| {
+            let [code, place, places, region, regions, word, words, point, points, codes, shapes] =
+                self.image.record(Section::Countries, at);
+            Country {
+                code: (code as u16).to_be_bytes(),
+                codes,
+                places: run(place, places),
+                regions: run(region, regions),
+                words: run(word, words),
+                points: run(point, points),
+                shapes,
+            }
+        })
+    }
+
+    /// What a country's codes look like.
+    pub fn shapes(&self, country: &Country) -> Shapes {
+        Shapes::read(self.image.text(country.shapes))
+    }
+
+    /// A place, by number.
+    pub fn place(&self, at: u32) -> Place<'_> {
+        let [packed, code, city, region, county, lat, lng] = self.image.record(Section::Places, at);
+        let [_, state, state_name, ..]: [u32; 7] = self.image.record(Section::Regions, region);
+        let [county, _, county_code] = self.image.record(Section::Counties, county);
+        Place {
+            country: (packed as u16).to_be_bytes(),
+            code: self.image.text(code),
+            city: self.image.text(city),
+            state: self.image.text(state),
+            state_name: self.image.text(state_name),
+            county: self.image.text(county),
+            county_code: self.image.text(county_code),
+            point: point(lat, lng),
+            accuracy: (packed >> 16) as u8,
+        }
+    }
+
+    /// Some places, in their order.
+    pub fn each<'a, 'p>(&'a self, places: &'p Places) -> impl Iterator<Item = Place<'a>> + use<'a, 'p> {
+        self.numbers(places).map(|at| self.place(at))
+    }
+
+    /// Their numbers.
+    pub fn numbers<'a, 'p>(&'a self, places: &'p Places) -> impl Iterator<Item = u32> + use<'a, 'p> {
+        (0..places.len()).map(|at| match places {
+            Places::Run(run) => run.start + at as u32,
+            Places::Listed(run, listing) => self.listed(*listing, run.start + at as u32),
+            Places::Picked(picked) => picked[at],
+        })
+    }
+
+    fn listed(&self, listing: Listing, at: u32) -> u32 {
+        let section = match listing {
+            Listing::Regions => Section::OfRegions,
+            Listing::Cities => Section::OfCities,
+        };
+        let [place] = self.image.record(section, at);
+        place
+    }
+
+    /// The first place of a US code that is five digits: two reads.
+    pub fn zip(&self, code: u32) -> Option<u32> {
+        let [place] = self.image.record(Section::Direct, code);
+        place.checked_sub(1)
+    }
+
+    /// The places of a code; most have one.
+    pub fn code(&self, country: &Country, code: &str) -> Places {
+        let key = fold::code(code);
+        if key.is_empty() {
+            return Places::Picked(Vec::new());
+        }
+        let first = match zip_code(&key) {
+            Some(zip) if self.has_direct && country.code == *b"US" => match self.zip(zip) {
+                Some(place) => place,
+                None => return Places::Picked(Vec::new()),
+            },
+            _ => self.first(country.places.clone(), |at| *self.key(at) < *key),
+        };
+        let rest = first..country.places.end;
+        Places::Run(first..first + rest.take_while(|at| self.key(*at) == key).count() as u32)
+    }
+
+    /// The places whose codes begin so, by code.
+    pub fn prefix(&self, country: &Country, prefix: &str) -> Places {
+        let key = fold::code(prefix);
+        let first = self.first(country.places.clone(), |at| *self.key(at) < *key);
+        let end = self.first(first..country.places.end, |at| self.key(at).starts_with(&key));
+        Places::Run(first..end)
+    }
+
+    /// The folded code of a place.
+    fn key(&self, at: u32) -> String {
+        let [_, code, ..]: [u32; 7] = self.image.record(Section::Places, at);
+        fold::code(self.image.text(code))
+    }
+
+    /// The states of a country, by code.
+    pub fn regions(&self, country: &Country) -> impl Iterator<Item = Region<'_>> {
+        country.regions.clone().map(|at| self.region_at(at))
+    }
+
+    fn region_at(&self, at: u32) -> Region<'_> {
+        let [_, code, name, city, cities, first, count] = self.image.record(Section::Regions, at);
+        let (code, name) = (self.image.text(code), self.image.text(name));
+        Region { id: at, code, name, cities: (city, cities), list: (first, count) }
+    }
+
+    /// A state by its code or its name, whatever the case.
+    pub fn region(&self, country: &Country, text: &str) -> Option<Region<'_>> {
+        let by_code =
+            self.regions(country).find(|region| !text.is_empty() && region.code.eq_ignore_ascii_case(text));
+        by_code.or_else(|| {
+            let folded = fold::name(text);
+            self.regions(country).find(|region| !folded.is_empty() && fold::name(region.name) == folded)
+        })
+    }
+
+    /// The places of a state, by code.
+    pub fn in_region(&self, region: &Region<'_>) -> Places {
+        Places::Listed(run(region.list.0, region.list.1), Listing::Regions)
+    }
+
+    /// How many cities a state has.
+    pub fn cities_in(&self, region: &Region<'_>) -> u32 {
+        region.cities.1
+    }
+
+    /// A city of a state, by name.
+    pub fn city(&self, region: &Region<'_>, name: &str) -> Option<City<'_>> {
+        let folded = fold::name(name);
+        let cities = run(region.cities.0, region.cities.1);
+        let at = self.first(cities.clone(), |at| self.city_at(at).key < folded.as_str());
+        Some(at).filter(|at| cities.contains(at)).map(|at| self.city_at(at)).filter(|city| city.key == folded)
+    }
+
+    pub(super) fn city_at(&self, at: u32) -> City<'_> {
+        let [region, name, key, first, count] = self.image.record(Section::Cities, at);
+        City { name: self.image.text(name), key: self.image.text(key), region, list: (first, count) }
+    }
+
+    /// The state that a city is in.
+    pub fn region_of(&self, city: &City<'_>) -> Region<'_> {
+        self.region_at(city.region)
+    }
+
+    /// The places of a city, by code.
+    pub fn in_city(&self, city: &City<'_>) -> Places {
+        Places::Listed(run(city.list.0, city.list.1), Listing::Cities)
+    }
+
+    /// Of these places those in a county: in the one of exactly that name if there is one, else in those that are called so
+    /// without regard to their kind.
+    pub fn in_county(&self, places: &Places, county: &str) -> Places {
+        let exactly = |at: &u32| self.place(*at).county.eq_ignore_ascii_case(county);
+        let picked: Vec<u32> = self.numbers(places).filter(exactly).collect();
+        if !picked.is_empty() {
+            return Places::Picked(picked);
+        }
+        let asked = fold::county(county);
+        let alike = |at: &u32| {
+            let place = self.place(*at);
+            !place.county.is_empty() && is_county(&asked, self.county_key(*at), place.state)
+        };
+        Places::Picked(self.numbers(places).filter(alike).collect())
+    }
+
+    fn county_key(&self, at: u32) -> &str {
+        let [_, _, _, _, county, ..]: [u32; 7] = self.image.record(Section::Places, at);
+        let [_, key, _] = self.image.record(Section::Counties, county);
+        self.image.text(key)
+    }
+
+    /// The first of a run for which a thing does not hold that holds up to there.
+    pub(super) fn first(&self, run: Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
+        let (mut low, mut high) = (run.start, run.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// Five digits as a number.
+pub fn zip_code(code: &str) -> Option<u32> {
+    let is_zip = code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_digit());
+    code.parse().ok().filter(|_| is_zip)
+}
+
+pub(super) fn point(lat: u32, lng: u32) -> Option<Point> {
+    // What says that there are none is no angle.
+    Some(Point { lat: Degrees::from_steps(lat as i32)?, lng: Degrees::from_steps(lng as i32)? })
+}
+
+/// From a first and how many there are, however a pack lies.
+fn run(first: u32, count: u32) -> Range<u32> {
+    first..first.saturating_add(count)
+}

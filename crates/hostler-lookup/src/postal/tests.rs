@@ -1,0 +1,250 @@
+//! The table as a whole: rows in, answers out, from memory and from a mapped file alike.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::*;
+
+const ROWS: &str = "\
+US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4
+US\t97201\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.4989\t-122.6914\t4
+US\t97229\tPortland\tOregon\tOR\tWashington\t067\t\t\t45.5483\t-122.8276\t4
+US\t04101\tPortland\tMaine\tME\tCumberland\t005\t\t\t43.6606\t-70.2589\t4
+US\t55101\tSaint Paul\tMinnesota\tMN\tRamsey\t123\t\t\t44.9513\t-93.0902\t4
+US\t06901\tStamford\tConnecticut\tCT\tWestern Connecticut\t190\t\t\t41.0534\t-73.5387\t4
+US\t70112\tNew Orleans\tLouisiana\tLA\tOrleans Parish\t071\t\t\t29.9605\t-90.0753\t4
+US\t21201\tBaltimore\tMaryland\tMD\tBaltimore (city)\t510\t\t\t39.2946\t-76.6252\t4
+US\t21204\tBaltimore\tMaryland\tMD\tBaltimore\t005\t\t\t39.4072\t-76.6036\t4
+US\t96860\tFPO AA\t\t\t\t\t\t\t21.3448\t-157.9774\t4
+US\t96860\tJbphh\tHawaii\tHI\tHonolulu\t003\t\t\t21.316\t-157.8677\t1
+US\t09001\tAPO AA\t\t\t\t\t\t\t38.1105\t15.6613\t
+US\t09012\tAPO AE\t\t\t\t\t\t\t0\t0\t
+PR\t00601\tAdjuntas\tAdjuntas\t001\t\t\t\t\t18.1788\t-66.7516\t1
+DE\t10115\tBerlin\tLand Berlin\tBE\t\t00\tBerlin\t11000\t52.5323\t13.3846\t4
+DE\t10115\tMitte\tLand Berlin\tBE\t\t00\tBerlin\t11000\t52.53\t13.38\t4
+GB\tSW1A\tLondon\tEngland\tENG\tGreater London\t\t\t\t51.5014\t-0.1419\t4
+";
+
+/// The rows from memory, and from a pack.
+fn both() -> [Postal; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("rows.txt");
+    std::fs::write(&text, ROWS).unwrap();
+    let packed = folder.path().join("rows.pack");
+    pack(std::slice::from_ref(&text)).unwrap().write(&packed).unwrap();
+    [Postal::open(&[text]).unwrap(), Postal::open(&[packed]).unwrap()]
+}
+
+fn codes(table: &Table, places: &Places) -> Vec<String> {
+    table.each(places).map(|place| place.code.to_owned()).collect()
+}
+
+#[test]
+fn a_code_is_found_with_all_that_the_file_says() {
+    for postal in both() {
+        let (table, us) = postal.country("us").unwrap();
+        let [place] = postal.code(table, us, "97209")[..] else { panic!("one place") };
+        assert_eq!((place.country(), place.code, place.city), ("US", "97209", "Portland"));
+        assert_eq!((place.state, place.state_name), ("OR", "Oregon"));
+        assert_eq!((place.county, place.county_code, place.accuracy), ("Multnomah", "051", 4));
+        assert_eq!(place.point, Point::new(45.527, -122.6854));
+        assert_eq!(postal.code(table, us, "97209-1234").len(), 1, "ZIP+4");
+        for unknown in ["97208", "", "\0", "9720", "972099", "ABCDE", "９７２０９"] {
+            assert!(postal.code(table, us, unknown).is_empty(), "{unknown:?}");
+        }
+    }
+}
+
+#[test]
+fn a_code_abroad_may_have_many_places_or_only_its_first_part() {
+    for postal in both() {
+        let (table, de) = postal.country("DE").unwrap();
+        let cities: Vec<_> = postal.code(table, de, "10115").iter().map(|place| place.city).collect();
+        assert_eq!(cities, ["Berlin", "Mitte"], "in the order of the file");
+        let (table, gb) = postal.country("gb").unwrap();
+        assert_eq!(postal.code(table, gb, "sw1a 1aa")[0].code, "SW1A");
+        assert!(postal.country("FR").is_none() && postal.country("D").is_none());
+    }
+}
+
+#[test]
+fn a_military_post_yields_to_a_place_with_its_code_and_nobody_is_at_zero_zero() {
+    for postal in both() {
+        let (table, us) = postal.country("US").unwrap();
+        let cities = |code| postal.code(table, us, code).iter().map(|place| place.city).collect::<Vec<_>>();
+        assert_eq!(cities("96860"), ["Jbphh"]);
+        let [post] = postal.code(table, us, "09012")[..] else { panic!("one place") };
+        assert_eq!((post.city, post.state, post.county, post.point), ("APO", "AE", "", None));
+    }
+}
+
+#[test]
+fn a_territory_is_a_state_of_the_us_under_either_name() {
+    for postal in both() {
+        let (table, country) = postal.country("PR").unwrap();
+        assert_eq!(country.as_str(), "US");
+        assert_eq!(postal.code(table, country, "00601")[0].state, "PR");
+        let (_, us) = postal.country("us").unwrap();
+        assert!(table.region(us, "puerto rico").is_some());
+    }
+}
+
+#[test]
+fn a_state_is_found_by_code_and_name_and_lists_its_codes_in_order() {
+    for postal in both() {
+        let (table, us) = postal.country("us").unwrap();
+        for name in ["or", "OR", "Oregon", "oREGON"] {
+            let region = table.region(us, name).unwrap();
+            assert_eq!(codes(table, &table.in_region(&region)), ["97201", "97209", "97229"]);
+        }
+        assert_eq!(table.region(us, ""), None);
+        assert_eq!(table.region(us, "Atlantis"), None);
+        assert_eq!(table.regions(us).filter(|region| region.code == "OR").count(), 1);
+    }
+}
+
+#[test]
+fn a_city_is_found_in_its_state_and_its_counties_are_told_apart() {
+    for postal in both() {
+        let (table, us) = postal.country("us").unwrap();
+        let in_city = |state, city| {
+            let region = table.region(us, state).unwrap();
+            table.city(&region, city).map(|city| table.in_city(&city))
+        };
+        let portland = in_city("or", "PORTLAND").unwrap();
+        assert_eq!(codes(table, &portland), ["97201", "97209", "97229"]);
+        assert_eq!(codes(table, &table.in_county(&portland, "multnomah county")), ["97201", "97209"]);
+        assert_eq!(codes(table, &table.in_county(&portland, "Cumberland")), [""; 0]);
+        assert_eq!(codes(table, &in_city("mn", "St. Paul").unwrap()), ["55101"]);
+        assert_eq!(in_city("or", "Saint Paul"), None);
+        let stamford = in_city("ct", "stamford").unwrap();
+        assert_eq!(codes(table, &table.in_county(&stamford, "Fairfield County")), ["06901"]);
+        let baltimore = in_city("md", "baltimore").unwrap();
+        assert_eq!(codes(table, &table.in_county(&baltimore, "Baltimore (city)")), ["21201"]);
+        assert_eq!(codes(table, &table.in_county(&baltimore, "Baltimore City")), ["21201", "21204"]);
+    }
+}
+
+#[test]
+fn what_is_typed_becomes_cities_that_many_mean_first() {
+    for postal in both() {
+        let (table, us) = postal.country("us").unwrap();
+        let suggest = |text: &str, state: Option<&str>| -> Vec<String> {
+            let region = state.and_then(|state| table.region(us, state));
+            let found = table.suggest(us, text, region.as_ref(), 10);
+            found
+                .into_iter()
+                .map(|suggestion| match suggestion {
+                    Suggestion::Code(place) => place.code.to_owned(),
+                    Suggestion::City { city, region, places, .. } => {
+                        format!("{} {} {places}", city.name, region.code)
+                    }
+                })
+                .collect()
+        };
+        assert_eq!(suggest("portl", None), ["Portland OR 3", "Portland ME 1"]);
+        assert_eq!(suggest("portl", Some("me")), ["Portland ME 1"]);
+        assert_eq!(suggest("portland me", None), ["Portland ME 1"]);
+        assert_eq!(suggest("Portland, Ore", None), ["Portland OR 3"]);
+        assert_eq!(suggest("orleans", None), ["New Orleans LA 1"], "a later word");
+        assert_eq!(suggest("st", None), ["Stamford CT 1", "Saint Paul MN 1"]);
+        assert_eq!(suggest("st. p", None), ["Saint Paul MN 1"]);
+        assert_eq!(suggest("972", None), ["97201", "97209", "97229"]);
+        assert_eq!(suggest("972", Some("me")), [""; 0]);
+        for nothing in ["", " ", ",", "...", "zzz", "\0"] {
+            assert_eq!(suggest(nothing, None), [""; 0], "{nothing:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_near_comes_in_the_order_of_its_distance() {
+    for postal in both() {
+        let (table, us) = postal.country("us").unwrap();
+        let from = postal.code(table, us, "97209")[0].point.unwrap();
+        let near: Vec<_> = table.near(from, Some(us), 3, None).iter().map(|near| near.place.code).collect();
+        assert_eq!(near, ["97209", "97201", "97229"]);
+        assert_eq!(table.near(from, Some(us), 99, Some(5.0)).len(), 2);
+        assert_eq!(postal.near(from, 99, None).len(), 14, "all with a point, each code once");
+        assert!(postal.near(from, 0, None).is_empty());
+        let berlin = postal.near(Point::new(52.53, 13.38).unwrap(), 2, None);
+        assert_eq!(
+            (berlin[0].place.city, berlin[1].place.code),
+            ("Mitte", "SW1A"),
+            "a code once, at its nearest"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_none_is_refused_with_its_name_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::File::create(&path).unwrap().write_all(bytes).unwrap();
+        Postal::open(&[path]).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let good = ROWS.lines().next().unwrap();
+    assert!(
+        open("short.txt", format!("{good}\nUS\t97201\n").as_bytes())
+            .contains("short.txt:2: the line has 2 columns")
+    );
+    assert!(open("empty.txt", b"").ends_with("empty.txt: has no postal codes"));
+    assert!(open("blank.txt", b"\n\n\n").ends_with("blank.txt: has no postal codes"));
+    assert!(open("us.zip", b"PK\x03\x04....").ends_with("is a ZIP archive; unpack it first"));
+    assert!(open("cut.pack", b"HOSTLERP\x01\0\0\0").ends_with("is no pack"));
+    assert!(
+        open("latin1.txt", b"US\t1\tM\xfcnchen\t\t\t\t\t\t\t1\t1\t\n")
+            .contains("latin1.txt:1: the line is not UTF-8")
+    );
+    assert!(open("binary.txt", &[0xff; 4096]).contains("binary.txt:1: "));
+    let missing = Postal::open(&[PathBuf::from("/no/such/US.txt")]).err().unwrap().to_string();
+    assert!(missing.starts_with("/no/such/US.txt: "), "{missing}");
+}
+
+#[test]
+fn a_country_that_two_files_have_is_refused_unless_both_are_texts_which_are_joined() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("a.txt");
+    std::fs::write(&text, ROWS).unwrap();
+    let packed = folder.path().join("b.pack");
+    pack(std::slice::from_ref(&text)).unwrap().write(&packed).unwrap();
+    let both = Postal::open(&[packed, text.clone()]).err().unwrap().to_string();
+    assert!(both.contains("has the country DE, which another of the files has already"), "{both}");
+    let twice = Postal::open(&[text.clone(), text.clone()]).unwrap();
+    assert_eq!(Postal::open(&[text]).unwrap().len(), twice.len());
+}
+
+#[test]
+fn the_nearest_are_those_that_looking_at_all_would_find() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut rows = String::new();
+    for code in 0..2000 {
+        // Many at few points, some at the poles and on both sides of the date line.
+        let (lat, lng) = match code % 4 {
+            0 => (f64::from(random.i32(-3..=3)) * 30.0, f64::from(random.i32(-3..=3)) * 60.0),
+            1 => (random.f64() * 180.0 - 90.0, 180.0 - random.f64()),
+            _ => (random.f64() * 180.0 - 90.0, random.f64() * 360.0 - 180.0),
+        };
+        rows.push_str(&format!("DE\t{code:05}\tX\t\t\t\t\t\t\t{lat:.4}\t{lng:.4}\t\n"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("DE.txt");
+    std::fs::write(&path, rows).unwrap();
+    let postal = Postal::open(&[path]).unwrap();
+    let (table, de) = postal.country("de").unwrap();
+    let all: Vec<Place<'_>> = table.each(&table.prefix(de, "")).collect();
+    for _ in 0..200 {
+        let from = Point::new(random.f64() * 180.0 - 90.0, random.f64() * 360.0 - 180.0).unwrap();
+        let mut expected: Vec<f64> =
+            all.iter().filter_map(|place| Some(place.point?.distance_km(from))).collect();
+        expected.sort_by(f64::total_cmp);
+        let found = table.near(from, Some(de), 12, None);
+        assert_eq!(found.len(), 12);
+        for (near, expected) in found.iter().zip(&expected) {
+            assert!((near.km - expected).abs() < 0.01, "{} is not {expected}", near.km);
+        }
+        let within = expected.iter().filter(|km| **km <= 1500.0).count();
+        assert_eq!(table.near(from, Some(de), 5000, Some(1500.0)).len(), within);
+    }
+}

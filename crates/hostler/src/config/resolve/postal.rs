@@ -1,0 +1,14 @@
+//! The meaning of `[postal]`. Knows no requests.
+
+use super::Resolver;
+use crate::config::document::KeyPath;
+use crate::config::file;
+use crate::config::resolved::Postal;
+
+impl Resolver<'_> {
+    /// The meaning of `[postal]`; none where nothing is written.
+    pub(super) fn postal(&mut self, written: Option<&file::Postal>) -> Option<Postal> {
+        let written = written?;
+        Some(Postal { data: self.data_files(&KeyPath::of("postal"), "data", &written.data) })
+    }
+}

@@ -1,0 +1,125 @@
+//! Many addresses in one request, each with its answer or what is wrong with it. Knows no databases.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Geo;
+use super::asked::Asked;
+use super::edition::Edition;
+use super::facts::Facts;
+use super::render::{Form, csv_cell, csv_head, csv_row, object};
+use crate::exchange::Whole;
+use crate::native::problem::{problem, repeated};
+
+/// More is a matter of several requests.
+const MOST: usize = 1000;
+
+/// The addresses in a body: a JSON list of texts, or one a line.
+pub(super) fn items(body: &[u8]) -> Result<Vec<Cow<'_, str>>, Box<Whole>> {
+    let refuse = |status, why: &str| Box::new(problem(status, why));
+    let text = std::str::from_utf8(body).map_err(|_| refuse(400, "the body is not UTF-8"))?;
+    let items = match text.trim_start().starts_with('[') {
+        true => {
+            json_items(text).map_err(|why| refuse(400, &format!("the body is no list in JSON: {why}")))?
+        }
+        false => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(Cow::Borrowed).collect(),
+    };
+    match items.len() {
+        0 => Err(refuse(400, "which addresses? Send a list in JSON, or one address a line")),
+        1..=MOST => Ok(items),
+        sent => Err(refuse(413, &format!("{sent} addresses are too many; {MOST} may be sent at once"))),
+    }
+}
+
+fn json_items(text: &str) -> serde_json::Result<Vec<Cow<'_, str>>> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Item {
+        Text(String),
+        Other(Value),
+    }
+    let items: Vec<Item> = serde_json::from_str(text)?;
+    let text = |item| match item {
+        Item::Text(text) => text,
+        Item::Other(other) => other.to_string(),
+    };
+    Ok(items.into_iter().map(|item| text(item).into()).collect())
+}
+
+/// The body of the answer.
+pub(super) fn body(geo: &Geo, edition: &Edition, items: &[Cow<'_, str>], asked: &Asked) -> String {
+    let languages = asked.languages();
+    let answers = items.iter().map(|item| (item, geo.look(edition, item.as_bytes())));
+    match asked.form {
+        Form::Csv => {
+            let error = |why: &str| format!("{}{}\r\n", ",".repeat(asked.fields.len()), csv_cell(why));
+            let head = csv_head(&asked.fields);
+            let rows = answers.map(|(_, facts)| match facts {
+                Ok(facts) => {
+                    let row = csv_row(said(&facts, asked, &languages));
+                    format!("{},\r\n", row.trim_end())
+                }
+                Err(why) => error(&why),
+            });
+            format!("{},error\r\n{}", head.trim_end(), rows.collect::<String>())
+        }
+        form => {
+            let answers = answers.map(|(item, facts)| match facts {
+                Ok(facts) => object(said(&facts, asked, &languages)),
+                Err(why) => json!({ "ip": repeated_plain(item), "error": why }),
+            });
+            match form {
+                Form::Lines => answers.map(|answer| format!("{answer}\n")).collect(),
+                _ => format!("{}\n", Value::Array(answers.collect())),
+            }
+        }
+    }
+}
+
+fn said<'a>(
+    facts: &'a Facts<'_>,
+    asked: &'a Asked,
+    languages: &'a [&str],
+) -> impl Iterator<Item = (super::facts::Field, super::facts::Fact<'a>)> {
+    asked.fields.iter().map(|field| (*field, facts.get(*field, languages)))
+}
+
+/// What was sent, cut off: the answer must not grow with nonsense.
+fn repeated_plain(item: &str) -> String {
+    let quoted = repeated(item.as_bytes());
+    match quoted.len() == item.len() + 2 {
+        true => item.to_owned(),
+        false => quoted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Result<Vec<String>, u16> {
+        let read = items(body.as_bytes());
+        read.map(|items| items.iter().map(ToString::to_string).collect()).map_err(|whole| whole.head.status)
+    }
+
+    #[test]
+    fn a_list_comes_as_json_or_as_lines() {
+        let two = ["8.8.8.8", "1.1.1.1"].map(String::from).to_vec();
+        assert_eq!(read(" [\"8.8.8.8\",\n\"1.1.1.1\"]"), Ok(two.clone()));
+        assert_eq!(read("8.8.8.8\r\n\n  1.1.1.1\n"), Ok(two));
+        assert_eq!(read("[1, null, [\"x\"]]"), Ok(["1", "null", "[\"x\"]"].map(String::from).to_vec()));
+    }
+
+    #[test]
+    fn what_is_no_list_or_too_long_is_refused() {
+        assert_eq!(read(""), Err(400));
+        assert_eq!(read("[]"), Err(400));
+        assert_eq!(read("[\"8.8.8.8\""), Err(400));
+        assert_eq!(read(&"[".repeat(100_000)), Err(400));
+        assert_eq!(read(&"1.1.1.1\n".repeat(1000)).map(|items| items.len()), Ok(1000));
+        assert_eq!(read(&"1.1.1.1\n".repeat(1001)), Err(413));
+        assert_eq!(items(b"\xff").map_err(|whole| whole.head.status).unwrap_err(), 400);
+    }
+}

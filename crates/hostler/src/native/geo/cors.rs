@@ -1,0 +1,32 @@
+//! Lets the pages of some origins read answers (the Fetch standard's CORS). Knows no paths.
+
+use std::sync::Arc;
+
+use crate::config::Origin;
+use crate::exchange::{Exchange, Whole};
+
+/// Adds what a browser wants to see, if the page's origin is one of these.
+pub(super) fn allow(origins: &[Origin], exchange: &Exchange, mut whole: Whole) -> Whole {
+    if origins.is_empty() {
+        return whole;
+    }
+    let head = Arc::make_mut(&mut whole.head);
+    let fields = &exchange.head.fields;
+    if origins.iter().any(Origin::is_any) {
+        head.fields.add(b"Access-Control-Allow-Origin", b"*");
+    } else {
+        // Also where it is not let in: a cache must not give one's answer to the other.
+        head.fields.add(b"Vary", b"Origin");
+        let origin = fields.get("origin").unwrap_or_default();
+        if !origins.iter().any(|allowed| allowed.0.as_bytes() == origin) {
+            return whole;
+        }
+        head.fields.add(b"Access-Control-Allow-Origin", origin);
+    }
+    if exchange.head.method() == b"OPTIONS" && fields.get("access-control-request-method").is_some() {
+        head.fields.add(b"Access-Control-Allow-Methods", b"GET, HEAD, POST");
+        head.fields.add(b"Access-Control-Allow-Headers", b"Content-Type");
+        head.fields.add(b"Access-Control-Max-Age", b"86400");
+    }
+    whole
+}

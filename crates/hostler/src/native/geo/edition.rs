@@ -1,0 +1,60 @@
+//! The databases as they are at the moment, with what was made of them: exchanged whole. Knows no requests.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use hostler_address::{Kind, plain};
+use hostler_lookup::geo::{Atlas, Broken, ByRecord, OpenError};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::facts::Facts;
+
+/// Cities whose answer is kept: far more than have visitors at the same time, and a few megabytes at most.
+const CITIES: usize = 1 << 15;
+
+/// What is answered where no city is known.
+pub(super) const UNKNOWN: &[u8] = br#"{"city":"Unknown"}"#;
+
+/// Databases, and the bodies of `/get_city` by record.
+pub(super) struct Edition {
+    pub atlas: Atlas,
+    pub since: Timestamp,
+    cities: ByRecord<Bytes>,
+}
+
+impl Edition {
+    pub fn open(databases: &[PathBuf]) -> Result<Self, OpenError> {
+        let atlas = Atlas::open(databases)?;
+        Ok(Self { atlas, since: Timestamp::now(), cities: ByRecord::new(CITIES) })
+    }
+
+    /// The body that says in which city an address is; none where nobody knows.
+    pub fn city(&self, ip: IpAddr) -> Result<Option<Bytes>, Broken> {
+        // Databases say things of addresses that are nowhere: some have Australia for those of documentation.
+        if Kind::of(ip) != Kind::Global {
+            return Ok(None);
+        }
+        let Some(found) = self.atlas.find(plain(ip))? else { return Ok(None) };
+        let Some(record) = found.record() else { return Ok(None) };
+        let body = self.cities.get(record, || {
+            let place = found.place()?;
+            let city = place.city(&["en"]);
+            Ok::<_, Broken>(city.map_or(Bytes::new(), |city| json!({ "city": city }).to_string().into()))
+        })?;
+        Ok(Some(body).filter(|body| !body.is_empty()))
+    }
+
+    /// All that is known of an address.
+    pub fn facts(&self, ip: IpAddr, source: Option<&'static str>, decimals: u8) -> Result<Facts<'_>, Broken> {
+        let mut facts = Facts::unknown(ip, source, decimals);
+        if facts.kind == Kind::Global
+            && let Some(found) = self.atlas.find(plain(ip))?
+        {
+            facts.network = found.network();
+            facts.place = found.place()?;
+        }
+        Ok(facts)
+    }
+}

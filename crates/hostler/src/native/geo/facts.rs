@@ -1,0 +1,135 @@
+//! What is said of an address, fact by fact. Knows not in which form.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use hostler_address::Kind;
+use hostler_lookup::geo::Place;
+
+/// A fact.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Fact<'a> {
+    Text(Cow<'a, str>),
+    Degrees(f64),
+    Count(u16),
+    Truth(bool),
+    Unknown,
+}
+
+macro_rules! fields {
+    ($($variant:ident = $name:literal),* $(,)?) => {
+        /// What there is to say, in the order in which it is said. A dot leads into a table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Field { $($variant),* }
+
+        impl Field {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
+fields! {
+    Ip = "ip",
+    Network = "network",
+    City = "city",
+    District = "district",
+    RegionCode = "region.code",
+    RegionName = "region.name",
+    CountryCode = "country.code",
+    CountryName = "country.name",
+    CountryEu = "country.eu",
+    Continent = "continent",
+    Latitude = "lat",
+    Longitude = "lng",
+    Accuracy = "accuracy_km",
+    Timezone = "timezone",
+    Postal = "postal",
+    Kind = "type",
+    Source = "source",
+}
+
+impl Field {
+    /// The fields that a name stands for: itself, or all in a table of that name.
+    pub fn named(name: &str) -> impl Iterator<Item = Self> {
+        let is_in = move |field: &Self| {
+            let rest = field.name().strip_prefix(name);
+            !name.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        Self::ALL.iter().copied().filter(is_in)
+    }
+
+    /// The table that it is in, and its name there.
+    pub fn in_table(self) -> (Option<&'static str>, &'static str) {
+        self.name().split_once('.').map_or((None, self.name()), |(table, name)| (Some(table), name))
+    }
+}
+
+/// All that is known of an address.
+pub(super) struct Facts<'a> {
+    pub ip: IpAddr,
+    pub kind: Kind,
+    pub place: Place<'a>,
+    pub network: Option<(IpAddr, u8)>,
+    /// Who says that it is the caller's; none where it was named.
+    pub source: Option<&'static str>,
+    pub decimals: u8,
+}
+
+impl Facts<'_> {
+    /// Nothing is known but the address itself.
+    pub fn unknown(ip: IpAddr, source: Option<&'static str>, decimals: u8) -> Self {
+        Self { ip, kind: Kind::of(ip), place: Place::default(), network: None, source, decimals }
+    }
+
+    pub fn get(&self, field: Field, languages: &[&str]) -> Fact<'_> {
+        let place = &self.place;
+        let text = text_of;
+        let fact = match field {
+            Field::Ip => Some(Fact::Text(self.ip.to_string().into())),
+            Field::Network => self.network.map(|(ip, length)| Fact::Text(format!("{ip}/{length}").into())),
+            Field::City => text(place.city(languages)),
+            Field::District => text(place.district(languages)),
+            Field::RegionCode => text(place.region_code),
+            Field::RegionName => text(place.region.name(languages)),
+            Field::CountryCode => text(place.country_code),
+            Field::CountryName => text(place.country.name(languages)),
+            Field::CountryEu => place.european_union.map(Fact::Truth),
+            Field::Continent => text(place.continent),
+            Field::Latitude => place.coordinates.map(|(latitude, _)| self.degrees(latitude)),
+            Field::Longitude => place.coordinates.map(|(_, longitude)| self.degrees(longitude)),
+            Field::Accuracy => place.accuracy_km.map(Fact::Count),
+            Field::Timezone => text(place.timezone),
+            Field::Postal => text(place.postal),
+            Field::Kind => text(Some(self.kind.as_str())),
+            Field::Source => text(self.source),
+        };
+        fact.unwrap_or(Fact::Unknown)
+    }
+
+    fn degrees(&self, degrees: f64) -> Fact<'static> {
+        let scale = 10_f64.powi(i32::from(self.decimals));
+        // What is added makes a zero of a negative one.
+        Fact::Degrees((degrees * scale).round() / scale + 0.0)
+    }
+}
+
+/// As one reads it; nothing for what is not known.
+impl std::fmt::Display for Fact<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => text.fmt(f),
+            Self::Degrees(degrees) => degrees.fmt(f),
+            Self::Count(count) => count.fmt(f),
+            Self::Truth(truth) => truth.fmt(f),
+            Self::Unknown => Ok(()),
+        }
+    }
+}
+
+fn text_of(text: Option<&str>) -> Option<Fact<'_>> {
+    text.map(|text| Fact::Text(text.into()))
+}

@@ -1,0 +1,55 @@
+//! What the original service answered, byte for byte where that is known. Knows no addresses.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hostler_wire::ResponseHead;
+
+use super::counters::Counters;
+use super::edition::UNKNOWN;
+use super::head;
+use crate::exchange::Whole;
+
+/// Flash asked for it before it asked anything else; anybody's page may.
+const CROSSDOMAIN: &str = concat!(
+    "<?xml version=\"1.0\"?>\n",
+    "<!DOCTYPE cross-domain-policy SYSTEM \"http://www.macromedia.com/xml/dtds/cross-domain-policy.dtd\">\n",
+    "<cross-domain-policy>\n  <allow-access-from domain=\"*\" />\n</cross-domain-policy>\n",
+);
+
+/// Answers that are always the same, or differ in their bodies only: to give one copies nothing.
+pub(super) struct Original {
+    pub crossdomain: Whole,
+    pub not_found: Whole,
+    unknown: Whole,
+    city: Arc<ResponseHead>,
+    status: Arc<ResponseHead>,
+}
+
+impl Default for Original {
+    fn default() -> Self {
+        let city = Arc::new(head(200, "application/json", "private, no-store"));
+        Self {
+            crossdomain: Whole::new(
+                head(200, "text/xml; charset=utf-8", "public, max-age=86400"),
+                CROSSDOMAIN,
+            ),
+            not_found: Whole::new(head(404, "text/plain", "no-store"), "404 Not Found\n"),
+            unknown: Whole { head: city.clone(), body: Bytes::from_static(UNKNOWN) },
+            city,
+            status: Arc::new(head(200, "application/json", "no-store")),
+        }
+    }
+}
+
+impl Original {
+    /// The answer to `/get_city`, which is about the caller and nobody else's to keep.
+    pub fn city(&self, body: Option<Bytes>) -> Whole {
+        body.map_or_else(|| self.unknown.clone(), |body| Whole { head: self.city.clone(), body })
+    }
+
+    /// The answer to `/status`.
+    pub fn status(&self, counters: &Counters) -> Whole {
+        Whole { head: self.status.clone(), body: counters.original().to_string().into() }
+    }
+}

@@ -1,0 +1,52 @@
+//! Services that Hostler answers itself, out of data in memory: where addresses are, and postal codes. Knows no routes.
+
+pub mod geo;
+pub mod postal;
+pub mod problem;
+pub mod tag;
+
+use std::sync::Arc;
+
+use crate::exchange::{Exchange, Whole};
+use geo::Geo;
+use postal::Postal;
+
+/// Bytes of a request's body: far more than the largest batch has.
+pub const MOST_BODY: u64 = 1 << 20;
+
+/// Where the nearest postal code is, for the service that knows where somebody is.
+pub trait Nearest {
+    /// The record nearest to a point in degrees, as JSON; none where there is no record at all.
+    fn nearest(&self, latitude: f64, longitude: f64) -> Option<String>;
+}
+
+/// What one route answers, and below which path.
+pub struct Native {
+    /// Where addresses are.
+    pub geo: Option<Arc<Geo>>,
+    /// Where postal codes are.
+    pub postal: Option<Arc<Postal>>,
+    /// The route's prefix, decoded and without a slash at its end; empty for a route that takes one path, or all.
+    pub prefix: Box<str>,
+}
+
+impl Native {
+    /// The answer; `path` is percent-decoded and without dot segments. What follows the prefix is looked up first, then the whole: so
+    /// `/lookup/*` has `/lookup/geo/8.8.8.8`, and `/geo/*` need not have `/geo/geo/8.8.8.8`.
+    pub fn answer(&self, exchange: &Exchange, path: &[u8]) -> Whole {
+        // A route that folds the case of paths takes prefixes that are not written as its own: only their length is the same.
+        let behind = path.get(self.prefix.len()..).filter(|_| !self.prefix.is_empty());
+        let known = behind.into_iter().chain([path]).find_map(|path| self.known(exchange, path));
+        known.unwrap_or_else(|| match (&self.geo, &self.postal) {
+            (Some(geo), _) => geo.not_found(),
+            (None, Some(postal)) => postal.not_found(),
+            (None, None) => unreachable!("invariant: a native route has at least one service"),
+        })
+    }
+
+    fn known(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
+        let near = self.postal.as_deref().map(|postal| postal as &dyn Nearest);
+        let geo = self.geo.as_ref().and_then(|geo| geo.answer(exchange, path, near));
+        geo.or_else(|| self.postal.as_ref()?.answer(exchange, path))
+    }
+}

@@ -1,0 +1,50 @@
+//! Entity tags of answers out of memory, and what becomes of a request that has one (RFC 9110 section 13). Knows no service.
+
+use bytes::Bytes;
+use hostler_wire::{Name, ResponseHead, tokens};
+use sha1::{Digest as _, Sha1};
+
+use crate::exchange::{Exchange, Whole};
+
+/// An answer with its tag.
+pub struct Tagged {
+    /// Its head, without the tag.
+    pub head: ResponseHead,
+    /// Strong, quotes included.
+    pub tag: String,
+    /// All of it.
+    pub body: Bytes,
+}
+
+/// The tag of a body: the same for the same bytes, at every Hostler.
+pub fn of(body: &[u8]) -> String {
+    let hash = Sha1::digest(body);
+    let short: String = hash.iter().take(10).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{short}\"")
+}
+
+/// The answer, or that the client has it already.
+pub fn tagged(exchange: &Exchange, answer: Tagged) -> Whole {
+    let Tagged { mut head, tag, body } = answer;
+    head.fields.add(b"ETag", tag.as_bytes());
+    if !is_known(exchange, &tag) {
+        return Whole::new(head, body);
+    }
+    let mut unchanged = ResponseHead::new(304, "Not Modified");
+    // What describes the body that is not sent is left out (RFC 9110 section 15.4.5).
+    for (field, name, value) in head.fields.iter() {
+        if field.known != Name::ContentType {
+            unchanged.fields.add(name, value);
+        }
+    }
+    Whole::new(unchanged, Bytes::new())
+}
+
+/// `If-None-Match`, by the weak comparison: an answer that was compressed on its way has the tag as a weak one.
+pub fn is_known(exchange: &Exchange, tag: &str) -> bool {
+    let lines = exchange.head.fields.all(Name::IfNoneMatch);
+    // Our tags have no comma in them.
+    lines
+        .flat_map(tokens)
+        .any(|known| known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == tag.as_bytes())
+}

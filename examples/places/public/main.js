@@ -1,0 +1,114 @@
+// The page: ties the search, the map and the panel to what Hostler answers. The address after # is the code that is looked at.
+import { Combobox } from './combobox.js';
+import { DotMap } from './map.js';
+import { at, distance, hidePlace, hideSuggestions, nameOf, showAsked, showCounted, showFound, showNear, showPlace, showSuggestions, showTrouble } from './panel.js';
+import { isOnMap } from './projection.js';
+import * as services from './services.js';
+
+const NEAR = 12;
+const TOWNS = [
+  { name: 'Portland, OR', code: '97209' },
+  { name: 'Minneapolis, MN', code: '55455' },
+  { name: 'Brooklyn, NY', code: '11201' },
+  { name: 'Fairbanks, AK', code: '99701' },
+  { name: 'Hilo, HI', code: '96720' },
+];
+/** Why there is no answer about somebody else's address. */
+const REFUSALS = { 400: 'That is not an IP address.', 403: 'Here you may ask for your own address only.', 404: 'Here you may ask for your own address only.' };
+
+const map = new DotMap(at('map'), { chosen: go });
+const search = new Combobox(
+  { input: at('search'), list: at('found'), note: at('search-note') },
+  {
+    find: services.find,
+    describe: (place) => ({ name: nameOf(place), detail: place.code ?? '' }),
+    typed: (text) => light(/^\d{1,5}$/.test(text) ? text : ''),
+    previewed: preview,
+    chosen: (place) => (place.code ? go(place.code) : lookAt(place)),
+  },
+);
+
+services.listen(showAsked);
+at('closer').addEventListener('click', () => map.view.flyTo({ ...map.view, scale: map.view.scale * 2.5 }));
+at('farther').addEventListener('click', () => map.view.flyTo({ ...map.view, scale: map.view.scale / 2.5 }));
+at('whole').addEventListener('click', () => map.view.home());
+at('address-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  findPerson(at('address').value.trim());
+});
+addEventListener('hashchange', () => codeInAddress() && visit(codeInAddress()));
+
+loadDots();
+if (codeInAddress()) visit(codeInAddress());
+findPerson();
+
+async function loadDots() {
+  try {
+    const answer = await fetch('data/dots.json');
+    map.load(await answer.json());
+  } catch (error) {
+    console.warn(error); // the list says the same in words
+  }
+}
+
+/** The caller, or whoever has this address. */
+async function findPerson(address) {
+  try {
+    const found = await services.locate(address);
+    showFound(found, !address);
+    const isKnown = found.lat != null && isOnMap(found.lat, found.lng);
+    if (isKnown) hideSuggestions();
+    else if (!address) showSuggestions(TOWNS, go);
+    if (!isKnown) return;
+    map.mark({ you: { ...found, label: address ? found.ip : 'You' } });
+    if (address || !codeInAddress()) await lookAt({ ...found, state: null });
+  } catch (error) {
+    showTrouble(address ? REFUSALS[error.status] ?? 'There is no answer at the moment.' : 'Where you are cannot be said at the moment. Type a town, or pick one:');
+    if (!address) showSuggestions(TOWNS, go);
+  }
+}
+
+function codeInAddress() {
+  return /^#(\d{5})$/.exec(location.hash)?.[1];
+}
+
+/** A new entry in the browser's history; `hashchange` does the rest. */
+function go(code) {
+  if (codeInAddress() === code) visit(code);
+  else location.hash = code;
+}
+
+async function visit(code) {
+  try {
+    await lookAt(await services.byCode(code));
+  } catch (error) {
+    if (codeInAddress() !== code) return;
+    showTrouble(error.status === 404 ? `There is no postal code ${code}.` : 'The codes cannot be asked at the moment.');
+  }
+}
+
+let latest = 0;
+
+async function lookAt(place) {
+  const own = (latest += 1);
+  light('');
+  const near = (await services.around(place)).filter(({ lat, lng }) => lat !== place.lat || lng !== place.lng).slice(0, NEAR);
+  if (own !== latest) return; // another place was chosen meanwhile
+  if (place.code) showPlace(place);
+  else hidePlace();
+  showNear(near, place.city ?? 'you', { chosen: go, previewed: preview });
+  map.mark({ place: place.code ? { ...place, label: `${place.code} ${place.city}` } : { ...place, label: place.city ?? '' }, near: near.map((one) => ({ ...one, label: one.code })), preview: undefined });
+  map.flyTo(place, near);
+  const [nearest] = near;
+  at('map').setAttribute('aria-label', `Map of the codes around ${place.city ?? 'you'}${nearest ? `; the nearest is ${nearest.code}, ${distance(nearest.distance)} away` : ''}`);
+}
+
+function preview(place) {
+  map.mark({ preview: place && { ...place, label: place.code ? `${place.code} ${place.city}` : nameOf(place) } });
+}
+
+function light(prefix) {
+  showCounted(prefix, map.light(prefix));
+}
+
+search.clear();
