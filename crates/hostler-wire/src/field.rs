@@ -239,6 +239,11 @@ impl Fields {
                 continue;
             }
             let value = list[at].value;
+            // What Node says with every answer.
+            if value.get(bytes).eq_ignore_ascii_case(b"keep-alive") {
+                connection.keep_alive = true;
+                continue;
+            }
             for token in tokens(value.get(bytes)) {
                 // By far the commonest options are about the connection and name no field that anybody would miss.
                 if token.eq_ignore_ascii_case(b"keep-alive") {
