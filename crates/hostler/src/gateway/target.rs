@@ -8,11 +8,13 @@ use hostler_pool::dispatch::{Pool, Priority};
 use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
+use crate::cache::Caching;
 use crate::coding::Plan;
 use crate::config::{Fallback, Redirect};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
 use crate::native::Native;
+use crate::native::geo::Geo;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -33,6 +35,8 @@ pub struct Route {
     pub fallback: Option<Fallback>,
     /// Files that come before its target.
     pub files_first: Option<Arc<Files>>,
+    /// How it answers from memory; only before a pool.
+    pub caching: Option<Arc<Caching>>,
     /// What it changes on the way through.
     pub changes: Changes,
     /// What has been answered.
@@ -48,6 +52,8 @@ pub struct Changes {
     pub to_client: Option<Arc<[Edit]>>,
     /// Of the target that its member, or a folder of files, is asked for.
     pub rewrite: Option<Rewrite>,
+    /// Where its members are told that the client is.
+    pub places: Option<Arc<Geo>>,
     /// How answers are encoded; none for as they are.
     pub compress: Option<Arc<Plan>>,
 }

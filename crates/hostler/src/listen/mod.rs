@@ -281,6 +281,13 @@ impl Shard {
                     Err(refusal) => self.gateway.instead(exchange, refusal).await,
                 }
             }
+            Ok(Answer::Shared(shared)) => {
+                let supply = Supply::Shared(shared).dressed(exchange, &self.encoding);
+                match client.deliver(exchange, supply, keep).await {
+                    Ok(delivered) => return Outcome::Delivered(delivered),
+                    Err(refusal) => self.gateway.instead(exchange, refusal).await,
+                }
+            }
             Ok(Answer::Streamed(streamed)) => {
                 let supply = Supply::Own(streamed).dressed(exchange, &self.encoding);
                 match client.deliver(exchange, supply, keep).await {
@@ -358,6 +365,7 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         pool: trail.pool.as_deref(),
         member: trail.member.as_deref(),
         attempts: trail.attempts,
+        cache: trail.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,
         slot_hold_ms: exchange.timings.slot_hold,

@@ -60,6 +60,7 @@ impl Resolver<'_> {
                     priority: written.priority,
                     fallback,
                     files_first,
+                    caching: self.caching(&path, written).filter(|_| written.pool.is_some()),
                     changes,
                 });
             }
@@ -81,6 +82,7 @@ impl Resolver<'_> {
                     priority: Priority::Normal,
                     fallback: None,
                     files_first: None,
+                    caching: None,
                     changes: Changes::default(),
                 }];
             }
@@ -150,6 +152,9 @@ impl Resolver<'_> {
         };
         self.refuse_what_has_no_meaning(path, target);
         let here = path.key(target);
+        if written.geo_headers {
+            self.needs_data(path, "geo_headers", ("geo", "databases"), file.geo.is_some());
+        }
         if let Some(name) = &written.pool {
             return self.pool_target(path, name, written, file);
         }
@@ -184,8 +189,17 @@ impl Resolver<'_> {
     }
 
     fn refuse_what_has_no_meaning(&mut self, path: &KeyPath, target: &str) {
-        let about_pools =
-            ["buffer", "max_body_size", "request_timeout", "priority", "fallback", "request_headers"];
+        let about_pools = [
+            "buffer",
+            "max_body_size",
+            "request_timeout",
+            "priority",
+            "fallback",
+            "request_headers",
+            "cache",
+            "collapse",
+            "geo_headers",
+        ];
         let meaningless = match target {
             "pool" => return,
             "static" => &about_pools[..],
