@@ -37,6 +37,7 @@ pub fn table(status: &Value) -> String {
             databases.join(", ")
         );
     }
+    super::cache::write(&mut out, &status["cache"], bytes);
     let reload = &status["last_reload"];
     if reload["ok"] == false {
         let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();
