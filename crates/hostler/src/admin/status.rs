@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::coding::{Memory, Usage};
 use crate::exchange::{Connections, Counters, CountersView, HandshakesView};
 use crate::gateway::{KeptOff, Poison};
+use crate::native::geo::{Geo, GeoStatus};
 use crate::proxy::{Endpoint, Meter, Times};
 use crate::tls::{Certificate, Terminator};
 
@@ -35,6 +36,8 @@ pub struct Sources {
     pub last_reload: ArcSwapOption<LastReload>,
     /// Routes that register themselves; none: they do not.
     pub registrations: Option<Registrations>,
+    /// Where addresses are looked up; none: nowhere.
+    pub geo: ArcSwapOption<Geo>,
     /// What is shown to clients that speak TLS.
     pub tls: Option<Arc<Terminator>>,
 }
@@ -104,6 +107,8 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registrar: Option<Value>,
     pub last_reload: Option<LastReload>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub geo: Option<GeoStatus>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateStatus>,
 }
@@ -179,6 +184,7 @@ impl Sources {
             unrouted: self.unrouted.view(),
             registrar: self.registrations.as_ref().map(|registrations| (registrations.status)()),
             last_reload: self.last_reload.load().as_deref().cloned(),
+            geo: self.geo.load().as_ref().map(|geo| geo.status()),
             certificates: self.tls.iter().flat_map(|tls| certificates(tls)).collect(),
         }
     }

@@ -101,6 +101,7 @@ impl Running {
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
             registrations: registering.as_ref().and_then(Registering::source),
+            geo: ArcSwapOption::new(lookups.geo.clone()),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {

@@ -39,6 +39,9 @@ mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;
 mod tunnels;
+// Lookups
+mod geo;
+mod geo_data;
 // Routes that are registered
 mod platform;
 // The program

@@ -3,6 +3,7 @@
 
 mod difference;
 mod errors;
+mod lookups;
 mod meaning;
 mod member_tls;
 mod registrar;
