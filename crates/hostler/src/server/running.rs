@@ -102,6 +102,7 @@ impl Running {
             last_reload: ArcSwapOption::empty(),
             registrations: registering.as_ref().and_then(Registering::source),
             geo: ArcSwapOption::new(lookups.geo.clone()),
+            postal: ArcSwapOption::new(lookups.postal.clone()),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {
