@@ -66,6 +66,13 @@ export function showPlace(place) {
   at('place-line').replaceChildren([county, coordinates(place)].filter(Boolean).join(' · '));
 }
 
+/** In its place, why there is none. */
+export function showNoPlace(words) {
+  at('place').hidden = false;
+  at('place-title').replaceChildren(words);
+  at('place-line').replaceChildren();
+}
+
 export function hidePlace() {
   at('place').hidden = true;
 }
