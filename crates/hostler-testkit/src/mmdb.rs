@@ -47,6 +47,12 @@ impl Mmdb {
         self
     }
 
+    /// A network with any record; its numbers are floating.
+    pub fn record(mut self, network: &str, record: &serde_json::Value) -> Self {
+        self.writer.insert(network.parse::<IpNet>().unwrap(), record).unwrap();
+        self
+    }
+
     fn insert(&mut self, network: &str, record: Value) {
         self.writer.insert_value(network.parse::<IpNet>().unwrap(), record).unwrap();
     }

@@ -137,6 +137,9 @@ impl Gateway {
         if let Some(answer) = files::first(&route, exchange).await? {
             return Ok(answer);
         }
+        if let Some(geo) = &route.changes.places {
+            geo.introduce(exchange);
+        }
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }

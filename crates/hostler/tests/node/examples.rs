@@ -134,7 +134,9 @@ async fn its_links_lead_somewhere(site: &Site) {
 async fn the_places_answer(site: &Site, base: &str) {
     let page = site.get(&format!("{base}/")).await;
     page.assert_status(200).assert_says("IP Geolocation by DB-IP").assert_says("GeoNames");
-    assert!(page.field("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'")));
+    assert!(
+        page.field("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'"))
+    );
     let dots = site.get(&format!("{base}/data/dots.json")).await;
     assert_eq!(dots.assert_status(200).json()["codes"].as_array().unwrap().len(), 40_976);
     let you = site.get(&format!("{base}/api/geo")).await;
@@ -165,7 +167,10 @@ async fn the_examples_answer_behind_one_address() {
     let listings = || site.get("/api/listings?country=IE&from=0");
     listings().await.assert_status(200);
     let again = listings().await;
-    assert!(again.field("cache-status").is_some_and(|status| status.starts_with("Hostler; hit")), "{again:?}");
+    assert!(
+        again.field("cache-status").is_some_and(|status| status.starts_with("Hostler; hit")),
+        "{again:?}"
+    );
 
     // No worker is left to answer this.
     let status = site.status().await;
