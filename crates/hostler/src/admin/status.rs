@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::cache::CacheStatus;
+use crate::cache::Stock;
 use crate::coding::{Memory, Usage};
 use crate::exchange::{Connections, Counters, CountersView, HandshakesView};
 use crate::gateway::{KeptOff, Poison};
@@ -35,6 +37,8 @@ pub struct Sources {
     pub last_reload: ArcSwapOption<LastReload>,
     /// Routes that register themselves; none: they do not.
     pub registrations: Option<Registrations>,
+    /// Stored answers.
+    pub stock: Arc<Stock>,
     /// What is shown to clients that speak TLS.
     pub tls: Option<Arc<Terminator>>,
 }
@@ -98,6 +102,8 @@ pub struct Status {
     pub memory: Option<u64>,
     pub connections: ConnectionStatus,
     pub compression: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheStatus>,
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
@@ -174,6 +180,7 @@ impl Sources {
                 flooded: self.connections.flooded(),
             },
             compression: self.encoding.usage(),
+            cache: super::cache::status(&self.stock),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),

@@ -25,6 +25,7 @@ pub fn table(status: &Value) -> String {
         let (before, after) = (bytes(&compression["bytes_before"]), bytes(&compression["bytes_after"]));
         let _ = writeln!(out, "compressed {} answers, {before} to {after}{spared}", compression["encoded"]);
     }
+    super::cache::write(&mut out, &status["cache"], bytes);
     let reload = &status["last_reload"];
     if reload["ok"] == false {
         let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();

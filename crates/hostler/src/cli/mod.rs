@@ -10,9 +10,9 @@ mod routes;
 mod start;
 mod status;
 
-pub use args::{Args, Ask, Check, Command, Pause, Restart, Resume, Routes, Run, Start, Status};
+pub use args::{Args, Ask, Check, Command, Pause, Purge, Restart, Resume, Routes, Run, Start, Status};
 pub use check::{check, summary};
-pub use order::{pause, reload, restart, resume, upgrade};
+pub use order::{pause, purge, reload, restart, resume, upgrade};
 pub use routes::routes;
 pub use start::start;
 pub use status::status;

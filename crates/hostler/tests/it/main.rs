@@ -29,6 +29,7 @@ mod whole;
 // Members
 mod cache_flights;
 mod cache_hits;
+mod cache_shared;
 mod cache_stale;
 mod fallback;
 mod faults;
