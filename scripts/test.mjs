@@ -11,6 +11,7 @@ const TOOLS = [
   { command: 'ab', package: 'apache2-utils', why: 'load while workers are killed' },
   { command: 'curl', package: 'curl', why: 'slow clients' },
   { command: 'openssl', package: 'openssl', why: 'resumed TLS sessions' },
+  { command: 'memcached', package: 'memcached', why: 'a cache that several Hostlers share' },
   { command: 'ss', package: 'iproute2', why: 'proof that a worker opens no TCP port' },
 ];
 

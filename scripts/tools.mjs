@@ -1,6 +1,7 @@
 // Programs that the tests call, and data that they read, and no package of the system brings: builds or installs them, and says in the
 // environment where they are. Knows no test.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { has, root, run, say } from './steps.mjs';
@@ -14,6 +15,16 @@ const GO_PROGRAMS = [
 const PYTHON_PROGRAMS = [{ command: 'kosoku', variable: 'TEST_KOSOKU', why: 'conformance of WebSockets' }];
 /** Data out of a Python package's source. What `tools/mmdb.txt` names, by its hash. */
 const DATA = [{ command: 'mmdb', variable: 'TEST_MMDB', why: 'databases of places, good and broken' }];
+/** Suites from npm, unpacked without what they depend on: we bring our own client, and one of them would bring npm itself. */
+const SUITES = [
+  {
+    command: 'http-cache-tests',
+    version: '0.4.5',
+    sha512: 'DjuwN9nUZXLTW+wav1LRESCZNVxl8SshwOy4z1pxuWbWt5/ay6sM9QQ1lebBaDO6P1IMBoK6mdf+PuVP/QNL8A==',
+    variable: 'TEST_HTTP_CACHE_TESTS',
+    why: 'conformance of the cache',
+  },
+];
 /** Below `target`, where the Rust tests find them without a variable too. */
 const FOLDER = join(root, 'target', 'tools');
 /** An environment of its own, so that nothing else on the machine changes. */
@@ -27,6 +38,7 @@ export async function makePrograms() {
     ...(await make(GO_PROGRAMS, FOLDER, build)),
     ...(await make(PYTHON_PROGRAMS, join(PYTHON_FOLDER, 'bin'), install)),
     ...(await make(DATA, FOLDER, unpack)),
+    ...(await make(SUITES, FOLDER, unpackSuites)),
   ];
 }
 
@@ -92,6 +104,31 @@ async function unpack() {
   } finally {
     rmSync(download, { recursive: true, force: true });
   }
+}
+
+/** Nothing, or why not. */
+async function unpackSuites() {
+  mkdirSync(FOLDER, { recursive: true });
+  for (const { command, version, sha512 } of SUITES) {
+    const [folder, archive] = [join(FOLDER, command), join(FOLDER, `${command}-${version}.tgz`)];
+    if (!isTrue(archive, sha512)) {
+      say(`Fetching ${command}`);
+      const code = await run('npm', ['pack', '--silent', `${command}@${version}`, '--pack-destination', FOLDER], { cwd: root, timeout: PATIENCE });
+      if (code !== 0) return `"npm pack" failed (exit code ${code})`;
+      if (!isTrue(archive, sha512)) return `${archive} is not what it was`;
+    } else if (existsSync(folder)) {
+      continue;
+    }
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder);
+    const code = await run('tar', ['-xzf', archive, '-C', folder, '--strip-components=1']);
+    if (code !== 0) return `"tar" failed (exit code ${code})`;
+  }
+  return undefined;
+}
+
+function isTrue(archive, sha512) {
+  return existsSync(archive) && createHash('sha512').update(readFileSync(archive)).digest('base64') === sha512;
 }
 
 // By itself, for a test that is run alone: node scripts/tools.mjs

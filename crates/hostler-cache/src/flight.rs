@@ -29,10 +29,17 @@ pub struct Flights<T> {
 }
 
 struct Shard<T> {
-    /// Those who wait for each fetch, in their order.
-    flights: Map<VecDeque<oneshot::Sender<Landed<T>>>>,
+    flights: Map<Course<T>>,
     /// Keys whose answers cannot be shared, and until when we believe that.
     alone: Map<Moment>,
+}
+
+/// How far a fetch has come.
+enum Course<T> {
+    /// Nothing is there yet for those who wait, in their order.
+    Out(VecDeque<oneshot::Sender<Landed<T>>>),
+    /// What comes is there for all, though not all of it.
+    Arriving(T),
 }
 
 /// What a request is to do.
@@ -41,6 +48,8 @@ pub enum Role<T> {
     Leader(Flight<T>),
     /// To wait for the one who fetches.
     Follower(Waiting<T>),
+    /// To take what is arriving at this moment.
+    Arriving(T),
     /// To fetch for itself: what comes under this key is not to be shared, as was seen a moment ago.
     Alone,
 }
@@ -64,7 +73,7 @@ pub enum Outcome<T> {
     Alone,
 }
 
-impl<T> Flights<T> {
+impl<T: Clone> Flights<T> {
     /// None under way. What cannot be shared is believed not to be for `alone_ms` milliseconds.
     pub fn new(alone_ms: u64) -> Arc<Self> {
         let shard = || Mutex::new(Shard { flights: HashMap::default(), alone: HashMap::default() });
@@ -84,7 +93,11 @@ impl<T> Flights<T> {
             }
             shard.alone.remove(key);
         }
-        if let Some(waiting) = shard.flights.get_mut(key) {
+        if let Some(course) = shard.flights.get_mut(key) {
+            let waiting = match course {
+                Course::Out(waiting) => waiting,
+                Course::Arriving(answer) => return Role::Arriving(answer.clone()),
+            };
             let (sender, receiver) = oneshot::channel();
             // Who has gone meanwhile makes room, so that a fetch that takes long does not collect them.
             if waiting.front().is_some_and(oneshot::Sender::is_closed) {
@@ -94,7 +107,7 @@ impl<T> Flights<T> {
             return Role::Follower(Waiting(receiver));
         }
         let key: Arc<[u8]> = key.into();
-        shard.flights.insert(Arc::clone(&key), VecDeque::new());
+        shard.flights.insert(Arc::clone(&key), Course::Out(VecDeque::new()));
         Role::Leader(Flight { flights: Some(Arc::clone(self)), key })
     }
 
@@ -102,7 +115,9 @@ impl<T> Flights<T> {
     pub fn shareable(&self, key: &[u8]) {
         self.shard(key).alone.remove(key);
     }
+}
 
+impl<T> Flights<T> {
     /// How many fetches are under way.
     pub fn count(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).flights.len()).sum()
@@ -128,6 +143,17 @@ pub struct Flight<T> {
 }
 
 impl<T: Clone> Flight<T> {
+    /// It has begun to arrive: all who wait get a clone of this, and so does who comes before it is settled.
+    pub fn arrive(&self, answer: &T) {
+        let Some(flights) = &self.flights else { return };
+        let arriving = Course::Arriving(answer.clone());
+        let before = flights.shard(&self.key).flights.insert(Arc::clone(&self.key), arriving);
+        for sender in before.map(Course::waiting).unwrap_or_default() {
+            // Who has gone does not miss it.
+            let _ = sender.send(Landed::Shared(answer.clone()));
+        }
+    }
+
     /// Ends it for all who wait. Who asks from now on finds the answer in memory, or leads a flight of his own.
     pub fn settle(mut self, outcome: Outcome<T>, now: Moment) {
         let Some(flights) = self.flights.take() else { return };
@@ -136,7 +162,7 @@ impl<T: Clone> Flight<T> {
             if matches!(outcome, Outcome::Alone) {
                 shard.remember_alone(Arc::clone(&self.key), now, flights.alone_ms);
             }
-            shard.flights.remove(&self.key).unwrap_or_default()
+            shard.flights.remove(&self.key).map(Course::waiting).unwrap_or_default()
         };
         for sender in waiting {
             let landed = match &outcome {
@@ -156,14 +182,15 @@ impl<T> Drop for Flight<T> {
             let next = {
                 let mut shard = flights.shard(&self.key);
                 let Entry::Occupied(mut flight) = shard.flights.entry(Arc::clone(&self.key)) else { return };
-                match flight.get_mut().pop_front() {
-                    Some(next) => next,
-                    None => {
+                match flight.get_mut() {
+                    Course::Out(waiting) if !waiting.is_empty() => waiting.pop_front(),
+                    _ => {
                         flight.remove();
-                        return;
+                        None
                     }
                 }
             };
+            let Some(next) = next else { return };
             let heir = Flight { flights: Some(Arc::clone(&flights)), key: Arc::clone(&self.key) };
             match next.send(Landed::Lead(heir)) {
                 Ok(()) => return,
@@ -171,6 +198,15 @@ impl<T> Drop for Flight<T> {
                 Err(Landed::Lead(mut back)) => mem::drop(back.flights.take()),
                 Err(Landed::Shared(_) | Landed::Alone) => {}
             }
+        }
+    }
+}
+
+impl<T> Course<T> {
+    fn waiting(self) -> VecDeque<oneshot::Sender<Landed<T>>> {
+        match self {
+            Self::Out(waiting) => waiting,
+            Self::Arriving(_) => VecDeque::new(),
         }
     }
 }

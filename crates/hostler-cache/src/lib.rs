@@ -7,6 +7,7 @@ mod policy;
 mod purge;
 mod status;
 mod store;
+mod tier;
 
 pub use entry::{Entry, Form, Variants};
 pub use flight::{Flight, Flights, Landed, Outcome, Role, Waiting};
@@ -19,3 +20,4 @@ pub use policy::{
 pub use purge::Purge;
 pub use status::{CacheStatus, Forward};
 pub use store::{Cache, Counts};
+pub use tier::{Notice, Packing, Purged, ServerCounts, ServerStatus, Tier, TierSettings};

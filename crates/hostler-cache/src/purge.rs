@@ -83,16 +83,16 @@ impl Lately {
         }
     }
 
-    /// Whether a purge has come while this answer was under way, or too many to remember.
-    pub(crate) fn voids<H>(&self, key: &[u8], entry: &Entry<H>) -> bool {
-        if self.place(key).load(Ordering::Acquire) >= entry.asked.0 {
+    /// Whether a purge has come for this entry in or after `since`, or too many to remember.
+    pub(crate) fn voids<H>(&self, key: &[u8], entry: &Entry<H>, since: Moment) -> bool {
+        if self.place(key).load(Ordering::Acquire) >= since.0 {
             return true;
         }
         let wide = self.wide.read().unwrap_or_else(PoisonError::into_inner);
-        let forgotten =
-            wide.len() == MOST_REMEMBERED && wide.front().is_some_and(|(oldest, _)| entry.asked < *oldest);
-        let mut since = wide.iter().rev().take_while(|(when, _)| *when >= entry.asked);
-        forgotten || since.any(|(_, purge)| purge.matches(key, entry))
+        let is_forgotten =
+            wide.len() == MOST_REMEMBERED && wide.front().is_some_and(|(oldest, _)| since < *oldest);
+        let mut lately = wide.iter().rev().take_while(|(when, _)| *when >= since);
+        is_forgotten || lately.any(|(_, purge)| purge.matches(key, entry))
     }
 
     fn place(&self, key: &[u8]) -> &AtomicU64 {

@@ -1,4 +1,4 @@
-//! The language that Hostler's tests speak: `site`, `upstream`, `client`, `nats`, `eventually`. Knows Hostler only from outside, as a program.
+//! The language that Hostler's tests speak: `site`, `upstream`, `client`, `nats`, `memcached`, `eventually`. Knows Hostler only from outside, as a program.
 //!
 //! Nothing here is shared with what is tested: the reader of messages is a second opinion on HTTP/1.1, the upstream sends
 //! and records exact bytes, the site is the real binary in a process of its own.
@@ -18,6 +18,8 @@ mod client;
 mod eventually;
 mod frames;
 mod log;
+mod meddler;
+mod memcached;
 mod message;
 mod mmdb;
 mod nats;
@@ -33,6 +35,8 @@ pub use authority::{Authority, Certificate, authority};
 pub use client::{Client, client, client_from, client_with_window, try_client};
 pub use eventually::{PATIENCE, eventually, within};
 pub use frames::{Frame, FrameClient, block, frame_client};
+pub use meddler::{Meddler, Meddling, meddler};
+pub use memcached::{Memcached, memcached};
 pub use message::{Head, chunked, request};
 pub use mmdb::{Mmdb, mmdb, mmdb_v4};
 pub use nats::{Nats, NatsPlan, nats};

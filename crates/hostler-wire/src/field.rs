@@ -83,7 +83,15 @@ names! {
     AcceptEncoding = "accept-encoding",
     AcceptRanges = "accept-ranges",
     CacheControl = "cache-control",
+    Pragma = "pragma",
+    Authorization = "authorization",
+    Cookie = "cookie",
+    Range = "range",
+    IfRange = "if-range",
+    IfMatch = "if-match",
     IfNoneMatch = "if-none-match",
+    IfModifiedSince = "if-modified-since",
+    IfUnmodifiedSince = "if-unmodified-since",
     Etag = "etag",
     Vary = "vary",
     Age = "age",
@@ -268,7 +276,7 @@ impl Fields {
     }
 
     /// Every field line: what it is, its name as sent, its value without surrounding white space.
-    pub fn iter(&self) -> impl Iterator<Item = (&Field, &[u8], &[u8])> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Field, &[u8], &[u8])> {
         self.list.iter().map(|field| (field, field.name.get(&self.bytes), field.value.get(&self.bytes)))
     }
 
@@ -282,6 +290,23 @@ impl Fields {
             .iter()
             .filter(move |field| field.known == name)
             .map(|field| field.value.get(&self.bytes))
+    }
+
+    /// The values of all lines with this name, whatever it is, in order.
+    pub fn values<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        let known = Name::of(name.as_bytes());
+        let from = match (known, usize::from(self.first[known as usize])) {
+            (Name::Other, _) => 0,
+            (_, 0) => self.list.len(),
+            (_, first) => first - 1,
+        };
+        let is_it = move |field: &&Field| match known {
+            Name::Other => {
+                field.known == known && field.name.get(&self.bytes).eq_ignore_ascii_case(name.as_bytes())
+            }
+            known => field.known == known,
+        };
+        self.list[from..].iter().filter(is_it).map(|field| field.value.get(&self.bytes))
     }
 
     /// The value of the first line of one known name.

@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod announce;
+pub mod cache;
 pub mod cli;
 pub mod coding;
 pub mod config;

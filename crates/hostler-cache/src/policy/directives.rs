@@ -231,28 +231,27 @@ fn directives<'a>(line: &'a [u8], mut take: impl FnMut(&'a [u8], Argument<'a>)) 
             }
             _ => (None, after),
         };
-        // What stands between an argument and the next comma belongs to neither.
-        let next = rest.iter().position(|&byte| byte == b',').map_or(rest.len(), |comma| comma + 1);
-        rest = &rest[next..];
+        rest = rest.strip_prefix(b",").unwrap_or(rest);
         if !name.is_empty() {
             take(name, argument);
         }
     }
 }
 
-/// A quoted string at the start, and what comes after it. None if it is none, or does not end: then its commas are commas, so that
-/// no `no-store` behind them is lost.
+/// A quoted string at the start, and what comes after it. None if it is none, does not end, or does not stand alone: then its commas
+/// are commas, so that no `no-store` behind them is lost.
 fn quoted(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut plain = Vec::new();
     let mut bytes = inner.iter().enumerate();
-    while let Some((at, &byte)) = bytes.next() {
-        match byte {
-            b'"' if plain.len() == at => return Some((Cow::Borrowed(&inner[..at]), &inner[at + 1..])),
-            b'"' => return Some((Cow::Owned(plain), &inner[at + 1..])),
-            b'\\' => plain.push(*bytes.next()?.1),
-            other => plain.push(other),
+    let end = loop {
+        match bytes.next()? {
+            (end, b'"') => break end,
+            (_, b'\\') => plain.push(*bytes.next()?.1),
+            (_, &byte) => plain.push(byte),
         }
-    }
-    None
+    };
+    let rest = inner[end + 1..].trim_ascii_start();
+    let argument = if plain.len() == end { Cow::Borrowed(&inner[..end]) } else { Cow::Owned(plain) };
+    matches!(rest.first(), None | Some(b',')).then_some((argument, rest))
 }

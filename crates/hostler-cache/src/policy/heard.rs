@@ -1,22 +1,14 @@
 //! What an answer says to a cache, as far as the route listens, and what of it forbids to keep it. Knows no times.
 
-use super::directives::{Says, Scope, Seconds};
+use super::directives::{Says, Scope};
 use super::{Asks, CookiesOfAnswers, NotStored, Precedence, Rules};
 use crate::Head;
 
 /// What an answer says, as far as the route listens.
 pub(super) struct Heard {
-    says: Says,
+    pub says: Says,
     /// A targeted field said it: `Expires` and `Pragma` count as little as `Cache-Control` (RFC 9213 section 2.1).
     pub targeted: bool,
-}
-
-impl std::ops::Deref for Heard {
-    type Target = Says;
-
-    fn deref(&self) -> &Says {
-        &self.says
-    }
 }
 
 impl Heard {
@@ -34,12 +26,18 @@ impl Heard {
             // In an answer it means nothing by the book, but whoever says it never means that it may be kept.
             says.no_cache = Scope::Whole;
         }
+        if rules.precedence == Precedence::Lifetime
+            && rules.ttl(status).is_some()
+            && says.no_cache == Scope::Whole
+        {
+            says.no_cache = Scope::Absent;
+        }
         Self { says, targeted }
     }
 
     /// RFC 9111 section 3.5.
     pub fn is_shared(&self) -> bool {
-        self.public || self.must_revalidate || self.s_maxage != Seconds::Absent
+        self.says.public || self.says.must_revalidate || self.says.s_maxage.given().is_some()
     }
 }
 
@@ -49,8 +47,9 @@ pub(super) fn may_be_kept(
     asks: &Asks,
     status: u16,
     answer: &impl Head,
-    says: &Heard,
+    heard: &Heard,
 ) -> Result<(), NotStored> {
+    let says = &heard.says;
     // 206 is a part, 304 is none, 412 and 416 are about what a request asked besides.
     if status < 200
         || matches!(status, 206 | 304 | 412 | 416)
@@ -64,7 +63,7 @@ pub(super) fn may_be_kept(
     if says.private == Scope::Whole {
         return Err(NotStored::Private);
     }
-    if asks.authorized && !says.is_shared() {
+    if asks.authorized && !heard.is_shared() {
         return Err(NotStored::Authorized);
     }
     let refuses_cookies = rules.set_cookie == CookiesOfAnswers::Refuse && !lists(says, "set-cookie");
@@ -90,7 +89,7 @@ fn unstored(says: &Says) -> impl Iterator<Item = &str> {
 
 /// As [`unstored`], of an answer.
 pub(super) fn unstored_fields(rules: &Rules, status: u16, answer: &impl Head) -> Vec<Box<str>> {
-    unstored(&Heard::of(rules, status, answer)).map(Box::from).collect()
+    unstored(&Heard::of(rules, status, answer).says).map(Box::from).collect()
 }
 
 /// The final statuses of RFC 9110 and its kin: none of them asks anything of a cache that we do not do.

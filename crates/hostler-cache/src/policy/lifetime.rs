@@ -9,11 +9,11 @@ use crate::{Head, Moment};
 /// How long an answer is fresh.
 pub(super) struct Lifetime {
     pub seconds: u32,
-    pub from: From,
+    pub word: Word,
 }
 
 /// Whose word that is.
-pub(super) enum From {
+pub(super) enum Word {
     Answer,
     Route,
 }
@@ -24,22 +24,22 @@ impl Lifetime {
         rules: &Rules,
         status: u16,
         answer: &impl Head,
-        says: &Heard,
+        heard: &Heard,
         received: Moment,
     ) -> Option<Self> {
-        let route = || rules.ttl(status).map(|seconds| Self { seconds, from: From::Route });
+        let route = || rules.ttl(status).map(|seconds| Self { seconds, word: Word::Route });
         let own = || {
-            let own = own_lifetime(answer, says, received)?;
-            Some(Self { seconds: own, from: From::Answer })
+            let own = own_lifetime(answer, heard, received)?;
+            Some(Self { seconds: own, word: Word::Answer })
         };
         let found = match rules.precedence {
             Precedence::Answer => own().or_else(route),
             Precedence::Lifetime | Precedence::Route => route().or_else(own),
         };
         let found = found.or_else(|| {
-            let is_open = rules.heuristics && (is_cacheable_by_default(status) || says.public);
+            let is_open = rules.heuristics && (is_cacheable_by_default(status) || heard.says.public);
             let seconds = is_open.then(|| heuristic(answer, received)).flatten()?;
-            Some(Self { seconds, from: From::Answer })
+            Some(Self { seconds, word: Word::Answer })
         })?;
         let most = rules.longest.unwrap_or(u32::MAX);
         Some(Self { seconds: found.seconds.min(most), ..found })
@@ -47,18 +47,18 @@ impl Lifetime {
 }
 
 /// What the answer itself says, in the order of RFC 9111 section 4.2.1.
-fn own_lifetime(answer: &impl Head, says: &Heard, received: Moment) -> Option<u32> {
-    if let Some(seconds) = says.s_maxage.lifetime().or(says.max_age.lifetime()) {
+fn own_lifetime(answer: &impl Head, heard: &Heard, received: Moment) -> Option<u32> {
+    if let Some(seconds) = heard.says.s_maxage.lifetime().or(heard.says.max_age.lifetime()) {
         return Some(seconds);
     }
-    if !says.targeted && answer.lines("expires").next().is_some() {
+    if !heard.targeted && answer.lines("expires").next().is_some() {
         // What is no date, or two dates, is past.
         let expires = times::date_of(answer, "expires").unwrap_or(0);
         let seconds = expires.saturating_sub(date(answer, received));
         return Some(u32::try_from(seconds).unwrap_or(u32::MAX));
     }
     // It may be kept, to be asked about each time.
-    (says.no_cache == Scope::Whole).then_some(0)
+    (heard.says.no_cache == Scope::Whole).then_some(0)
 }
 
 /// RFC 9111 section 4.2.2.

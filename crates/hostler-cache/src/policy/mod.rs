@@ -32,3 +32,6 @@ pub use tags::tags;
 pub use terms::{NotStored, Terms};
 pub use validate::{Kept, Validators, confirms};
 pub use vary::{Selecting, Vary};
+
+#[cfg(test)]
+mod tests;

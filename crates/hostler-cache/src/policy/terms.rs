@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::directives::{Scope, Seconds};
 use super::heard::{Heard, may_be_kept};
-use super::lifetime::{From, Lifetime, has_validator, initial_age};
+use super::lifetime::{Lifetime, Word, has_validator, initial_age};
 use super::{Asks, Method, Rules};
 use crate::{Head, Moment};
 
 /// The terms on which a stored answer may be served. What several machines share: times are by the wall clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Terms {
     /// When the answer came, or was validated last.
     pub received: Moment,
@@ -74,18 +74,19 @@ impl Terms {
             Method::Get | Method::Head => {}
             Method::Safe | Method::Unsafe => return Err(NotStored::Method),
         }
-        let says = Heard::of(rules, status, answer);
-        may_be_kept(rules, asks, status, answer, &says)?;
+        let heard = Heard::of(rules, status, answer);
+        may_be_kept(rules, asks, status, answer, &heard)?;
         let initial_age = initial_age(answer, requested, received);
-        let Lifetime { seconds, from } =
-            Lifetime::of(rules, status, answer, &says, received).ok_or(NotStored::Lifetime)?;
+        let Lifetime { seconds, word } =
+            Lifetime::of(rules, status, answer, &heard, received).ok_or(NotStored::Lifetime)?;
         // What the route gives counts from when the answer came, however old it was then.
-        let seconds = match from {
-            From::Answer => seconds,
-            From::Route => {
+        let seconds = match word {
+            Word::Answer => seconds,
+            Word::Route => {
                 seconds.saturating_add(u32::try_from(initial_age.div_ceil(1000)).unwrap_or(u32::MAX))
             }
         };
+        let says = &heard.says;
         let no_cache = says.no_cache == Scope::Whole;
         let stale = |own: Seconds, route: u32| match own {
             _ if says.must_revalidate || no_cache => 0,
@@ -101,7 +102,7 @@ impl Terms {
             must_revalidate: says.must_revalidate,
             fresh_only: says.s_maxage != Seconds::Absent,
             immutable: says.immutable,
-            shared: says.is_shared(),
+            shared: heard.is_shared(),
             validates: has_validator(answer),
         };
         let is_ever_served = terms.validates
@@ -132,7 +133,7 @@ impl Terms {
 
     /// Milliseconds until it is stale; zero or less since when it is.
     pub(super) fn millis_left(&self, now: Moment) -> i64 {
-        i64::try_from(self.millis(now)).map_or(i64::MIN, |age| self.lifetime_millis().cast_signed() - age)
+        i64::try_from(self.millis(now)).map_or(-i64::MAX, |age| self.lifetime_millis().cast_signed() - age)
     }
 
     fn lifetime_millis(&self) -> u64 {

@@ -57,18 +57,16 @@ impl Kept {
         Self { unstored }
     }
 
-    /// Whether a line with this name, in any case, is stored. Lines that `Connection` names are the caller's to leave out. `Age` is
-    /// kept by [`Terms`](super::Terms), and written anew for whoever is served.
+    /// Whether a line with this name, in any case, is stored. Lines that `Connection` names are the caller's to leave out.
     pub fn keeps(&self, name: &[u8]) -> bool {
         !is_for_one_hop(name)
-            && !name.eq_ignore_ascii_case(b"age")
             && !self.unstored.iter().any(|unstored| unstored.as_bytes().eq_ignore_ascii_case(name))
     }
 
     /// Whether a line of a 304 comes into the stored head, in place of all lines there with its name (RFC 9111 section 3.2).
     pub fn replaces(name: &[u8]) -> bool {
         // What says how the body is to be read stays with the body.
-        const OF_THE_BODY: [&str; 9] = [
+        const OF_THE_BODY: [&str; 8] = [
             "content-length",
             "content-encoding",
             "content-range",
@@ -77,15 +75,13 @@ impl Kept {
             "repr-digest",
             "digest",
             "etag",
-            "age",
         ];
         !is_for_one_hop(name) && !is_one_of(name, &OF_THE_BODY)
     }
 
-    /// Whether a stored line stays when this 304 has confirmed it. Its time is over with the validation: a stored `Date` would make
-    /// the answer as old as it was.
+    /// Whether a stored line stays when this 304 has confirmed it. A stored `Date` or `Age` would leave the answer as old as it was.
     pub fn outlives(name: &[u8], not_modified: &impl Head) -> bool {
-        if name.eq_ignore_ascii_case(b"date") {
+        if is_one_of(name, &["date", "age"]) {
             return false;
         }
         let is_there = |name: &str| not_modified.named(name).next().is_some();

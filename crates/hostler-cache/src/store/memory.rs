@@ -68,22 +68,40 @@ impl<H: Send + Sync + 'static> Cache<H> {
         self.max_entry
     }
 
-    /// Stores it in place of the one under this key that was for the same requests. False: it is too large, or a purge came meanwhile.
+    /// Stores it in place of the one under this key that was for the same requests. False: it is too large, or a purge came
+    /// meanwhile.
     pub fn keep(&self, key: &[u8], entry: Arc<Entry<H>>) -> bool {
-        if entry.weight() > self.max_entry {
-            return false;
-        }
-        if self.lately.voids(key, &entry) {
+        let since = entry.asked;
+        self.keep_unless(key, entry, since, |_| false)
+    }
+
+    /// Stores what somebody else has kept, unless there is a newer one by now, or a purge came after `since`.
+    pub(crate) fn keep_found(&self, key: &[u8], entry: Arc<Entry<H>>, since: Moment) -> bool {
+        let asked = entry.asked;
+        self.keep_unless(key, entry, since, |known| known.asked >= asked)
+    }
+
+    fn keep_unless(
+        &self,
+        key: &[u8],
+        entry: Arc<Entry<H>>,
+        since: Moment,
+        is_better: impl Fn(&Entry<H>) -> bool,
+    ) -> bool {
+        if entry.weight() > self.max_entry || self.lately.voids(key, &entry, since) {
             return false;
         }
         self.memory.entry(key.into()).and_compute_with(|before| {
-            Op::Put(Arc::new(match before.map(moka::Entry::into_value) {
-                Some(before) => before.with(Arc::clone(&entry)),
-                None => Variants::from(Arc::clone(&entry)),
-            }))
+            let Some(before) = before.map(moka::Entry::into_value) else {
+                return Op::Put(Arc::new(Variants::from(Arc::clone(&entry))));
+            };
+            match before.find(|known| known.vary == entry.vary) {
+                Some(known) if is_better(known) => Op::Nop,
+                _ => Op::Put(Arc::new(before.with(Arc::clone(&entry)))),
+            }
         });
         // A purge is noted first and looks for keys then: one that missed this key because it was not there yet, is seen here.
-        if self.lately.voids(key, &entry) {
+        if self.lately.voids(key, &entry, since) {
             self.drop_from(key, |stored| Arc::ptr_eq(stored, &entry));
             return false;
         }

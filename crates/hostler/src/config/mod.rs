@@ -35,9 +35,9 @@ pub use file::{
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Changes, Concurrency, Config, Endpoint, Fallback, Geo, HeaderChange, LoadedFile,
-    Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, Postal, Queue, Redirect, Registrar, Respond,
-    Rewrite, Route, Server, Source, StaticFiles, Target, Tls, Workers,
+    Advertise, Body, Caching, Changes, Concurrency, Config, Endpoint, Fallback, Geo, HeaderChange,
+    LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, Postal, Queue, Redirect, Registrar,
+    Respond, Rewrite, Route, Server, Source, StaticFiles, Target, Tls, Workers,
 };
 pub use source::{Given, Setting};
 pub use value::{Origin, Period, Secret, ShowSize};

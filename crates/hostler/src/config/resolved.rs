@@ -310,8 +310,23 @@ pub struct Route {
     pub fallback: Option<Fallback>,
     /// Files that come before the pool; only beside [`Target::Pool`].
     pub files_first: Option<StaticFiles>,
+    /// How its answers are kept; only beside [`Target::Pool`].
+    pub caching: Option<Caching>,
     /// What is changed on the way through.
     pub changes: Changes,
+}
+
+/// How a route's answers are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caching {
+    /// Which may be, and for how long.
+    pub rules: hostler_cache::Rules,
+    /// What of a query makes another answer.
+    pub query: hostler_cache::Query,
+    /// Whether any are.
+    pub stores: bool,
+    /// Those who wait for the same answer share it though it cannot be kept.
+    pub collapses: bool,
 }
 
 /// The answer where a pool has none.

@@ -43,7 +43,8 @@ impl RequestId {
         }
     }
 
-    fn made() -> Self {
+    /// A new one.
+    pub fn made() -> Self {
         let (prefix, counter) = SOURCE.with_borrow_mut(|source| {
             // An odd stride visits every number once before any comes again.
             source.counter = source.counter.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,6 +1,7 @@
 //! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
 
 pub mod aftermath;
+mod again;
 pub mod body;
 pub mod connections;
 pub mod counters;

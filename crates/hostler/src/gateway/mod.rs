@@ -1,5 +1,6 @@
 //! The straight line: what happens to a request, in the order in which it happens. Knows no client protocol.
 
+mod cached;
 mod fallback;
 mod files;
 mod hypernova;
@@ -19,9 +20,11 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
+use crate::cache::Reading;
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, Whole};
 use crate::proxy::{self, Call};
 use crate::route::Table;
+use cached::Asked;
 use wait::Visit;
 
 pub use fallback::StandIn;
@@ -46,6 +49,14 @@ pub enum Answer {
     Whole(Whole),
     /// We ourselves, with more than lies in memory.
     Streamed(Box<Streamed>),
+    /// A member, who gives it to others as well.
+    Shared(Box<Shared>),
+}
+
+impl From<Call> for Answer {
+    fn from(call: Call) -> Self {
+        if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
+    }
 }
 
 impl Answer {
@@ -68,6 +79,16 @@ pub struct Streamed {
     pub length: u64,
     /// Where it comes from.
     pub body: Box<dyn BodySource>,
+}
+
+/// An answer whose body is on its way into memory, for this client and others.
+pub struct Shared {
+    /// Its head, without fields that frame the message.
+    pub head: Arc<ResponseHead>,
+    /// How long the body is.
+    pub length: BodyLength,
+    /// The body.
+    pub reading: Reading,
 }
 
 /// What a client gets instead of an answer.
@@ -122,6 +143,16 @@ impl Gateway {
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
+        let errand = match (&route.caching, &route.target) {
+            (Some(caching), Target::Pool(target)) => {
+                match cached::ask(caching, (&route, target), exchange, client, thread).await {
+                    Ok(Asked::Answered(answer)) => return Ok(answer),
+                    Ok(Asked::Forward(errand)) => Some(errand),
+                    Err(refusal) => return Err(fall_back(&route, exchange, refusal).await),
+                }
+            }
+            _ => None,
+        };
         self.take_body(exchange, client, &route).await?;
         let target = match &route.target {
             Target::Fixed(whole) => return Ok(Answer::of_own(whole.clone(), &route)),
@@ -130,22 +161,28 @@ impl Gateway {
             Target::Native(native) => return Ok(native::answer(native, &route, exchange)),
             Target::Pool(target) => target,
         };
-        // The ladder: a fresh answer, else (once there is a cache) a stale one, else the fallback, else the refusal.
-        let called = match &route.platform {
-            None => call_pool(&route, target, exchange, client, thread).await,
-            Some(platform) => platform::call(platform, (&route, target), exchange, client, thread).await,
-        };
-        if let (Ok(call), Some(platform)) = (&called, &route.platform) {
-            platform.answered(exchange, call.answer());
-        }
-        match called {
-            Ok(call) if call.has_switched() => {
-                // It has been answered, whatever becomes of the tunnel, and however long that takes.
-                target.poison.settle(exchange);
-                exchange.is_suspect = false;
-                Ok(Answer::Tunnel(call))
+        // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
+        let answered = match (errand, &route.platform) {
+            (None, None) => call_pool(&route, target, exchange, client, thread).await.map(Answer::from),
+            // Boxed, so that requests that are answered without a cache do not carry the room for it.
+            (Some(errand), _) => Box::pin(errand.run((&route, target), exchange, client, thread)).await,
+            (None, Some(platform)) => {
+                let called = platform::call(platform, (&route, target), exchange, client, thread).await;
+                if let Ok(call) = &called {
+                    platform.answered(exchange, call.answer());
+                }
+                called.map(Answer::from)
             }
-            Ok(call) => Ok(Answer::Member(call)),
+        };
+        match answered {
+            Ok(answer) => {
+                if let Answer::Tunnel(_) = answer {
+                    // It has been answered, whatever becomes of the tunnel, and however long that takes.
+                    target.poison.settle(exchange);
+                    exchange.is_suspect = false;
+                }
+                Ok(answer)
+            }
             Err(refusal) => {
                 exchange.trail.retry_after = target.meter.retry_after();
                 Err(fall_back(&route, exchange, refusal).await)

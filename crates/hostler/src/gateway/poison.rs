@@ -54,6 +54,23 @@ pub(super) struct Trial {
     _turn: Option<OwnedSemaphorePermit>,
 }
 
+/// Whose call it is that outlives its exchange.
+pub(super) struct Following {
+    poison: Arc<Poison>,
+    /// None where nobody minds.
+    identity: Option<Identity>,
+}
+
+impl Following {
+    /// Follows up what the call has left behind.
+    pub fn follow(self, aftermath: Option<Aftermath>) {
+        if let (Some(identity), Some(aftermath)) = (self.identity, aftermath) {
+            let trial = Trial { alone: !self.poison.settings.crowded, _turn: None };
+            self.poison.inquire_later(identity, aftermath, trial);
+        }
+    }
+}
+
 impl Poison {
     /// For a pool of this name.
     pub fn new(pool: Arc<str>, settings: PoisonSettings, journal: Journal) -> Self {
@@ -111,7 +128,7 @@ impl Poison {
     ) -> Result<(), Refusal> {
         let Some(aftermath) = self.aftermath(exchange) else { return Ok(()) };
         if aftermath.is_lingering() {
-            self.inquire_later(exchange, aftermath, trial);
+            self.inquire_later(self.identity(exchange), aftermath, trial);
             return Ok(());
         }
         let Some(death) = aftermath.death().await else { return Ok(()) };
@@ -131,7 +148,7 @@ impl Poison {
     pub(super) fn settle(self: &Arc<Self>, exchange: &mut Exchange) {
         if let Some(aftermath) = self.aftermath(exchange) {
             let trial = Trial { alone: !self.settings.crowded, _turn: None };
-            return self.inquire_later(exchange, aftermath, trial);
+            return self.inquire_later(self.identity(exchange), aftermath, trial);
         }
         let trail = &exchange.trail;
         if exchange.is_suspect && trail.refusal.is_none() && trail.aborted.is_none() {
@@ -144,8 +161,14 @@ impl Poison {
         exchange.aftermath.take().filter(|_| self.settings.kills > 0)
     }
 
-    fn inquire_later(self: &Arc<Self>, exchange: &Exchange, aftermath: Aftermath, trial: Trial) {
-        let (poison, identity) = (self.clone(), self.identity(exchange));
+    /// For a call that outlives its exchange.
+    pub(super) fn following(self: &Arc<Self>, exchange: &Exchange) -> Following {
+        let identity = (self.settings.kills > 0).then(|| self.identity(exchange));
+        Following { poison: self.clone(), identity }
+    }
+
+    fn inquire_later(self: &Arc<Self>, identity: Identity, aftermath: Aftermath, trial: Trial) {
+        let poison = self.clone();
         tokio::spawn(async move {
             if let Some(death) = aftermath.death().await {
                 poison.record(&identity, &death, trial.alone);

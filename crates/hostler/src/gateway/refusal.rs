@@ -43,12 +43,14 @@ pub enum Refusal {
     FileMethod,
     /// `If-Match` or `If-Unmodified-Since` do not hold.
     Precondition,
-    /// The part that is wanted lies behind the end of a file of so many bytes.
+    /// The part that is wanted lies behind the end of what has so many bytes.
     Range(u64),
     /// The file system does not give what it has.
     FileSystem(std::io::Error),
     /// A registered route does not take it.
     Objection(Objection),
+    /// It was to be answered from memory alone, and there is nothing.
+    OnlyIfCached,
     /// As many wait as may.
     QueueFull {
         /// The pool's queue limit.
@@ -136,6 +138,7 @@ impl Refusal {
             Self::Range(_) => facts(416, "range"),
             Self::FileSystem(_) => facts(500, "file_system"),
             Self::Objection(objection) => facts(objection.status(), objection.reason()),
+            Self::OnlyIfCached => facts(504, "only_if_cached"),
             Self::QueueFull { .. } => later("queue_full"),
             Self::Overloaded => later("overloaded"),
             Self::TooManyTunnels => later("too_many_tunnels"),
@@ -183,9 +186,10 @@ impl fmt::Display for Refusal {
             Self::NoFile(_) => f.write_str("there is no such file"),
             Self::FileMethod => f.write_str("files are here for GET and HEAD"),
             Self::Precondition => f.write_str("the file is not as the request expects it"),
-            Self::Range(length) => write!(f, "the file has only {length} bytes"),
+            Self::Range(length) => write!(f, "there are only {length} bytes"),
             Self::FileSystem(_) => f.write_str("the file cannot be read"),
             Self::Objection(objection) => f.write_str(objection.reason()),
+            Self::OnlyIfCached => f.write_str("there is no stored answer, and no other was wanted"),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),

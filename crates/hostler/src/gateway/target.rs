@@ -8,6 +8,7 @@ use hostler_pool::dispatch::{Pool, Priority};
 use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
+use crate::cache::Caching;
 use crate::coding::Plan;
 use crate::config::{Fallback, Redirect};
 use crate::exchange::{Counters, Edit, Whole};
@@ -34,6 +35,8 @@ pub struct Route {
     pub fallback: Option<Fallback>,
     /// Files that come before its target.
     pub files_first: Option<Arc<Files>>,
+    /// How it answers from memory; only before a pool.
+    pub caching: Option<Arc<Caching>>,
     /// What it changes on the way through.
     pub changes: Changes,
     /// What has been answered.

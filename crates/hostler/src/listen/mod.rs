@@ -281,6 +281,13 @@ impl Shard {
                     Err(refusal) => self.gateway.instead(exchange, refusal).await,
                 }
             }
+            Ok(Answer::Shared(shared)) => {
+                let supply = Supply::Shared(shared).dressed(exchange, &self.encoding);
+                match client.deliver(exchange, supply, keep).await {
+                    Ok(delivered) => return Outcome::Delivered(delivered),
+                    Err(refusal) => self.gateway.instead(exchange, refusal).await,
+                }
+            }
             Ok(Answer::Streamed(streamed)) => {
                 let supply = Supply::Own(streamed).dressed(exchange, &self.encoding);
                 match client.deliver(exchange, supply, keep).await {

@@ -5,9 +5,10 @@ use std::task::{Context, Poll};
 
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
 
+use crate::cache::Cut;
 use crate::coding::{self, Allowance, Encoder, Flow, Stream, StreamError, Verdict};
 use crate::exchange::{BodyError, Downstream, Exchange};
-use crate::gateway::{Refusal, Streamed};
+use crate::gateway::{Refusal, Shared, Streamed};
 use crate::proxy::Call;
 
 /// An answer: its head, and its body as it comes.
@@ -17,6 +18,8 @@ pub(super) enum Supply {
     Member(Call),
     /// Of our own.
     Own(Box<Streamed>),
+    /// From a member, on its way into memory.
+    Shared(Box<Shared>),
     /// One of the others that is encoded, or would be for another client.
     Dressed(Box<Dressed>),
 }
@@ -35,6 +38,7 @@ pub(super) struct Dressed {
 pub(super) enum Trouble {
     Member(CallError),
     Own(std::io::Error),
+    Shared(Cut),
     Encoder(std::io::Error),
 }
 
@@ -80,6 +84,10 @@ impl Supply {
         match self {
             Self::Member(call) => call.answer().fields.first(Name::ContentLength).and_then(said),
             Self::Own(streamed) => Some(streamed.length),
+            Self::Shared(shared) => match shared.length {
+                BodyLength::Known(length) => Some(length),
+                BodyLength::Chunked | BodyLength::UntilClose => None,
+            },
             Self::Dressed(dressed) => dressed.supply.content_length(),
         }
     }
@@ -89,6 +97,7 @@ impl Supply {
         match self {
             Self::Member(call) => call.answer(),
             Self::Own(streamed) => &streamed.head,
+            Self::Shared(shared) => &shared.head,
             Self::Dressed(dressed) => &dressed.head,
         }
     }
@@ -98,6 +107,7 @@ impl Supply {
         match self {
             Self::Member(call) => call.body_length(),
             Self::Own(streamed) => BodyLength::Known(streamed.length),
+            Self::Shared(shared) => shared.length,
             Self::Dressed(dressed) if dressed.is_encoded => BodyLength::Chunked,
             Self::Dressed(dressed) => dressed.supply.length(),
         }
@@ -106,7 +116,7 @@ impl Supply {
     /// It comes from ourselves: the length is that of the body even where there is none, as in an answer to HEAD.
     pub fn is_own(&self) -> bool {
         match self {
-            Self::Member(_) => false,
+            Self::Member(_) | Self::Shared(_) => false,
             Self::Own(_) => true,
             Self::Dressed(dressed) => dressed.supply.is_own(),
         }
@@ -116,7 +126,7 @@ impl Supply {
     pub fn is_endless(&self) -> bool {
         match self {
             Self::Member(call) => call.is_event_stream(),
-            Self::Own(_) => false,
+            Self::Own(_) | Self::Shared(_) => false,
             Self::Dressed(dressed) => dressed.supply.is_endless(),
         }
     }
@@ -129,7 +139,7 @@ impl Supply {
     ) -> Poll<Result<(), BodyError>> {
         match self {
             Self::Member(call) => call.poll_upload(cx, client),
-            Self::Own(_) => Poll::Ready(Ok(())),
+            Self::Own(_) | Self::Shared(_) => Poll::Ready(Ok(())),
             Self::Dressed(dressed) => dressed.supply.poll_upload(cx, client),
         }
     }
@@ -144,6 +154,7 @@ impl Supply {
         match self {
             Self::Member(call) => call.poll_body(cx, into, max).map_err(Trouble::Member),
             Self::Own(streamed) => streamed.body.poll_body(cx, into, max).map_err(Trouble::Own),
+            Self::Shared(shared) => shared.reading.poll_body(cx, into, max).map_err(Trouble::Shared),
             Self::Dressed(dressed) => dressed.poll_body(cx, into, max),
         }
     }
@@ -153,6 +164,7 @@ impl Supply {
         match self {
             Self::Member(call) => call.trailers(),
             Self::Own(_) => None,
+            Self::Shared(shared) => shared.reading.trailers(),
             Self::Dressed(dressed) => dressed.supply.trailers(),
         }
     }
@@ -161,7 +173,7 @@ impl Supply {
     pub fn finish(self, exchange: &mut Exchange) {
         match self {
             Self::Member(call) => call.finish(exchange),
-            Self::Own(_) => {}
+            Self::Own(_) | Self::Shared(_) => {}
             Self::Dressed(dressed) => dressed.supply.finish(exchange),
         }
     }
@@ -170,7 +182,7 @@ impl Supply {
     pub fn abandon(self, exchange: &mut Exchange) {
         match self {
             Self::Member(call) => call.abandon(exchange),
-            Self::Own(_) => {}
+            Self::Own(_) | Self::Shared(_) => {}
             Self::Dressed(dressed) => dressed.supply.abandon(exchange),
         }
     }
@@ -184,7 +196,7 @@ impl Supply {
                 call.abandon(exchange);
                 trouble.into()
             }
-            (Self::Own(_), trouble) => trouble.into(),
+            (Self::Own(_) | Self::Shared(_), trouble) => trouble.into(),
         }
     }
 }
@@ -211,7 +223,7 @@ impl Trouble {
     pub fn whose(&self) -> &'static str {
         match self {
             Self::Own(_) => "file_system",
-            Self::Member(_) | Self::Encoder(_) => "worker",
+            Self::Member(_) | Self::Shared(_) | Self::Encoder(_) => "worker",
         }
     }
 }
@@ -221,6 +233,7 @@ impl From<Trouble> for Refusal {
         match trouble {
             Trouble::Member(error) => Self::BadAnswer(error.to_string()),
             Trouble::Own(error) => Self::FileSystem(error),
+            Trouble::Shared(Cut(why)) => Self::WorkerLost(why.to_string()),
             Trouble::Encoder(error) => Self::BadAnswer(format!("it could not be encoded: {error}")),
         }
     }

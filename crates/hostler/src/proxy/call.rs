@@ -239,10 +239,15 @@ impl Call {
     /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there
     /// the member is told at once.
     pub fn abandon(self, exchange: &mut Exchange) {
-        exchange.aftermath = match self.is_event_stream() {
+        exchange.aftermath = self.leave();
+    }
+
+    /// As [`abandon`](Self::abandon), for a call that has outlived its exchange.
+    pub fn leave(self) -> Option<Aftermath> {
+        match self.is_event_stream() {
             true => linger::after_hanging_up(self),
             false => linger::until_finished(self),
-        };
+        }
     }
 
     /// The answer goes on for as long as somebody listens.
@@ -253,13 +258,23 @@ impl Call {
 
     /// The answer is broken: nothing more can be learnt from this connection. A worker that has hung up is likely to be dying.
     pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
-        self.record_slot_hold();
-        let failure = self.failure(error);
-        if failure.was_cut_off() {
-            exchange.aftermath = self.broken_off();
-            self.lease.suspect();
+        let (failure, aftermath) = self.break_off(error);
+        if aftermath.is_some() {
+            exchange.aftermath = aftermath;
         }
         failure
+    }
+
+    /// As [`give_up`](Self::give_up), for a call that has outlived its exchange.
+    pub fn break_off(self, error: CallError) -> (Failure, Option<Aftermath>) {
+        self.record_slot_hold();
+        let failure = self.failure(error);
+        if !failure.was_cut_off() {
+            return (failure, None);
+        }
+        let aftermath = self.broken_off();
+        self.lease.suspect();
+        (failure, aftermath)
     }
 
     fn broken_off(&self) -> Option<Aftermath> {
@@ -268,7 +283,7 @@ impl Call {
 
     /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the
     /// slot finds the connection. Says how long the slot was held.
-    pub(super) fn end(self) -> Duration {
+    pub fn end(self) -> Duration {
         let slot_hold = self.record_slot_hold();
         let Self { lease, link, upload, thread, .. } = self;
         if let Link::Http1(mut connection) = link

@@ -31,6 +31,7 @@ pub use call::Call;
 pub use dial::{Dial, MemberProtocol, MemberTls};
 pub use endpoint::{Endpoint, OnHang, Ours};
 pub use meter::{Meter, Spread, Times};
+pub use request::goes_on;
 pub use tls::TlsFault;
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use hostler_wire::{BodyLength, Name};
+use hostler_wire::{BodyLength, Field, Name};
 
 use crate::exchange::trust::joined;
 use crate::exchange::{Exchange, Protocol};
@@ -14,21 +14,13 @@ pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option
     out.push(b' ');
     out.extend_from_slice(exchange.target());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    let trusted = exchange.client.peer_trusted;
     let mut seen = Seen::default();
     head.fields.copy_lines(out, |field, name| {
-        if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
-            return false;
-        }
-        let hearsay = !field.own && is_hearsay(field.known, name);
-        if hearsay && (!trusted || is_settled(exchange, field.known)) {
-            return false;
-        }
-        let kept = exchange.to_member.is_empty() || exchange.to_member.keeps(name);
-        if hearsay && kept {
+        let passage = passage(exchange, field, name);
+        if let Passage::Hearsay = passage {
             seen.note(field.known);
         }
-        kept
+        passage != Passage::None
     });
     for (name, value) in exchange.to_member.lines(&head.fields) {
         write_field(out, name.as_bytes(), value);
@@ -46,6 +38,36 @@ pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option
         _ => {}
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Whether a line of the client's goes on to the member as it is.
+pub fn goes_on(exchange: &Exchange, field: &Field, name: &[u8]) -> bool {
+    passage(exchange, field, name) != Passage::None
+}
+
+/// What becomes of a line of the client's.
+#[derive(PartialEq, Eq)]
+enum Passage {
+    None,
+    Plain,
+    /// It goes on because a trusted proxy has said so.
+    Hearsay,
+}
+
+fn passage(exchange: &Exchange, field: &Field, name: &[u8]) -> Passage {
+    if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
+        return Passage::None;
+    }
+    let hearsay = !field.own && is_hearsay(field.known, name);
+    if hearsay && (!exchange.client.peer_trusted || is_settled(exchange, field.known)) {
+        return Passage::None;
+    }
+    let kept = exchange.to_member.is_empty() || exchange.to_member.keeps(name);
+    match (kept, hearsay) {
+        (false, _) => Passage::None,
+        (true, false) => Passage::Plain,
+        (true, true) => Passage::Hearsay,
+    }
 }
 
 /// Which fields of a trusted proxy are passed on as they came.

@@ -260,6 +260,7 @@ impl Pools {
             platform: Some(Arc::new(platform)),
             fallback: None,
             files_first: None,
+            caching: None,
             changes: Changes { compress: self.mould.compress.clone(), ..Changes::default() },
             counters,
         })

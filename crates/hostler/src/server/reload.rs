@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::lookups::Lookups;
 use super::pools::RunningPool;
 use super::retire::retire;
-use super::routes::{Routes, routes};
+use super::routes::{Behind, Routes, routes};
 use super::running::Running;
 use super::tls::{self, Fresh};
 use super::{boot, settings};
@@ -230,7 +230,8 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change, lookups: Lo
     for pool in &change.pools {
         pool.settle();
     }
-    let Routes { table, listed, weak } = routes(newer, &change.pools, &lookups, &before);
+    let Routes { table, listed, weak } =
+        routes(newer, &Behind { pools: &change.pools, lookups: &lookups, stock: &running.stock }, &before);
     running.lookups.store(Arc::new(lookups));
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));

@@ -15,11 +15,12 @@ use super::pools::{self, RunningPool};
 use super::premises::Premises;
 use super::program::Program;
 use super::registrar::Registering;
-use super::routes::{Routes, routes};
+use super::routes::{Behind, Routes, routes};
 use super::tables::Tables;
 use super::tls::Tls;
 use super::{StartError, settings};
 use crate::admin::Sources;
+use crate::cache::Stock;
 use crate::coding::Memory;
 use crate::config::{Config, Invocation};
 use crate::exchange::Connections;
@@ -37,6 +38,8 @@ pub(super) struct Running {
     pub pools: ArcSwap<Vec<RunningPool>>,
     pub gateway: Arc<Gateway>,
     pub tables: Arc<Tables>,
+    /// What routes have stored.
+    pub stock: Arc<Stock>,
     /// What native routes answer out of.
     pub lookups: ArcSwap<Lookups>,
     /// None: routes are configured only.
@@ -74,7 +77,9 @@ impl Running {
         let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let lookups = Lookups::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &premises)?;
-        let Routes { table, listed, weak } = routes(&config, &pools, &lookups, &[]);
+        let stock = Arc::new(Stock::new(64 << 20, 8 << 20));
+        let behind = Behind { pools: &pools, lookups: &lookups, stock: &stock };
+        let Routes { table, listed, weak } = routes(&config, &behind, &[]);
         let connections = Arc::new(Connections::default());
         let rules = settings::platform(&config, &connections);
         let gateway = Arc::new(Gateway {
@@ -111,6 +116,7 @@ impl Running {
             pools: ArcSwap::from_pointee(pools),
             gateway,
             tables,
+            stock,
             lookups: ArcSwap::from_pointee(lookups),
             registering,
             sources: Arc::new(sources),

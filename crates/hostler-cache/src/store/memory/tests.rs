@@ -12,16 +12,10 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
         body: Bytes::from(vec![0; body]),
         terms: Terms {
             received: Moment(asked),
-            initial_age: 0,
             lifetime: 60,
-            stale_while_revalidate: 0,
-            stale_if_error: 0,
-            no_cache: false,
-            must_revalidate: false,
-            fresh_only: false,
-            immutable: false,
             shared: true,
             validates: true,
+            ..Terms::default()
         },
         vary: Vary::default(),
         asked: Moment(asked),

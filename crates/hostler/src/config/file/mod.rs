@@ -4,6 +4,7 @@
 //! The comments on fields are the text of `docs/reference/config.md`.
 
 mod answer;
+mod caching;
 mod changes;
 mod compress;
 mod geo;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy, Size, Switch};
 pub use answer::{Redirect, Respond, Static};
+pub use caching::{CacheSwitch, Caching, Precedence, Query, SetCookie};
 pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding};
 pub use geo::{Geo, Lookups};

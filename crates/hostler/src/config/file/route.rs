@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Compress, HeaderChanges, Redirect, Respond, Rewrite, Static};
+use super::{CacheSwitch, Compress, HeaderChanges, Redirect, Respond, Rewrite, Static};
 use crate::config::pattern::MatchPattern;
 use crate::config::value::{Period, Size, Switch, TextOr};
 
@@ -66,6 +66,14 @@ pub struct Route {
     /// table replaces the server's whole.
     #[schemars(with = "Switch<Compress>", extend("x-default" = "server.compress"))]
     pub compress: Option<Switch<Compress>>,
+    /// Whether the pool's answers are kept in memory and sent again to those who ask for the same: `"standard"` as they say
+    /// themselves (RFC 9111), or a table that says more. `docs/guide/caching.md` says what becomes of an answer.
+    #[schemars(with = "CacheSwitch", extend("x-default" = "`false`"))]
+    pub cache: Option<CacheSwitch>,
+    /// Whether equal requests (GET) at the same time are sent to the pool once, and all get that answer, although it cannot be kept.
+    /// Not where it is anybody's own: with cookies, `Authorization`, or an answer that is `private` or sets a cookie. Answers that
+    /// can be kept are always shared.
+    pub collapse: bool,
     /// Which requests get a slot first when there are not enough.
     pub priority: Priority,
     /// A file that stands in where the pool gives no answer, such as the page from which an app renders in the browser:

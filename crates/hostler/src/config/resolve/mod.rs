@@ -2,6 +2,7 @@
 //! keys, and refuses what does not fit together. Knows no TOML.
 
 mod announce;
+mod caching;
 mod changes;
 mod compress;
 mod fallback;

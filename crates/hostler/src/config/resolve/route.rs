@@ -60,6 +60,7 @@ impl Resolver<'_> {
                     priority: written.priority,
                     fallback,
                     files_first,
+                    caching: self.caching(&path, written).filter(|_| written.pool.is_some()),
                     changes,
                 });
             }
@@ -81,6 +82,7 @@ impl Resolver<'_> {
                     priority: Priority::Normal,
                     fallback: None,
                     files_first: None,
+                    caching: None,
                     changes: Changes::default(),
                 }];
             }
@@ -195,6 +197,8 @@ impl Resolver<'_> {
             "fallback",
             "request_headers",
             "geo_headers",
+            "cache",
+            "collapse",
         ];
         let meaningless = match target {
             "pool" => return,

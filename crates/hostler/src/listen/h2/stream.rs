@@ -150,6 +150,13 @@ impl StreamClient<'_> {
                     Err(refusal) => gateway.instead(exchange, refusal).await,
                 }
             }
+            Ok(Answer::Shared(shared)) => {
+                let supply = Supply::Shared(shared).dressed(exchange, &link.shard.encoding);
+                match self.deliver(exchange, supply).await {
+                    Ok(()) => return None,
+                    Err(refusal) => gateway.instead(exchange, refusal).await,
+                }
+            }
             Ok(Answer::Streamed(streamed)) => {
                 let supply = Supply::Own(streamed).dressed(exchange, &link.shard.encoding);
                 match self.deliver(exchange, supply).await {
@@ -235,6 +242,7 @@ fn is_success(answer: &Answer) -> bool {
         Answer::Member(call) | Answer::Tunnel(call) => call.answer(),
         Answer::Whole(whole) => &whole.head,
         Answer::Streamed(streamed) => &streamed.head,
+        Answer::Shared(shared) => &shared.head,
     };
     (200..300).contains(&head.status)
 }

@@ -123,6 +123,7 @@ fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
         platform: Some(Arc::new(platform)),
         fallback: None,
         files_first: None,
+        caching: None,
         changes: Changes::default(),
         counters: Arc::default(),
     }

@@ -1,0 +1,201 @@
+//! Which eviction keeps more of what is asked for, and what a look takes: our store, moka and foyer on the same bytes.
+//!
+//! cargo bench -p hostler-cache --bench store
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foyer_memory::{
+    CacheBuilder, EvictionConfig, FifoConfig, LfuConfig, LruConfig, S3FifoConfig, SieveConfig,
+};
+use hostler_cache::{Cache, Entry, Moment, Terms, Vary};
+use moka::policy::EvictionPolicy;
+use tokio::time::Instant;
+
+/// What there is to ask for, and how much of that fits, on average.
+const KEYS: usize = 1_000_000;
+const FITTING: usize = 100_000;
+const REQUESTS: usize = 4_000_000;
+/// A crawler comes by that often, and asks for so many pages that nobody else wants.
+const SCAN_EVERY: usize = 200_000;
+const SCAN: usize = 100_000;
+
+type Key = [u8; 32];
+type Owned = Box<[u8]>;
+
+/// What all of them can do.
+trait Store: Sync {
+    fn has(&self, key: &Key) -> bool;
+    fn put(&self, key: &Key, size: usize);
+}
+
+impl Store for moka::sync::Cache<Box<[u8]>, Arc<usize>, foldhash::quality::RandomState> {
+    fn has(&self, key: &Key) -> bool {
+        self.get(key.as_slice()).is_some()
+    }
+    fn put(&self, key: &Key, size: usize) {
+        self.insert(key.as_slice().into(), Arc::new(size));
+    }
+}
+
+impl Store for foyer_memory::Cache<Key, Arc<usize>> {
+    fn has(&self, key: &Key) -> bool {
+        self.get(key).is_some()
+    }
+    fn put(&self, key: &Key, size: usize) {
+        self.insert(*key, Arc::new(size));
+    }
+}
+
+impl Store for Cache<()> {
+    fn has(&self, key: &Key) -> bool {
+        self.look(key).is_some()
+    }
+    fn put(&self, key: &Key, size: usize) {
+        static BODY: [u8; 64 << 10] = [0; 64 << 10];
+        let terms =
+            Terms { received: Moment(1), lifetime: 60, shared: true, validates: true, ..Terms::default() };
+        let entry = Entry {
+            head: Arc::new(()),
+            head_bytes: 0,
+            body: Bytes::from_static(&BODY[..size]),
+            terms,
+            vary: Vary::default(),
+            asked: Moment(1),
+            tags: Box::default(),
+            forms: Box::default(),
+        };
+        self.keep(key, Arc::new(entry));
+    }
+}
+
+/// Asks for keys as people do: a few often, most hardly ever.
+struct Zipf(Vec<f64>);
+
+impl Zipf {
+    fn new(skew: f64) -> Self {
+        let mut sum = 0.0;
+        let mut cumulated: Vec<f64> = (1..=KEYS)
+            .map(|rank| {
+                sum += (rank as f64).powf(-skew);
+                sum
+            })
+            .collect();
+        cumulated.iter_mut().for_each(|value| *value /= sum);
+        Self(cumulated)
+    }
+
+    fn next(&self, random: &mut fastrand::Rng) -> usize {
+        let at = random.f64();
+        self.0.partition_point(|value| *value < at)
+    }
+}
+
+fn key(rank: usize) -> Key {
+    let mut key = *b"www.example.org/products/0000000";
+    key[25..].copy_from_slice(format!("{rank:07}").as_bytes());
+    key
+}
+
+/// From 300 bytes to 40 kB, a tenth of them large.
+fn size(rank: usize) -> usize {
+    let random = fastrand::Rng::with_seed(rank as u64).f64();
+    300 + (random.powi(4) * 40_000.0) as usize
+}
+
+fn hit_ratio(store: &dyn Store, zipf: &Zipf, scans: bool) -> f64 {
+    let mut random = fastrand::Rng::with_seed(7);
+    let (mut hits, mut asked, mut scanned) = (0_u32, 0_u32, KEYS);
+    for request in 0..REQUESTS {
+        if scans && request % SCAN_EVERY == 0 {
+            for rank in scanned..scanned + SCAN {
+                store.put(&key(rank), size(rank));
+            }
+            scanned += SCAN;
+        }
+        let rank = zipf.next(&mut random);
+        let found = store.has(&key(rank));
+        if !found {
+            store.put(&key(rank), size(rank));
+        }
+        if request > REQUESTS / 4 {
+            asked += 1;
+            hits += u32::from(found);
+        }
+    }
+    f64::from(hits) / f64::from(asked)
+}
+
+/// Nanoseconds for a look that finds something, on so many threads at once.
+fn look(store: &dyn Store, threads: usize) -> f64 {
+    const WARM: usize = 10_000;
+    const LOOKS: usize = 3_000_000;
+    let keys: Vec<Key> = (0..WARM).map(key).filter(|key| store.has(key)).collect();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let keys = &keys;
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(thread as u64);
+                for _ in 0..LOOKS {
+                    black_box(store.has(&keys[random.usize(..keys.len())]));
+                }
+            });
+        }
+    });
+    began.elapsed().as_nanos() as f64 / LOOKS as f64
+}
+
+fn contenders(bytes: usize) -> Vec<(&'static str, Box<dyn Store>)> {
+    let moka = |policy| {
+        let cache = moka::sync::Cache::builder()
+            .max_capacity(bytes as u64)
+            .eviction_policy(policy)
+            .weigher(|key: &Owned, size: &Arc<usize>| (key.len() + **size + 512) as u32)
+            .build_with_hasher(foldhash::quality::RandomState::default());
+        Box::new(cache) as Box<dyn Store>
+    };
+    let foyer = |eviction: EvictionConfig| {
+        let cache: foyer_memory::Cache<Key, Arc<usize>> = CacheBuilder::new(bytes)
+            .with_shards(16)
+            .with_eviction_config(eviction)
+            .with_weighter(|key: &Key, size: &Arc<usize>| key.len() + **size + 512)
+            .build();
+        Box::new(cache) as Box<dyn Store>
+    };
+    vec![
+        ("ours", Box::new(Cache::<()>::new(bytes as u64, 1 << 20))),
+        ("moka TinyLFU", moka(EvictionPolicy::tiny_lfu())),
+        ("moka LRU", moka(EvictionPolicy::lru())),
+        ("foyer w-TinyLFU", foyer(LfuConfig::default().into())),
+        ("foyer S3-FIFO", foyer(S3FifoConfig::default().into())),
+        ("foyer SIEVE", foyer(SieveConfig.into())),
+        ("foyer LRU", foyer(LruConfig::default().into())),
+        ("foyer FIFO", foyer(FifoConfig::default().into())),
+    ]
+}
+
+fn main() {
+    let average = (0..10_000).map(size).sum::<usize>() / 10_000 + 512 + size_of::<Key>();
+    let bytes = FITTING * average;
+    println!("{KEYS} keys, {average} bytes each, room for {FITTING}");
+    println!(
+        "{:<16} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7}",
+        "", "zipf 0.8", "+ scans", "zipf 1.0", "+ scans", "1 thr", "2 thr"
+    );
+    let (flat, steep) = (Zipf::new(0.8), Zipf::new(1.0));
+    for at in 0..contenders(bytes).len() {
+        let fresh = || contenders(bytes).swap_remove(at);
+        let (name, store) = fresh();
+        let ratios = [
+            hit_ratio(&*fresh().1, &flat, false),
+            hit_ratio(&*fresh().1, &flat, true),
+            hit_ratio(&*fresh().1, &steep, false),
+            hit_ratio(&*store, &steep, true),
+        ];
+        print!("{name:<16}");
+        ratios.iter().for_each(|ratio| print!(" {:>8.2}%", ratio * 100.0));
+        println!(" {:>4.0} ns {:>4.0} ns", look(&*store, 1), look(&*store, 2));
+    }
+}

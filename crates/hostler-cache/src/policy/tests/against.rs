@@ -1,0 +1,143 @@
+//! The policy beside that of `http-cache-semantics`, on messages where both go by the book.
+
+use std::time::{Duration, SystemTime};
+
+use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy};
+
+use super::*;
+
+/// Whether a GET so many seconds after another one is answered from memory: by `http-cache-semantics`, and by us.
+fn reuses(answer: &str, first: &str, second: &str, after: u64) -> (bool, bool) {
+    (theirs(answer, first, second, after), ours(answer, first, second, after))
+}
+
+fn ours(answer: &str, first: &str, second: &str, after: u64) -> bool {
+    let (first, second) = (Lines::of(first), Lines::of(second));
+    let (rules, answer) = (heeding(), Lines::of(answer));
+    let asks = |request| Asks::of(&rules, b"GET", request);
+    if admit(&asks(&second)).is_err() {
+        return false;
+    }
+    let terms = Terms::of(&rules, &asks(&first), 200, &answer, NOW, NOW);
+    let vary = Vary::of(&answer, &first, false);
+    let (Ok(terms), Ok(vary)) = (terms, vary) else { return false };
+    let now = Moment(NOW.0 + after * 1000);
+    vary.matches(&second, false) && matches!(judge(&terms, &asks(&second), now), Verdict::Serve { .. })
+}
+
+fn theirs(answer: &str, first: &str, second: &str, after: u64) -> bool {
+    let request = |text: &str| {
+        let lines = Lines::of(text).0;
+        let builder = http::Request::get("http://a.test/");
+        let builder = lines.into_iter().fold(builder, |builder, (name, value)| builder.header(name, value));
+        builder.body(()).expect("a request")
+    };
+    let lines = Lines::of(answer).0.into_iter();
+    let builder = lines.fold(http::Response::builder(), |builder, (name, value)| builder.header(name, value));
+    let response = builder.body(()).expect("an answer");
+    let at = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+    let options = CacheOptions { cache_heuristic: 0.0, ..CacheOptions::default() };
+    let policy = CachePolicy::new_options(&request(first), &response, at(NOW.0), options);
+    let now = at(NOW.0 + after * 1000);
+    policy.is_storable() && matches!(policy.before_request(&request(second), now), BeforeRequest::Fresh(_))
+}
+
+#[test]
+fn where_both_go_by_the_book_both_say_the_same() {
+    let cases = [
+        ("Cache-Control: max-age=60", "", "", 10, true),
+        ("Cache-Control: max-age=60", "", "", 60, false),
+        ("Cache-Control: max-age=60, s-maxage=5", "", "", 10, false),
+        ("Cache-Control: max-age=5, s-maxage=60", "", "", 10, true),
+        ("Cache-Control: max-age=60, no-store", "", "", 0, false),
+        ("Cache-Control: max-age=60, no-cache", "", "", 0, false),
+        ("Cache-Control: max-age=60, private", "", "", 0, false),
+        ("Cache-Control: max-age=60 | Age: 55", "", "", 10, false),
+        ("Cache-Control: max-age=60 | Age: 55", "", "", 1, true),
+        ("Expires: Sun, 22 Nov 2026 00:01:00 GMT | Date: NOW", "", "", 10, true),
+        ("Expires: 0", "", "", 0, false),
+        ("", "", "", 0, false),
+        ("Cache-Control: max-age=60 | Vary: a", "a: 1", "a: 1", 10, true),
+        ("Cache-Control: max-age=60 | Vary: a", "a: 1", "a: 2", 10, false),
+        ("Cache-Control: max-age=60 | Vary: *", "", "", 10, false),
+        ("Cache-Control: max-age=60", "Authorization: x", "", 10, false),
+        ("Cache-Control: max-age=60, public", "Authorization: x", "", 10, true),
+        ("Cache-Control: max-age=60", "", "Cache-Control: no-cache", 10, false),
+        ("Cache-Control: max-age=60", "", "Cache-Control: max-age=5", 10, false),
+        ("Cache-Control: max-age=60", "", "Cache-Control: min-fresh=55", 10, false),
+        ("Cache-Control: max-age=60", "", "Cache-Control: max-stale=60", 70, true),
+        ("Cache-Control: max-age=60, must-revalidate", "", "Cache-Control: max-stale=60", 70, false),
+        ("Cache-Control: max-age=60 | Set-Cookie: a=b", "", "", 10, false),
+    ];
+    for (answer, first, second, after, expected) in cases {
+        assert_eq!(
+            reuses(answer, first, second, after),
+            (expected, expected),
+            "{answer}; {first}; {second}; {after}"
+        );
+    }
+}
+
+/// What decision 0013 says of it, kept true: when one of these begins to agree, the decision is to be read again.
+#[test]
+fn where_they_differ_it_is_for_a_reason_that_is_written_down() {
+    let cases = [
+        ("a name in upper case is a name", "Cache-Control: max-age=60, NO-STORE", "", "", 0, (true, false)),
+        (
+            "quotes keep their commas",
+            "Cache-Control: x=\"no-store, max-age=0\", max-age=60",
+            "",
+            "",
+            0,
+            (false, true),
+        ),
+        (
+            "targeted fields count first",
+            "CDN-Cache-Control: no-store | Cache-Control: max-age=60",
+            "",
+            "",
+            0,
+            (true, false),
+        ),
+        (
+            "a cookie is no secret of all",
+            "Cache-Control: max-age=60, public | Set-Cookie: a=b",
+            "",
+            "",
+            0,
+            (true, false),
+        ),
+        (
+            "proxy-revalidate is about what is stale",
+            "Cache-Control: max-age=60, proxy-revalidate",
+            "",
+            "",
+            0,
+            (false, true),
+        ),
+        ("fields may be named", "Cache-Control: max-age=60, private=\"x-user\"", "", "", 0, (false, true)),
+        (
+            "a date shows an age",
+            "Cache-Control: max-age=60 | Date: Sat, 21 Nov 2026 23:00:00 GMT",
+            "",
+            "",
+            0,
+            (true, false),
+        ),
+        ("lists are lists", "Cache-Control: max-age=60 | Vary: a", "a: 1, 2", "a: 1,2", 0, (false, true)),
+        ("the old forms are dates", "Expires: Sunday, 22-Nov-26 00:01:00 GMT", "", "", 0, (false, true)),
+        ("must-understand", "Cache-Control: max-age=60, no-store, must-understand", "", "", 0, (false, true)),
+        (
+            "if-match is the member's",
+            "Cache-Control: max-age=60 | ETag: \"a\"",
+            "",
+            "If-Match: \"a\"",
+            0,
+            (true, false),
+        ),
+        ("who logs in is another", "Cache-Control: max-age=60", "", "Authorization: x", 0, (true, false)),
+    ];
+    for (why, answer, first, second, after, expected) in cases {
+        assert_eq!(reuses(answer, first, second, after), expected, "{why}: {answer}; {first}; {second}");
+    }
+}

@@ -1,0 +1,183 @@
+//! How long answers are fresh and how old they are (RFC 9111 sections 4.2, 5.1, 5.3).
+
+use super::*;
+
+/// Seconds that an answer is fresh from when it came; 0 if it is not, or not stored.
+fn fresh_for(answer: &str) -> i64 {
+    terms(&Rules::default(), 200, answer).map_or(0, |terms| terms.ttl(NOW).max(0))
+}
+
+#[test]
+fn the_lifetime_is_that_of_the_strongest_word() {
+    let cases = [
+        ("Cache-Control: max-age=60", 60),
+        ("Cache-Control: max-age=60, s-maxage=5", 5),
+        ("Cache-Control: s-maxage=5 | Cache-Control: max-age=60", 5),
+        ("Cache-Control: max-age=0, s-maxage=60", 60),
+        ("Cache-Control: max-age=60 | Expires: 0", 60),
+        ("Cache-Control: max-age=0 | Expires: Sun, 22 Nov 2026 00:01:00 GMT", 0),
+        ("Cache-Control: s-maxage=x, max-age=60", 0),
+        ("Expires: Sun, 22 Nov 2026 00:01:00 GMT", 60),
+        ("Expires: Sun, 22 Nov 2026 00:01:00 GMT | Date: Sat, 21 Nov 2026 23:59:30 GMT", 60),
+        ("Expires: Sun, 22 Nov 2026 00:01:00 GMT | Date: Sun, 22 Nov 2026 00:00:50 GMT", 10),
+        ("Expires: Sun, 22 Nov 2026 00:01:00 GMT | Date: now", 60),
+        ("Expires: NOW | Date: NOW", 0),
+        ("Expires: Sat, 21 Nov 2026 00:00:00 GMT", 0),
+    ];
+    for (answer, expected) in cases {
+        assert_eq!(fresh_for(answer), expected, "{answer}");
+    }
+}
+
+#[test]
+fn numbers_of_seconds_are_digits_only_and_two_that_differ_are_none() {
+    let cases = [
+        ("60", 60),
+        ("\"60\"", 60),
+        ("60 , foo", 60),
+        ("\"6\\0\"", 60),
+        ("0060", 60),
+        ("60, max-age=60", 60),
+        ("2147483648", 1 << 31),
+        ("2147483649", 1 << 31),
+        ("99999999999999999999999999999999", 1 << 31),
+        ("60, max-age=30", 0),
+        ("30, max-age=60", 0),
+        ("'60'", 0),
+        ("60.0", 0),
+        ("-60", 0),
+        ("+60", 0),
+        (" 60", 0),
+        ("a60", 0),
+        ("60a", 0),
+        ("60;a=b", 0),
+        ("\"60", 0),
+        ("\"60\" , foo", 60),
+        ("\"60\"x", 0),
+        ("", 0),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(fresh_for(&format!("Cache-Control: max-age={value}")), expected, "{value}");
+    }
+    assert_eq!(fresh_for("Cache-Control: max-age"), 0);
+    assert_eq!(fresh_for("Cache-Control: foo=\"max-age=60\", max-age=5"), 5);
+    assert_eq!(fresh_for("Cache-Control: max-age=60 | Cache-Control: max-age=5"), 0);
+}
+
+#[test]
+fn expires_is_a_date_in_one_of_three_forms_and_anything_else_is_past() {
+    let cases = [
+        ("Sun, 22 Nov 2026 00:01:00 GMT", 60),
+        ("Sunday, 22-Nov-26 00:01:00 GMT", 60),
+        ("Sun Nov 22 00:01:00 2026", 60),
+        ("Sun, 22 Nov 2026 00:01:00 UTC", 0),
+        ("Sun, 22 Nov 2026 00:01:00 +0000", 0),
+        ("Sun, 22 Nov 2026 0:01:00 GMT", 0),
+        ("Sun, 22-Nov-2026 00:01:00 GMT", 0),
+        ("Sun 22 Nov 2026 00:01:00 GMT", 0),
+        ("22 Nov 2026", 0),
+        ("1795305660", 0),
+        ("0", 0),
+        ("-1", 0),
+        ("", 0),
+        ("Sun, 22 Nov 2026 00:01:00 GMT | Expires: Sun, 22 Nov 2026 00:01:00 GMT", 60),
+        ("Sun, 22 Nov 2026 00:01:00 GMT | Expires: Sun, 22 Nov 2026 00:02:00 GMT", 0),
+        ("Mon, 31 Dec 1900 23:59:59 GMT", 0),
+    ];
+    for (expires, expected) in cases {
+        assert_eq!(fresh_for(&format!("Expires: {expires}")), expected, "{expires}");
+    }
+    assert_eq!(fresh_for("Expires: Fri, 31 Dec 9999 23:59:59 GMT"), i64::from(u32::MAX));
+}
+
+#[test]
+fn the_age_is_the_greater_of_what_the_answer_says_and_what_its_date_shows() {
+    let age = |answer: &str| stored(&format!("Cache-Control: max-age=100000 | {answer}")).age(NOW);
+    let cases = [
+        ("", 0),
+        ("Age: 30", 30),
+        ("Age: 30 | Date: NOW", 30),
+        ("Date: Sat, 21 Nov 2026 23:59:00 GMT", 60),
+        ("Age: 30 | Date: Sat, 21 Nov 2026 23:59:00 GMT", 60),
+        ("Age: 90 | Date: Sat, 21 Nov 2026 23:59:00 GMT", 90),
+        ("Date: Sun, 22 Nov 2026 00:10:00 GMT", 0),
+        ("Date: yesterday", 0),
+    ];
+    for (answer, expected) in cases {
+        assert_eq!(age(answer), expected, "{answer}");
+    }
+}
+
+#[test]
+fn of_a_list_of_ages_the_first_counts_and_what_is_no_number_not_at_all() {
+    let age = |age: &str| stored(&format!("Cache-Control: max-age=3600 | ETag: \"a\" | Age: {age}")).age(NOW);
+    let cases = [
+        ("7200,0", 7200),
+        ("0,7200", 0),
+        ("0 | Age: 7200", 0),
+        ("7200 | Age: 0", 7200),
+        ("7200, old", 7200),
+        ("old, 7200", 0),
+        ("-7200", 0),
+        ("7200.0", 0),
+        ("7200;foo=bar", 0),
+        ("", 0),
+        ("99999999999999", 1 << 31),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(age(value), expected, "{value}");
+    }
+}
+
+#[test]
+fn the_time_that_an_answer_took_to_come_is_part_of_its_age() {
+    let answer = Lines::of("Cache-Control: max-age=10 | Age: 3");
+    let terms = Terms::of(&Rules::default(), &asks(""), 200, &answer, NOW, later(2)).expect("stored");
+    assert_eq!(terms.age(later(2)), 5);
+    assert_eq!((terms.age(later(4)), terms.ttl(later(4))), (7, 3));
+    assert_eq!(terms.ttl(later(8)), -1);
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_nothing_younger_than_it_came() {
+    let terms = stored("Cache-Control: max-age=60 | Age: 10");
+    assert_eq!((terms.age(later(-3600)), terms.ttl(later(-3600))), (10, 50));
+    assert!(terms.age(Moment(u64::MAX)) > u64::MAX / 2000, "nor does one that is far ahead overflow");
+    assert_eq!(judge(&terms, &asks(""), Moment(u64::MAX)), Verdict::Validate { why: Forward::Stale });
+}
+
+#[test]
+fn heuristics_are_a_tenth_of_the_age_and_at_most_a_day_and_only_where_the_route_says_so() {
+    let rules = Rules { heuristics: true, ..Rules::default() };
+    let lifetime = |status, answer: &str| terms(&rules, status, answer).map(|terms| terms.lifetime).ok();
+    assert_eq!(lifetime(200, "Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT"), Some(10));
+    assert_eq!(lifetime(404, "Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT"), Some(10));
+    assert_eq!(lifetime(200, "Last-Modified: Sun, 22 Nov 1998 00:00:00 GMT"), Some(86_400));
+    assert_eq!(lifetime(200, "Last-Modified: Sun, 29 Nov 2026 00:00:00 GMT"), Some(0));
+    assert_eq!(lifetime(503, "Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT"), None);
+    let public = "Cache-Control: public | Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT";
+    assert_eq!(lifetime(599, public), Some(10));
+    assert_eq!(
+        lifetime(200, "Cache-Control: max-age=5 | Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT"),
+        Some(5)
+    );
+    assert_eq!(lifetime(200, "ETag: \"a\""), None);
+    let closed = terms(&Rules::default(), 200, "Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT");
+    assert_eq!(closed, Err(NotStored::Lifetime));
+}
+
+#[test]
+fn no_answer_is_fresh_for_longer_than_the_route_allows() {
+    let rules = Rules { longest: Some(20), ..Rules::default() };
+    assert_eq!(terms(&rules, 200, "Cache-Control: max-age=60").expect("stored").lifetime, 20);
+    assert_eq!(terms(&rules, 200, "Cache-Control: max-age=6").expect("stored").lifetime, 6);
+}
+
+#[test]
+fn an_answer_is_kept_for_as_long_as_anybody_may_get_it_and_a_day_more_to_be_validated() {
+    let seconds = |answer: &str| (stored(answer).useless_from().0 - NOW.0) / 1000;
+    assert_eq!(seconds("Cache-Control: max-age=60"), 60);
+    assert_eq!(seconds("Cache-Control: max-age=60 | Age: 20"), 40);
+    assert_eq!(seconds("Cache-Control: max-age=60, stale-while-revalidate=5, stale-if-error=30"), 90);
+    assert_eq!(seconds("Cache-Control: max-age=60 | ETag: \"a\""), 60 + 86_400);
+}

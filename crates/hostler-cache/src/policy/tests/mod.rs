@@ -1,0 +1,71 @@
+//! The policy, section by section of its RFCs: messages as one writes them, and what is to become of them.
+
+mod against;
+mod asking;
+mod keys;
+mod lasting;
+mod properties;
+mod reusing;
+mod selecting;
+mod storing;
+mod validating;
+
+use super::*;
+use crate::{Forward, Head, Moment};
+
+/// 2026-11-22 00:00:00 GMT: when every answer here comes, unless it is said otherwise.
+const NOW: Moment = Moment(1_795_305_600_000);
+const NOW_AS_DATE: &str = "Sun, 22 Nov 2026 00:00:00 GMT";
+
+/// A head as one writes it: `name: value | name: value`.
+#[derive(Debug, Clone, Default)]
+struct Lines(Vec<(String, Vec<u8>)>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let lines = text.split('|').filter(|line| !line.trim().is_empty());
+        let line = |line: &str| {
+            let (name, value) = line.split_once(':').expect("a line is a name and a value");
+            (name.trim().to_ascii_lowercase(), value.trim().replace("NOW", NOW_AS_DATE).into_bytes())
+        };
+        Self(lines.map(line).collect())
+    }
+}
+
+impl Head for Lines {
+    fn lines<'a>(&'a self, name: &'static str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    where
+        Self: 'a,
+    {
+        self.named(name)
+    }
+
+    fn named<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    where
+        Self: 'a,
+    {
+        let lines = self.0.iter().filter(move |(other, _)| other.eq_ignore_ascii_case(name));
+        lines.map(|(_, value)| &**value)
+    }
+}
+
+fn later(seconds: i64) -> Moment {
+    Moment(NOW.0.saturating_add_signed(seconds * 1000))
+}
+
+fn heeding() -> Rules {
+    Rules { obeys_requests: true, ..Rules::default() }
+}
+
+fn asks(request: &str) -> Asks {
+    Asks::of(&heeding(), b"GET", &Lines::of(request))
+}
+
+/// The terms of an answer to a plain GET that has come at once.
+fn terms(rules: &Rules, status: u16, answer: &str) -> Result<Terms, NotStored> {
+    Terms::of(rules, &asks(""), status, &Lines::of(answer), NOW, NOW)
+}
+
+fn stored(answer: &str) -> Terms {
+    terms(&Rules::default(), 200, answer).unwrap_or_else(|why| panic!("{answer}: not stored: {why:?}"))
+}

@@ -1,0 +1,113 @@
+//! What holds for whatever is sent.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn directive() -> impl Strategy<Value = String> {
+    let names = "max-age|s-maxage|no-store|no-cache|private|public|must-revalidate|proxy-revalidate|immutable|\
+                 stale-while-revalidate|stale-if-error|must-understand|min-fresh|max-stale|only-if-cached|x";
+    let arguments = "|=[0-9]{1,11}|=\"[0-9]{1,3}\"|=\"[a-z, ]{0,8}|=\"x-[a-z]{1,3}\"|=|=a| =1";
+    (names, arguments).prop_map(|(name, argument)| name + &argument)
+}
+
+fn field() -> impl Strategy<Value = String> {
+    let value = prop::collection::vec(directive(), 0..6).prop_map(|directives| directives.join(", "));
+    prop_oneof![
+        6 => value.prop_map(|value| format!("Cache-Control: {value}")),
+        1 => "CDN-Cache-Control: (max-age=[0-9]{1,3}|no-store|private|[ -{}~]{0,9})",
+        1 => "Age: ([0-9]{1,12}|-1)",
+        1 => "Vary: (a|b|a, b|[*])",
+        1 => Just("ETag: \"a\"".to_string()),
+        1 => Just("Date: NOW".to_string()),
+        1 => Just("Expires: Sun, 22 Nov 2026 00:01:00 GMT".to_string()),
+    ]
+}
+
+fn head() -> impl Strategy<Value = String> {
+    prop::collection::vec(field(), 0..4).prop_map(|fields| fields.join(" | "))
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_may_not_be_kept_is_kept(answer in head(), request in head()) {
+        let (answer, asks) = (Lines::of(&answer), asks(&request));
+        let kept = Terms::of(&heeding(), &asks, 200, &answer, NOW, NOW);
+        let has_no_targeted = answer.lines("cdn-cache-control").next().is_none();
+        let says = |word: &str| {
+            answer.lines("cache-control").any(|line| {
+                line.split(|&byte| byte == b',').any(|part| part.trim_ascii() == word.as_bytes())
+            })
+        };
+        // A quote that is open may hide a word, rightly; the words that stand outside of any are seen.
+        let has_no_quotes = !answer.lines("cache-control").any(|line| line.contains(&b'"'));
+        if has_no_targeted && has_no_quotes && (says("no-store") && !says("must-understand") || says("private")) {
+            prop_assert!(kept.is_err());
+        }
+        prop_assert!(!asks.no_store || kept.is_err());
+    }
+
+    #[test]
+    fn nothing_is_served_that_is_older_than_its_terms(answer in head(), request in head(), after in 0i64..200) {
+        let Ok(terms) = terms(&heeding(), 200, &answer) else { return Ok(()) };
+        let now = later(after);
+        let asks = asks(&request);
+        match judge(&terms, &asks, now) {
+            Verdict::Serve { ttl, age } => {
+                prop_assert!(ttl >= 0 || asks.max_stale.is_some() && !terms.must_revalidate && !terms.fresh_only);
+                prop_assert!(!terms.no_cache && !asks.no_cache);
+                prop_assert_eq!(age, terms.age(now));
+            }
+            Verdict::ServeAndRefresh { ttl, .. } => {
+                prop_assert!(ttl <= 0 && -ttl <= i64::from(terms.stale_while_revalidate));
+                prop_assert!(!terms.no_cache && !terms.must_revalidate);
+            }
+            Verdict::Validate { .. } | Verdict::Pass { .. } => {}
+        }
+        if may_serve_on_error(&terms, &asks, now).is_some() {
+            prop_assert!(!terms.no_cache && (!terms.must_revalidate || terms.ttl(now) >= 0));
+        }
+    }
+
+    #[test]
+    fn what_is_served_grows_old_and_never_young_again(answer in head(), first in 0i64..200, second in 0i64..200) {
+        let Ok(terms) = terms(&heeding(), 200, &answer) else { return Ok(()) };
+        let (first, second) = (first.min(second), first.max(second));
+        prop_assert!(terms.age(later(first)) <= terms.age(later(second)));
+        let is_fresh = |after| matches!(judge(&terms, &asks(""), later(after)), Verdict::Serve { .. });
+        prop_assert!(is_fresh(first) || !is_fresh(second));
+        prop_assert!(!is_fresh(second) || terms.useless_from() > later(second));
+    }
+
+    #[test]
+    fn whatever_the_bytes_nothing_panics(name in "[a-z-]{1,12}", value: Vec<u8>, host: Vec<u8>, target: Vec<u8>) {
+        let names = ["cache-control", "cdn-cache-control", "vary", "expires", "date", "age", "etag", "last-modified",
+            "location", "content-location", "cache-tag", "surrogate-key", "if-none-match", "if-modified-since", "range",
+            "if-range", "cookie", "pragma"];
+        let head = Lines(names.iter().map(|&name| name.to_string()).chain([name]).map(|name| (name, value.clone())).collect());
+        let rules = Rules { heuristics: true, personal_cookies: vec!["a".into()], ..heeding() };
+        let asks = Asks::of(&rules, b"GET", &head);
+        let _ = Terms::of(&rules, &asks, 200, &head, NOW, NOW).map(|terms| judge(&terms, &asks, later(5)));
+        let _ = Vary::of(&head, &head, false).map(|vary| assert!(vary.matches(&head, false)));
+        let _ = (conditions(&head, 200, &head, NOW), confirms(&head, &head), tags(&head));
+        let _ = (Kept::of(&rules, 200, &head), invalidated(Method::Unsafe, 200, &head, &host, &target));
+        for query in [Query::AsSent, Query::Sorted, Query::Ignored] {
+            write_key(&query, &host, &target, &mut Vec::new());
+        }
+    }
+
+    #[test]
+    fn a_part_lies_in_the_body(spec in "bytes=[0-9,-]{0,30}", length: u64) {
+        if let Ranged::Part(part) = range(&Lines::of(&format!("Range: {spec}")), 200, &Lines::default(), length) {
+            prop_assert!(part.start < part.end && part.end <= length);
+        }
+    }
+
+    #[test]
+    fn sorting_a_query_twice_changes_nothing_more(target in "/[?]([a-c]{0,2}=?[0-9]{0,1}&){0,6}") {
+        let (mut once, mut twice) = (Vec::new(), Vec::new());
+        write_key(&Query::Sorted, b"", target.as_bytes(), &mut once);
+        write_key(&Query::Sorted, b"", &once.clone(), &mut twice);
+        prop_assert_eq!(once, twice);
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether what is stored may be served now (RFC 9111 sections 4.2.4, 5.2, RFC 5861, RFC 8246).
+
+use super::*;
+
+use Verdict::{Pass, Serve, ServeAndRefresh, Validate};
+
+const STALE: Verdict = Validate { why: Forward::Stale };
+const REQUEST: Verdict = Validate { why: Forward::Request };
+
+fn judged(answer: &str, request: &str, after: i64) -> Verdict {
+    judge(&stored(answer), &asks(request), later(after))
+}
+
+#[test]
+fn what_is_fresh_is_served_and_what_is_stale_is_validated() {
+    let answer = "Cache-Control: max-age=60 | ETag: \"a\"";
+    assert_eq!(judged(answer, "", 0), Serve { age: 0, ttl: 60 });
+    assert_eq!(judged(answer, "", 59), Serve { age: 59, ttl: 1 });
+    assert_eq!(judged(answer, "", 60), STALE);
+    let half = Moment(later(59).0 + 500);
+    assert_eq!(judge(&stored(answer), &asks(""), half), Serve { age: 59, ttl: 0 });
+}
+
+#[test]
+fn no_cache_is_always_validated_even_while_it_is_fresh() {
+    assert_eq!(judged("Cache-Control: no-cache, max-age=60 | ETag: \"a\"", "", 0), STALE);
+    assert_eq!(judged("Cache-Control: no-cache=\"x-user\", max-age=60", "", 0), Serve { age: 0, ttl: 60 });
+}
+
+#[test]
+fn stale_answers_are_served_while_a_new_one_is_fetched_only_within_their_window() {
+    let answer = "Cache-Control: max-age=60, stale-while-revalidate=10";
+    assert_eq!(judged(answer, "", 60), ServeAndRefresh { age: 60, ttl: 0 });
+    assert_eq!(judged(answer, "", 69), ServeAndRefresh { age: 69, ttl: -9 });
+    assert_eq!(judged(answer, "", 70), STALE);
+    let forbidden = ["must-revalidate", "proxy-revalidate"];
+    for directive in forbidden {
+        let answer = format!("Cache-Control: max-age=60, stale-while-revalidate=10, {directive}");
+        assert_eq!(judged(&answer, "", 60), STALE, "{directive}");
+    }
+    let none = [
+        "Cache-Control: max-age=60, stale-while-revalidate",
+        "Cache-Control: max-age=60, stale-while-revalidate=a",
+    ];
+    for answer in none {
+        assert_eq!(judged(answer, "", 60), STALE, "{answer}");
+    }
+}
+
+#[test]
+fn the_routes_windows_are_for_answers_that_name_none_and_forbid_none() {
+    let rules = Rules { stale_while_revalidate: 10, stale_if_error: 20, ..Rules::default() };
+    let windows = |answer| {
+        let terms = terms(&rules, 200, answer).expect("stored");
+        (terms.stale_while_revalidate, terms.stale_if_error)
+    };
+    assert_eq!(windows("Cache-Control: max-age=60"), (10, 20));
+    assert_eq!(windows("Cache-Control: s-maxage=60"), (10, 20));
+    assert_eq!(windows("Cache-Control: max-age=60, stale-while-revalidate=1, stale-if-error=2"), (1, 2));
+    assert_eq!(windows("Cache-Control: max-age=60, stale-while-revalidate=0"), (0, 20));
+    assert_eq!(windows("Cache-Control: max-age=60, must-revalidate"), (0, 0));
+    assert_eq!(windows("Cache-Control: no-cache | ETag: \"a\""), (0, 0));
+}
+
+#[test]
+fn stale_answers_are_served_on_failure_only_within_their_window_and_never_when_they_forbid_it() {
+    let served = |answer: &str, request: &str, after| {
+        may_serve_on_error(&stored(answer), &asks(request), later(after))
+    };
+    let answer = "Cache-Control: max-age=60, stale-if-error=10";
+    assert_eq!(served(answer, "", 69), Some((69, -9)));
+    assert_eq!(served(answer, "", 70), None);
+    assert_eq!(served(answer, "Cache-Control: stale-if-error=100", 70), Some((70, -10)));
+    assert_eq!(served("Cache-Control: max-age=60", "", 60), None);
+    assert_eq!(
+        served("Cache-Control: max-age=60", "Cache-Control: no-cache", 59),
+        Some((59, 1)),
+        "it is fresh"
+    );
+    assert_eq!(served("Cache-Control: max-age=60, s-maxage=60, stale-if-error=10", "", 65), Some((65, -5)));
+    for directive in ["must-revalidate", "proxy-revalidate", "no-cache"] {
+        let answer = format!("Cache-Control: max-age=60, stale-if-error=10, {directive} | ETag: \"a\"");
+        assert_eq!(served(&answer, "Cache-Control: stale-if-error=100", 65), None, "{directive}");
+    }
+    assert_eq!(served(answer, "Authorization: a", 65), None);
+    let failures = (100..600).filter(|&status| is_failure(status)).collect::<Vec<_>>();
+    assert_eq!(failures, [500, 502, 503, 504]);
+}
+
+#[test]
+fn requests_get_what_they_ask_for_where_the_route_obeys_them() {
+    let answer = "Cache-Control: max-age=60 | Age: 10";
+    let fresh = Serve { age: 20, ttl: 40 };
+    let cases = [
+        ("Cache-Control: no-cache", REQUEST),
+        ("Pragma: no-cache", REQUEST),
+        ("Pragma: foo, No-Cache", REQUEST),
+        ("Pragma: no-cache | Cache-Control: foo", fresh),
+        ("Pragma: foo", fresh),
+        ("Cache-Control: max-age=20", fresh),
+        ("Cache-Control: max-age=19", REQUEST),
+        ("Cache-Control: max-age=0", REQUEST),
+        ("Cache-Control: max-age=soon", REQUEST),
+        ("Cache-Control: min-fresh=40", fresh),
+        ("Cache-Control: min-fresh=41", REQUEST),
+        ("Cache-Control: max-age=19, max-stale", REQUEST),
+        ("Cache-Control: only-if-cached", fresh),
+        ("Cache-Control: no-store", fresh),
+    ];
+    for (request, expected) in cases {
+        assert_eq!(judged(answer, request, 10), expected, "{request}");
+        let heedless = Asks::of(&Rules::default(), b"GET", &Lines::of(request));
+        assert_eq!(judge(&stored(answer), &heedless, later(10)), fresh, "{request}, not obeyed");
+    }
+}
+
+#[test]
+fn a_request_may_take_what_is_stale_unless_the_answer_forbids_it() {
+    let stale = Serve { age: 70, ttl: -10 };
+    let cases = [
+        ("max-age=60", "max-stale", stale),
+        ("max-age=60", "max-stale=11", stale),
+        ("max-age=60", "max-stale=10", STALE),
+        ("max-age=60", "max-stale, max-age=65", REQUEST),
+        ("max-age=60", "max-stale=a", STALE),
+        ("s-maxage=60", "max-stale", STALE),
+        ("max-age=60, must-revalidate", "max-stale", STALE),
+        ("max-age=60, proxy-revalidate", "max-stale", STALE),
+        ("max-age=60, no-cache", "max-stale", STALE),
+    ];
+    for (answer, request, expected) in cases {
+        let answer = format!("Cache-Control: {answer} | ETag: \"a\"");
+        assert_eq!(judged(&answer, &format!("Cache-Control: {request}"), 70), expected, "{answer} {request}");
+    }
+}
+
+#[test]
+fn a_reload_does_not_reach_past_what_never_changes_but_one_that_insists_does() {
+    let answer = "Cache-Control: max-age=60, immutable";
+    assert_eq!(judged(answer, "Cache-Control: max-age=0", 10), Serve { age: 10, ttl: 50 });
+    assert_eq!(judged(answer, "Cache-Control: no-cache", 10), REQUEST);
+    assert_eq!(judged(answer, "Cache-Control: max-age=5", 10), REQUEST);
+    assert_eq!(judged(answer, "Cache-Control: max-age=0", 60), REQUEST);
+    assert_eq!(judged(answer, "", 60), STALE);
+}
+
+#[test]
+fn requests_with_authorization_get_only_what_says_that_all_may_have_it() {
+    assert_eq!(judged("Cache-Control: max-age=60", "Authorization: a", 0), Pass { why: Forward::Request });
+    for directive in ["public", "s-maxage=60", "must-revalidate"] {
+        let answer = format!("Cache-Control: max-age=60, {directive}");
+        assert_eq!(judged(&answer, "Authorization: a", 0), Serve { age: 0, ttl: 60 }, "{directive}");
+    }
+}

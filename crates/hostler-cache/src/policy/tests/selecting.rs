@@ -1,0 +1,69 @@
+//! Which of the answers under one key a request gets (RFC 9111 section 4.1).
+
+use super::*;
+
+/// Whether the answer to `first` with this `Vary` is for `second` too.
+fn is_for(vary: &str, first: &str, second: &str) -> bool {
+    let answer = Lines::of(&format!("Vary: {vary}"));
+    let vary = Vary::of(&answer, &Lines::of(first), false).expect("names");
+    assert!(vary.matches(&Lines::of(first), false), "{first} matches itself");
+    vary.matches(&Lines::of(second), false)
+}
+
+#[test]
+fn an_answer_is_for_requests_that_say_the_same_in_all_fields_it_names() {
+    let cases = [
+        ("", "a: 1", "a: 2", true),
+        ("A", "a: 1", "a: 1", true),
+        ("A", "a: 1", "a: 2", false),
+        ("A", "a: 1", "", false),
+        ("A", "", "a: 1", false),
+        ("A", "a:", "", false),
+        ("A", "", "", true),
+        ("A", "a: 1 | b: 1", "a: 1 | b: 2", true),
+        ("a, B , ,c", "a: 1 | b: 2 | c: 3", "c: 3 | b: 2 | a: 1", true),
+        ("a, B , ,c", "a: 1 | b: 2 | c: 3", "a: 1 | b: 2 | c: 4", false),
+        ("a, B , ,c", "a: 1 | b: 2", "a: 1 | b: 2", true),
+        ("a | Vary: b", "a: 1 | b: 2", "a: 1 | b: 3", false),
+        ("A", "a: 1", "a: 1 | a: 1", false),
+        ("A", "a: x", "a: X", false),
+    ];
+    for (vary, first, second, expected) in cases {
+        assert_eq!(is_for(vary, first, second), expected, "Vary: {vary}; {first}; {second}");
+    }
+}
+
+#[test]
+fn what_means_the_same_is_the_same() {
+    let cases = [
+        ("a", "a: 1,2", "a: 1 ,  2", true),
+        ("a", "a: 1, 2", "a: 1 | a: 2", true),
+        ("a", "a: 1, 2", "a: 2, 1", false),
+        ("a", "a: \"1,2\"", "a: \"1, 2\"", false),
+        ("accept-encoding", "accept-encoding: gzip, br", "accept-encoding: BR,gzip", true),
+        ("accept-encoding", "accept-encoding: gzip, br", "accept-encoding: gzip", false),
+        ("accept-encoding", "accept-encoding: gzip;q=1", "accept-encoding: gzip;q=0", false),
+        ("accept-language", "accept-language: en, de", "accept-language: EN,DE", true),
+        ("accept-language", "accept-language: EN", "accept-language: en", true),
+        ("accept-language", "accept-language: en, de", "accept-language: de, en", false),
+        ("cookie", "cookie: a=b; c=d", "cookie: a=b; C=d", false),
+    ];
+    for (vary, first, second, expected) in cases {
+        assert_eq!(is_for(vary, first, second), expected, "Vary: {vary}; {first}; {second}");
+    }
+}
+
+#[test]
+fn a_star_or_what_is_no_name_is_for_nobody_else() {
+    for vary in ["*", "*, *", "* | Vary: *", ", *", "a, *", "*, a", "a b", "\u{e4}"] {
+        let answer = Lines::of(&format!("Vary: {vary}"));
+        assert_eq!(Vary::of(&answer, &Lines::default(), false), Err(NotStored::Vary), "{vary}");
+    }
+}
+
+#[test]
+fn what_was_made_for_one_scheme_is_not_for_the_other() {
+    let vary = Vary::of(&Lines::default(), &Lines::default(), true).expect("names");
+    assert!(vary.matches(&Lines::default(), true));
+    assert!(!vary.matches(&Lines::default(), false));
+}

@@ -1,0 +1,222 @@
+//! Which answers are stored (RFC 9111 section 3, RFC 9213).
+
+use super::*;
+
+use NotStored::{
+    Authorized, Cookie, Lifetime, Method as NoMethod, NoStore, Private, Status, Vary as VaryAll,
+};
+
+#[test]
+fn an_answer_is_stored_when_it_says_how_long_it_is_good_and_nothing_forbids_it() {
+    let cases: &[(&str, Result<(), NotStored>)] = &[
+        ("", Err(Lifetime)),
+        ("Cache-Control: public", Err(Lifetime)),
+        ("Cache-Control: must-revalidate | ETag: \"a\"", Err(Lifetime)),
+        ("Last-Modified: Sun, 01 Nov 2026 00:00:00 GMT", Err(Lifetime)),
+        ("Cache-Control: max-age=60", Ok(())),
+        ("Cache-Control: MaX-AgE=60", Ok(())),
+        ("Cache-Control: foo, bar=\"baz, max-age=0\", max-age=60", Ok(())),
+        ("Cache-Control: s-maxage=60", Ok(())),
+        ("Expires: Sun, 22 Nov 2026 00:01:00 GMT", Ok(())),
+        ("Cache-Control: max-age=0", Err(Lifetime)),
+        ("Cache-Control: max-age=0 | ETag: \"a\"", Ok(())),
+        ("Cache-Control: max-age=0 | ETag:", Err(Lifetime)),
+        ("Cache-Control: max-age=0, stale-while-revalidate=5", Ok(())),
+        ("Cache-Control: max-age=0, stale-if-error=5", Ok(())),
+        ("Cache-Control: no-cache", Err(Lifetime)),
+        ("Cache-Control: no-cache | ETag: \"a\"", Ok(())),
+        ("Cache-Control: no-cache, max-age=60 | Last-Modified: Sun, 01 Nov 2026 00:00:00 GMT", Ok(())),
+        ("Cache-Control: no-cache, max-age=60 | Last-Modified: today", Err(Lifetime)),
+        ("Cache-Control: no-store, max-age=60", Err(NoStore)),
+        ("Cache-Control: max-age=60 | Cache-Control: nO-StOrE", Err(NoStore)),
+        ("Cache-Control: max-age=60, no-store=yes", Err(NoStore)),
+        ("Cache-Control: max-age=60, private=\"unended, no-store", Err(NoStore)),
+        ("Cache-Control: max-age=60, foo=\"no-store\"", Ok(())),
+        ("Cache-Control: private, max-age=60", Err(Private)),
+        ("Cache-Control: private=\"\", max-age=60", Err(Private)),
+        ("Cache-Control: private=\"x-user\", max-age=60", Ok(())),
+        ("Cache-Control: private=\"x-user\", private, max-age=60", Err(Private)),
+        ("Cache-Control: private=\"content-encoding\", max-age=60", Err(Private)),
+        ("Cache-Control: max-age=60 | Vary: *", Err(VaryAll)),
+        ("Cache-Control: max-age=60 | Vary: foo | Vary: , *", Err(VaryAll)),
+        ("Cache-Control: max-age=60 | Set-Cookie: a=b", Err(Cookie)),
+        ("Cache-Control: max-age=60, public | Set-Cookie: a=b", Err(Cookie)),
+        ("Cache-Control: max-age=60, no-cache=\"Set-Cookie\" | Set-Cookie: a=b", Ok(())),
+        ("Cache-Control: max-age=60, no-cache=Set-Cookie | Set-Cookie: a=b", Ok(())),
+    ];
+    for (answer, expected) in cases {
+        let found = terms(&Rules::default(), 200, answer).map(|_| ());
+        assert_eq!(found, *expected, "{answer}");
+    }
+}
+
+#[test]
+fn every_final_status_is_stored_but_those_about_a_part_or_a_condition() {
+    let with = |status, answer| terms(&Rules::default(), status, answer).map(|_| ());
+    for status in [200, 203, 204, 299, 301, 302, 303, 307, 308, 400, 404, 410, 499, 500, 502, 503, 504, 599] {
+        assert_eq!(with(status, "Cache-Control: max-age=60"), Ok(()), "{status}");
+    }
+    for status in [100, 103, 206, 304, 412, 416] {
+        assert_eq!(with(status, "Cache-Control: max-age=60"), Err(Status), "{status}");
+    }
+}
+
+#[test]
+fn must_understand_takes_the_place_of_no_store_for_statuses_that_we_know() {
+    let with = |status, answer| terms(&Rules::default(), status, answer).map(|_| ());
+    assert_eq!(with(200, "Cache-Control: max-age=60, no-store, must-understand"), Ok(()));
+    assert_eq!(with(599, "Cache-Control: max-age=60, no-store, must-understand"), Err(Status));
+    assert_eq!(with(599, "Cache-Control: max-age=60, must-understand"), Err(Status));
+}
+
+#[test]
+fn answers_to_requests_with_authorization_are_stored_only_when_they_say_that_others_may_have_them() {
+    let with = |answer: &str| {
+        let asks = asks("Authorization: Basic eA==");
+        Terms::of(&Rules::default(), &asks, 200, &Lines::of(answer), NOW, NOW).map(|terms| terms.shared)
+    };
+    assert_eq!(with("Cache-Control: max-age=60"), Err(Authorized));
+    assert_eq!(with("Cache-Control: max-age=60, s-maxage=soon"), Err(Authorized));
+    for directive in ["public", "s-maxage=60", "must-revalidate"] {
+        assert_eq!(with(&format!("Cache-Control: max-age=60, {directive}")), Ok(true), "{directive}");
+    }
+    assert!(!stored("Cache-Control: max-age=60").shared);
+}
+
+#[test]
+fn only_answers_to_get_and_head_are_stored() {
+    for (method, expected) in
+        [("GET", Ok(())), ("HEAD", Ok(())), ("POST", Err(NoMethod)), ("OPTIONS", Err(NoMethod))]
+    {
+        let asks = Asks::of(&Rules::default(), method.as_bytes(), &Lines::default());
+        let answer = Lines::of("Cache-Control: max-age=60");
+        let found = Terms::of(&Rules::default(), &asks, 200, &answer, NOW, NOW).map(|_| ());
+        assert_eq!(found, expected, "{method}");
+    }
+}
+
+#[test]
+fn a_request_that_says_no_store_is_obeyed_where_the_route_obeys() {
+    let answer = Lines::of("Cache-Control: max-age=60");
+    let request = Lines::of("Cache-Control: no-store");
+    let with = |rules: &Rules| {
+        let asks = Asks::of(rules, b"GET", &request);
+        Terms::of(rules, &asks, 200, &answer, NOW, NOW).map(|_| ())
+    };
+    assert_eq!(with(&heeding()), Err(NoStore));
+    assert_eq!(with(&Rules::default()), Ok(()));
+}
+
+#[test]
+fn the_first_targeted_field_that_says_something_counts_alone() {
+    let lifetime = |answer: &str| terms(&Rules::default(), 200, answer).map(|terms| terms.lifetime);
+    let cases = [
+        ("CDN-Cache-Control: max-age=60 | Cache-Control: no-store", Ok(60)),
+        ("CDN-Cache-Control: max-age=60 | Cache-Control: max-age=10", Ok(60)),
+        ("CDN-Cache-Control: no-store | Cache-Control: max-age=10", Err(NoStore)),
+        ("CDN-Cache-Control: private=?1 | Cache-Control: max-age=10", Err(Private)),
+        ("CDN-Cache-Control: private=?0, max-age=5 | Cache-Control: max-age=10", Ok(5)),
+        ("CDN-Cache-Control: max-age=60;a=b, x=(a b)", Ok(60)),
+        ("CDN-Cache-Control: max-age=60 | CDN-Cache-Control: max-age=7", Ok(7)),
+        ("CDN-Cache-Control: | Cache-Control: max-age=10", Ok(10)),
+        ("CDN-Cache-Control: max-age=60, & | Cache-Control: max-age=10", Ok(10)),
+        ("CDN-Cache-Control: Max-Age=60 | Cache-Control: max-age=10", Ok(10)),
+        ("CDN-Cache-Control: foo | Expires: Sun, 22 Nov 2026 00:01:00 GMT", Err(Lifetime)),
+        ("CDN-Cache-Control: max-age=\"60\" | Cache-Control: max-age=10", Err(Lifetime)),
+        ("CDN-Cache-Control: max-age=60.5 | Cache-Control: max-age=10", Err(Lifetime)),
+        ("CDN-Cache-Control: max-age=-1 | Cache-Control: max-age=10", Err(Lifetime)),
+        ("CDN-Cache-Control: max-age=999999999999999 | Cache-Control: max-age=10", Ok(1 << 31)),
+        ("CDN-Cache-Control: max-age=60 | Hostler-Cache-Control: max-age=5", Ok(5)),
+        ("Other-Cache-Control: max-age=60 | Cache-Control: max-age=5", Ok(5)),
+    ];
+    for (answer, expected) in cases {
+        assert_eq!(lifetime(answer), expected, "{answer}");
+    }
+    let terms =
+        stored("CDN-Cache-Control: max-age=60, no-cache=\"x-user\", stale-while-revalidate=9 | X-User: a");
+    assert!(!terms.no_cache);
+    assert_eq!(terms.stale_while_revalidate, 9);
+}
+
+#[test]
+fn what_a_route_says_counts_as_far_as_it_takes_the_word() {
+    let ttl = |precedence| Rules {
+        ttls: vec![Ttl { seconds: 30, statuses: vec![] }],
+        precedence,
+        ..Rules::default()
+    };
+    let cases = [
+        ("", 200, [Ok(30), Ok(30), Ok(30)]),
+        ("Cache-Control: max-age=60", 200, [Ok(60), Ok(30), Ok(30)]),
+        ("Cache-Control: max-age=60", 500, [Ok(60), Ok(60), Ok(60)]),
+        ("", 500, [Err(Lifetime), Err(Lifetime), Err(Lifetime)]),
+        ("Cache-Control: no-cache", 200, [Err(Lifetime), Ok(30), Ok(30)]),
+        ("Pragma: no-cache", 200, [Err(Lifetime), Ok(30), Ok(30)]),
+        ("Expires: 0", 200, [Err(Lifetime), Ok(30), Ok(30)]),
+        ("Cache-Control: private", 200, [Err(Private), Err(Private), Ok(30)]),
+        ("Cache-Control: no-store, max-age=5", 200, [Err(NoStore), Err(NoStore), Ok(30)]),
+        ("Set-Cookie: a=b", 200, [Err(Cookie), Err(Cookie), Err(Cookie)]),
+        ("Vary: *", 200, [Err(VaryAll), Err(VaryAll), Err(VaryAll)]),
+    ];
+    for (answer, status, expected) in cases {
+        let found = [Precedence::Answer, Precedence::Lifetime, Precedence::Route]
+            .map(|precedence| terms(&ttl(precedence), status, answer).map(|terms| terms.lifetime));
+        assert_eq!(found, expected, "{answer} {status}");
+    }
+}
+
+#[test]
+fn the_first_ttl_that_names_the_status_counts_from_when_the_answer_came() {
+    let rules = Rules {
+        ttls: vec![Ttl { seconds: 5, statuses: vec![404, 500] }, Ttl { seconds: 30, statuses: vec![] }],
+        ..Rules::default()
+    };
+    assert_eq!(terms(&rules, 404, "").map(|terms| terms.lifetime), Ok(5));
+    assert_eq!(terms(&rules, 200, "").map(|terms| terms.lifetime), Ok(30));
+    let old = terms(&rules, 200, "Age: 100").expect("stored");
+    assert_eq!((old.age(NOW), old.ttl(NOW)), (100, 30));
+}
+
+#[test]
+fn cookies_are_handed_on_or_left_out_only_when_the_route_says_so() {
+    let answer = "Cache-Control: max-age=60 | Set-Cookie: a=b";
+    for (set_cookie, kept) in [(CookiesOfAnswers::Drop, false), (CookiesOfAnswers::Keep, true)] {
+        let rules = Rules { set_cookie, ..Rules::default() };
+        assert!(terms(&rules, 200, answer).is_ok());
+        assert_eq!(Kept::of(&rules, 200, &Lines::of(answer)).keeps(b"Set-Cookie"), kept);
+    }
+}
+
+#[test]
+fn what_is_for_one_hop_or_listed_as_somebodys_own_is_not_stored() {
+    let answer = Lines::of("Cache-Control: max-age=60, private=\"X-User, x-cart\", no-cache=set-cookie");
+    let kept = Kept::of(&Rules::default(), 200, &answer);
+    for name in
+        ["X-User", "X-CART", "Set-Cookie", "Connection", "TE", "Proxy-Authenticate", "Transfer-Encoding"]
+    {
+        assert!(!kept.keeps(name.as_bytes()), "{name}");
+    }
+    for name in ["ETag", "Date", "Age", "Content-Length", "X-Other", "Cache-Control"] {
+        assert!(kept.keeps(name.as_bytes()), "{name}");
+    }
+}
+
+#[test]
+fn uncacheable_answers_are_shared_only_when_nothing_in_them_or_their_request_is_personal() {
+    let shares = |request: &str, answer: &str, why| may_share(why, &asks(request), &Lines::of(answer));
+    assert!(shares("", "", Lifetime));
+    assert!(shares("", "Cache-Control: no-store", NoStore));
+    assert!(!shares("", "Cache-Control: private", Private));
+    assert!(!shares("", "Set-Cookie: a=b", Lifetime));
+    assert!(!shares("", "Vary: *", VaryAll));
+    assert!(!shares("Cookie: a=b", "", Lifetime));
+    assert!(!shares("Authorization: x", "", Lifetime));
+}
+
+#[test]
+fn tags_are_those_of_both_fields() {
+    let of = |answer| tags(&Lines::of(answer));
+    let found = of("Cache-Tag: b, a,,a | Surrogate-Key: c  d | Cache-Tag: with space");
+    assert_eq!(found.iter().map(|tag| &**tag).collect::<Vec<_>>(), ["a", "b", "c", "d", "with space"]);
+    assert!(of("ETag: \"a\"").is_empty());
+}

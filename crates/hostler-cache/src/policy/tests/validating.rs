@@ -1,0 +1,194 @@
+//! Conditions of requests, parts, and the word that what is stored is still good (RFC 9110 sections 13, 14; RFC 9111 section 4.3).
+
+use super::*;
+
+use Condition::{NotModified, Send};
+use Ranged::{Part, Unsatisfiable, Whole};
+
+const MODIFIED: &str = "Sat, 21 Nov 2026 00:00:00 GMT";
+const BEFORE: &str = "Fri, 20 Nov 2026 23:59:59 GMT";
+
+fn dated(text: &str) -> Lines {
+    Lines::of(&text.replace("MODIFIED", MODIFIED).replace("BEFORE", BEFORE))
+}
+
+#[test]
+fn whoever_has_what_is_stored_is_told_so() {
+    let strong = "ETag: \"a\" | Last-Modified: MODIFIED";
+    let cases = [
+        (strong, "", Send),
+        (strong, "If-None-Match: \"a\"", NotModified),
+        (strong, "If-None-Match: W/\"a\"", NotModified),
+        (strong, "If-None-Match: \"x\", W/\"y\" ,\"a\"", NotModified),
+        (strong, "If-None-Match: \"x\" | If-None-Match: \"a\"", NotModified),
+        (strong, "If-None-Match: *", NotModified),
+        (strong, "If-None-Match: \"b\"", Send),
+        (strong, "If-None-Match: a", Send),
+        (strong, "If-None-Match: \"x, \\\"a\"", Send),
+        (strong, "If-None-Match: \"b\" | If-Modified-Since: MODIFIED", Send),
+        (strong, "If-None-Match: \"a\" | If-Modified-Since: BEFORE", NotModified),
+        (strong, "If-Modified-Since: MODIFIED", NotModified),
+        (strong, "If-Modified-Since: Saturday, 21-Nov-26 00:00:00 GMT", NotModified),
+        (strong, "If-Modified-Since: NOW", NotModified),
+        (strong, "If-Modified-Since: BEFORE", Send),
+        (strong, "If-Modified-Since: yesterday", Send),
+        ("ETag: W/\"a\"", "If-None-Match: \"a\"", NotModified),
+        ("ETag: W/\"a\"", "If-None-Match: W/\"a\"", NotModified),
+        ("", "If-None-Match: \"a\"", Send),
+        ("", "If-None-Match: *", NotModified),
+        ("Date: MODIFIED", "If-Modified-Since: MODIFIED", NotModified),
+        ("Date: MODIFIED", "If-Modified-Since: BEFORE", Send),
+        ("", "If-Modified-Since: NOW", NotModified),
+        ("", "If-Modified-Since: MODIFIED", Send),
+    ];
+    for (stored, request, expected) in cases {
+        let found = conditions(&dated(request), 200, &dated(stored), NOW);
+        assert_eq!(found, expected, "{stored}; {request}");
+    }
+    let other = conditions(&dated("If-None-Match: \"a\""), 404, &dated(strong), NOW);
+    assert_eq!(other, Send, "conditions are about what a 200 would bring");
+}
+
+#[test]
+fn of_one_part_it_is_given_and_of_several_all() {
+    let cases = [
+        ("bytes=0-0", Part(0..1)),
+        ("bytes=10-19", Part(10..20)),
+        ("BYTES=10-", Part(10..100)),
+        ("bytes=-1", Part(99..100)),
+        ("bytes=-1000", Part(0..100)),
+        ("bytes=99-99999999999999999999999999", Part(99..100)),
+        ("bytes= 1-2 ,", Part(1..3)),
+        ("bytes=100-", Unsatisfiable),
+        ("bytes=-0", Unsatisfiable),
+        ("bytes=5-4", Whole),
+        ("bytes=1-2,5-6", Whole),
+        ("bytes=1-2 | Range: bytes=5-6", Whole),
+        ("bytes=", Whole),
+        ("bytes=-", Whole),
+        ("bytes=+1-2", Whole),
+        ("lines=1-2", Whole),
+        ("byte", Whole),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(
+            range(&Lines::of(&format!("Range: {value}")), 200, &Lines::default(), 100),
+            expected,
+            "{value}"
+        );
+    }
+    let asked = Lines::of("Range: bytes=0-");
+    assert_eq!(range(&asked, 200, &Lines::default(), 0), Unsatisfiable);
+    assert_eq!(range(&asked, 404, &Lines::default(), 100), Whole);
+    assert_eq!(range(&Lines::default(), 200, &Lines::default(), 100), Whole);
+}
+
+#[test]
+fn parts_of_something_else_are_not_given() {
+    let stored = "ETag: \"a\" | Last-Modified: MODIFIED | Date: NOW";
+    let cases = [
+        (stored, "\"a\"", Part(1..3)),
+        (stored, "W/\"a\"", Whole),
+        (stored, "\"b\"", Whole),
+        (stored, "MODIFIED", Part(1..3)),
+        (stored, "BEFORE", Whole),
+        (stored, "NOW", Whole),
+        ("ETag: W/\"a\"", "W/\"a\"", Whole),
+        ("Last-Modified: MODIFIED | Date: MODIFIED", "MODIFIED", Whole),
+        ("Last-Modified: MODIFIED", "MODIFIED", Whole),
+        ("", "\"a\"", Whole),
+    ];
+    for (stored, validator, expected) in cases {
+        let request = dated(&format!("Range: bytes=1-2 | If-Range: {validator}"));
+        assert_eq!(range(&request, 200, &dated(stored), 100), expected, "{stored}; {validator}");
+    }
+}
+
+#[test]
+fn what_is_stored_is_asked_about_by_all_that_tells_it_from_others() {
+    let of = |stored: &str| {
+        let stored = Lines::of(stored);
+        let validators = Validators::of(&stored);
+        let text = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
+        (text(validators.if_none_match), text(validators.if_modified_since))
+    };
+    assert_eq!(of("ETag: W/\"a\""), (Some("W/\"a\"".into()), None));
+    assert_eq!(of("Last-Modified: NOW"), (None, Some(NOW_AS_DATE.into())));
+    assert_eq!(of("ETag: \"a\" | Last-Modified: NOW"), (Some("\"a\"".into()), Some(NOW_AS_DATE.into())));
+    assert_eq!(of("ETag:"), (None, None));
+}
+
+#[test]
+fn a_304_confirms_only_what_it_is_about() {
+    let cases = [
+        ("ETag: \"a\"", "", true),
+        ("ETag: \"a\"", "ETag: \"a\"", true),
+        ("ETag: \"a\"", "ETag: W/\"a\"", true),
+        ("ETag: W/\"a\"", "ETag: W/\"a\"", true),
+        ("ETag: W/\"a\"", "ETag: \"a\"", false),
+        ("ETag: \"a\"", "ETag: \"b\"", false),
+        ("", "ETag: \"b\"", false),
+        ("Last-Modified: MODIFIED", "Last-Modified: MODIFIED", true),
+        ("Last-Modified: MODIFIED", "Last-Modified: BEFORE", false),
+        ("ETag: \"a\" | Last-Modified: MODIFIED", "ETag: \"a\" | Last-Modified: BEFORE", true),
+    ];
+    for (stored, not_modified, expected) in cases {
+        assert_eq!(confirms(&dated(stored), &dated(not_modified)), expected, "{stored}; {not_modified}");
+    }
+}
+
+#[test]
+fn a_304_brings_new_fields_but_not_those_of_the_body() {
+    for name in
+        ["Test-Header", "Cache-Control", "Expires", "Date", "Content-Type", "Set-Cookie", "Content-Location"]
+    {
+        assert!(Kept::replaces(name.as_bytes()), "{name}");
+    }
+    for name in ["Content-Length", "content-encoding", "Content-Range", "Content-MD5", "ETag", "Connection"] {
+        assert!(!Kept::replaces(name.as_bytes()), "{name}");
+    }
+    let not_modified = Lines::of("Cache-Control: max-age=5 | Content-Length: 0 | ETag: \"a\"");
+    let outlives = |name: &str| Kept::outlives(name.as_bytes(), &not_modified);
+    assert!(!outlives("cache-control"));
+    assert!(!outlives("Date") && !outlives("Age"), "it is as old as its validation");
+    assert!(outlives("Content-Length") && outlives("ETag") && outlives("Test-Header"));
+}
+
+#[test]
+fn unsafe_requests_that_succeed_make_void_what_they_are_about() {
+    let of = |method: &str, status, answer: &str| {
+        let targets =
+            invalidated(Method::of(method.as_bytes()), status, &Lines::of(answer), b"a.test", b"/b/c?d=e");
+        targets.into_iter().map(|target| String::from_utf8_lossy(&target).into_owned()).collect::<Vec<_>>()
+    };
+    for method in ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "get"] {
+        assert_eq!(of(method, 200, ""), ["/b/c?d=e"], "{method}");
+        assert_eq!(of(method, 303, ""), ["/b/c?d=e"], "{method}");
+        assert!(of(method, 404, "").is_empty() && of(method, 500, "").is_empty(), "{method}");
+    }
+    for method in ["GET", "HEAD", "OPTIONS", "TRACE"] {
+        assert!(of(method, 200, "Location: /x").is_empty(), "{method}");
+    }
+    let others = [
+        ("Location: /x", Some("/x")),
+        ("Content-Location: y?z#w", Some("/b/y?z")),
+        ("Location: ../x", Some("/x")),
+        ("Location: ?q", Some("/b/c?q")),
+        ("Location: http://a.test/x", Some("/x")),
+        ("Location: https://A.test/x", Some("/x")),
+        ("Location: //a.test:443/x", Some("/x")),
+        ("Location: http://a.test", Some("/")),
+        ("Location: /b/c?d=e", None),
+        ("Location: http://b.test/x", None),
+        ("Location: http://a.test:8080/x", None),
+        ("Location: //a.test@b.test/x", None),
+        ("Location: ftp://a.test/x", None),
+        ("Location: mailto:a@a.test", None),
+        ("Location: http://[", None),
+    ];
+    for (answer, expected) in others {
+        let found = of("POST", 201, answer);
+        assert_eq!(found.get(1).map(|other| &**other), expected, "{answer}");
+    }
+    assert_eq!(of("POST", 201, "Location: /x | Content-Location: /y | Content-Location: /x").len(), 3);
+}

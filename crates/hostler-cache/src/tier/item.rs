@@ -1,0 +1,142 @@
+//! How all that is stored under one key becomes an item, and an item becomes entries, or nothing: what cannot be read whole is not
+//! there. Knows no servers.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut, Bytes};
+use serde::{Deserialize, Serialize};
+use sha1::{Digest, Sha1};
+
+use super::Packing;
+use crate::{Entry, Moment, Terms, Variants, Vary};
+
+/// The format. It is part of every name, so that Hostlers of two versions at one memcached do not see each other's items.
+const VERSION: u32 = 1;
+
+const MARK: &[u8; 4] = b"Hstl";
+
+/// Why an item is none.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// Cut off, changed on its way, or never written by a Hostler.
+    Garbled,
+    /// It is whole, and of another key: two have the same name.
+    OtherKey,
+}
+
+/// What of an entry is neither head nor body.
+#[derive(Serialize, Deserialize)]
+struct About {
+    terms: Terms,
+    vary: Vary,
+    asked: Moment,
+    tags: Box<[Box<str>]>,
+}
+
+/// The name of a key's item: short, and without anything that the protocol minds.
+pub(super) fn name(namespace: &str, key: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut name = format!("{namespace}:{VERSION}:");
+    for byte in Sha1::digest(key) {
+        // Writing to a string does not fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+/// The name of what is no key's item.
+pub(super) fn own_name(namespace: &str, what: &str) -> String {
+    format!("{namespace}:{VERSION}:{what}")
+}
+
+/// As many variants as fit into `max` bytes, the newest first; none if not even that one does.
+pub(super) fn write<H>(
+    packing: &Packing<H>,
+    key: &[u8],
+    variants: &Variants<H>,
+    max: usize,
+) -> Option<Vec<u8>> {
+    let mut item = Vec::with_capacity(max.min(variants.weight()));
+    item.put_slice(MARK);
+    // For the checksum.
+    item.put_u32(0);
+    put_part(&mut item, key);
+    let empty = item.len();
+    for entry in variants.iter() {
+        let before = item.len();
+        put_entry(packing, &mut item, entry);
+        if item.len() > max {
+            item.truncate(before);
+            break;
+        }
+    }
+    let sum = crc32fast::hash(&item[8..]);
+    item[4..8].copy_from_slice(&sum.to_be_bytes());
+    (item.len() > empty).then_some(item)
+}
+
+fn put_entry<H>(packing: &Packing<H>, item: &mut Vec<u8>, entry: &Entry<H>) {
+    let about =
+        About { terms: entry.terms, vary: entry.vary.clone(), asked: entry.asked, tags: entry.tags.clone() };
+    // Maps with keys that are no strings, or a writer that fails: there are neither.
+    put_part(item, &serde_json::to_vec(&about).unwrap_or_default());
+    let mut head = Vec::new();
+    (packing.write)(&entry.head, &mut head);
+    put_part(item, &head);
+    put_part(item, &entry.body);
+}
+
+fn put_part(item: &mut Vec<u8>, part: &[u8]) {
+    item.put_u32(u32::try_from(part.len()).unwrap_or(u32::MAX));
+    item.put_slice(part);
+}
+
+/// What is in an item, the newest first.
+pub(super) fn read<H>(packing: &Packing<H>, key: &[u8], item: Vec<u8>) -> Result<Vec<Entry<H>>, Unreadable> {
+    let mut rest = Bytes::from(item);
+    if rest.len() < 8 || !rest.starts_with(MARK) {
+        return Err(Unreadable::Garbled);
+    }
+    rest.advance(MARK.len());
+    if rest.get_u32() != crc32fast::hash(&rest) {
+        return Err(Unreadable::Garbled);
+    }
+    if take_part(&mut rest)? != key {
+        return Err(Unreadable::OtherKey);
+    }
+    let mut entries = Vec::new();
+    while !rest.is_empty() {
+        entries.push(take_entry(packing, &mut rest)?);
+    }
+    if entries.len() > 1 {
+        // Each would keep all of the item in memory.
+        entries.iter_mut().for_each(|entry: &mut Entry<H>| entry.body = Bytes::copy_from_slice(&entry.body));
+    }
+    Ok(entries)
+}
+
+fn take_entry<H>(packing: &Packing<H>, rest: &mut Bytes) -> Result<Entry<H>, Unreadable> {
+    let about: About = serde_json::from_slice(&take_part(rest)?).map_err(|_| Unreadable::Garbled)?;
+    let head = (packing.read)(&take_part(rest)?).ok_or(Unreadable::Garbled)?;
+    Ok(Entry {
+        head_bytes: (packing.bytes)(&head),
+        head: Arc::new(head),
+        body: take_part(rest)?,
+        terms: about.terms,
+        vary: about.vary,
+        asked: about.asked,
+        tags: about.tags,
+        forms: Box::default(),
+    })
+}
+
+fn take_part(rest: &mut Bytes) -> Result<Bytes, Unreadable> {
+    let length = rest.try_get_u32().map_err(|_| Unreadable::Garbled)? as usize;
+    if length > rest.len() {
+        return Err(Unreadable::Garbled);
+    }
+    Ok(rest.split_to(length))
+}
+
+#[cfg(test)]
+mod tests;

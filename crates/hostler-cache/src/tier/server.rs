@@ -1,0 +1,277 @@
+//! One memcached server: its connections, and whether it is worth asking. Knows no items.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use async_memcached::{AsciiProtocol, Client, Error, ErrorKind, Status};
+use serde::Serialize;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
+
+use crate::Moment;
+
+/// Connections at once. Who finds none waits for one, no longer than for an answer.
+const CONNECTIONS: usize = 16;
+
+/// So many failures in a row, and a server is left alone until it answers its keeper.
+const MOST_FAILURES: u32 = 3;
+
+/// Called when a server is found or lost.
+pub(super) type Tell = dyn Fn(Notice<'_>) + Send + Sync;
+
+/// A server is there, or not any more.
+#[derive(Debug, Clone, Copy)]
+pub struct Notice<'a> {
+    /// As it is written in the settings.
+    pub server: &'a str,
+    /// None: it answers. Otherwise what was wrong.
+    pub lost: Option<&'a str>,
+}
+
+pub(super) struct Server {
+    name: Box<str>,
+    patience: Duration,
+    tell: Arc<Tell>,
+    /// With the thread that each was last used on: a connection belongs to a runtime, and asked from another it is one wake-up
+    /// slower.
+    idle: Mutex<Vec<(ThreadId, Client)>>,
+    room: Semaphore,
+    is_here: AtomicBool,
+    failures: AtomicU32,
+    /// When its log was begun, in milliseconds.
+    since: AtomicU64,
+    why: Mutex<Option<Box<str>>>,
+    nudged: Notify,
+    pub counts: ServerCounts,
+}
+
+/// What to ask for.
+pub(super) enum Op<'a> {
+    Get(&'a str),
+    /// With its time to live in seconds; 0 is for ever.
+    Set(&'a str, &'a [u8], u64),
+    Delete(&'a str),
+}
+
+pub(super) enum Reply {
+    Found(Vec<u8>),
+    Missing,
+    Done,
+    /// It is there, and does not want this: too large, or no memory for it.
+    Refused,
+}
+
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It took longer than it may.
+    Slow,
+    /// No connection, or an answer that is none.
+    Broken(String),
+}
+
+/// A counter that any thread may add to.
+#[derive(Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// What a server was good for.
+#[derive(Debug, Default, Serialize)]
+pub struct ServerCounts {
+    /// It had what was asked for.
+    pub hits: Counter,
+    /// It had not.
+    pub misses: Counter,
+    /// It had what was purged or is of no use any more.
+    pub void: Counter,
+    /// It had something that cannot be read.
+    pub garbled: Counter,
+    /// It took too long.
+    pub slow: Counter,
+    /// It could not be reached, or has not spoken the protocol.
+    pub failed: Counter,
+    /// It has taken what was to be stored.
+    pub stored: Counter,
+    /// It was not given what was to be stored: it was away or did not keep up, or that was too large.
+    pub dropped: Counter,
+}
+
+/// A server in the Status.
+#[derive(Debug, Serialize)]
+pub struct ServerStatus {
+    /// As it is written in the settings.
+    pub server: Box<str>,
+    /// `here`, or `away`: then nobody asks it.
+    pub state: &'static str,
+    /// Why it is away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Box<str>>,
+    /// Since the start.
+    #[serde(flatten)]
+    pub counts: serde_json::Value,
+}
+
+impl Server {
+    pub fn new(name: &str, patience: Duration, tell: Arc<Tell>) -> Self {
+        Self {
+            name: name.into(),
+            patience,
+            tell,
+            idle: Mutex::default(),
+            room: Semaphore::new(CONNECTIONS),
+            is_here: AtomicBool::new(false),
+            failures: AtomicU32::new(0),
+            since: AtomicU64::new(0),
+            why: Mutex::new(Some("not found yet".into())),
+            nudged: Notify::new(),
+            counts: ServerCounts::default(),
+        }
+    }
+
+    /// Worth asking.
+    pub fn is_here(&self) -> bool {
+        self.is_here.load(Ordering::Relaxed)
+    }
+
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// What it has from before is not to be trusted.
+    pub fn since(&self) -> Moment {
+        Moment(self.since.load(Ordering::Relaxed))
+    }
+
+    /// Never goes back.
+    pub fn set_since(&self, since: Moment) -> Moment {
+        Moment(self.since.fetch_max(since.0, Ordering::Relaxed).max(since.0))
+    }
+
+    /// Its keeper is to look after it now.
+    pub fn nudge(&self) {
+        self.nudged.notify_one();
+    }
+
+    pub async fn nudged(&self) {
+        self.nudged.notified().await;
+    }
+
+    /// Asks it, whether it is here or not. Dropped or late, the connection is closed: its answer may come yet.
+    pub async fn ask(&self, op: Op<'_>, patience: Duration) -> Result<Reply, Failure> {
+        let outcome = timeout(patience, self.ask_patiently(op)).await.unwrap_or(Err(Failure::Slow));
+        match &outcome {
+            Ok(_) => self.failures.store(0, Ordering::Relaxed),
+            Err(failure) => self.note(failure),
+        }
+        outcome
+    }
+
+    async fn ask_patiently(&self, op: Op<'_>) -> Result<Reply, Failure> {
+        let broken = |error: Error| Failure::Broken(error.to_string());
+        let Ok(_room) = self.room.acquire().await else { return Err(Failure::Broken("closed".into())) };
+        let mut client = match self.take_idle() {
+            Some(client) => client,
+            None => Client::new(self.source()).await.map_err(broken)?,
+        };
+        let reply = match ask(&mut client, op).await {
+            Ok(reply) => reply,
+            Err(Error::Protocol(Status::Error(ErrorKind::Server(_) | ErrorKind::Client(_)))) => {
+                Reply::Refused
+            }
+            Err(error) => return Err(broken(error)),
+        };
+        self.idle().push((std::thread::current().id(), client));
+        Ok(reply)
+    }
+
+    /// As the client wants it written.
+    fn source(&self) -> String {
+        match self.name.strip_prefix("unix:") {
+            Some(path) => format!("unix://{path}"),
+            None => format!("tcp://{}", self.name),
+        }
+    }
+
+    /// The lock guards a list; each change to it is one call.
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(ThreadId, Client)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_idle(&self) -> Option<Client> {
+        let here = std::thread::current().id();
+        let mut idle = self.idle();
+        let own = idle.iter().rposition(|(thread, _)| *thread == here);
+        // As many as there may be: then another thread's is better than one more.
+        let at = own.or_else(|| (idle.len() >= CONNECTIONS).then_some(0))?;
+        Some(idle.swap_remove(at).1)
+    }
+
+    fn note(&self, failure: &Failure) {
+        let why = match failure {
+            Failure::Slow => {
+                self.counts.slow.add(1);
+                "it does not answer in time"
+            }
+            Failure::Broken(why) => {
+                self.counts.failed.add(1);
+                why
+            }
+        };
+        // A connection that was idle while the server was restarted is one failure; the others are as dead.
+        self.idle().clear();
+        if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FAILURES {
+            self.leave(why);
+        }
+    }
+
+    /// Nobody asks it any more.
+    fn leave(&self, why: &str) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.into());
+        if self.is_here.swap(false, Ordering::Relaxed) {
+            (self.tell)(Notice { server: &self.name, lost: Some(why) });
+        }
+    }
+
+    /// It is worth asking again.
+    pub fn come(&self) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if !self.is_here.swap(true, Ordering::Relaxed) {
+            (self.tell)(Notice { server: &self.name, lost: None });
+        }
+    }
+
+    pub fn status(&self) -> ServerStatus {
+        ServerStatus {
+            server: self.name.clone(),
+            state: if self.is_here() { "here" } else { "away" },
+            why: self.why.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            counts: serde_json::to_value(&self.counts).unwrap_or_default(),
+        }
+    }
+}
+
+async fn ask(client: &mut Client, op: Op<'_>) -> Result<Reply, Error> {
+    match op {
+        Op::Get(name) => match client.get(name).await? {
+            // Otherwise it is the answer to something else.
+            Some(value) if value.key == name.as_bytes() => Ok(Reply::Found(value.data.unwrap_or_default())),
+            Some(_) => Err(Status::Error(ErrorKind::Protocol(Some("another key's value".into()))).into()),
+            None => Ok(Reply::Missing),
+        },
+        Op::Set(name, value, seconds) => {
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            client.set(name, value, Some(seconds), None).await.map(|()| Reply::Done)
+        }
+        Op::Delete(name) => match client.delete(name).await {
+            Err(Error::Protocol(Status::NotFound)) => Ok(Reply::Missing),
+            outcome => outcome.map(|()| Reply::Done),
+        },
+    }
+}

@@ -1,0 +1,98 @@
+//! What is to be written to one server, in order: nobody waits for it, and what is too much is dropped. Knows no requests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+
+use super::keeper::UNHURRIED;
+use super::server::{Op, Reply, Server};
+use super::{LONGEST_SECONDS, Shared, item};
+use crate::{Moment, Purge, Variants};
+
+/// What waits for a server at most: it lies in memory meanwhile.
+const MOST_WAITING: usize = 1024;
+const MOST_BYTES: usize = 16 << 20;
+
+/// What to write under a key.
+pub(super) enum Write<H> {
+    Put(Box<[u8]>, Arc<Variants<H>>),
+    Delete(Box<[u8]>),
+}
+
+pub(super) struct Queue<H> {
+    sender: mpsc::Sender<(Write<H>, usize)>,
+    bytes: Arc<AtomicUsize>,
+}
+
+/// The end that is written from.
+pub(super) struct Writes<H> {
+    receiver: mpsc::Receiver<(Write<H>, usize)>,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl<H> Queue<H> {
+    pub fn new() -> (Self, Writes<H>) {
+        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        let bytes = Arc::<AtomicUsize>::default();
+        (Self { sender, bytes: bytes.clone() }, Writes { receiver, bytes })
+    }
+
+    /// Takes it, or drops it; whether it has taken it.
+    pub fn push(&self, write: Write<H>, weight: usize, server: &Server) -> bool {
+        let before = self.bytes.fetch_add(weight, Ordering::Relaxed);
+        let is_taken = server.is_here()
+            && before + weight <= MOST_BYTES
+            && self.sender.try_send((write, weight)).is_ok();
+        if !is_taken {
+            self.bytes.fetch_sub(weight, Ordering::Relaxed);
+            server.counts.dropped.add(1);
+        }
+        is_taken
+    }
+}
+
+/// Writes what comes, for ever.
+pub(super) async fn write<H: Send + Sync + 'static>(
+    shared: Arc<Shared<H>>,
+    index: usize,
+    mut writes: Writes<H>,
+) {
+    let server = &shared.servers[index];
+    while let Some((write, weight)) = writes.receiver.recv().await {
+        let is_written = match write {
+            Write::Put(key, variants) => put(&shared, server, &key, &variants).await,
+            Write::Delete(key) => delete(&shared, server, &key).await,
+        };
+        writes.bytes.fetch_sub(weight, Ordering::Relaxed);
+        if is_written { server.counts.stored.add(1) } else { server.counts.dropped.add(1) }
+    }
+}
+
+async fn put<H: Send + Sync + 'static>(
+    shared: &Shared<H>,
+    server: &Server,
+    key: &[u8],
+    variants: &Variants<H>,
+) -> bool {
+    let now = Moment::now();
+    let useless = variants.iter().map(|entry| entry.terms.useless_from()).max().unwrap_or_default();
+    let seconds = (useless.0.saturating_sub(now.0) / 1000).min(LONGEST_SECONDS);
+    if seconds == 0 || !server.is_here() {
+        return false;
+    }
+    let settings = &shared.settings;
+    let Some(bytes) = item::write(&shared.packing, key, variants, settings.max_item) else { return false };
+    let name = item::name(&settings.namespace, key);
+    matches!(server.ask(Op::Set(&name, &bytes, seconds), UNHURRIED).await, Ok(Reply::Done))
+}
+
+/// What could not be deleted is purged: that outlasts the server's absence.
+async fn delete<H: Send + Sync + 'static>(shared: &Shared<H>, server: &Server, key: &[u8]) -> bool {
+    let name = item::name(&shared.settings.namespace, key);
+    if server.is_here() && server.ask(Op::Delete(&name), UNHURRIED).await.is_ok() {
+        return true;
+    }
+    shared.log().add(Moment::now(), Purge::Url(String::from_utf8_lossy(key).into_owned()));
+    false
+}

@@ -1,0 +1,352 @@
+//! What the tier promises: real memcacheds, and one that is stopped, slowed or mad.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hostler_cache::{Cache, Entry, Moment, Packing, Purge, Terms, Tier, TierSettings, Vary};
+use hostler_testkit::{Meddling, eventually, meddler, memcached};
+
+/// Whoever is slower than this is away. Nothing here asserts that anything is faster: it is for a machine under load.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One process's part of a site.
+struct Hostler {
+    cache: Arc<Cache<String>>,
+    tier: Tier<String>,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+fn packing() -> Packing<String> {
+    Packing {
+        write: |head, into| into.extend_from_slice(head.as_bytes()),
+        read: |bytes| String::from_utf8(bytes.to_vec()).ok(),
+        bytes: String::len,
+    }
+}
+
+fn hostler_with(servers: &[String], patience: Duration) -> Hostler {
+    let cache = Arc::new(Cache::new(10 << 20, 1 << 20));
+    let settings = TierSettings {
+        servers: servers.iter().map(|server| server.as_str().into()).collect(),
+        namespace: "test".into(),
+        patience,
+        max_item: 1_000_000,
+    };
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let listener = told.clone();
+    let tell = move |notice: hostler_cache::Notice<'_>| {
+        let text = format!("{}: {}", notice.server, notice.lost.unwrap_or("here"));
+        listener.lock().unwrap().push(text);
+    };
+    let tier = Tier::start(settings, packing(), cache.clone(), tell);
+    Hostler { cache, tier, told }
+}
+
+fn hostler(servers: &[String]) -> Hostler {
+    hostler_with(servers, PATIENCE)
+}
+
+fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
+    let now = Moment::now();
+    let terms = Terms { received: now, lifetime: 600, shared: true, validates: true, ..Terms::default() };
+    Arc::new(Entry {
+        head: Arc::new("HTTP/1.1 200 OK".into()),
+        head_bytes: 15,
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        terms,
+        vary: Vary::default(),
+        asked: now,
+        tags: tags.iter().map(|tag| (*tag).into()).collect(),
+        forms: Box::default(),
+    })
+}
+
+impl Hostler {
+    /// Waits until this many servers are worth asking.
+    async fn finds(&self, count: usize) {
+        let look = async || {
+            let here = self.tier.status().iter().filter(|server| server.state == "here").count();
+            (here == count).then_some(())
+        };
+        eventually(format!("{count} servers to be here"), look).await;
+    }
+
+    /// As if it had been fetched just now.
+    fn stores(&self, key: &str, entry: Arc<Entry<String>>) {
+        assert!(self.cache.keep(key.as_bytes(), entry));
+        self.tier.put(key.as_bytes(), self.cache.look(key.as_bytes()).unwrap());
+    }
+
+    fn body(&self, key: &str) -> Option<Bytes> {
+        let variants = self.cache.look(key.as_bytes())?;
+        variants.find(|_| true).map(|entry| entry.body.clone())
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.tier.status().iter().map(|server| server.counts[name].as_u64().unwrap()).sum()
+    }
+
+    /// Waits until another's answer can be had from the tier.
+    async fn gets(&self, key: &str) -> Bytes {
+        let look = async || {
+            self.tier.fetch(key.as_bytes()).await;
+            self.body(key)
+        };
+        eventually(format!("{key} from the tier"), look).await
+    }
+}
+
+macro_rules! memcached_or_skip {
+    () => {{
+        let Some(memcached) = memcached().await else { return };
+        memcached
+    }};
+}
+
+#[tokio::test]
+async fn what_one_has_stored_is_a_hit_at_the_other() {
+    let memcached = memcached_or_skip!();
+    let servers = [memcached.address().to_string()];
+    let (one, other) = (hostler(&servers), hostler(&servers));
+    one.finds(1).await;
+    other.finds(1).await;
+    assert!(!other.tier.fetch(b"example.org/").await, "nobody has it");
+    one.stores("example.org/", entry("rendered", &[]));
+    assert_eq!(other.gets("example.org/").await, "rendered");
+    let entry = other.cache.look(b"example.org/").unwrap();
+    assert_eq!(*entry.find(|_| true).unwrap().head, "HTTP/1.1 200 OK");
+    assert_eq!((other.count("hits"), one.count("stored")), (1, 1));
+}
+
+#[tokio::test]
+async fn several_servers_have_a_share_each_and_one_that_is_gone_takes_no_more_than_its_own() {
+    let (first, mut second) = (memcached_or_skip!(), memcached_or_skip!());
+    let servers = [first.address().to_string(), second.address().to_string()];
+    let (one, other) = (hostler(&servers), hostler(&servers));
+    one.finds(2).await;
+    other.finds(2).await;
+    let keys: Vec<_> = (0..40).map(|at| format!("example.org/{at}")).collect();
+    keys.iter().for_each(|key| one.stores(key, entry(key, &[])));
+    for key in &keys {
+        assert_eq!(other.gets(key).await, key.as_str());
+    }
+    let stored: Vec<_> =
+        one.tier.status().iter().map(|server| server.counts["stored"].as_u64().unwrap()).collect();
+    assert!(stored.iter().all(|count| *count > 5), "{stored:?}");
+
+    second.stop();
+    let third = hostler(&servers);
+    third.finds(1).await;
+    let mut found = 0;
+    for key in &keys {
+        found += u64::from(third.tier.fetch(key.as_bytes()).await);
+    }
+    assert_eq!(found, stored[0], "{:?}", third.tier.status());
+}
+
+#[tokio::test]
+async fn a_purge_reaches_the_servers_and_the_memory_of_all() {
+    let memcached = memcached_or_skip!();
+    let servers = [memcached.address().to_string()];
+    let (one, other) = (hostler(&servers), hostler(&servers));
+    one.finds(1).await;
+    other.finds(1).await;
+    for (key, tags) in [("example.org/a", ["shop"].as_slice()), ("example.org/b", &["news"])] {
+        one.stores(key, entry(key, tags));
+        other.gets(key).await;
+    }
+    let purged = one.tier.purge(Purge::Tag("shop".into()), Moment::now()).await;
+    assert_eq!((purged.entries, purged.told, purged.servers), (1, 1, 1));
+    assert!(one.body("example.org/a").is_none());
+    let gone = async || other.body("example.org/a").is_none().then_some(());
+    eventually("the other to forget it too", gone).await;
+    assert!(other.body("example.org/b").is_some(), "only what was meant");
+    assert!(!other.tier.fetch(b"example.org/a").await, "memcached has it, and nobody takes it");
+    assert_eq!(other.count("void"), 1);
+
+    // Whoever comes later knows of it too.
+    let third = hostler(&servers);
+    third.finds(1).await;
+    assert!(!third.tier.fetch(b"example.org/a").await);
+    assert_eq!(third.gets("example.org/b").await, "example.org/b");
+}
+
+#[tokio::test]
+async fn a_purge_while_the_server_is_away_is_told_when_it_is_back() {
+    let memcached = memcached_or_skip!();
+    let between = meddler(memcached.address()).await;
+    let (near, far) = ([memcached.address().to_string()], [between.address().to_string()]);
+    let one = hostler_with(&far, Duration::from_millis(200));
+    let other = hostler(&near);
+    one.finds(1).await;
+    other.finds(1).await;
+    between.set(Meddling::Mute);
+    one.finds(0).await;
+    let purged = one.tier.purge(Purge::Prefix("example.org/".into()), Moment::now()).await;
+    assert_eq!((purged.told, purged.servers), (0, 1));
+    other.stores("example.org/a", entry("a", &[]));
+    between.set(Meddling::None);
+    one.finds(1).await;
+    let gone = async || other.body("example.org/a").is_none().then_some(());
+    eventually("the purge to arrive", gone).await;
+}
+
+#[tokio::test]
+async fn a_server_that_has_lost_its_log_gets_it_back_and_what_it_kept_from_before_is_void() {
+    let mut memcached = memcached_or_skip!();
+    let servers = [memcached.address().to_string()];
+    let one = hostler(&servers);
+    one.finds(1).await;
+    one.tier.purge(Purge::Tag("shop".into()), Moment::now()).await;
+    memcached.stop();
+    one.finds(0).await;
+    memcached.start_again().await;
+    one.finds(1).await;
+
+    // It lies there as one from before the purge does on another server.
+    let stale = entry("stale", &["shop"]);
+    let other = hostler(&servers);
+    other.finds(1).await;
+    one.tier.put(b"example.org/a", Arc::new(hostler_cache::Variants::from(stale)));
+    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+    let old =
+        Entry { asked: Moment(Moment::now().0 - 60_000), ..Arc::into_inner(entry("old", &[])).unwrap() };
+    one.tier.put(b"example.org/b", Arc::new(hostler_cache::Variants::from(Arc::new(old))));
+    eventually("it to be stored", async || (one.count("stored") == 2).then_some(())).await;
+    assert!(!other.tier.fetch(b"example.org/b").await, "older than the log");
+    assert_eq!(other.count("void"), 1);
+}
+
+#[tokio::test]
+async fn an_unsafe_method_deletes_what_the_server_has() {
+    let memcached = memcached_or_skip!();
+    let servers = [memcached.address().to_string()];
+    let (one, other) = (hostler(&servers), hostler(&servers));
+    one.finds(1).await;
+    other.finds(1).await;
+    one.stores("example.org/a", entry("old", &[]));
+    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+    let now = Moment::now();
+    one.cache.forget(b"example.org/a", now);
+    one.tier.forget(b"example.org/a", now);
+    assert!(!one.tier.fetch(b"example.org/a").await, "its deletion may be on its way yet");
+    eventually("it to be deleted", async || (one.count("stored") == 2).then_some(())).await;
+    assert!(!other.tier.fetch(b"example.org/a").await);
+}
+
+#[tokio::test]
+async fn a_deletion_that_the_server_cannot_be_told_becomes_a_purge() {
+    let memcached = memcached_or_skip!();
+    let between = meddler(memcached.address()).await;
+    let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
+    let other = hostler(&[memcached.address().to_string()]);
+    one.finds(1).await;
+    other.finds(1).await;
+    other.stores("example.org/a", entry("old", &[]));
+    between.set(Meddling::Mute);
+    one.finds(0).await;
+    one.tier.forget(b"example.org/a", Moment::now());
+    between.set(Meddling::None);
+    let gone = async || other.body("example.org/a").is_none().then_some(());
+    eventually("it to be purged everywhere", gone).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_mute_is_left_alone_after_a_few_requests_and_comes_back_by_itself() {
+    let memcached = memcached_or_skip!();
+    let between = meddler(memcached.address()).await;
+    let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
+    one.finds(1).await;
+    between.set(Meddling::Mute);
+    let before = one.count("slow");
+    for _ in 0..20 {
+        assert!(!one.tier.fetch(b"example.org/").await);
+    }
+    // The keeper asks too.
+    let waited = one.count("slow") - before;
+    assert!((3..=6).contains(&waited), "{waited} of 20 have waited");
+    let told = one.told.lock().unwrap().clone();
+    assert!(told.last().unwrap().ends_with(": it does not answer in time"), "{told:?}");
+    between.set(Meddling::None);
+    one.finds(1).await;
+    one.stores("example.org/", entry("again", &[]));
+    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_a_second_is_never_asked() {
+    let memcached = memcached_or_skip!();
+    let between = meddler(memcached.address()).await;
+    between.set(Meddling::Late(Duration::from_secs(1)));
+    let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
+    eventually("its keeper to have tried", async || (one.count("slow") > 0).then_some(())).await;
+    assert!(!one.tier.fetch(b"example.org/").await);
+    assert_eq!(one.tier.status()[0].state, "away");
+    one.tier.put(b"example.org/", Arc::new(hostler_cache::Variants::from(entry("x", &[]))));
+    assert_eq!(one.count("dropped"), 1);
+}
+
+#[tokio::test]
+async fn garbled_answers_are_misses() {
+    let memcached = memcached_or_skip!();
+    let between = meddler(memcached.address()).await;
+    let one = hostler(&[between.address().to_string()]);
+    one.finds(1).await;
+    one.stores("example.org/", entry("right", &[]));
+    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+    between.set(Meddling::Garbled);
+    for _ in 0..5 {
+        assert!(!one.tier.fetch(b"example.org/").await);
+    }
+    one.finds(0).await;
+    assert!(one.count("failed") > 0);
+}
+
+#[tokio::test]
+async fn an_item_that_somebody_else_has_written_over_is_a_miss() {
+    use async_memcached::{AsciiProtocol, Client};
+    let memcached = memcached_or_skip!();
+    let servers = [memcached.address().to_string()];
+    let one = hostler(&servers);
+    one.finds(1).await;
+    one.stores("example.org/", entry("right", &[]));
+    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+    let mut client = Client::new(format!("tcp://{}", servers[0])).await.unwrap();
+    let name = "test:1:3678c956d215f1f094df6580c354b3ce3d90e31d";
+    assert!(
+        client.get(name).await.unwrap().is_some(),
+        "the name of its item: test:1: and the SHA-1 of its key"
+    );
+    client.set(name, b"nonsense".as_slice(), None, None).await.unwrap();
+    one.cache.purge(&Purge::Url("example.org/".into()), Moment(1));
+    assert!(!one.tier.fetch(b"example.org/").await);
+    assert_eq!(one.count("garbled"), 1);
+    assert_eq!(one.tier.status()[0].state, "here", "the server itself is fine");
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_the_server_is_not_sent() {
+    let memcached = memcached_or_skip!();
+    let one = hostler(&[memcached.address().to_string()]);
+    one.finds(1).await;
+    let large = "x".repeat(1_000_000);
+    one.stores("example.org/large", entry(&large, &[]));
+    eventually("it to be dropped", async || (one.count("dropped") == 1).then_some(())).await;
+    // memcached needs some of its own mebibyte.
+    let nearly = "x".repeat(999_000);
+    one.stores("example.org/nearly", entry(&nearly, &[]));
+    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+}
+
+#[tokio::test]
+async fn nobody_there_is_no_reason_to_wait() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap().to_string();
+    drop(nobody);
+    let one = hostler(&[address]);
+    assert!(!one.tier.fetch(b"example.org/").await);
+    let purged = one.tier.purge(Purge::All, Moment::now()).await;
+    assert_eq!((purged.told, purged.servers), (0, 1));
+}

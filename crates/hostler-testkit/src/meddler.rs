@@ -1,0 +1,99 @@
+//! Stands between a client and a server, and makes the server slow, mute or mad when it is told to. Knows no protocol.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+/// What becomes of what the server says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meddling {
+    /// It arrives.
+    None,
+    /// It arrives so much later.
+    Late(Duration),
+    /// It never arrives, and the connection stays open.
+    Mute,
+    /// Other bytes arrive, as many, with the ends of lines where they were.
+    Garbled,
+}
+
+/// A proxy on a port of its own. Dropped, it is gone, with all its connections.
+pub struct Meddler {
+    address: SocketAddr,
+    how: watch::Sender<Meddling>,
+    accepting: AbortHandle,
+}
+
+/// Stands in front of this server.
+///
+/// # Panics
+/// If there is no port.
+pub async fn meddler(server: SocketAddr) -> Meddler {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (how, told) = watch::channel(Meddling::None);
+    let accepting = tokio::spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        while let Ok((client, _)) = listener.accept().await {
+            connections.spawn(meddle(client, server, told.clone()));
+        }
+    });
+    Meddler { address, how, accepting: accepting.abort_handle() }
+}
+
+impl Meddler {
+    /// Where to go instead.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on, on all connections.
+    pub fn set(&self, how: Meddling) {
+        self.how.send_replace(how);
+    }
+}
+
+impl Drop for Meddler {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn meddle(client: TcpStream, server: SocketAddr, told: watch::Receiver<Meddling>) {
+    let Ok(server) = TcpStream::connect(server).await else { return };
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let questions = async { tokio::io::copy(&mut from_client, &mut to_server).await };
+    let answers = async {
+        let mut piece = vec![0; 65_536];
+        loop {
+            let count = from_server.read(&mut piece).await?;
+            let how = *told.borrow();
+            match how {
+                Meddling::None => {}
+                Meddling::Late(pause) => tokio::time::sleep(pause).await,
+                Meddling::Mute => continue,
+                Meddling::Garbled => piece[..count].iter_mut().for_each(garble),
+            }
+            if count == 0 {
+                return Ok::<_, std::io::Error>(());
+            }
+            to_client.write_all(&piece[..count]).await?;
+        }
+    };
+    // Whichever side ends first ends both.
+    tokio::select! {
+        _ = questions => {}
+        _ = answers => {}
+    }
+}
+
+fn garble(byte: &mut u8) {
+    if !matches!(byte, b'\r' | b'\n') {
+        *byte ^= 0x15;
+    }
+}

@@ -1,0 +1,326 @@
+//! A body on its way into memory: poured from one source at that one's speed, read by any number, each at his own. Knows neither
+//! members nor clients.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use atomic_waker::AtomicWaker;
+use bytes::Bytes;
+use hostler_wire::Fields;
+use slab::Slab;
+
+/// What is taken from the source at a time.
+const PIECE: usize = 64 * 1024;
+/// Pieces that are taken before everybody else on the thread has his turn.
+const RUN: usize = 8;
+
+/// Where a body comes from.
+pub trait Source: Send {
+    /// Appends some of it, at most about `max` bytes; `true` when it is complete.
+    fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, Cut>>;
+
+    /// The trailers of one that is complete.
+    fn trailers(&self) -> Option<&Fields>;
+}
+
+/// Why there is no more of a body than has come, in words for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut(pub Arc<str>);
+
+/// What has become of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Poured {
+    /// All of it has come, and can be kept.
+    Whole(Bytes),
+    /// It is more than can be kept, and goes on if it is poured on.
+    TooLarge,
+    /// All of it has come and gone: it was more than can be kept.
+    Passed,
+    /// It broke off.
+    Cut(Cut),
+    /// It is more than can be kept, and nobody reads it any more.
+    Unwanted,
+}
+
+/// A body on its way into memory. What is larger than can be kept still reaches whoever was first, at his speed then; the others
+/// as long as they are not in the way.
+pub struct Filling {
+    most: usize,
+    state: Mutex<State>,
+    /// Whoever pours, to be told of room.
+    pourer: AtomicWaker,
+}
+
+#[derive(Default)]
+struct State {
+    /// What has come, from the byte `base` on.
+    body: Vec<u8>,
+    /// 0 unless it is too large.
+    base: usize,
+    is_too_large: bool,
+    readers: Slab<Reader>,
+    end: Option<End>,
+}
+
+enum End {
+    /// The body is kept here, for those who have not read it all.
+    Whole(Bytes, Option<Arc<Fields>>),
+    Passed(Option<Arc<Fields>>),
+    Cut(Cut),
+}
+
+struct Reader {
+    at: usize,
+    waker: Option<Waker>,
+    /// The others do not wait for him.
+    may_be_left_behind: bool,
+}
+
+/// What may be taken from the source.
+enum Room {
+    For(usize),
+    None,
+    /// Nobody is there for whom it would be.
+    Unwanted,
+}
+
+impl Filling {
+    /// Nothing yet; up to `most` bytes can be kept.
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, state: Mutex::default(), pourer: AtomicWaker::new() })
+    }
+
+    /// A reader at the beginning; none once that is gone, or the rest will not come.
+    pub fn reading(self: &Arc<Self>) -> Option<Reading> {
+        let mut state = self.state();
+        if state.is_too_large || matches!(state.end, Some(End::Cut(_))) {
+            return None;
+        }
+        let may_be_left_behind = !state.readers.is_empty();
+        let key = state.readers.insert(Reader { at: 0, waker: None, may_be_left_behind });
+        Some(Reading { filling: self.clone(), key, until: None, trailers: None })
+    }
+
+    /// Pours the source for as long as there is something to say of it.
+    pub async fn pour(&self, source: &mut impl Source) -> Poured {
+        let mut piece = Vec::new();
+        poll_fn(|cx| self.poll_pour(cx, source, &mut piece)).await
+    }
+
+    /// Pours what has come; none where more is to come.
+    pub async fn begin(&self, source: &mut impl Source) -> Option<Poured> {
+        let mut piece = Vec::new();
+        poll_fn(|cx| match self.poll_pour(cx, source, &mut piece) {
+            Poll::Ready(poured) => Poll::Ready(Some(poured)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+
+    fn poll_pour(&self, cx: &mut Context<'_>, source: &mut impl Source, piece: &mut Vec<u8>) -> Poll<Poured> {
+        self.pourer.register(cx.waker());
+        for _ in 0..RUN {
+            let room = match self.state().room(self.most) {
+                Room::For(room) => room,
+                Room::None => return Poll::Pending,
+                Room::Unwanted => return Poll::Ready(Poured::Unwanted),
+            };
+            piece.clear();
+            // Not under the lock: others read what there is meanwhile.
+            let ended = match ready!(source.poll_body(cx, piece, room.min(PIECE))) {
+                Ok(ended) => ended,
+                Err(cut) => return Poll::Ready(self.end(Err(cut))),
+            };
+            let is_too_large_now = self.take(piece);
+            if ended {
+                return Poll::Ready(self.end(Ok(source.trailers().cloned().map(Arc::new))));
+            }
+            if is_too_large_now {
+                return Poll::Ready(Poured::TooLarge);
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Bytes that have come.
+    pub fn come(&self) -> usize {
+        let state = self.state();
+        match &state.end {
+            Some(End::Whole(body, _)) => body.len(),
+            _ => state.base + state.body.len(),
+        }
+    }
+
+    /// It has turned out to be more than can be kept.
+    pub fn is_too_large(&self) -> bool {
+        self.state().is_too_large
+    }
+
+    /// Tells the readers that nothing more will come, unless all has: whoever poured has gone.
+    pub fn give_up(&self, why: &str) {
+        if self.state().end.is_none() {
+            self.end(Err(Cut(why.into())));
+        }
+    }
+
+    /// True if that makes it too large.
+    fn take(&self, piece: &[u8]) -> bool {
+        let mut state = self.state();
+        state.body.extend_from_slice(piece);
+        let is_too_large_now = !state.is_too_large && state.body.len() > self.most;
+        state.is_too_large |= is_too_large_now;
+        let wakers = state.wakers();
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        is_too_large_now
+    }
+
+    fn end(&self, end: Result<Option<Arc<Fields>>, Cut>) -> Poured {
+        let mut state = self.state();
+        let poured = match end {
+            Ok(trailers) if state.is_too_large => {
+                state.end = Some(End::Passed(trailers));
+                Poured::Passed
+            }
+            Ok(trailers) => {
+                let body = Bytes::from(std::mem::take(&mut state.body).into_boxed_slice());
+                state.end = Some(End::Whole(body.clone(), trailers));
+                Poured::Whole(body)
+            }
+            Err(cut) => {
+                state.end = Some(End::Cut(cut.clone()));
+                Poured::Cut(cut)
+            }
+        };
+        let wakers = state.wakers();
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        poured
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn room(&mut self, most: usize) -> Room {
+        if !self.is_too_large {
+            // One byte more than can be kept tells that it cannot be.
+            return Room::For(most + 1 - self.body.len());
+        }
+        loop {
+            let slowest = self.readers.iter().min_by_key(|(_, reader)| reader.at);
+            let Some((key, &Reader { at, may_be_left_behind, .. })) = slowest else { return Room::Unwanted };
+            let come = self.base + self.body.len();
+            // Who wants a part only may wait for what has not come yet.
+            let at = at.min(come);
+            self.forget(at - self.base);
+            let kept = come - at;
+            if kept < most.max(1) {
+                return Room::For(most.max(1) - kept);
+            }
+            if !may_be_left_behind {
+                return Room::None;
+            }
+            let waker = self.readers.remove(key).waker;
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// The first bytes have been read by all; what is left is moved only where it is less than what goes.
+    fn forget(&mut self, read: usize) {
+        if read >= self.body.len() / 2 {
+            self.body.drain(..read);
+            self.base += read;
+        }
+    }
+
+    fn wakers(&mut self) -> Vec<Waker> {
+        self.readers.iter_mut().filter_map(|(_, reader)| reader.waker.take()).collect()
+    }
+}
+
+/// One reader's place in a filling.
+pub struct Reading {
+    filling: Arc<Filling>,
+    key: usize,
+    /// Where the part ends that he wants; none for the end.
+    until: Option<usize>,
+    trailers: Option<Arc<Fields>>,
+}
+
+impl Reading {
+    /// Reads on from there, and no further than that: of a body of which at least so much is to come.
+    pub fn only(mut self, part: std::ops::Range<usize>) -> Self {
+        if let Some(reader) = self.filling.state().readers.get_mut(self.key) {
+            reader.at = part.start;
+        }
+        self.until = Some(part.end);
+        self
+    }
+
+    /// Appends some of the body, at most `max` bytes, to `into`; `true` when it is complete.
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, Cut>> {
+        let mut guard = self.filling.state();
+        let state = &mut *guard;
+        let Some(reader) = state.readers.get_mut(self.key) else {
+            return Poll::Ready(Err(Cut("it was too large to be kept for a slow reader".into())));
+        };
+        let (come, trailers) = match &state.end {
+            None => (&state.body[..], None),
+            Some(End::Whole(body, trailers)) => (&body[..], Some(trailers)),
+            Some(End::Passed(trailers)) => (&state.body[..], Some(trailers)),
+            Some(End::Cut(cut)) => return Poll::Ready(Err(cut.clone())),
+        };
+        let end = state.base + come.len();
+        let until = self.until.unwrap_or(end).min(end);
+        let from = reader.at.min(until);
+        let piece = &come[from - state.base..until - state.base];
+        let piece = &piece[..piece.len().min(max)];
+        into.extend_from_slice(piece);
+        reader.at = reader.at.max(from + piece.len());
+        if reader.at >= until && (trailers.is_some() || self.until.is_some_and(|until| reader.at >= until)) {
+            self.trailers = trailers.cloned().flatten();
+            return Poll::Ready(Ok(true));
+        }
+        if piece.is_empty() {
+            reader.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let has_made_room = state.is_too_large;
+        drop(guard);
+        if has_made_room {
+            self.filling.pourer.wake();
+        }
+        Poll::Ready(Ok(false))
+    }
+
+    /// The trailers of a body that is complete.
+    pub fn trailers(&self) -> Option<&Fields> {
+        self.trailers.as_deref()
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let mut state = self.filling.state();
+        let left = state.readers.try_remove(self.key);
+        if left.is_some_and(|reader| !reader.may_be_left_behind)
+            && let Some((_, next)) = state.readers.iter_mut().next()
+        {
+            next.may_be_left_behind = false;
+        }
+        drop(state);
+        self.filling.pourer.wake();
+    }
+}

@@ -1,0 +1,155 @@
+//! The heads that are stored, and those that are made of them. Knows no bodies, and decides nothing.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
+
+use hostler_cache::{Kept, Moment};
+use hostler_wire::{Field, Limits, Name, ResponseHead};
+
+use super::Lines;
+
+/// What a parsed head takes for each of its lines, besides their bytes.
+const FIELD_BYTES: usize = 32;
+
+/// The head of an answer as it is stored: without what was meant for us, what frames the message, and what may not be `kept`.
+pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHead {
+    let mut text = start(head);
+    head.fields.copy_lines(&mut text, |field, name| is_of_answer(field) && kept.keeps(name));
+    if head.fields.first(Name::Date).is_none() {
+        write_line(&mut text, b"Date", date(received).as_bytes());
+    }
+    parsed(head, text)
+}
+
+/// The stored head with the lines of the 304 that has confirmed it (RFC 9111 section 3.2).
+pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> ResponseHead {
+    let confirmation = Lines(&not_modified.fields);
+    let mut text = start(stored);
+    stored.fields.copy_lines(&mut text, |_, name| Kept::outlives(name, &confirmation));
+    // How old the confirmation was is part of how old the answer is now; it is not stored for that.
+    not_modified.fields.copy_lines(&mut text, |field, name| {
+        !field.listed && (Kept::replaces(name) || field.known == Name::Age)
+    });
+    parsed(stored, text)
+}
+
+/// What a client gets whose own copy is still good.
+pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
+    let mut head = ResponseHead::new(304, "Not Modified");
+    let said = ["cache-control", "content-location", "date", "etag", "expires", "last-modified", "vary"];
+    for (field, name, value) in stored.fields.iter() {
+        // Others that a cache between here and there may go by (RFC 9213 and its like).
+        let is_for_caches = field.known == Name::Other && ends_with(name, b"cache-control");
+        if is_for_caches || said.iter().any(|said| name.eq_ignore_ascii_case(said.as_bytes())) {
+            head.fields.add(name, value);
+        }
+    }
+    head
+}
+
+/// The head of a part of a body of so many bytes.
+pub fn part(stored: &ResponseHead, part: &Range<u64>, length: u64) -> ResponseHead {
+    let mut head = ResponseHead::new(206, "Partial Content");
+    for (_, name, value) in stored.fields.iter() {
+        head.fields.add(name, value);
+    }
+    let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
+    head.fields.add(b"Content-Range", range.as_bytes());
+    head
+}
+
+/// What it takes in memory.
+pub fn size(head: &ResponseHead) -> usize {
+    size_of::<ResponseHead>() + head.fields.bytes().len() + head.fields.len() * FIELD_BYTES
+}
+
+/// A moment as HTTP says it.
+pub fn date(moment: Moment) -> String {
+    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_millis(moment.0))
+}
+
+/// A field that says something of the answer, and not of the way that it came. How old it was is counted from there.
+fn is_of_answer(field: &Field) -> bool {
+    let is_of_message = matches!(field.known, Name::ContentLength | Name::Trailer | Name::Age);
+    !field.listed && !field.known.is_hop_by_hop() && !is_of_message
+}
+
+fn start(head: &ResponseHead) -> Vec<u8> {
+    let mut text = format!("HTTP/1.1 {} ", head.status).into_bytes();
+    text.extend_from_slice(head.reason());
+    text.extend_from_slice(b"\r\n");
+    text
+}
+
+fn write_line(text: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    [name, b": ", value, b"\r\n"].iter().for_each(|piece| text.extend_from_slice(piece));
+}
+
+/// Parsed anew, so that all its lines lie in one piece, and go out in one.
+fn parsed(like: &ResponseHead, mut text: Vec<u8>) -> ResponseHead {
+    text.extend_from_slice(b"\r\n");
+    let mut head = ResponseHead::default();
+    let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
+    match head.parse(&text, &limits) {
+        Ok(()) => head,
+        // Nothing that has been parsed once can get here; if it did, its lines would be as good.
+        Err(_) => like.clone(),
+    }
+}
+
+fn ends_with(name: &[u8], end: &[u8]) -> bool {
+    name.len().checked_sub(end.len()).is_some_and(|at| name[at..].eq_ignore_ascii_case(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> ResponseHead {
+        let mut head = ResponseHead::default();
+        head.parse(text.replace('\n', "\r\n").as_bytes(), &Limits::default()).unwrap();
+        head
+    }
+
+    fn lines(head: &ResponseHead) -> String {
+        let mut lines = Vec::new();
+        head.fields.copy_lines(&mut lines, |_, _| true);
+        String::from_utf8(lines).unwrap().replace("\r\n", "\n")
+    }
+
+    #[test]
+    fn what_is_stored_is_about_the_answer_and_not_about_the_way_that_it_came() {
+        let came = head(
+            "HTTP/1.1 203 Fine\nA:  1\nConnection: keep-alive, X-Hop\nX-Hop: 1\nAge: 7\nContent-Length: 3\nKeep-Alive: 1\nEtag: \"x\"\n\n",
+        );
+        let stored = stored(&came, &Kept::default(), Moment(0));
+        assert_eq!((stored.status, stored.reason()), (203, &b"Fine"[..]));
+        assert_eq!(lines(&stored), "A:  1\nEtag: \"x\"\nDate: Thu, 01 Jan 1970 00:00:00 GMT\n");
+    }
+
+    #[test]
+    fn lines_of_a_304_take_the_place_of_those_that_are_stored() {
+        let stored = head("HTTP/1.1 200 OK\nA: 1\nDate: then\nCache-Control: max-age=1\nB: 1\nA: 2\n\n");
+        let confirmation =
+            head("HTTP/1.1 304 Not Modified\nDate: now\nConnection: close\nContent-Length: 9\na: 3\n\n");
+        let fresh = freshened(&stored, &confirmation);
+        assert_eq!((fresh.status, fresh.reason()), (200, &b"OK"[..]));
+        assert_eq!(lines(&fresh), "Cache-Control: max-age=1\nB: 1\nDate: now\na: 3\n");
+    }
+
+    #[test]
+    fn whoever_has_it_already_is_told_only_what_a_304_is_to_say() {
+        let stored = head(
+            "HTTP/1.1 200 OK\nContent-Type: text/html\nETag: \"x\"\nVary: Accept\nCDN-Cache-Control: max-age=1\nX-Mine: 1\n\n",
+        );
+        let short = not_modified(&stored);
+        assert_eq!(short.status, 304);
+        assert_eq!(lines(&short), "ETag: \"x\"\nVary: Accept\nCDN-Cache-Control: max-age=1\n");
+    }
+
+    #[test]
+    fn a_part_says_which() {
+        let part = part(&head("HTTP/1.1 200 OK\nA: b\n\n"), &(2..5), 9);
+        assert_eq!((part.status, &*lines(&part)), (206, "A: b\nContent-Range: bytes 2-4/9\n"));
+    }
+}

@@ -1,0 +1,24 @@
+//! Heads as the cache's rules read them. Knows no rules.
+
+use hostler_cache::Head;
+use hostler_wire::Fields;
+
+/// The lines of a head, as they came.
+#[derive(Debug, Clone, Copy)]
+pub struct Lines<'f>(pub &'f Fields);
+
+impl Head for Lines<'_> {
+    fn lines<'a>(&'a self, name: &'static str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    where
+        Self: 'a,
+    {
+        self.0.values(name)
+    }
+
+    fn named<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    where
+        Self: 'a,
+    {
+        self.0.values(name)
+    }
+}

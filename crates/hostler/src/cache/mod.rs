@@ -1,0 +1,75 @@
+//! What routes with a cache share, and bodies on their way into it. Knows no members and no clients; what may be stored and
+//! served is decided in `hostler-cache`.
+
+mod filling;
+mod head;
+mod lines;
+
+use std::sync::Arc;
+
+use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Vary};
+use hostler_wire::{BodyLength, ResponseHead};
+
+pub use filling::{Cut, Filling, Poured, Reading, Source};
+pub use head::{freshened, not_modified, part, size, stored};
+pub use lines::Lines;
+
+/// A stored answer.
+pub type Entry = hostler_cache::Entry<ResponseHead>;
+
+/// For how long an answer that cannot be shared is taken as a sign that the next one cannot be either.
+const ALONE_MS: u64 = 5_000;
+
+/// What all routes with a cache share. One for the whole program.
+pub struct Stock {
+    /// What is stored.
+    pub memory: Cache<ResponseHead>,
+    /// What is being fetched.
+    pub flights: Arc<Flights<Landing>>,
+}
+
+impl Stock {
+    /// Empty, for so many bytes; no entry may be larger than `max_entry`.
+    pub fn new(bytes: u64, max_entry: usize) -> Self {
+        Self { memory: Cache::new(bytes, max_entry), flights: Flights::new(ALONE_MS) }
+    }
+}
+
+/// How one route answers from memory.
+pub struct Caching {
+    /// What may be stored, and for how long.
+    pub rules: Rules,
+    /// What of a query makes another answer.
+    pub query: Query,
+    /// Answers are stored; else they are only shared by those who wait for the same one.
+    pub stores: bool,
+    /// Those who wait for the same answer share it though it cannot be stored.
+    pub collapses: bool,
+    /// Where they are stored.
+    pub stock: Arc<Stock>,
+}
+
+/// What those get who have waited for another's fetch.
+#[derive(Clone)]
+pub enum Landing {
+    /// It is stored by now.
+    Stored(Arc<Entry>),
+    /// It is on its way.
+    Coming(Arc<Coming>),
+    /// Nothing came that anybody could use.
+    Failed,
+}
+
+/// An answer whose body is on its way into memory.
+pub struct Coming {
+    /// Its head, as it is stored.
+    pub head: Arc<ResponseHead>,
+    /// How long its body will be.
+    pub length: BodyLength,
+    /// For which requests it is.
+    pub vary: Vary,
+    /// On which terms it will be stored, or why it will not.
+    pub terms: Result<Terms, NotStored>,
+    /// Its body.
+    pub filling: Arc<Filling>,
+}

@@ -1,0 +1,194 @@
+//! An answer on its way into memory: read from its member at that one's speed, by a task of its own, for all who wait for it and for
+//! those to come. Knows no client.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hostler_cache::{Asks, Flight, Moment, NotStored, Outcome, Terms, Vary};
+use hostler_wire::{BodyLength, CallError, Fields, ResponseHead};
+use tokio::time::timeout;
+
+use super::show;
+use crate::cache::{self, Caching, Coming, Cut, Entry, Filling, Landing, Poured, Source};
+use crate::exchange::Exchange;
+use crate::gateway::poison::Following;
+use crate::gateway::{Answer, PoolTarget, Refusal};
+use crate::proxy::Call;
+
+/// What an entry takes besides its head and body, roughly.
+const OVERHEAD: usize = 1024;
+
+/// An answer that arrives.
+pub(super) struct Arrival {
+    caching: Arc<Caching>,
+    key: Box<[u8]>,
+    /// The head that its own client gets, and nobody else.
+    own: Arc<ResponseHead>,
+    pub coming: Arc<Coming>,
+    tags: Box<[Box<str>]>,
+    asked: Moment,
+    /// Others wait for it, or may come.
+    flight: Option<Flight<Landing>>,
+}
+
+/// For which requests an answer is, on which terms, its tags and its length.
+pub(super) type Parts = (Vary, Result<Terms, NotStored>, Box<[Box<str>]>, BodyLength);
+
+impl Arrival {
+    /// One that begins; none if it is too large to be kept, which then is its own client's alone.
+    pub fn new(
+        caching: &Arc<Caching>,
+        key: Box<[u8]>,
+        (stored, own): (Arc<ResponseHead>, Arc<ResponseHead>),
+        (vary, terms, tags, length): Parts,
+        asked: Moment,
+        flight: Option<Flight<Landing>>,
+    ) -> Option<Self> {
+        let labels: usize = vary.size() + tags.iter().map(|tag| tag.len() + 16).sum::<usize>();
+        let most = caching.stock.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);
+        if matches!(length, BodyLength::Known(length) if length > most as u64) {
+            settle(flight, Outcome::Alone);
+            return None;
+        }
+        let coming = Coming { head: stored, length, vary, terms, filling: Filling::new(most) };
+        Some(Self { caching: caching.clone(), key, own, coming: Arc::new(coming), tags, asked, flight })
+    }
+
+    /// Reads what there is; and where that is not all, goes on apart.
+    pub async fn pour(
+        mut self,
+        exchange: &mut Exchange,
+        asks: &Asks,
+        call: Call,
+        target: &PoolTarget,
+    ) -> Result<Result<Answer, Refusal>, Refusal> {
+        let reading = self.coming.filling.reading().expect("invariant: nothing has come yet");
+        let mut member = Member { call, error: None };
+        match self.coming.filling.begin(&mut member).await {
+            Some(Poured::Whole(body)) => {
+                member.call.finish(exchange);
+                self.keep(&body);
+                Ok(show::whole(exchange, asks, &self.own, self.asked, &body))
+            }
+            Some(Poured::Cut(_)) => {
+                let error = member.why();
+                Err(member.call.give_up(exchange, error).into())
+            }
+            poured => {
+                if poured == Some(Poured::TooLarge) {
+                    settle(self.flight.take(), Outcome::Alone);
+                }
+                let answer = show::coming(exchange, asks, &self.own, &self.coming, reading);
+                let following = target.poison.following(exchange);
+                tokio::spawn(self.go_on(member, following, target.call.hang_timeout));
+                Ok(answer)
+            }
+        }
+    }
+
+    /// To the end, whoever is there to read.
+    async fn go_on(mut self, mut member: Member, following: Following, patience: Duration) {
+        let coming = self.coming.clone();
+        let _pouring = Pouring(&coming.filling);
+        if let Some(flight) = &self.flight {
+            flight.arrive(&Landing::Coming(coming.clone()));
+        }
+        loop {
+            match pour(&coming.filling, &mut member, patience).await {
+                Poured::TooLarge => settle(self.flight.take(), Outcome::Alone),
+                Poured::Whole(body) => {
+                    member.call.end();
+                    return self.keep(&body);
+                }
+                Poured::Passed => {
+                    member.call.end();
+                    return;
+                }
+                Poured::Cut(_) => {
+                    let error = member.why();
+                    return following.follow(member.call.break_off(error).1);
+                }
+                Poured::Unwanted => return following.follow(member.call.leave()),
+            }
+        }
+    }
+
+    /// All of it is there.
+    fn keep(&mut self, body: &Bytes) {
+        let Coming { head, vary, terms, .. } = &*self.coming;
+        let landing = match terms {
+            Ok(terms) => {
+                let entry = Arc::new(Entry {
+                    head: head.clone(),
+                    head_bytes: cache::size(head),
+                    body: body.clone(),
+                    terms: *terms,
+                    vary: vary.clone(),
+                    asked: self.asked,
+                    tags: std::mem::take(&mut self.tags),
+                    forms: Box::default(),
+                });
+                self.caching.stock.memory.keep(&self.key, entry.clone());
+                Landing::Stored(entry)
+            }
+            Err(_) => Landing::Coming(self.coming.clone()),
+        };
+        settle(self.flight.take(), Outcome::Shared(landing));
+    }
+}
+
+/// Pours; a member that says nothing for so long is not waited for any more. What is too large is waited for by its readers.
+async fn pour(filling: &Filling, member: &mut Member, patience: Duration) -> Poured {
+    loop {
+        let before = filling.come();
+        match timeout(patience, filling.pour(member)).await {
+            Ok(poured) => return poured,
+            Err(_) if filling.come() > before || filling.is_too_large() => {}
+            Err(_) => return Poured::Unwanted,
+        }
+    }
+}
+
+/// A member as the source of a body.
+struct Member {
+    call: Call,
+    error: Option<CallError>,
+}
+
+impl Member {
+    /// What has gone wrong, as its call has said it.
+    fn why(&mut self) -> CallError {
+        self.error.take().unwrap_or(CallError::Cut)
+    }
+}
+
+impl Source for Member {
+    fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, Cut>> {
+        self.call.poll_body(cx, into, max).map_err(|error| {
+            let cut = Cut(error.to_string().into());
+            self.error = Some(error);
+            cut
+        })
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        self.call.trailers()
+    }
+}
+
+/// Whoever reads is told when nobody pours any more, for whatever reason.
+struct Pouring<'f>(&'f Filling);
+
+impl Drop for Pouring<'_> {
+    fn drop(&mut self) {
+        self.0.give_up("the application went silent in the middle of its answer");
+    }
+}
+
+fn settle(flight: Option<Flight<Landing>>, outcome: Outcome<Landing>) {
+    if let Some(flight) = flight {
+        flight.settle(outcome, Moment::now());
+    }
+}

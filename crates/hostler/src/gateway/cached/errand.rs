@@ -1,0 +1,333 @@
+//! A request on its way to a member for the cache: what it asks for, and what becomes of what it brings. Knows no client protocol.
+
+use std::mem;
+use std::sync::Arc;
+
+use hostler_cache::{
+    Asks, CacheStatus, Flight, Forward, Kept, Method, Moment, NotStored, Outcome, Terms, Validators, Vary,
+    Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error, may_share, tags, write_key,
+};
+use hostler_wire::{BodyLength, ResponseHead};
+
+use super::arrival::Arrival;
+use super::request::{self, CONDITIONS, Seen};
+use super::{serve, show};
+use crate::cache::{self, Caching, Entry, Landing, Lines};
+use crate::exchange::{Downstream, Edit, Exchange};
+use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_pool};
+use crate::proxy::Call;
+
+/// A request on its way.
+pub(in crate::gateway) struct Errand {
+    pub(super) caching: Arc<Caching>,
+    pub(super) asks: Asks,
+    pub(super) key: Box<[u8]>,
+    /// Its member is told that it came over TLS.
+    pub(super) secure: bool,
+    why: Forward,
+    /// What it brings may be stored.
+    pub(super) stores: bool,
+    /// Others wait for what it brings.
+    flight: Option<Flight<Landing>>,
+    /// What is stored and may be good still; to be validated, and to stand in where its member fails.
+    stale: Option<Arc<Entry>>,
+}
+
+impl Errand {
+    pub(super) fn new(
+        caching: &Arc<Caching>,
+        exchange: &Exchange,
+        asks: Asks,
+        key: Box<[u8]>,
+        why: Forward,
+        stale: Option<Arc<Entry>>,
+    ) -> Box<Self> {
+        Box::new(Self {
+            caching: caching.clone(),
+            asks,
+            key,
+            secure: request::is_secure(exchange),
+            why,
+            // What HEAD brings is no answer to GET.
+            stores: caching.stores && asks.method == Method::Get && !asks.no_store,
+            flight: None,
+            stale,
+        })
+    }
+
+    /// Whether others may have what it brings, as far as the request says.
+    pub(super) fn may_share(&self) -> bool {
+        let is_wanted_anew = self.asks.no_cache || self.asks.no_store || self.asks.max_age == Some(0);
+        let is_usual = self.asks.method == Method::Get && !self.asks.authorized && !is_wanted_anew;
+        is_usual && (self.caching.stores || self.caching.collapses && !self.asks.cookies)
+    }
+
+    /// Equal requests have the same. Those whose answers are known to differ have not.
+    pub(super) fn flight_key(&self) -> Vec<u8> {
+        let secure: &[u8] = if self.secure { b"\0s" } else { b"\0" };
+        [&*self.key, secure].concat()
+    }
+
+    pub(super) fn lead(&mut self, flight: Flight<Landing>) {
+        self.flight = Some(flight);
+    }
+
+    /// What all who wait get is stored already.
+    pub(super) fn land(&mut self, entry: &Arc<Entry>) {
+        self.settle(Outcome::Shared(Landing::Stored(entry.clone())));
+    }
+
+    /// What another has fetched, if it is for this request as well.
+    pub(super) fn take(&self, exchange: &mut Exchange, landing: Landing) -> Option<Result<Answer, Refusal>> {
+        let now = Moment::now();
+        let (head, vary, terms) = match &landing {
+            Landing::Stored(entry) => (&entry.head, &entry.vary, Ok(entry.terms)),
+            Landing::Coming(coming) => (&coming.head, &coming.vary, coming.terms),
+            Landing::Failed => return self.serve_stale(exchange, None, now),
+        };
+        if !vary.matches(&Seen(exchange), self.secure) {
+            return None;
+        }
+        let age = match terms.map(|terms| judge(&terms, &self.asks, now)) {
+            Ok(Verdict::Serve { age, .. } | Verdict::ServeAndRefresh { age, .. }) => Some(age),
+            Ok(_) if !self.may_collapse(NotStored::Lifetime, head) => return None,
+            Err(why) if !self.may_collapse(why, head) => return None,
+            Ok(_) | Err(_) => None,
+        };
+        let answer = match &landing {
+            Landing::Stored(entry) => show::stored(exchange, &self.asks, entry),
+            Landing::Coming(coming) => {
+                let reading = coming.filling.reading()?;
+                show::coming(exchange, &self.asks, &coming.head, coming, reading)
+            }
+            Landing::Failed => return None,
+        };
+        let status = Some(head.status);
+        exchange.trail.cache =
+            Some(CacheStatus::Forwarded { why: self.why, status, stored: false, collapsed: true });
+        exchange.trail.age = age.filter(|age| *age > 0);
+        Some(answer)
+    }
+
+    /// Asks a member, and does with the answer what there is to do.
+    pub async fn run<D: Downstream>(
+        mut self: Box<Self>,
+        (route, target): (&Route, &PoolTarget),
+        exchange: &mut Exchange,
+        client: &mut D,
+        thread: usize,
+    ) -> Result<Answer, Refusal> {
+        loop {
+            self.note(exchange, None, false);
+            let mark = exchange.to_member.own.len();
+            let validates = self.prepare(exchange);
+            let asked = Moment::now();
+            let called = call_pool(route, target, exchange, client, thread).await;
+            exchange.to_member.own.truncate(mark);
+            let call = match called {
+                Ok(call) => call,
+                Err(refusal) => return self.failed(exchange, refusal),
+            };
+            let status = call.answer().status;
+            self.note(exchange, Some(status), false);
+            if self.asks.method == Method::Unsafe {
+                self.invalidate(exchange, call.answer());
+            }
+            if is_failure(status)
+                && let Some(answer) = self.serve_stale(exchange, Some(status), Moment::now())
+            {
+                exchange.aftermath = call.leave();
+                self.settle(Outcome::Shared(Landing::Failed));
+                return answer;
+            }
+            if !(self.stores || self.flight.is_some()) {
+                return Ok(call.into());
+            }
+            if validates && status == 304 {
+                match self.confirmed(exchange, call, asked) {
+                    Some(answer) => return answer,
+                    // It was about something that is gone.
+                    None => continue,
+                }
+            }
+            return self.received(exchange, call, asked, target).await;
+        }
+    }
+
+    /// Changes what the member is asked for; true if it is asked whether what is stored is still good.
+    fn prepare(&mut self, exchange: &mut Exchange) -> bool {
+        let stale = self.stale.as_ref().filter(|_| self.stores).map(|stale| Lines(&stale.head.fields));
+        let validators = stale.as_ref().map(Validators::of).unwrap_or_default();
+        let validates = validators != Validators::default();
+        // One that cannot be shared, as far as we know, is its client's own business.
+        if self.flight.is_none() && !validates {
+            return false;
+        }
+        let own = &mut exchange.to_member.own;
+        own.extend(CONDITIONS.map(|name| Edit::Remove(name.into())));
+        let lines = [
+            ("If-None-Match", validators.if_none_match),
+            ("If-Modified-Since", validators.if_modified_since),
+        ];
+        for (name, value) in lines {
+            own.extend(value.map(|value| Edit::Set(name.into(), value.into())));
+        }
+        validates
+    }
+
+    /// A member has answered.
+    async fn received(
+        mut self: Box<Self>,
+        exchange: &mut Exchange,
+        call: Call,
+        asked: Moment,
+        target: &PoolTarget,
+    ) -> Result<Answer, Refusal> {
+        let Some(arrival) = self.arrival(exchange, &call, asked) else {
+            self.settle(if is_failure(call.answer().status) {
+                Outcome::Shared(Landing::Failed)
+            } else {
+                Outcome::Alone
+            });
+            return Ok(call.into());
+        };
+        self.note(exchange, Some(call.answer().status), arrival.coming.terms.is_ok() && self.stores);
+        match arrival.pour(exchange, &self.asks, call, target).await {
+            Ok(answer) => answer,
+            Err(refusal) => self.failed(exchange, refusal),
+        }
+    }
+
+    /// How an answer arrives that is stored, or that others wait for; none for one that is this client's alone.
+    fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: Moment) -> Option<Arrival> {
+        let (head, now) = (call.answer(), Moment::now());
+        let lines = Lines(&head.fields);
+        let vary = Vary::of(&lines, &Seen(exchange), self.secure).ok()?;
+        let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked, now);
+        let terms = if self.stores { terms } else { terms.and(Err(NotStored::Lifetime)) };
+        let is_fresh = terms.is_ok_and(|terms| !terms.no_cache && terms.ttl(now) > 0);
+        let is_shared = is_fresh || self.may_collapse(terms.err().unwrap_or(NotStored::Lifetime), head);
+        if !is_shared {
+            self.settle(Outcome::Alone);
+        }
+        if terms.is_err() && self.flight.is_none() {
+            return None;
+        }
+        // The end of a connection is no end of a body that can be told from its being cut off.
+        if call.is_event_stream() || call.body_length() == BodyLength::UntilClose {
+            return None;
+        }
+        let kept = Kept::of(&self.caching.rules, head.status, &lines);
+        let stored = Arc::new(cache::stored(head, &kept, now));
+        let own = match kept == Kept::default() {
+            true => stored.clone(),
+            false => Arc::new(cache::stored(head, &Kept::default(), now)),
+        };
+        let parts = (vary, terms, tags(&lines), call.body_length());
+        Arrival::new(&self.caching, mem::take(&mut self.key), (stored, own), parts, asked, self.flight.take())
+    }
+
+    /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.
+    fn confirmed(
+        &mut self,
+        exchange: &mut Exchange,
+        call: Call,
+        asked: Moment,
+    ) -> Option<Result<Answer, Refusal>> {
+        let (stale, now) = (self.stale.take()?, Moment::now());
+        let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
+        let fresh = cache::freshened(&stale.head, call.answer());
+        call.finish(exchange);
+        let memory = &self.caching.stock.memory;
+        if !is_about_it {
+            memory.forget(&self.key, now);
+            return None;
+        }
+        let lines = Lines(&fresh.fields);
+        let terms = Terms::of(&self.caching.rules, &self.asks, fresh.status, &lines, asked, now);
+        let head = Arc::new(cache::stored(&fresh, &Kept::of(&self.caching.rules, fresh.status, &lines), now));
+        let entry = Arc::new(Entry {
+            head_bytes: cache::size(&head),
+            head,
+            body: stale.body.clone(),
+            terms: terms.unwrap_or(stale.terms),
+            vary: stale.vary.clone(),
+            asked,
+            tags: tags(&lines),
+            forms: Box::default(),
+        });
+        match terms {
+            Ok(terms) => {
+                memory.exchange(&self.key, &stale, entry.clone());
+                let is_fresh = !terms.no_cache && terms.ttl(now) > 0;
+                self.settle(if is_fresh {
+                    Outcome::Shared(Landing::Stored(entry.clone()))
+                } else {
+                    Outcome::Alone
+                });
+            }
+            // It must not be stored any more.
+            Err(_) => {
+                memory.forget(&self.key, now);
+                self.settle(Outcome::Alone);
+            }
+        }
+        self.note(exchange, Some(304), terms.is_ok());
+        exchange.trail.age = Some(entry.terms.age(now));
+        Some(show::stored(exchange, &self.asks, &entry))
+    }
+
+    /// Nothing came.
+    pub(super) fn failed(
+        mut self: Box<Self>,
+        exchange: &mut Exchange,
+        refusal: Refusal,
+    ) -> Result<Answer, Refusal> {
+        if !refusal.facts().may_fall_back {
+            // It is this client's own trouble: dropped unsettled, the flight goes to the next.
+            return Err(refusal);
+        }
+        self.settle(Outcome::Shared(Landing::Failed));
+        self.serve_stale(exchange, None, Moment::now()).unwrap_or(Err(refusal))
+    }
+
+    /// What is stored stands in for what a member did not give.
+    fn serve_stale(
+        &self,
+        exchange: &mut Exchange,
+        status: Option<u16>,
+        now: Moment,
+    ) -> Option<Result<Answer, Refusal>> {
+        let stale = self.stale.as_ref()?;
+        let (age, ttl) = may_serve_on_error(&stale.terms, &self.asks, now)?;
+        let answer = serve(exchange, &self.asks, stale, (age, ttl));
+        self.note(exchange, status, false);
+        Some(answer)
+    }
+
+    fn may_collapse(&self, why: NotStored, head: &ResponseHead) -> bool {
+        self.caching.collapses && may_share(why, &self.asks, &Lines(&head.fields))
+    }
+
+    /// What it has changed is void (RFC 9111 section 4.4).
+    fn invalidate(&self, exchange: &Exchange, answer: &ResponseHead) {
+        let (host, target) = (exchange.host(), exchange.head.target());
+        let lines = Lines(&answer.fields);
+        let mut key = Vec::new();
+        for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
+            write_key(&self.caching.query, host, &target, &mut key);
+            self.caching.stock.memory.forget(&key, Moment::now());
+        }
+    }
+
+    pub(super) fn settle(&mut self, outcome: Outcome<Landing>) {
+        if let Some(flight) = self.flight.take() {
+            flight.settle(outcome, Moment::now());
+        }
+    }
+
+    fn note(&self, exchange: &mut Exchange, status: Option<u16>, stored: bool) {
+        exchange.trail.cache =
+            Some(CacheStatus::Forwarded { why: self.why, status, stored, collapsed: false });
+    }
+}

@@ -1,0 +1,191 @@
+//! The cache in the straight line: what is answered from memory, and what somebody is asked for. Knows no client protocol.
+
+mod arrival;
+mod errand;
+mod refresh;
+mod request;
+mod show;
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use hostler_cache::{
+    Asks, CacheStatus, Forward, Landed, Moment, Role, Verdict, Waiting, admit, judge, write_key,
+};
+use hostler_wire::BodyLength;
+use tokio::time::Instant;
+
+use super::{Answer, PoolTarget, Refusal, Route};
+use crate::cache::{Caching, Entry, Landing};
+use crate::exchange::{Downstream, Exchange};
+use request::Seen;
+
+pub(super) use errand::Errand;
+
+/// What the cache says to a request.
+pub(super) enum Asked {
+    /// This is the answer.
+    Answered(Answer),
+    /// Somebody has to be asked.
+    Forward(Box<Errand>),
+}
+
+/// What is found under a request's key.
+enum Found {
+    /// An answer that may be served.
+    Good { entry: Arc<Entry>, age: u64, ttl: i64, refresh: Option<Box<[u8]>> },
+    /// None, or one that is good for something only once a member was asked.
+    Nothing { key: Box<[u8]>, why: Forward, stale: Option<Arc<Entry>> },
+}
+
+thread_local! {
+    /// A hit allocates nothing for its key.
+    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Answers from memory, or says what has to be fetched; waits where somebody else does that already.
+pub(super) async fn ask<D: Downstream>(
+    caching: &Arc<Caching>,
+    (route, target): (&Arc<Route>, &PoolTarget),
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> Result<Asked, Refusal> {
+    let asks = Asks::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
+    if exchange.length != BodyLength::Known(0) || exchange.offer.is_some() {
+        return Ok(pass(caching, exchange, asks, Forward::Bypass));
+    }
+    if let Err(why) = admit(&asks) {
+        return Ok(pass(caching, exchange, asks, why));
+    }
+    match look(caching, exchange, &asks, Moment::now()) {
+        Found::Good { entry, age, ttl, refresh } => {
+            if let Some(key) = refresh {
+                refresh::begin(caching, route, exchange, asks, (key, entry.clone()), thread);
+            }
+            serve(exchange, &asks, &entry, (age, ttl)).map(Asked::Answered)
+        }
+        Found::Nothing { .. } if asks.only_if_cached => Err(Refusal::OnlyIfCached),
+        Found::Nothing { key, why, stale } => {
+            let errand = Errand::new(caching, exchange, asks, key, why, stale);
+            // Boxed: most requests never get here, and need no room for it.
+            Box::pin(embark(errand, target.request_timeout, exchange, client)).await
+        }
+    }
+}
+
+/// It goes on as it is, and what comes is not stored.
+fn pass(caching: &Arc<Caching>, exchange: &Exchange, asks: Asks, why: Forward) -> Asked {
+    let mut key = Vec::new();
+    write_key(&caching.query, exchange.host(), exchange.head.target(), &mut key);
+    let mut errand = Errand::new(caching, exchange, asks, key.into(), why, None);
+    errand.stores = false;
+    Asked::Forward(errand)
+}
+
+fn look(caching: &Caching, exchange: &Exchange, asks: &Asks, now: Moment) -> Found {
+    KEY.with_borrow_mut(|key| {
+        write_key(&caching.query, exchange.host(), exchange.head.target(), key);
+        let nothing = |why, stale| Found::Nothing { key: key.as_slice().into(), why, stale };
+        let Some(variants) = caching.stock.memory.look(key) else { return nothing(Forward::UriMiss, None) };
+        let secure = request::is_secure(exchange);
+        let Some(entry) = variants.find(|entry| entry.vary.matches(&Seen(exchange), secure)) else {
+            return nothing(Forward::VaryMiss, None);
+        };
+        let entry = entry.clone();
+        match judge(&entry.terms, asks, now) {
+            Verdict::Serve { age, ttl } => Found::Good { entry, age, ttl, refresh: None },
+            Verdict::ServeAndRefresh { age, ttl } => {
+                Found::Good { entry, age, ttl, refresh: Some(key.as_slice().into()) }
+            }
+            Verdict::Validate { why } => nothing(why, Some(entry)),
+            Verdict::Pass { why } => nothing(why, None),
+        }
+    })
+}
+
+fn serve(
+    exchange: &mut Exchange,
+    asks: &Asks,
+    entry: &Entry,
+    (age, ttl): (u64, i64),
+) -> Result<Answer, Refusal> {
+    exchange.trail.cache = Some(CacheStatus::Hit { ttl });
+    exchange.trail.age = Some(age);
+    show::stored(exchange, asks, entry)
+}
+
+/// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin.
+async fn embark<D: Downstream>(
+    mut errand: Box<Errand>,
+    patience: Duration,
+    exchange: &mut Exchange,
+    client: &mut D,
+) -> Result<Asked, Refusal> {
+    if !errand.may_share() {
+        return Ok(Asked::Forward(errand));
+    }
+    let caching = errand.caching.clone();
+    let until = Instant::now() + patience;
+    let flight_key = errand.flight_key();
+    let landing = match caching.stock.flights.join(&flight_key, Moment::now()) {
+        Role::Alone => return Ok(Asked::Forward(errand)),
+        Role::Arriving(landing) => landing,
+        Role::Leader(flight) => {
+            errand.lead(flight);
+            return Ok(match found_meanwhile(&mut errand, exchange)? {
+                Some(answer) => Asked::Answered(answer),
+                None => Asked::Forward(errand),
+            });
+        }
+        Role::Follower(waiting) => match wait(waiting, until, exchange, client).await {
+            Ok(Landed::Shared(landing)) => landing,
+            Ok(Landed::Lead(flight)) => {
+                errand.lead(flight);
+                return Ok(Asked::Forward(errand));
+            }
+            Ok(Landed::Alone) => return Ok(Asked::Forward(errand)),
+            Err(refusal) => return errand.failed(exchange, refusal).map(Asked::Answered),
+        },
+    };
+    match errand.take(exchange, landing) {
+        Some(answer) => answer.map(Asked::Answered),
+        // It was for others.
+        None => Ok(Asked::Forward(errand)),
+    }
+}
+
+/// Between the look and the lead another's answer may have come: nobody is asked twice for that.
+fn found_meanwhile(errand: &mut Errand, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
+    let (asks, caching) = (errand.asks, errand.caching.clone());
+    let Found::Good { entry, age, ttl, .. } = look(&caching, exchange, &asks, Moment::now()) else {
+        return Ok(None);
+    };
+    errand.land(&entry);
+    serve(exchange, &asks, &entry, (age, ttl)).map(Some)
+}
+
+async fn wait<D: Downstream>(
+    waiting: Waiting<Landing>,
+    until: Instant,
+    exchange: &Exchange,
+    client: &mut D,
+) -> Result<Landed<Landing>, Refusal> {
+    exchange.deadline.set_at(until);
+    let mut waiting = pin!(waiting);
+    poll_fn(|cx| {
+        if let Poll::Ready(landed) = waiting.as_mut().poll(cx) {
+            return Poll::Ready(Ok(landed));
+        }
+        if client.poll_left(cx).is_ready() {
+            return Poll::Ready(Err(Refusal::ClientLeft));
+        }
+        ready!(exchange.deadline.poll_due(cx));
+        Poll::Ready(Err(Refusal::AnswerTimeout))
+    })
+    .await
+}

@@ -1,0 +1,71 @@
+//! A stored answer fetched anew while its clients get the old one. Knows no client.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use hostler_cache::{Asks, Forward, Moment, Role};
+use hostler_wire::{Fields, ResponseHead};
+
+use super::errand::Errand;
+use crate::cache::{Caching, Entry};
+use crate::exchange::{BodyError, Downstream, Exchange};
+use crate::gateway::{Answer, PoolTarget, Route, Target};
+
+/// Fetches it in a task of its own, unless somebody does already.
+pub(super) fn begin(
+    caching: &Arc<Caching>,
+    route: &Arc<Route>,
+    exchange: &Exchange,
+    asks: Asks,
+    (key, stale): (Box<[u8]>, Arc<Entry>),
+    thread: usize,
+) {
+    let mut errand = Errand::new(caching, exchange, asks, key, Forward::Stale, Some(stale));
+    let Role::Leader(flight) = caching.stock.flights.join(&errand.flight_key(), Moment::now()) else {
+        return;
+    };
+    errand.lead(flight);
+    let (route, exchange) = (route.clone(), exchange.again());
+    tokio::spawn(async move {
+        if let Target::Pool(target) = &route.target {
+            fetch(errand, &route, target, exchange, thread).await;
+        }
+    });
+}
+
+async fn fetch(
+    errand: Box<Errand>,
+    route: &Route,
+    target: &PoolTarget,
+    mut exchange: Exchange,
+    thread: usize,
+) {
+    // What fails leaves the old answer where it is.
+    if let Ok(Answer::Member(call) | Answer::Tunnel(call)) =
+        errand.run((route, target), &mut exchange, &mut Nobody, thread).await
+    {
+        call.abandon(&mut exchange);
+    }
+    target.poison.settle(&mut exchange);
+}
+
+/// The client's side when there is none, and none that could leave.
+struct Nobody;
+
+impl Downstream for Nobody {
+    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn allow_body(&mut self, _: u64) {}
+
+    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
+        Poll::Ready(Err(BodyError::Left))
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        None
+    }
+
+    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
+}
