@@ -13,8 +13,6 @@ const GO_PROGRAMS = [
 ];
 /** Written in Python. What `tools/requirements.txt` names, by its hashes. */
 const PYTHON_PROGRAMS = [{ command: 'kosoku', variable: 'TEST_KOSOKU', why: 'conformance of WebSockets' }];
-/** Data out of a Python package's source. What `tools/mmdb.txt` names, by its hash. */
-const DATA = [{ command: 'mmdb', variable: 'TEST_MMDB', why: 'databases of places, good and broken' }];
 /** Suites from npm, unpacked without what they depend on: we bring our own client, and one of them would bring npm itself. */
 const SUITES = [
   {
@@ -25,6 +23,8 @@ const SUITES = [
     why: 'conformance of the cache',
   },
 ];
+/** Data out of a Python package's source. What `tools/mmdb.txt` names, by its hash. */
+const DATA = [{ command: 'mmdb', variable: 'TEST_MMDB', why: 'databases of places, good and broken' }];
 /** Below `target`, where the Rust tests find them without a variable too. */
 const FOLDER = join(root, 'target', 'tools');
 /** An environment of its own, so that nothing else on the machine changes. */
@@ -37,8 +37,8 @@ export async function makePrograms() {
   return [
     ...(await make(GO_PROGRAMS, FOLDER, build)),
     ...(await make(PYTHON_PROGRAMS, join(PYTHON_FOLDER, 'bin'), install)),
-    ...(await make(DATA, FOLDER, unpack)),
     ...(await make(SUITES, FOLDER, unpackSuites)),
+    ...(await make(DATA, FOLDER, unpackData)),
   ];
 }
 
@@ -80,32 +80,6 @@ async function install() {
   return undefined;
 }
 
-/** Nothing, or why not. It is unpacked once. */
-async function unpack() {
-  const folder = join(FOLDER, 'mmdb');
-  if (existsSync(join(folder, 'test-data'))) return undefined;
-  if (!has('python3')) return 'there is no Python on this machine';
-  say("Unpacking MaxMind's test databases");
-  mkdirSync(folder, { recursive: true });
-  const download = mkdtempSync(join(FOLDER, 'download-'));
-  try {
-    const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', '--no-deps', '--no-binary', ':all:', '--require-hashes'];
-    const steps = [
-      ['python3', '-m', 'venv', PYTHON_FOLDER],
-      [join(PYTHON_FOLDER, 'bin/python'), ...pip, '--dest', download, '-r', 'scripts/tools/mmdb.txt'],
-      ['tar', '--extract', '--strip-components=3', `--directory=${folder}`, () => `--file=${join(download, readdirSync(download)[0])}`, '--wildcards', '*/tests/data/*'],
-    ];
-    for (const [command, ...args] of steps) {
-      // What a step names that the one before has made is looked up when it is its turn.
-      const code = await run(command, args.map((arg) => (typeof arg === 'function' ? arg() : arg)), { cwd: root, timeout: PATIENCE });
-      if (code !== 0) return `"${command} ${args.slice(0, 3).join(' ')}" failed (exit code ${code})`;
-    }
-    return undefined;
-  } finally {
-    rmSync(download, { recursive: true, force: true });
-  }
-}
-
 /** Nothing, or why not. */
 async function unpackSuites() {
   mkdirSync(FOLDER, { recursive: true });
@@ -129,6 +103,32 @@ async function unpackSuites() {
 
 function isTrue(archive, sha512) {
   return existsSync(archive) && createHash('sha512').update(readFileSync(archive)).digest('base64') === sha512;
+}
+
+/** Nothing, or why not. It is unpacked once. */
+async function unpackData() {
+  const folder = join(FOLDER, 'mmdb');
+  if (existsSync(join(folder, 'test-data'))) return undefined;
+  if (!has('python3')) return 'there is no Python on this machine';
+  say("Unpacking MaxMind's test databases");
+  mkdirSync(folder, { recursive: true });
+  const download = mkdtempSync(join(FOLDER, 'download-'));
+  try {
+    const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', '--no-deps', '--no-binary', ':all:', '--require-hashes'];
+    const steps = [
+      ['python3', '-m', 'venv', PYTHON_FOLDER],
+      [join(PYTHON_FOLDER, 'bin/python'), ...pip, '--dest', download, '-r', 'scripts/tools/mmdb.txt'],
+      ['tar', '--extract', '--strip-components=3', `--directory=${folder}`, () => `--file=${join(download, readdirSync(download)[0])}`, '--wildcards', '*/tests/data/*'],
+    ];
+    for (const [command, ...args] of steps) {
+      // What a step names that the one before has made is looked up when it is its turn.
+      const code = await run(command, args.map((arg) => (typeof arg === 'function' ? arg() : arg)), { cwd: root, timeout: PATIENCE });
+      if (code !== 0) return `"${command} ${args.slice(0, 3).join(' ')}" failed (exit code ${code})`;
+    }
+    return undefined;
+  } finally {
+    rmSync(download, { recursive: true, force: true });
+  }
 }
 
 // By itself, for a test that is run alone: node scripts/tools.mjs

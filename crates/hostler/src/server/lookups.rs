@@ -50,7 +50,10 @@ impl Lookups {
             (Some(written), Some((older, data))) if older.postal.as_ref() == Some(written) => {
                 data.postal.clone()
             }
-            (Some(_), _) => Some(Arc::new(Postal::default())),
+            (Some(written), _) => {
+                let opened = Postal::open(written).map_err(|error| format!("postal.data: {error}"));
+                Some(Arc::new(opened?))
+            }
             (None, _) => None,
         };
         Ok(Self { geo, postal, read })

@@ -99,7 +99,7 @@ fn caching(written: &config::Caching, stock: &Arc<Stock>) -> Caching {
     Caching { rules, query, stores, collapses, stock: stock.clone() }
 }
 
-fn changes(written: &config::Route, data: &Lookups) -> Changes {
+fn changes(written: &config::Route, lookups: &Lookups) -> Changes {
     let config::Changes { request, answer, rewrite, geo_headers } = &written.changes;
     Changes {
         to_member: edits(request),
@@ -108,7 +108,7 @@ fn changes(written: &config::Route, data: &Lookups) -> Changes {
             strip: strip.as_str().into(),
             add: add.as_str().into(),
         }),
-        places: data.geo.clone().filter(|_| *geo_headers),
+        places: lookups.geo.clone().filter(|_| *geo_headers),
         compress: written.compress.clone(),
     }
 }

@@ -27,6 +27,9 @@ mod geo_headers;
 mod priorities;
 mod whole;
 // Members
+mod cache_flights;
+mod cache_hits;
+mod cache_stale;
 mod fallback;
 mod faults;
 mod framing;

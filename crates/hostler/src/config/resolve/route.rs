@@ -196,9 +196,9 @@ impl Resolver<'_> {
             "priority",
             "fallback",
             "request_headers",
-            "geo_headers",
             "cache",
             "collapse",
+            "geo_headers",
         ];
         let meaningless = match target {
             "pool" => return,

@@ -2,7 +2,6 @@
 
 mod asked;
 mod batch;
-mod cors;
 mod counters;
 mod edition;
 mod facts;
@@ -19,9 +18,9 @@ use hostler_address::Kind;
 use hostler_lookup::geo::{self as lookup, Broken, OpenError};
 use hostler_wire::ResponseHead;
 
-use super::Nearest;
 use super::problem::{method, problem, repeated};
 use super::tag::{self, Tagged};
+use super::{Nearest, cors};
 use crate::config::{self, Lookups};
 use crate::exchange::{Body, Exchange, Whole};
 use asked::Asked;
