@@ -4,10 +4,12 @@
 mod filling;
 mod head;
 mod lines;
+mod shared;
 
 use std::sync::Arc;
 
-use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Vary};
+use arc_swap::ArcSwapOption;
+use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Tier, Vary};
 use hostler_wire::{BodyLength, ResponseHead};
 
 pub use filling::{Cut, Filling, Poured, Reading, Source};
@@ -23,7 +25,9 @@ const ALONE_MS: u64 = 5_000;
 /// What all routes with a cache share. One for the whole program.
 pub struct Stock {
     /// What is stored.
-    pub memory: Cache<ResponseHead>,
+    pub memory: Arc<Cache<ResponseHead>>,
+    /// What others have stored; none: this Hostler is for itself.
+    pub tier: ArcSwapOption<Tier<ResponseHead>>,
     /// What is being fetched.
     pub flights: Arc<Flights<Landing>>,
 }
@@ -31,7 +35,8 @@ pub struct Stock {
 impl Stock {
     /// Empty, for so many bytes; no entry may be larger than `max_entry`.
     pub fn new(bytes: u64, max_entry: usize) -> Self {
-        Self { memory: Cache::new(bytes, max_entry), flights: Flights::new(ALONE_MS) }
+        let memory = Arc::new(Cache::new(bytes, max_entry));
+        Self { memory, tier: ArcSwapOption::empty(), flights: Flights::new(ALONE_MS) }
     }
 }
 

@@ -30,6 +30,7 @@ mod whole;
 // Members
 mod cache_flights;
 mod cache_hits;
+mod cache_shared;
 mod cache_stale;
 mod fallback;
 mod faults;
@@ -40,6 +41,9 @@ mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;
 mod tunnels;
+// Lookups
+mod geo;
+mod geo_data;
 // Routes that are registered
 mod platform;
 // The program

@@ -1,8 +1,10 @@
 //! Configurations and what becomes of them. The language of these tests: `site(text)` is a file in a folder
 //! of its own.
 
+mod cache;
 mod difference;
 mod errors;
+mod lookups;
 mod meaning;
 mod member_tls;
 mod registrar;

@@ -130,7 +130,7 @@ impl Arrival {
                     tags: std::mem::take(&mut self.tags),
                     forms: Box::default(),
                 });
-                self.caching.stock.memory.keep(&self.key, entry.clone());
+                self.caching.stock.keep(&self.key, entry.clone());
                 Landing::Stored(entry)
             }
             Err(_) => Landing::Coming(self.coming.clone()),

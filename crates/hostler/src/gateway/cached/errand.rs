@@ -30,7 +30,7 @@ pub(in crate::gateway) struct Errand {
     /// Others wait for what it brings.
     flight: Option<Flight<Landing>>,
     /// What is stored and may be good still; to be validated, and to stand in where its member fails.
-    stale: Option<Arc<Entry>>,
+    pub(super) stale: Option<Arc<Entry>>,
 }
 
 impl Errand {
@@ -213,7 +213,7 @@ impl Errand {
         if terms.is_err() {
             // What its member does not want to be kept any more is not what stands in for it.
             if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
-                self.caching.stock.memory.remove(&self.key, stale);
+                self.caching.stock.remove(&self.key, stale);
             }
             self.flight.as_ref()?;
         }
@@ -242,9 +242,9 @@ impl Errand {
         let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
         let fresh = cache::freshened(&stale.head, call.answer());
         call.finish(exchange);
-        let memory = &self.caching.stock.memory;
+        let stock = &self.caching.stock;
         if !is_about_it {
-            memory.remove(&self.key, &stale);
+            stock.remove(&self.key, &stale);
             return None;
         }
         let lines = Lines(&fresh.fields);
@@ -262,7 +262,7 @@ impl Errand {
         });
         match terms {
             Ok(terms) => {
-                memory.exchange(&self.key, &stale, entry.clone());
+                stock.exchange(&self.key, &stale, entry.clone());
                 self.settle(if is_servable(&terms, now) {
                     Outcome::Shared(Landing::Stored(entry.clone()))
                 } else {
@@ -271,7 +271,7 @@ impl Errand {
             }
             // It must not be stored any more.
             Err(_) => {
-                memory.remove(&self.key, &stale);
+                stock.forget(&self.key);
                 self.settle(Outcome::Alone);
             }
         }
@@ -315,7 +315,7 @@ impl Errand {
         let mut key = Vec::new();
         for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
             write_key(&self.caching.query, host, &target, &mut key);
-            self.caching.stock.memory.forget(&key, Moment::now());
+            self.caching.stock.forget(&key);
         }
     }
 

@@ -138,10 +138,17 @@ async fn embark<D: Downstream>(
         Role::Arriving(landing) => landing,
         Role::Leader(flight) => {
             errand.lead(flight);
-            return Ok(match found_meanwhile(&mut errand, exchange)? {
-                Some(answer) => Asked::Answered(answer),
-                None => Asked::Forward(errand),
-            });
+            if let Some(answer) = found_meanwhile(&mut errand, exchange)? {
+                return Ok(Asked::Answered(answer));
+            }
+            // What others have stored; one look for all who wait.
+            if errand.stores
+                && caching.stock.fetch(&errand.key).await
+                && let Some(answer) = found_meanwhile(&mut errand, exchange)?
+            {
+                return Ok(Asked::Answered(answer));
+            }
+            return Ok(Asked::Forward(errand));
         }
         Role::Follower(waiting) => match wait(waiting, until, exchange, client).await {
             Ok(Landed::Shared(landing)) => landing,
@@ -163,11 +170,16 @@ async fn embark<D: Downstream>(
 /// Between the look and the lead another's answer may have come: nobody is asked twice for that.
 fn found_meanwhile(errand: &mut Errand, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
     let (asks, caching) = (errand.asks, errand.caching.clone());
-    let Found::Good { entry, age, ttl, .. } = look(&caching, exchange, &asks, Moment::now()) else {
-        return Ok(None);
-    };
-    errand.land(&entry);
-    serve(exchange, &asks, &entry, (age, ttl)).map(Some)
+    match look(&caching, exchange, &asks, Moment::now()) {
+        Found::Good { entry, age, ttl, .. } => {
+            errand.land(&entry);
+            serve(exchange, &asks, &entry, (age, ttl)).map(Some)
+        }
+        Found::Nothing { stale, .. } => {
+            errand.stale = stale.or(errand.stale.take());
+            Ok(None)
+        }
+    }
 }
 
 async fn wait<D: Downstream>(
