@@ -215,6 +215,10 @@ pub struct Resume {
     pub ask: Ask,
 }
 
+<<<<<<< HEAD
+=======
+<<<<<<< HEAD
+>>>>>>> address
 /// `hostler purge`
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
@@ -234,8 +238,12 @@ pub struct Purge {
     /// Which running Hostler.
     #[command(flatten)]
     pub ask: Ask,
+<<<<<<< HEAD
 }
 
+=======
+=======
+>>>>>>> address
 /// `hostler pack`
 #[derive(Debug, clap::Args)]
 pub struct Pack {
@@ -245,6 +253,8 @@ pub struct Pack {
     /// The pack
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+,
+>>>>>>> address
 }
 
 /// Which running Hostler.

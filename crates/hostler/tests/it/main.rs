@@ -24,6 +24,7 @@ mod dispatch;
 mod fields;
 mod files;
 mod geo_headers;
+mod lookups_hostile;
 mod priorities;
 mod whole;
 // Members
