@@ -39,6 +39,14 @@ impl Stock {
         }
     }
 
+    /// Takes this one away: it has turned out to be no good.
+    pub fn remove(&self, key: &[u8], entry: &Arc<Entry<ResponseHead>>) {
+        self.memory.remove(key, entry);
+        if let Some(tier) = &*self.tier.load() {
+            tier.forget(key, Moment::now());
+        }
+    }
+
     /// Looks whether others have it; true if memory has something now that it had not. Never longer than a moment.
     pub async fn fetch(&self, key: &[u8]) -> bool {
         let Some(tier) = self.tier.load_full() else { return false };

@@ -12,7 +12,7 @@ pub struct Cache {
     /// Bytes of memory for stored answers, all of it counted: bodies, heads, keys, compressed forms. When it is full, what is asked
     /// for least goes; what a crawler asks for once does not push out what others ask for every minute.
     pub memory: Size<1_048_576, 1_099_511_627_776>,
-    /// The largest answer that is stored. A larger one goes to its client alone.
+    /// The largest answer that is stored, never more than `memory`. A larger one goes to its client alone.
     pub max_entry: Size<1024, 1_073_741_824>,
     /// memcached servers that several Hostlers share: what one has stored, the others need not fetch. Each is `"host:port"` (IPv4)
     /// or `"unix:/path"`; keys are spread over them by consistent hashing of these words, so that all Hostlers must write the same,

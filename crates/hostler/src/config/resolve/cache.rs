@@ -15,7 +15,7 @@ impl Resolver<'_> {
     /// The meaning of `[cache]`, which holds too where it is not written.
     pub(super) fn cache(&mut self, written: &file::Cache) -> Cache {
         let section = KeyPath::of("cache");
-        if written.max_entry.0 > written.memory.0 {
+        if written.max_entry.0 > written.memory.0 && self.document.is_written(&section.key("max_entry")) {
             let memory = ShowSize(written.memory.0);
             self.refuse(&section.key("max_entry"), format!("more than all the memory there is ({memory})"));
         }
@@ -32,7 +32,7 @@ impl Resolver<'_> {
             patience: written.patience.0,
             max_item: usize::try_from(written.max_item.0).unwrap_or(usize::MAX),
         });
-        let max_entry = usize::try_from(written.max_entry.0).unwrap_or(usize::MAX);
+        let max_entry = usize::try_from(written.max_entry.0.min(written.memory.0)).unwrap_or(usize::MAX);
         Cache { memory: written.memory.0, max_entry, tier }
     }
 

@@ -214,7 +214,7 @@ impl Errand {
         if terms.is_err() {
             // What its member does not want to be kept any more is not what stands in for it.
             if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
-                self.caching.stock.memory.remove(&self.key, stale);
+                self.caching.stock.remove(&self.key, stale);
             }
             self.flight.as_ref()?;
         }
@@ -245,7 +245,7 @@ impl Errand {
         call.finish(exchange);
         let stock = &self.caching.stock;
         if !is_about_it {
-            stock.memory.remove(&self.key, &stale);
+            stock.remove(&self.key, &stale);
             return None;
         }
         let lines = Lines(&fresh.fields);
