@@ -38,6 +38,12 @@ pub fn table(status: &Value) -> String {
         );
     }
     super::cache::write(&mut out, &status["cache"], bytes);
+    let postal = &status["postal"];
+    if postal.is_object() {
+        let (places, countries) = (&postal["places"], &postal["countries"]);
+        let memory = bytes(&postal["bytes"]);
+        let _ = writeln!(out, "postal: {places} places in {countries} countries, {memory}");
+    }
     let reload = &status["last_reload"];
     if reload["ok"] == false {
         let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();
