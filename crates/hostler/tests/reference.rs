@@ -74,7 +74,9 @@ fn write_data(folder: &Path, config: &str) {
             }
             Some("txt") => {
                 let portland = "US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4\n";
-                std::fs::write(folder.join(name), portland).unwrap();
+                let file = folder.join(name);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, portland).unwrap();
             }
             _ => {}
         }
