@@ -215,7 +215,6 @@ pub struct Resume {
     pub ask: Ask,
 }
 
-<<<<<<< HEAD
 /// `hostler purge`
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
@@ -235,7 +234,8 @@ pub struct Purge {
     /// Which running Hostler.
     #[command(flatten)]
     pub ask: Ask,
-=======
+}
+
 /// `hostler pack`
 #[derive(Debug, clap::Args)]
 pub struct Pack {
@@ -245,7 +245,6 @@ pub struct Pack {
     /// The pack
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
->>>>>>> postal
 }
 
 /// Which running Hostler.
