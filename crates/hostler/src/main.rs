@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Pause(args) => cli::pause(&args),
         Command::Resume(args) => cli::resume(&args),
         Command::Upgrade(ask) => cli::upgrade(&ask),
+        Command::Pack(args) => cli::pack(&args),
         Command::Guard { .. } => guard::run(),
         Command::Reference { folder } => match cli::reference::write(&folder) {
             Ok(()) => ExitCode::SUCCESS,

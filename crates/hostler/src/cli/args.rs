@@ -88,6 +88,11 @@ pub enum Command {
     /// sockets. Once all its workers are ready, it accepts, and the old process leaves when its clients have gone. If it
     /// does not get ready in server.upgrade_timeout, nothing has happened. The same as SIGUSR2.
     Upgrade(Ask),
+    /// Make files of postal codes into one that is mapped instead of read.
+    ///
+    /// With it a Hostler starts at once however many codes there are, and several share its memory. It takes the place of an older
+    /// one by a rename, which a running Hostler sees.
+    Pack(Pack),
     /// Outlives Hostler and ends its workers; started by Hostler itself.
     #[command(name = "__guard", hide = true)]
     Guard {
@@ -229,6 +234,17 @@ pub struct Purge {
     /// Which running Hostler.
     #[command(flatten)]
     pub ask: Ask,
+}
+
+/// `hostler pack`
+#[derive(Debug, clap::Args)]
+pub struct Pack {
+    /// Files of GeoNames, such as US.txt
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The pack
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// Which running Hostler.

@@ -134,7 +134,9 @@ impl Gateway {
         if let Target::Files(_) = &route.target {
             files::check_method(exchange)?;
         }
-        if let Some(answer) = files::first(&route, exchange).await? {
+        if route.files_first.is_some()
+            && let Some(answer) = files::first(&route, exchange).await?
+        {
             return Ok(answer);
         }
         if let Some(geo) = &route.changes.places {

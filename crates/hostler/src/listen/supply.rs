@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
 
 use crate::cache::Cut;
-use crate::coding::{self, Allowance, Encoder, Flow, Stream, StreamError, Verdict};
+use crate::coding::{self, Allowance, Encoder, Flow, Plan, Stream, StreamError, Verdict};
 use crate::exchange::{BodyError, Downstream, Exchange};
 use crate::gateway::{Refusal, Shared, Streamed};
 use crate::proxy::Call;
@@ -44,8 +44,15 @@ pub(super) enum Trouble {
 
 impl Supply {
     /// The same answer as this client gets it: encoded, if the route says so, the client takes it, and it may cost that.
+    #[inline]
     pub fn dressed(self, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
-        let Some(plan) = &exchange.compress else { return self };
+        match &exchange.compress {
+            None => self,
+            Some(plan) => self.dressed_by(plan, exchange, allowance),
+        }
+    }
+
+    fn dressed_by(self, plan: &Plan, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
         let request = &exchange.head.fields;
         if let Some(head) = coding::revalidated(request, self.head()) {
             return self.with_head(head, None, false);

@@ -240,6 +240,8 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change, lookups: Lo
     }
     let Routes { table, listed, weak } =
         routes(newer, &Behind { pools: &change.pools, lookups: &lookups, stock: &running.stock }, &before);
+    running.sources.geo.store(lookups.geo.clone());
+    running.sources.postal.store(lookups.postal.clone());
     running.lookups.store(Arc::new(lookups));
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));

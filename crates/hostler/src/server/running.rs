@@ -101,7 +101,9 @@ impl Running {
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
             registrations: registering.as_ref().and_then(Registering::source),
+            geo: ArcSwapOption::new(lookups.geo.clone()),
             stock: stock.clone(),
+            postal: ArcSwapOption::new(lookups.postal.clone()),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {

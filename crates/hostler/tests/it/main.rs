@@ -24,6 +24,7 @@ mod dispatch;
 mod fields;
 mod files;
 mod geo_headers;
+mod lookups_hostile;
 mod priorities;
 mod whole;
 // Members
@@ -40,6 +41,9 @@ mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;
 mod tunnels;
+// Lookups
+mod geo;
+mod geo_data;
 // Routes that are registered
 mod platform;
 // The program

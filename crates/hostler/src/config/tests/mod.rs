@@ -4,6 +4,7 @@
 mod cache;
 mod difference;
 mod errors;
+mod lookups;
 mod meaning;
 mod member_tls;
 mod registrar;
