@@ -29,6 +29,7 @@ mod priorities;
 mod whole;
 // Members
 mod cache_flights;
+mod cache_forms;
 mod cache_hits;
 mod cache_shared;
 mod cache_stale;
