@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         Command::Status(args) => cli::status(&args),
         Command::Routes(args) => cli::routes(&args),
         Command::Restart(args) => cli::restart(&args),
+        Command::Purge(args) => cli::purge(&args),
         Command::Reload(ask) => cli::reload(&ask),
         Command::Pause(args) => cli::pause(&args),
         Command::Resume(args) => cli::resume(&args),

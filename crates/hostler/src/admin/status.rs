@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::cache::CacheStatus;
+use crate::cache::Stock;
 use crate::coding::{Memory, Usage};
 use crate::exchange::{Connections, Counters, CountersView, HandshakesView};
 use crate::gateway::{KeptOff, Poison};
@@ -39,6 +41,8 @@ pub struct Sources {
     pub registrations: Option<Registrations>,
     /// Where addresses are looked up; none: nowhere.
     pub geo: ArcSwapOption<Geo>,
+    /// Stored answers.
+    pub stock: Arc<Stock>,
     /// Where postal codes are looked up; none: nowhere.
     pub postal: ArcSwapOption<Postal>,
     /// What is shown to clients that speak TLS.
@@ -104,6 +108,8 @@ pub struct Status {
     pub memory: Option<u64>,
     pub connections: ConnectionStatus,
     pub compression: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheStatus>,
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
@@ -184,6 +190,7 @@ impl Sources {
                 flooded: self.connections.flooded(),
             },
             compression: self.encoding.usage(),
+            cache: super::cache::status(&self.stock),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),

@@ -37,6 +37,7 @@ pub fn table(status: &Value) -> String {
             databases.join(", ")
         );
     }
+    super::cache::write(&mut out, &status["cache"], bytes);
     let postal = &status["postal"];
     if postal.is_object() {
         let (places, countries) = (&postal["places"], &postal["countries"]);

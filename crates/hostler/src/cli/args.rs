@@ -77,6 +77,11 @@ pub enum Command {
     Pause(Pause),
     /// Let the requests of a paused pool go on.
     Resume(Resume),
+    /// Forget stored answers, here and in memcached, so that the next request for them is fetched anew.
+    ///
+    /// By URL, as a client asks for it (with all variants of it), by the beginning of a URL, by a tag that answers have in
+    /// Cache-Tag or Surrogate-Key, or all. Other Hostlers at the same memcached follow within a second.
+    Purge(Purge),
     /// Hand over to the program as it is now, without losing a request.
     ///
     /// Starts the binary that lies where this one was started from, with the same arguments, and gives it the listening
@@ -205,6 +210,27 @@ pub struct Resume {
     /// Which pool
     #[arg(value_name = "POOL")]
     pub pool: String,
+    /// Which running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler purge`
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
+pub struct Purge {
+    /// URLs, such as https://www.example.com/page?id=7
+    #[arg(value_name = "URL", group = "what")]
+    pub urls: Vec<String>,
+    /// All URLs that begin so; can be repeated
+    #[arg(long, value_name = "URL", group = "what")]
+    pub prefix: Vec<String>,
+    /// All answers with this tag; can be repeated
+    #[arg(long, value_name = "TAG", group = "what")]
+    pub tag: Vec<String>,
+    /// Everything
+    #[arg(long, group = "what")]
+    pub all: bool,
     /// Which running Hostler.
     #[command(flatten)]
     pub ask: Ask,

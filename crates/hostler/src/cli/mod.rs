@@ -11,9 +11,9 @@ mod routes;
 mod start;
 mod status;
 
-pub use args::{Args, Ask, Check, Command, Pack, Pause, Restart, Resume, Routes, Run, Start, Status};
+pub use args::{Args, Ask, Check, Command, Pack, Pause, Purge, Restart, Resume, Routes, Run, Start, Status};
 pub use check::{check, summary};
-pub use order::{pause, reload, restart, resume, upgrade};
+pub use order::{pause, purge, reload, restart, resume, upgrade};
 pub use pack::pack;
 pub use routes::routes;
 pub use start::start;

@@ -2,6 +2,7 @@
 
 mod announce;
 mod boot;
+mod cache;
 mod channel;
 mod environment;
 mod listeners;

@@ -24,11 +24,14 @@ mod dispatch;
 mod fields;
 mod files;
 mod geo_headers;
+mod lookups_hostile;
 mod priorities;
 mod whole;
 // Members
 mod cache_flights;
+mod cache_forms;
 mod cache_hits;
+mod cache_shared;
 mod cache_stale;
 mod fallback;
 mod faults;

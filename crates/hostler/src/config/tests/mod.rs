@@ -1,6 +1,8 @@
 //! Configurations and what becomes of them. The language of these tests: `site(text)` is a file in a folder
 //! of its own.
 
+mod cache;
+mod caching;
 mod difference;
 mod errors;
 mod lookups;
