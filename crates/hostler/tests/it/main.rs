@@ -46,6 +46,9 @@ mod tunnels;
 // Lookups
 mod geo;
 mod geo_data;
+mod openapi;
+mod postal;
+mod postal_data;
 // Routes that are registered
 mod platform;
 // The program
