@@ -37,21 +37,13 @@ pub fn table(status: &Value) -> String {
             databases.join(", ")
         );
     }
-<<<<<<< HEAD
     super::cache::write(&mut out, &status["cache"], bytes);
-=======
-<<<<<<< HEAD
-    super::cache::write(&mut out, &status["cache"], bytes);
-=======
->>>>>>> address
     let postal = &status["postal"];
     if postal.is_object() {
         let (places, countries) = (&postal["places"], &postal["countries"]);
         let memory = bytes(&postal["bytes"]);
         let _ = writeln!(out, "postal: {places} places in {countries} countries, {memory}");
     }
-,
->>>>>>> address
     let reload = &status["last_reload"];
     if reload["ok"] == false {
         let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();

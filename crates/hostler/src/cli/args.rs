@@ -215,10 +215,6 @@ pub struct Resume {
     pub ask: Ask,
 }
 
-<<<<<<< HEAD
-=======
-<<<<<<< HEAD
->>>>>>> address
 /// `hostler purge`
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
@@ -238,12 +234,8 @@ pub struct Purge {
     /// Which running Hostler.
     #[command(flatten)]
     pub ask: Ask,
-<<<<<<< HEAD
 }
 
-=======
-=======
->>>>>>> address
 /// `hostler pack`
 #[derive(Debug, clap::Args)]
 pub struct Pack {
@@ -253,8 +245,6 @@ pub struct Pack {
     /// The pack
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-,
->>>>>>> address
 }
 
 /// Which running Hostler.

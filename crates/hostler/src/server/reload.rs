@@ -241,14 +241,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change, lookups: Lo
     let Routes { table, listed, weak } =
         routes(newer, &Behind { pools: &change.pools, lookups: &lookups, stock: &running.stock }, &before);
     running.sources.geo.store(lookups.geo.clone());
-<<<<<<< HEAD
     running.sources.postal.store(lookups.postal.clone());
-=======
-<<<<<<< HEAD
-=======
-    running.sources.postal.store(lookups.postal.clone());
->>>>>>> postal
->>>>>>> address
     running.lookups.store(Arc::new(lookups));
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
