@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hostler_testkit::{Meddling, Seen, Site, Upstream, eventually, meddler, memcached, upstream};
 
-use crate::cache_hits::{answer, asked, assert_cache};
+use crate::cache_hits::{answer, asked, assert_cache, numbered};
 use crate::site;
 
 /// For whoever is waited for: on a machine under load, nobody here is to be taken for slow.
