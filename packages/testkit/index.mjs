@@ -4,6 +4,5 @@ export { cacheTests } from './cache-tests.mjs';
 export { eventually } from './eventually.mjs';
 export { hostlerProgram, startHostler } from './hostler.mjs';
 export { kosokuProgram } from './kosoku.mjs';
-export { memcachedProgram, startMemcached } from './memcached.mjs';
 export { natsProgram, startNats } from './nats.mjs';
 export { freePort } from './port.mjs';

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hostler_testkit::{Meddling, Site, Upstream, eventually, meddler, memcached, upstream};
+use hostler_testkit::{Meddling, Seen, Site, Upstream, eventually, meddler, memcached, upstream};
 
-use crate::cache_hits::{answer, asked, assert_cache};
+use crate::cache_hits::{answer, asked, assert_cache, numbered};
 use crate::site;
 
 /// For whoever is waited for: on a machine under load, nobody here is to be taken for slow.
@@ -138,6 +138,27 @@ async fn no_request_fails_whatever_becomes_of_memcached() {
     assert_eq!(app.targets().len(), 80);
     let look = async || (site.status().await["cache"]["memcached"][0]["state"] == "here").then_some(());
     eventually("memcached to be back", look).await;
+}
+
+#[tokio::test]
+async fn what_is_stale_everywhere_is_fetched_anew_by_one() {
+    let Some(memcached) = memcached().await else { return };
+    let lines = "Cache-Control: max-age=600, stale-while-revalidate=600\r\nETag: \"1\"\r\n";
+    // The first one is stale when it comes.
+    let fields = move |_: &Seen, number| format!("{lines}{}", if number == 1 { "Age: 601\r\n" } else { "" });
+    let app = upstream().script(numbered(fields)).start().await;
+    // Whoever asks this one gets no answer.
+    let mute = upstream().holds_requests().start().await;
+    let address = memcached.address().to_string();
+    let (one, other) = (sharing(&app, &address, PATIENT).await, sharing(&mute, &address, PATIENT).await);
+    one.get("/a").await.assert_ok("1");
+    stores(&one, 1).await;
+    other.get("/a").await.assert_ok("1");
+    one.get("/a").await.assert_ok("1");
+    stores(&one, 2).await;
+    let is_new = async || (other.get("/a").await.text() == "2").then_some(());
+    eventually("the other to have the new one", is_new).await;
+    assert_eq!(mute.targets(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use hostler_cache::{Asks, Forward, Moment, Role};
 use hostler_wire::{Fields, ResponseHead};
 
 use super::errand::Errand;
+use super::{Found, look};
 use crate::cache::{Caching, Entry};
 use crate::exchange::{BodyError, Downstream, Exchange};
 use crate::gateway::{Answer, PoolTarget, Route, Target};
@@ -27,10 +28,23 @@ pub(super) fn begin(
     errand.lead(flight);
     let (route, exchange) = (route.clone(), exchange.again());
     tokio::spawn(async move {
-        if let Target::Pool(target) = &route.target {
+        // Of several Hostlers that share what they have, one is enough.
+        if let Some(fresh) = fetched_by_others(&errand, &exchange).await {
+            errand.land(&fresh);
+        } else if let Target::Pool(target) = &route.target {
             fetch(errand, &route, target, exchange, thread).await;
         }
     });
+}
+
+async fn fetched_by_others(errand: &Errand, exchange: &Exchange) -> Option<Arc<Entry>> {
+    if !errand.caching.stock.fetch(&errand.key).await {
+        return None;
+    }
+    match look(&errand.caching, exchange, &errand.asks, Moment::now()) {
+        Found::Good { entry, refresh: None, .. } => Some(entry),
+        Found::Good { .. } | Found::Nothing { .. } => None,
+    }
 }
 
 async fn fetch(
