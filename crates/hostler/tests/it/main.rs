@@ -25,6 +25,7 @@ mod fields;
 mod files;
 mod geo_headers;
 mod lookups_hostile;
+mod lookups_random;
 mod priorities;
 mod whole;
 // Members
@@ -45,6 +46,9 @@ mod tunnels;
 // Lookups
 mod geo;
 mod geo_data;
+mod openapi;
+mod postal;
+mod postal_data;
 // Routes that are registered
 mod platform;
 // The program
