@@ -198,7 +198,7 @@ impl Errand {
 
     /// A member has answered.
     fn received(
-        mut self: Box<Self>,
+        &mut self,
         exchange: &mut Exchange,
         call: Call,
         asked: Moment,
