@@ -3,8 +3,11 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cacheSection } from './report/cache.mjs';
 import { deploysSection } from './report/deploys.mjs';
 import { idleSection } from './report/idle.mjs';
+import { lookupsSection } from './report/lookups.mjs';
+import { memcachedSection } from './report/memcached.mjs';
 import { overloadSection } from './report/overload.mjs';
 import { photosSection } from './report/photos.mjs';
 import { proxySection } from './report/proxy.mjs';
@@ -23,6 +26,9 @@ const SECTIONS = {
   photos: photosSection,
   tls: tlsSection,
   websockets: websocketsSection,
+  cache: cacheSection,
+  memcached: memcachedSection,
+  lookups: lookupsSection,
 };
 
 export function renderFolder(folder) {
@@ -45,7 +51,7 @@ export function render(results) {
 # Bench results
 
 Absolute times belong to the machine named with them; ratios of runs made side by side carry over. All again:
-\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`). The method and its limits: [README.md](README.md).
+\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\`, \`lookups\`). The method and its limits: [README.md](README.md).
 
 ${sections.join('\n')}`;
 }

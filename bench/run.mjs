@@ -1,4 +1,4 @@
-// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets ...] [--rounds N] [--quick] [--peers a,b]
+// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups ...] [--rounds N] [--quick] [--peers a,b]
 // Runs scenarios, keeps their raw figures in results/*.json and renders RESULTS.md from them. Knows the scenarios by
 // name only; what they measure is their own business.
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -8,8 +8,11 @@ import { createSession } from './lib/session.mjs';
 import { stamp } from './lib/stamp.mjs';
 import { ROOT } from './lib/tools.mjs';
 import { renderFolder } from './render.mjs';
+import { cache } from './scenarios/cache.mjs';
 import { deploys } from './scenarios/deploys.mjs';
 import { idle } from './scenarios/idle.mjs';
+import { lookups } from './scenarios/lookups.mjs';
+import { memcached } from './scenarios/memcached.mjs';
 import { overload } from './scenarios/overload.mjs';
 import { photos } from './scenarios/photos.mjs';
 import { proxy } from './scenarios/proxy.mjs';
@@ -18,8 +21,8 @@ import { tail } from './scenarios/tail.mjs';
 import { tls } from './scenarios/tls.mjs';
 import { websockets } from './scenarios/websockets.mjs';
 
-const SCENARIOS = { proxy, tail, overload, deploys, idle, render, photos, tls, websockets };
-const USAGE = `usage: npm run bench -- [proxy] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [--rounds N] [--quick] [--peers a,b]
+const SCENARIOS = { proxy, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups };
+const USAGE = `usage: npm run bench -- [proxy] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [--rounds N] [--quick] [--peers a,b]
   --quick   one short round, to see that everything works; writes to bench/.cache/quick, not to bench/results
   --peers   only these peers: ${Object.values(SCENARIOS).map((one) => `${one.name}: ${one.peers.join(' ')}`).join('; ')}`;
 

@@ -1,7 +1,7 @@
-// Programs that the tests call and no package of the system brings: builds or installs them, and says in the environment where they
-// are. Knows no test.
+// Programs that the tests call, and data that they read, and no package of the system brings: builds or installs them, and says in the
+// environment where they are. Knows no test.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { has, root, run, say } from './steps.mjs';
@@ -23,6 +23,8 @@ const SUITES = [
     why: 'conformance of the cache',
   },
 ];
+/** Data out of a Python package's source. What `tools/mmdb.txt` names, by its hash. */
+const DATA = [{ command: 'mmdb', variable: 'TEST_MMDB', why: 'databases of places, good and broken' }];
 /** Below `target`, where the Rust tests find them without a variable too. */
 const FOLDER = join(root, 'target', 'tools');
 /** An environment of its own, so that nothing else on the machine changes. */
@@ -32,8 +34,12 @@ const PATIENCE = 10 * 60_000;
 
 /** Makes what no variable names yet; what is missing in the end is returned, and has been said aloud. */
 export async function makePrograms() {
-  const programs = [...(await make(GO_PROGRAMS, FOLDER, build)), ...(await make(PYTHON_PROGRAMS, join(PYTHON_FOLDER, 'bin'), install))];
-  return [...programs, ...(await make(SUITES, FOLDER, unpack))];
+  return [
+    ...(await make(GO_PROGRAMS, FOLDER, build)),
+    ...(await make(PYTHON_PROGRAMS, join(PYTHON_FOLDER, 'bin'), install)),
+    ...(await make(SUITES, FOLDER, unpackSuites)),
+    ...(await make(DATA, FOLDER, unpackData)),
+  ];
 }
 
 async function make(programs, folder, how) {
@@ -75,7 +81,7 @@ async function install() {
 }
 
 /** Nothing, or why not. */
-async function unpack() {
+async function unpackSuites() {
   mkdirSync(FOLDER, { recursive: true });
   for (const { command, version, sha512 } of SUITES) {
     const [folder, archive] = [join(FOLDER, command), join(FOLDER, `${command}-${version}.tgz`)];
@@ -97,6 +103,32 @@ async function unpack() {
 
 function isTrue(archive, sha512) {
   return existsSync(archive) && createHash('sha512').update(readFileSync(archive)).digest('base64') === sha512;
+}
+
+/** Nothing, or why not. It is unpacked once. */
+async function unpackData() {
+  const folder = join(FOLDER, 'mmdb');
+  if (existsSync(join(folder, 'test-data'))) return undefined;
+  if (!has('python3')) return 'there is no Python on this machine';
+  say("Unpacking MaxMind's test databases");
+  mkdirSync(folder, { recursive: true });
+  const download = mkdtempSync(join(FOLDER, 'download-'));
+  try {
+    const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', '--no-deps', '--no-binary', ':all:', '--require-hashes'];
+    const steps = [
+      ['python3', '-m', 'venv', PYTHON_FOLDER],
+      [join(PYTHON_FOLDER, 'bin/python'), ...pip, '--dest', download, '-r', 'scripts/tools/mmdb.txt'],
+      ['tar', '--extract', '--strip-components=3', `--directory=${folder}`, () => `--file=${join(download, readdirSync(download)[0])}`, '--wildcards', '*/tests/data/*'],
+    ];
+    for (const [command, ...args] of steps) {
+      // What a step names that the one before has made is looked up when it is its turn.
+      const code = await run(command, args.map((arg) => (typeof arg === 'function' ? arg() : arg)), { cwd: root, timeout: PATIENCE });
+      if (code !== 0) return `"${command} ${args.slice(0, 3).join(' ')}" failed (exit code ${code})`;
+    }
+    return undefined;
+  } finally {
+    rmSync(download, { recursive: true, force: true });
+  }
 }
 
 // By itself, for a test that is run alone: node scripts/tools.mjs

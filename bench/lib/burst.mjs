@@ -5,8 +5,8 @@ import { burstBinary } from './tools.mjs';
 const asOtherMachines = (command) => (process.getuid() === 0 ? ['nice', '-n', '-10', ...command] : command);
 
 /**
- * `count` requests at once to each of `targets` (a URL by name, `%d` in it becomes another number each time), `turns` times in
- * turn. Rows of { peer, turn, took_us, ends }.
+ * `count` requests at once to each of `targets` (a URL by name, in which `%d` becomes another number each time and `%t` the turn's), `turns`
+ * times in turn. Rows of { peer, turn, took_us, ends }.
  */
 export async function bursts(session, { targets, count, turns, first, pause = '200ms' }) {
   const names = Object.keys(targets);

@@ -9,15 +9,15 @@ const agent = new Agent({ keepAlive: false });
 const secure = new SecureAgent({ keepAlive: false, rejectUnauthorized: false });
 
 /** `at` is a port on loopback or the path of a Unix socket; a `body` is posted as JSON. */
-export function get(at, path = '/', { timeout = 10_000, body, tls = false } = {}) {
+export function get(at, path = '/', { timeout = 10_000, body, headers, tls = false } = {}) {
   const where = typeof at === 'number' ? { host: '127.0.0.1', port: at } : { socketPath: at };
   return new Promise((resolve, reject) => {
     const how = body === undefined ? { method: 'GET', headers: {} } : { method: 'POST', headers: { 'content-type': 'application/json' } };
-    const request = (tls ? askSecurely : ask)({ ...where, path, agent: tls ? secure : agent, timeout, ...how, headers: { host: 'bench.test', ...how.headers } }, (response) => {
+    const request = (tls ? askSecurely : ask)({ ...where, path, agent: tls ? secure : agent, timeout, ...how, headers: { host: 'bench.test', ...how.headers, ...headers } }, (response) => {
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('error', reject);
-      response.on('end', () => resolve({ status: response.statusCode, body: Buffer.concat(chunks).toString() }));
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks).toString() }));
     });
     request.on('timeout', () => request.destroy(new Error('no answer in time')));
     request.on('error', reject);

@@ -38,6 +38,13 @@ export function residentBytes(pid) {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)[1]) * 1024;
 }
 
+/** Resident memory in bytes: all of it, what is the process's own, and what are pages of files that it has mapped. */
+export function residentParts(pid) {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const [resident, own, files] = ['VmRSS', 'RssAnon', 'RssFile'].map((name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)[1]) * 1024);
+  return { resident, own, files };
+}
+
 export function loadAverage() {
   return Number(readFileSync('/proc/loadavg', 'utf8').split(' ')[0]);
 }

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
+import { lookupsVersions } from './lookups.mjs';
 import { ROOT, hostlerBinary, pm2Version, vegetaVersion, version } from './tools.mjs';
 
 export function stamp() {
@@ -21,6 +22,11 @@ export function stamp() {
       hostler: version(hostlerBinary()),
       haproxy: version('haproxy', '-v'),
       nginx: version('nginx', '-v'),
+      varnish: version('varnishd', '-V'),
+      memcached: version('memcached', '-V'),
+      fastify: lookupsVersions().fastify,
+      maxmind: lookupsVersions().maxmind,
+      ab: version('ab', '-V'),
       node: process.versions.node,
       pm2: pm2Version(),
       wrk: version('wrk', '-v'),

@@ -14,6 +14,7 @@ const BENCH = join(ROOT, 'bench');
 const CACHE = join(BENCH, '.cache');
 
 export const upstreamBinary = join(CACHE, 'upstream', 'release', 'bench-upstream');
+export const paceBinary = join(CACHE, 'upstream', 'release', 'bench-pace');
 export const loadBinary = join(CACHE, 'load');
 export const burstBinary = join(CACHE, 'burst');
 export const handshakesBinary = join(CACHE, 'handshakes');
@@ -28,7 +29,7 @@ export function hostlerBinary() {
 }
 
 /** What a package's program is called, where it is not called like the package. */
-const PROGRAMS = { 'nghttp2-client': 'h2load' };
+const PROGRAMS = { 'nghttp2-client': 'h2load', 'apache2-utils': 'ab', varnish: 'varnishd' };
 
 /** Installs those of the packages whose program is missing. */
 export async function installPackages(packages) {
@@ -42,7 +43,7 @@ export async function installPackages(packages) {
 }
 
 export async function buildUpstream() {
-  need('cargo', 'Rust builds the upstream of the proxy scenario: https://rustup.rs');
+  need('cargo', 'Rust builds the upstream of the proxy scenario and the generator of lookups: https://rustup.rs');
   const target = ['--target-dir', join(CACHE, 'upstream')];
   await mustRun('cargo', ['build', '--release', '--locked', '--quiet', ...target], { cwd: join(BENCH, 'upstream') });
 }

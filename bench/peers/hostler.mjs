@@ -55,26 +55,33 @@ export async function launch(session, settings, { cpu } = {}) {
   return { port, processes: [started] };
 }
 
-/** The queue's limit is out of the way, as HAProxy has none: only the time a request may wait is bounded, for both. */
-export function configuration({ port, plain = port, admin = 'off', threads, pool, queueTimeout, tls }) {
-  return `[server]
+/**
+ * The queue's limit is out of the way, as HAProxy has none: only the time a request may wait is bounded, for both. `more`: sections
+ * besides; without a route of theirs the pool has all paths.
+ */
+export function configuration({ port, plain = port, admin = 'off', threads, trusted = [], pool, queueTimeout, tls, more }) {
+  const sections = [
+    `[server]
 listen = ["127.0.0.1:${plain}"]
 admin = "${admin}"
 threads = ${threads}
-access_log = "off"
-
-[pools.web]
+access_log = "off"${trusted.length > 0 ? `\ntrusted_proxies = ${toml(trusted)}` : ''}
+`,
+    pool && `[pools.web]
 ${pool.join('\n')}
 
 [pools.web.queue]
 limit = 10000
 timeout = "${queueTimeout}"
-${tls ? tlsSection({ port, ...tls }) : ''}`;
+`,
+    tls && tlsSection({ port, ...tls }),
+    more,
+  ];
+  return sections.filter(Boolean).join('\n');
 }
 
 function tlsSection({ port, cert, key }) {
-  return `
-[tls]
+  return `[tls]
 listen = ["127.0.0.1:${port}"]
 certificates = [{ cert = ${toml(cert)}, key = ${toml(key)} }]
 `;

@@ -32,7 +32,7 @@ export function origin({ date, commit, dirty, machine, versions }, names) {
     + `${machine.cpu}, ${machine.memory_gib} GiB, ${machine.system}, kernel ${machine.kernel}. ${listed.join(', ')}.`;
 }
 
-const NAMES = { hostler: 'Hostler', haproxy: 'HAProxy', nginx: 'nginx', node: 'Node', pm2: 'PM2', wrk: 'wrk', vegeta: 'vegeta', h2load: 'h2load', go: 'Go' };
+const NAMES = { hostler: 'Hostler', haproxy: 'HAProxy', nginx: 'nginx', varnish: 'Varnish', memcached: 'memcached', fastify: 'Fastify', maxmind: 'maxmind', node: 'Node', pm2: 'PM2', wrk: 'wrk', vegeta: 'vegeta', h2load: 'h2load', ab: 'ab', go: 'Go' };
 
 export const rounds = (count) => (count === 1 ? '1 round' : `${count} rounds`);
 export const seconds = duration;

@@ -2,12 +2,14 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
+import { parseAb } from '../lib/ab.mjs';
 import { figures } from '../lib/load.mjs';
 import { parseH2load } from '../lib/h2load.mjs';
 import { cpuTime, family, residentBytes, statTicks } from '../lib/procfs.mjs';
 import { createProgress, duration } from '../lib/progress.mjs';
 import { createSession } from '../lib/session.mjs';
 import { parseWrk } from '../lib/wrk.mjs';
+import { zipf } from '../lib/zipf.mjs';
 import { planned } from '../scenarios/proxy.mjs';
 
 test('CPU time of a busy process grows by what it used, both ways of counting', () => {
@@ -44,6 +46,30 @@ status codes: 6100 2xx, 0 3xx, 3 4xx, 57 5xx
   const errors = { status: 60, failed: 60, errored: 2, timeout: 1 };
   assert.deepEqual(parseH2load(text), { protocol: 'h2', requests: 6100, seconds: 1.01, errors });
   assert.throws(() => parseH2load('Some requests were not processed'), /h2load printed no figures/);
+});
+
+test("ab's figures are found, and what is not 2xx has failed", () => {
+  const text = `Complete requests:      2000
+Failed requests:        1
+Non-2xx responses:      3
+Requests per second:    2718.28 [#/sec] (mean)
+  50%    103
+  99%    300
+ 100%    316 (longest request)
+`;
+  assert.deepEqual(parseAb(text), { requests: 2000, rate: 2718.28, failed: 4, p50_ms: 103, p99_ms: 300, longest_ms: 316 });
+  assert.throws(() => parseAb('apr_socket_recv: Connection refused (111)'), /ab printed no figures/);
+});
+
+test('pages are drawn as often as their rank says, and the same for the same seed', () => {
+  const draws = zipf({ keys: 1000, exponent: 1, count: 50_000, seed: 1 });
+  const times = new Map();
+  for (const page of draws) times.set(page, (times.get(page) ?? 0) + 1);
+  const counts = [...times.values()].sort((a, b) => b - a);
+  // The weights of 1 / k add up to 7.49: the likeliest page has 13 %, the tenth a tenth of that.
+  assert.ok(Math.abs(counts[0] / 50_000 - 0.1336) < 0.01, `${counts[0]}`);
+  assert.ok(Math.abs(counts[9] / 50_000 - 0.01336) < 0.003, `${counts[9]}`);
+  assert.deepEqual(draws.slice(0, 100), zipf({ keys: 1000, exponent: 1, count: 100, seed: 1 }));
 });
 
 test('refusals and failures are counted apart, and make the tail worse, not better', () => {

@@ -8,7 +8,7 @@ import { readResults, render } from '../render.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
-const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets'];
+const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets', 'cache', 'memcached', 'lookups'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
@@ -32,7 +32,7 @@ test('a missed target is called not met', () => {
 });
 
 test('a run without Hostler claims nothing', () => {
-  for (const name of ['proxy', 'overload', 'deploys', 'render', 'photos', 'tls', 'websockets']) {
+  for (const name of ['proxy', 'overload', 'deploys', 'render', 'photos', 'tls', 'websockets', 'cache', 'memcached', 'lookups']) {
     const peersOnly = fixture(name);
     peersOnly.rows = peersOnly.rows.filter(({ peer }) => peer !== 'hostler');
     peersOnly.peers = peersOnly.peers.filter((peer) => peer !== 'hostler');
@@ -93,4 +93,30 @@ test('TLS is judged beside the better peer, WebSockets beside nginx', () => {
   sockets.rows[0].echoed -= 1;
   for (const row of sockets.rows) if (row.peer === 'hostler') row.cpu_ns *= 1.5;
   assert.match(render([sockets]), /\*\*not met\*\*[^]*\*\*1 messages never came back/);
+});
+
+test('a hit is judged beside the better cache, a burst by each render', () => {
+  const cache = fixture('cache');
+  assert.equal(render([cache]).match(/\| met \|/g).length, 4); // three hits, and a render for each burst
+  for (const row of cache.rows) if (row.peer === 'varnish' && row.cell === '1 kB') row.cpu_ns /= 4;
+  cache.rows.find(({ peer, cell }) => peer === 'hostler' && cell === 'burst').renders += 1;
+  assert.match(render([cache]), /1 kB, one page .*\| \*\*not met\*\* \|[^]*Hostler \| 1\.17 \| \*\*not met\*\* \|/);
+});
+
+test('one request that fails for memcached is one too many', () => {
+  const memcached = fixture('memcached');
+  assert.equal(render([memcached]).match(/\| 0 \| met \|/g).length, 6);
+  memcached.rows.find(({ cell }) => cell === 'hung').misses.errors = { status: 1 };
+  assert.match(render([memcached]), /never answers \|.*\| 1 \| \*\*not met\*\* \|/);
+});
+
+test('lookups count by their medians, the longest wait by its worst round', () => {
+  const lookups = fixture('lookups');
+  const text = render([lookups]);
+  assert.match(text, /byzip\/97209` \| 0\.94 .*\| met \| 4\.2\d .*\| met \|/);
+  assert.match(text, /`, 20,000 addresses \| 0\.86 .*\| \*\*not met\*\* \| 4\.1/);
+  assert.match(text, /Hostler \| 0\.40 .*\| met \|.*\| 62 .*\| met \|/);
+  lookups.rows.findLast(({ peer, cell }) => peer === 'hostler' && cell === 'ab').failed = 1;
+  for (const row of lookups.rows) if (row.peer === 'hostler' && row.cell === 'half') row.p99_us = null;
+  assert.match(render([lookups]), /Hostler \| – .*\| \*\*not met\*\* \|.*\| \*\*not met\*\* \|[^]*1 failed/);
 });

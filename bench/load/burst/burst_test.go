@@ -61,3 +61,20 @@ func TestTargetsTakeTurnsAndTheTimeIsThatOfTheLastAnswer(t *testing.T) {
 		t.Errorf("%d us, but the last answer came after 150 ms", rows[0].TookUs)
 	}
 }
+
+func TestATurnCanAskForOneThingOnly(t *testing.T) {
+	var mutex sync.Mutex
+	asked := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, in *http.Request) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		asked[in.URL.Path]++
+	}))
+	defer server.Close()
+
+	run(options{targets: []string{server.URL + "/page/%t"}, count: 3, turns: 2, timeout: 20 * time.Second, first: 7})
+
+	if asked["/page/0"] != 3 || asked["/page/1"] != 3 {
+		t.Errorf("asked for %v", asked)
+	}
+}

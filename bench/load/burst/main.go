@@ -1,5 +1,6 @@
 // Command burst sends so many requests at once to each of its targets in turn, and prints how long each took until the last
-// answer. It knows HTTP, and that `%d` in a target is another number in every request; nothing of who answers.
+// answer. It knows HTTP, and that `%d` in a target is another number in every request and
+// `%t` the same in all of a turn; nothing of who answers.
 package main
 
 import (
@@ -62,7 +63,8 @@ func run(opts options) []burst {
 	number := opts.first
 	for turn := range opts.turns {
 		for i, target := range opts.targets {
-			row := send(clients[i], target, number, opts.count)
+			same := strings.Replace(target, "%t", fmt.Sprint(turn), 1)
+			row := send(clients[i], same, number, opts.count)
 			row.Target, row.Turn = i, turn
 			rows = append(rows, row)
 			number += opts.count

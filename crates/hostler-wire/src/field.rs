@@ -168,6 +168,8 @@ pub struct Field {
     pub known: Name,
     /// Named by `Connection`: meant for this hop alone.
     pub listed: bool,
+    /// Not from whoever sent the head: added on this side, which knows what it says.
+    pub own: bool,
 }
 
 impl Field {
@@ -214,7 +216,7 @@ impl Fields {
     pub(crate) fn push(&mut self, name: Span, value: Span, line_end: usize) {
         let known = Name::of(name.get(&self.bytes));
         let line_end = line_end as u32;
-        self.list.push(Field { name, value, line_end, known, listed: false });
+        self.list.push(Field { name, value, line_end, known, listed: false, own: false });
         let first = &mut self.first[known as usize];
         if *first == 0 {
             *first = self.list.len() as u16;
@@ -228,6 +230,28 @@ impl Fields {
         [name, b": ", value, b"\r\n"].iter().for_each(|part| self.bytes.extend_from_slice(part));
         let value = Span::at(start + name.len() + 2, value.len());
         self.push(Span::at(start, name.len()), value, self.bytes.len());
+    }
+
+    /// Adds a field line that says what this side knows.
+    pub fn add_own(&mut self, name: &[u8], value: &[u8]) {
+        self.add(name, value);
+        if let Some(added) = self.list.last_mut() {
+            added.own = true;
+        }
+    }
+
+    /// Forgets the fields whose names are such.
+    pub fn remove(&mut self, is_such: impl Fn(&[u8]) -> bool) {
+        let Self { bytes, list, first, .. } = self;
+        let before = list.len();
+        list.retain(|field| !is_such(field.name.get(bytes)));
+        if list.len() == before {
+            return;
+        }
+        *first = [0; NAMES];
+        for (at, field) in list.iter().enumerate().rev() {
+            first[field.known as usize] = at as u16 + 1;
+        }
     }
 
     /// Marks the fields that `Connection` names. Call once, after the last `push`.
@@ -372,6 +396,7 @@ pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Limits, RequestHead};
 
     #[test]
     fn a_name_is_known_in_any_case_and_by_every_letter() {
@@ -406,5 +431,29 @@ mod tests {
         assert_eq!(lines(|_, _| true), "A: 1\r\nVia: \r\nA: 2\r\n");
         assert_eq!(lines(|field, _| field.known != Name::Via), "A: 1\r\nA: 2\r\n");
         assert_eq!((fields.get("a"), fields.first(Name::Via)), (Some(&b"1"[..]), Some(&b""[..])));
+    }
+
+    #[test]
+    fn fields_that_are_removed_are_found_nowhere_and_the_others_where_they_are() {
+        let mut head = RequestHead::default();
+        let text = "GET / HTTP/1.1\r\nVia: 1\r\nHost: a\r\nX-Geo-City: lie\r\nVia: 2\r\nReferer: b\r\nx-geo-x: lie\r\nHost: c\r\n\r\n";
+        head.parse(text.as_bytes(), &Limits::default()).unwrap();
+        let fields = &mut head.fields;
+        fields.remove(|name| matches!(name, b"X-Geo-City" | b"x-geo-x" | b"Via"));
+        fields.add_own(b"X-Geo-City", b"Paris");
+        assert_eq!((fields.first(Name::Via), fields.all(Name::Via).count()), (None, 0));
+        assert_eq!(fields.all(Name::Host).collect::<Vec<_>>(), [b"a", b"c"]);
+        assert_eq!(
+            (fields.first(Name::Referer), fields.get("x-geo-city")),
+            (Some(&b"b"[..]), Some(&b"Paris"[..]))
+        );
+        let own: Vec<bool> = fields.iter().map(|(field, ..)| field.own).collect();
+        assert_eq!(own, [false, false, false, true]);
+        let mut copy = Vec::new();
+        fields.copy_lines(&mut copy, |_, _| true);
+        assert_eq!(
+            String::from_utf8(copy).unwrap(),
+            "Host: a\r\nReferer: b\r\nHost: c\r\nX-Geo-City: Paris\r\n"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hostler::cli::reference;
 use hostler::config::{self, Invocation, Surroundings};
-use hostler_testkit::authority;
+use hostler_testkit::{authority, mmdb, mmdb_v4};
 
 #[test]
 fn the_committed_reference_is_what_the_definition_says() {
@@ -51,6 +51,7 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
             }
             std::fs::write(folder.path().join("dist/index.html"), "<p>").unwrap();
             write_certificates(folder.path(), written);
+            write_data(folder.path(), written);
             let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
             let invocation =
                 Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
@@ -61,6 +62,23 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
         }
     }
     assert!(seen >= 2, "only {seen} configurations were found");
+}
+
+/// Wherever a configuration names data to look up, there is a little of it.
+fn write_data(folder: &Path, config: &str) {
+    for name in config.split('"').filter(|name| !name.contains(char::is_whitespace)) {
+        match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+            Some("mmdb") => {
+                let database = if name.contains("ipv4") { mmdb_v4("City") } else { mmdb("City") };
+                database.flat("81.2.69.0/24", "London", "GB", (51.5, -0.1)).write(folder, name);
+            }
+            Some("txt") => {
+                let portland = "US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4\n";
+                std::fs::write(folder.join(name), portland).unwrap();
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Wherever a configuration names a certificate or a key, there is one; all of them fit together.

@@ -21,10 +21,10 @@ const search = new Combobox(
   { input: at('search'), list: at('found'), note: at('search-note') },
   {
     find: services.find,
-    describe: (place) => ({ name: nameOf(place), detail: place.code ?? '' }),
+    describe: (place) => ({ name: nameOf(place), detail: place.codes > 1 ? `${place.codes} codes` : place.code }),
     typed: (text) => light(/^\d{1,5}$/.test(text) ? text : ''),
     previewed: preview,
-    chosen: (place) => (place.code ? go(place.code) : lookAt(place)),
+    chosen: (place) => go(place.code),
   },
 );
 

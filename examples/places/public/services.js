@@ -1,6 +1,6 @@
 // What the page asks Hostler, as the page needs it. Knows the paths and fields of the services; nobody else here does.
 
-const ASKED = 100; // post offices have dozens of codes in one place
+const ASKED = 200; // post offices have dozens of codes in one place
 const FOUND = 8;
 
 /** Told of each answer: { path, status, took } with milliseconds, as the browser saw it. */
@@ -11,29 +11,39 @@ export const listen = (told) => (onAnswer = told);
 export async function locate(address) {
   const { body } = await ask(address ? `geo/${encodeURIComponent(address)}` : 'geo');
   const { ip, type, city, region, country, lat, lng } = body;
-  return { ip, type, city, region: region?.name ?? null, country: country?.name ?? null, isHere: country?.code === 'US', lat, lng };
+  return { ip, type, city, region: region.name, country: nameOfCountry(country), isHere: country.code === 'US', lat, lng };
 }
 
-/** Places whose code begins with these digits, or whose name is like this text. */
+/** Not every database has names; browsers know them all. */
+function nameOfCountry({ code, name }) {
+  return name ?? (code && new Intl.DisplayNames(undefined, { type: 'region' }).of(code));
+}
+
+/** Places whose code begins with these digits, or whose name is like this text, which may end in a state. */
 export async function find(text, signal) {
-  const [, name, state] = /^(.*?)(?:,\s*([a-z]{2}))?$/i.exec(text);
-  const query = new URLSearchParams(/^\d+$/.test(text) ? { prefix: text } : { q: name, ...(state ? { state } : {}) });
+  const [, name, state] = /^(.*?)(?:,\s*([a-z]*))?$/i.exec(text);
+  const query = new URLSearchParams(/^\d+$/.test(text) ? { prefix: text } : { q: name, ...(state?.length === 2 ? { state } : {}) });
   query.set('limit', FOUND);
-  const { body } = await ask(`postal/us/search?${query}`, signal);
-  return list(body).map(place);
+  try {
+    const { body } = await ask(`postal/us/search?${query}`, signal);
+    return body.map(place);
+  } catch (error) {
+    if (error.status === 400 || error.status === 404) return []; // no such state, or nothing that could be a name
+    throw error;
+  }
 }
 
 export async function byCode(code) {
   const { body } = await ask(`postal/us/${encodeURIComponent(code)}`);
-  return place(Array.isArray(body) ? body[0] : body);
+  return place(Array.isArray(body) ? body[0] : body); // several, where a code has several places
 }
 
 /** The places around a point, nearest first, each with its distance in kilometres; `others` is how many more codes there are just there. */
 export async function around({ lat, lng }) {
-  const query = new URLSearchParams({ lat, lng, limit: ASKED });
+  const query = new URLSearchParams({ lat, lng, limit: ASKED, fields: 'code,city,state,lat,lng,distance_km' });
   const { body } = await ask(`postal/near?${query}`);
   const places = new Map();
-  for (const one of list(body).map(place)) {
+  for (const one of body.map(place)) {
     const key = `${one.lat} ${one.lng}`;
     if (places.has(key)) places.get(key).others += 1;
     else places.set(key, { ...one, others: 0 });
@@ -41,11 +51,10 @@ export async function around({ lat, lng }) {
   return [...places.values()];
 }
 
-function place({ code, city, state, county, lat, lng, distance_km: distance = null }) {
-  return { code, city, state: state ?? null, county: county ?? null, lat, lng, distance };
+/** `codes`: how many there are of that name. */
+function place({ code, codes = 1, city, state, county, lat, lng, distance_km: distance }) {
+  return { code, codes, city, state, county, lat, lng, distance };
 }
-
-const list = (body) => (Array.isArray(body) ? body : body.results);
 
 async function ask(path, signal) {
   const began = performance.now();

@@ -133,6 +133,11 @@ impl<H: Send + Sync + 'static> Cache<H> {
         self.memory.invalidate(key);
     }
 
+    /// Forgets this entry, if it is there still. What is under way may come.
+    pub fn remove(&self, key: &[u8], entry: &Arc<Entry<H>>) {
+        self.drop_from(key, |stored| Arc::ptr_eq(stored, entry));
+    }
+
     /// Forgets what is meant, also what is under way now; how many entries that were. Looks at every key unless it is one URL:
     /// nothing for a thread that serves.
     pub fn purge(&self, purge: &Purge, now: Moment) -> u64 {

@@ -109,7 +109,10 @@ impl<'a> From<Record<'a>> for Place<'a> {
                 record.country.is_in_european_union.unwrap_or_else(|| EUROPEAN_UNION.contains(&code))
             }),
             continent: some(record.continent.code),
-            coordinates: latitude.zip(longitude).filter(in_range),
+            coordinates: latitude
+                .zip(longitude)
+                .map(|(latitude, longitude)| (latitude.0, longitude.0))
+                .filter(in_range),
             accuracy_km: record.location.accuracy_radius,
             timezone: some(record.location.time_zone).or(some(record.timezone)),
             postal: some(record.postal.code).or(some(record.postcode)),
@@ -120,6 +123,7 @@ impl<'a> From<Record<'a>> for Place<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geo::record::Degrees;
 
     #[test]
     fn a_district_in_brackets_is_split_off() {
@@ -159,8 +163,8 @@ mod tests {
         let record = Record {
             city: City::Flat(""),
             country_code: Some(""),
-            latitude: Some(91.0),
-            longitude: Some(0.0),
+            latitude: Some(Degrees(91.0)),
+            longitude: Some(Degrees(0.0)),
             ..Record::default()
         };
         assert_eq!(Place::from(record), Place::default());

@@ -28,9 +28,32 @@ pub(super) struct Record<'a> {
     pub country_code: Option<&'a str>,
     pub state1: Option<&'a str>,
     pub postcode: Option<&'a str>,
-    pub latitude: Option<f64>,
-    pub longitude: Option<f64>,
+    pub latitude: Option<Degrees>,
+    pub longitude: Option<Degrees>,
     pub timezone: Option<&'a str>,
+}
+
+/// In single precision in the one schema, in double in the other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Degrees(pub f64);
+
+impl<'de> Deserialize<'de> for Degrees {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl Visitor<'_> for Visit {
+            type Value = Degrees;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("degrees")
+            }
+            fn visit_f32<E: Error>(self, degrees: f32) -> Result<Degrees, E> {
+                Ok(Degrees(degrees.into()))
+            }
+            fn visit_f64<E: Error>(self, degrees: f64) -> Result<Degrees, E> {
+                Ok(Degrees(degrees))
+            }
+        }
+        deserializer.deserialize_any(Visit)
+    }
 }
 
 impl Record<'_> {
@@ -111,8 +134,8 @@ pub(super) struct Region<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Location<'a> {
-    pub latitude: Option<f64>,
-    pub longitude: Option<f64>,
+    pub latitude: Option<Degrees>,
+    pub longitude: Option<Degrees>,
     pub accuracy_radius: Option<u16>,
     pub time_zone: Option<&'a str>,
 }

@@ -77,6 +77,11 @@ pub struct Place<'a> {
 }
 
 impl Country {
+    /// How many places it has; some codes have several.
+    pub fn places_count(&self) -> u32 {
+        self.places.len() as u32
+    }
+
     /// As text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.code).unwrap_or_default()
@@ -185,6 +190,12 @@ impl Table {
             point: point(lat, lng),
             accuracy: (packed >> 16) as u8,
         }
+    }
+
+    /// Any place of a country; which one, the number says.
+    pub fn random(&self, country: &Country, number: u32) -> Option<Place<'_>> {
+        let places = country.places.len() as u32;
+        (places > 0).then(|| self.place(country.places.start + number % places))
     }
 
     /// Some places, in their order.

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use hostler_lookup::geo::verify;
+
 use super::Check;
 use crate::config::{
     self, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, Priority, Route,
@@ -17,12 +19,27 @@ pub fn check(args: &Check) -> ExitCode {
                 eprintln!("warning: {warning}");
             }
             print!("{}", summary(&config));
-            ExitCode::SUCCESS
+            data(&config)
         }
         Err(errors) => {
             eprintln!("{errors}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// All of the data is looked at: here nobody waits for an answer meanwhile.
+fn data(config: &Config) -> ExitCode {
+    match config.geo.as_ref().map(|geo| verify(&geo.databases)) {
+        Some(Err(error)) => {
+            eprintln!("geo.databases: {error}");
+            ExitCode::from(2)
+        }
+        Some(Ok(verified)) => {
+            verified.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            ExitCode::SUCCESS
+        }
+        None => ExitCode::SUCCESS,
     }
 }
 

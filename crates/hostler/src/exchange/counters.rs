@@ -18,7 +18,11 @@ pub struct Counters {
     /// Refusals are rare enough for a lock.
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     fallbacks: Mutex<BTreeMap<&'static str, u64>>,
+    cache: [AtomicU64; CACHED.len()],
 }
+
+/// What a cache can have done, as in the access log.
+const CACHED: [&str; 7] = ["hit", "stale", "collapsed", "validated", "miss", "bypass", "pass"];
 
 /// Counters of one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -29,6 +33,9 @@ pub struct CountersView {
     pub refusals: BTreeMap<&'static str, u64>,
     /// Fallbacks instead of a refusal, by its reason.
     pub fallbacks: BTreeMap<&'static str, u64>,
+    /// What the route's cache did; empty without one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cache: BTreeMap<&'static str, u64>,
     /// Requests that were sent to more than one member, counted once for each further one.
     pub retries: u64,
     /// Transfers that did not complete.
@@ -42,6 +49,11 @@ impl Counters {
         self.classes[class].fetch_add(1, Ordering::Relaxed);
         if trail.attempts > 1 {
             self.retries.fetch_add(u64::from(trail.attempts - 1), Ordering::Relaxed);
+        }
+        if let Some(cached) = trail.cached()
+            && let Some(at) = CACHED.iter().position(|word| *word == cached)
+        {
+            self.cache[at].fetch_add(1, Ordering::Relaxed);
         }
         if trail.aborted.is_some() {
             self.aborted.fetch_add(1, Ordering::Relaxed);
@@ -64,6 +76,11 @@ impl Counters {
                 .collect(),
             refusals: self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             fallbacks: self.fallbacks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            cache: CACHED
+                .into_iter()
+                .zip(self.cache.iter().map(|count| count.load(Ordering::Relaxed)))
+                .filter(|(_, n)| *n > 0)
+                .collect(),
             retries: self.retries.load(Ordering::Relaxed),
             aborted: self.aborted.load(Ordering::Relaxed),
         }

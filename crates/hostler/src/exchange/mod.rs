@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::Peer;
-use hostler_cache::CacheStatus;
+use hostler_cache::{CacheStatus, Forward};
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
@@ -288,6 +288,22 @@ impl Exchange {
     pub fn is_idempotent(&self) -> bool {
         matches!(self.head.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
             || self.head.fields.first(Name::IdempotencyKey).is_some()
+    }
+}
+
+impl Trail {
+    /// What the cache did, in a word for people.
+    pub fn cached(&self) -> Option<&'static str> {
+        Some(match self.cache? {
+            CacheStatus::Hit { ttl: 0.. } => "hit",
+            CacheStatus::Hit { .. } => "stale",
+            CacheStatus::Forwarded { collapsed: true, .. } => "collapsed",
+            CacheStatus::Forwarded { status: Some(304), stored: true, .. } => "validated",
+            CacheStatus::Forwarded { stored: true, .. } => "miss",
+            CacheStatus::Forwarded { .. } if self.age.is_some() => "stale",
+            CacheStatus::Forwarded { why: Forward::Bypass | Forward::Method, .. } => "bypass",
+            CacheStatus::Forwarded { .. } => "pass",
+        })
     }
 }
 

@@ -139,6 +139,9 @@ impl Gateway {
         {
             return Ok(answer);
         }
+        if let Some(geo) = &route.changes.places {
+            geo.introduce(exchange);
+        }
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }

@@ -14,6 +14,7 @@ use crate::config::{Fallback, Redirect};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
 use crate::native::Native;
+use crate::native::geo::Geo;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -51,6 +52,8 @@ pub struct Changes {
     pub to_client: Option<Arc<[Edit]>>,
     /// Of the target that its member, or a folder of files, is asked for.
     pub rewrite: Option<Rewrite>,
+    /// Where its members are told that the client is.
+    pub places: Option<Arc<Geo>>,
     /// How answers are encoded; none for as they are.
     pub compress: Option<Arc<Plan>>,
 }

@@ -42,6 +42,8 @@ pub struct Access<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member: Option<&'a str>,
     pub attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<&'static str>,
     #[serde(serialize_with = "milliseconds")]
     pub total_ms: Duration,
     #[serde(serialize_with = "milliseconds")]
@@ -89,6 +91,9 @@ impl Access<'_> {
                 );
                 if let (Some(pool), Some(member)) = (self.pool, self.member) {
                     let _ = write!(out, " {pool}/{member}");
+                }
+                if let Some(cache) = self.cache {
+                    let _ = write!(out, " {cache}");
                 }
                 if self.queue_wait_ms >= Duration::from_millis(1) {
                     let _ = write!(out, " waited {:.1}ms", self.queue_wait_ms.as_secs_f64() * 1000.0);

@@ -365,6 +365,7 @@ fn access_line(exchange: &Exchange) -> Access<'_> {
         pool: trail.pool.as_deref(),
         member: trail.member.as_deref(),
         attempts: trail.attempts,
+        cache: trail.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,
         slot_hold_ms: exchange.timings.slot_hold,

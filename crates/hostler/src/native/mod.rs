@@ -1,8 +1,11 @@
 //! Services that Hostler answers itself, out of data in memory: where addresses are, and postal codes. Knows no routes.
 
+mod accept;
+mod cors;
 pub mod geo;
 pub mod postal;
 pub mod problem;
+mod query;
 pub mod tag;
 
 use std::sync::Arc;

@@ -58,7 +58,7 @@ fn passage(exchange: &Exchange, field: &Field, name: &[u8]) -> Passage {
     if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
         return Passage::None;
     }
-    let hearsay = is_hearsay(field.known, name);
+    let hearsay = !field.own && is_hearsay(field.known, name);
     if hearsay && (!exchange.client.peer_trusted || is_settled(exchange, field.known)) {
         return Passage::None;
     }

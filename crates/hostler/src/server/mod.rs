@@ -25,6 +25,7 @@ mod successor;
 mod tables;
 mod threads;
 mod tls;
+mod trace;
 mod upgrade;
 
 use std::sync::Arc;
@@ -220,6 +221,7 @@ fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
         &running.sources,
     )?;
     tokio::spawn(tls::watch(running.clone()));
+    tokio::spawn(lookups::watch(running.clone()));
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
     for (door, address) in listeners.addresses() {

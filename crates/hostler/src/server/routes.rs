@@ -89,7 +89,7 @@ fn route(config: &Config, written: &config::Route, behind: &Behind<'_>, counters
         fallback: written.fallback.clone(),
         files_first: written.files_first.clone().map(|files| Arc::new(Files::new(files))),
         caching: written.caching.as_ref().map(|caching| Arc::new(self::caching(caching, behind.stock))),
-        changes: changes(written),
+        changes: changes(written, behind.lookups),
         counters,
     }
 }
@@ -99,8 +99,8 @@ fn caching(written: &config::Caching, stock: &Arc<Stock>) -> Caching {
     Caching { rules, query, stores, collapses, stock: stock.clone() }
 }
 
-fn changes(written: &config::Route) -> Changes {
-    let config::Changes { request, answer, rewrite } = &written.changes;
+fn changes(written: &config::Route, lookups: &Lookups) -> Changes {
+    let config::Changes { request, answer, rewrite, geo_headers } = &written.changes;
     Changes {
         to_member: edits(request),
         to_client: edits(answer),
@@ -108,6 +108,7 @@ fn changes(written: &config::Route) -> Changes {
             strip: strip.as_str().into(),
             add: add.as_str().into(),
         }),
+        places: lookups.geo.clone().filter(|_| *geo_headers),
         compress: written.compress.clone(),
     }
 }

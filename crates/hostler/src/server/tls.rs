@@ -1,7 +1,5 @@
 //! Certificates as the server keeps them: read from their files, and again when those change. Knows no handshakes.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +8,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::running::Running;
+use super::trace::{Trace, trace};
 use crate::config;
 use crate::journal::Level;
 use crate::tls::{Certificate, CertificateFiles, Certificates, FileError, Terminator, Terms};
@@ -25,9 +24,6 @@ pub(super) struct Tls {
     /// The files as they were when they were last read, whatever came of it.
     read: Mutex<Vec<Trace>>,
 }
-
-/// What tells a file from what it was; none if it is not there.
-type Trace = Option<(u64, u64, u64, i64, i64)>;
 
 /// Certificates that have been read, to be shown.
 pub(super) struct Fresh {
@@ -97,12 +93,6 @@ fn read(written: &config::Tls) -> Result<Fresh, FileError> {
 
 fn traces(files: &[CertificateFiles]) -> Vec<Trace> {
     files.iter().flat_map(|files| [trace(&files.cert), trace(&files.key)]).collect()
-}
-
-/// Through links: certbot and Kubernetes change where they lead, not the files.
-fn trace(file: &Path) -> Trace {
-    let about = std::fs::metadata(file).ok()?;
-    Some((about.dev(), about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
 }
 
 /// Looks after the files for as long as this Hostler runs.

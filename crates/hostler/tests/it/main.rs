@@ -23,9 +23,13 @@ mod compression;
 mod dispatch;
 mod fields;
 mod files;
+mod geo_headers;
 mod priorities;
 mod whole;
 // Members
+mod cache_flights;
+mod cache_hits;
+mod cache_stale;
 mod fallback;
 mod faults;
 mod framing;

@@ -130,6 +130,22 @@ async fn its_links_lead_somewhere(site: &Site) {
     }
 }
 
+/// No worker is asked; whoever comes from this machine is nowhere.
+async fn the_places_answer(site: &Site, base: &str) {
+    let page = site.get(&format!("{base}/")).await;
+    page.assert_status(200).assert_says("IP Geolocation by DB-IP").assert_says("GeoNames");
+    assert!(
+        page.field("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'"))
+    );
+    let dots = site.get(&format!("{base}/data/dots.json")).await;
+    assert_eq!(dots.assert_status(200).json()["codes"].as_array().unwrap().len(), 40_976);
+    let you = site.get(&format!("{base}/api/geo")).await;
+    assert_eq!(you.assert_status(200).json()["type"], json!("loopback"));
+    let code = site.get(&format!("{base}/api/postal/us/97209")).await;
+    assert_eq!(code.assert_status(200).json()["city"], json!("Portland"));
+    site.get(&format!("{base}/nowhere")).await.assert_status(404);
+}
+
 #[tokio::test]
 async fn the_examples_answer_behind_one_address() {
     let asks = [
@@ -145,6 +161,16 @@ async fn the_examples_answer_behind_one_address() {
     the_islands_answer(&site, "/islands").await;
     the_photos_answer(&site).await;
     the_chat_answers(&site, "/chat").await;
+    the_places_answer(&site, "/places").await;
+    site.get("/get_city").await.assert_ok(r#"{"city":"Unknown"}"#);
+    assert_eq!(site.get("/api/zipinfo/byzip/97209").await.assert_status(200).json()["state"], json!("OR"));
+    let listings = || site.get("/api/listings?country=IE&from=0");
+    listings().await.assert_status(200);
+    let again = listings().await;
+    assert!(
+        again.field("cache-status").is_some_and(|status| status.starts_with("Hostler; hit")),
+        "{again:?}"
+    );
 
     // No worker is left to answer this.
     let status = site.status().await;
@@ -200,5 +226,12 @@ async fn the_photos_answer_by_their_own_file() {
 async fn the_chat_answers_by_its_own_file() {
     let site = start("chat/hostler.toml", &[]).await;
     the_chat_answers(&site, "").await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_places_answer_by_their_own_file() {
+    let site = start("places/hostler.toml", &[]).await;
+    the_places_answer(&site, "").await;
     site.stop().await;
 }

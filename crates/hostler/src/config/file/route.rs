@@ -41,6 +41,11 @@ pub struct Route {
     /// Answers where postal codes are, out of the data of `[postal]`; the paths lie below `match` as those of `geo` do. Both may stand
     /// on one route.
     pub postal: bool,
+    /// Whether the pool's members read in `X-Geo-*` fields where the client is, out of the data of `[geo]`: `X-Geo-City`,
+    /// `X-Geo-Region`, `X-Geo-Region-Code`, `X-Geo-Country`, `X-Geo-Continent`, `X-Geo-Eu`, `X-Geo-Latitude`, `X-Geo-Longitude`, `X-Geo-Timezone`
+    /// and `X-Geo-Postal`, those that are known, percent-encoded (`decodeURIComponent`). What came under these names is removed,
+    /// whoever sent it.
+    pub geo_headers: bool,
     /// What becomes of the path before the pool or the folder gets it.
     #[schemars(with = "Rewrite", extend("x-default" = "none"))]
     pub rewrite: Option<Rewrite>,

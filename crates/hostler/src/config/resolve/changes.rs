@@ -30,6 +30,7 @@ impl Resolver<'_> {
                 .rewrite
                 .as_ref()
                 .map(|rewrite| self.rewrite(&path.key("rewrite"), rewrite, pattern)),
+            geo_headers: written.geo_headers,
         }
     }
 

@@ -16,14 +16,24 @@ impl Resolver<'_> {
             ("postal", "data", written.postal, file.postal.is_some()),
         ];
         for (section, key, wanted, there) in needs {
-            if wanted && !there && !self.document.is_written(&KeyPath::of(section)) {
-                self.refuse(
-                    &path.key(section),
-                    format!("out of which data? [{section}] with {key} is missing"),
-                );
+            if wanted {
+                self.needs_data(path, section, (section, key), there);
             }
         }
         Some(Target::Native { geo: written.geo, postal: written.postal })
+    }
+
+    /// What a route's `wanted` cannot do without.
+    pub(super) fn needs_data(
+        &mut self,
+        route: &KeyPath,
+        wanted: &str,
+        (section, key): (&'static str, &str),
+        there: bool,
+    ) {
+        if !there && !self.document.is_written(&KeyPath::of(section)) {
+            self.refuse(&route.key(wanted), format!("out of which data? [{section}] with {key} is missing"));
+        }
     }
 
     /// Files of data that are there.
@@ -60,7 +70,12 @@ impl Resolver<'_> {
     pub(super) fn warn_of_unused_data(&mut self, file: &File, routes: &[Route]) {
         let used = |of: fn(&Target) -> bool| routes.iter().any(|route| of(&route.target));
         let sections = [
-            ("geo", file.geo.is_some(), used(|target| matches!(target, Target::Native { geo: true, .. }))),
+            (
+                "geo",
+                file.geo.is_some(),
+                routes.iter().any(|route| route.changes.geo_headers)
+                    || used(|target| matches!(target, Target::Native { geo: true, .. })),
+            ),
             (
                 "postal",
                 file.postal.is_some(),
@@ -71,7 +86,9 @@ impl Resolver<'_> {
             if there && !used {
                 let path = KeyPath::of(section);
                 let place = self.document.place_of_key(&path);
-                self.report.warn(place, format!("{section}: no route has {section} = true"));
+                let ways =
+                    if section == "geo" { "geo = true or geo_headers = true" } else { "postal = true" };
+                self.report.warn(place, format!("{section}: no route has {ways}"));
             }
         }
     }

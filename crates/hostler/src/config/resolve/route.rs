@@ -152,6 +152,9 @@ impl Resolver<'_> {
         };
         self.refuse_what_has_no_meaning(path, target);
         let here = path.key(target);
+        if written.geo_headers {
+            self.needs_data(path, "geo_headers", ("geo", "databases"), file.geo.is_some());
+        }
         if let Some(name) = &written.pool {
             return self.pool_target(path, name, written, file);
         }
@@ -195,6 +198,7 @@ impl Resolver<'_> {
             "request_headers",
             "cache",
             "collapse",
+            "geo_headers",
         ];
         let meaningless = match target {
             "pool" => return,

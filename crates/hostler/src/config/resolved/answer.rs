@@ -118,6 +118,8 @@ pub struct Changes {
     pub answer: Vec<HeaderChange>,
     /// Of the target.
     pub rewrite: Option<Rewrite>,
+    /// The member reads where the client is; only where there is a `[geo]`.
+    pub geo_headers: bool,
 }
 
 /// A change of a header field. Its name is one that may be changed, and no other change has it.

@@ -28,4 +28,10 @@ pub struct Geo {
 pub struct Postal {
     /// At least one; absolute if the file's folder is.
     pub data: Vec<PathBuf>,
+    /// The old paths answer in the old words.
+    pub compat_strings: bool,
+    /// The old paths answer with scripts.
+    pub jsonp: bool,
+    /// None: nobody's pages may ask.
+    pub cors: Vec<Origin>,
 }

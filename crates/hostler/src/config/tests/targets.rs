@@ -42,6 +42,26 @@ fn files_are_a_folder_or_a_table() {
 }
 
 #[test]
+fn a_pool_is_told_where_clients_are_only_where_somebody_knows() {
+    let route = |target: &str| {
+        format!("pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\n{target}\ngeo_headers = true\n")
+    };
+    check(
+        &route("pool = \"app\""),
+        expect![
+            "hostler.toml:5:15: routes[0].geo_headers: out of which data? [geo] with databases is missing"
+        ],
+    );
+    let geo = "[geo]\ndatabases = \"hostler.toml\"\n";
+    check(
+        &format!("{}{geo}", route("static = \"public\"")),
+        expect!["hostler.toml:5:15: routes[0].geo_headers: has no meaning beside static"],
+    );
+    let config = with_files(&format!("{}{geo}", route("pool = \"app\"\nstatic = \"public\""))).config();
+    assert_eq!((config.routes[0].changes.geo_headers, config.warnings), (true, vec![]));
+}
+
+#[test]
 fn files_that_are_not_there_are_told() {
     check(
         "[[routes]]\nmatch = \"/a\"\nstatic = \"dist\"\n[[routes]]\nmatch = \"/b\"\nstatic = { dir = \"public\", index = \"a/b\", fallback = \"app.html\", not_found = \"../hostler.toml\", cache_control = \"a\\nb\", immutable = [\"assets\", \"a.com/b\", \"/x?y\"] }\n[[routes]]\nmatch = \"/c\"\nstatic = { index = \"\" }\n[[routes]]\nmatch = \"/d\"\nstatic = 5\n",

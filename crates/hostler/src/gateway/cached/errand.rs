@@ -205,13 +205,17 @@ impl Errand {
         let vary = Vary::of(&lines, &Seen(exchange), self.secure).ok()?;
         let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked, now);
         let terms = if self.stores { terms } else { terms.and(Err(NotStored::Lifetime)) };
-        let is_fresh = terms.is_ok_and(|terms| !terms.no_cache && terms.ttl(now) > 0);
+        let is_fresh = terms.is_ok_and(|terms| is_servable(&terms, now));
         let is_shared = is_fresh || self.may_collapse(terms.err().unwrap_or(NotStored::Lifetime), head);
         if !is_shared {
             self.settle(Outcome::Alone);
         }
-        if terms.is_err() && self.flight.is_none() {
-            return None;
+        if terms.is_err() {
+            // What its member does not want to be kept any more is not what stands in for it.
+            if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
+                self.caching.stock.memory.remove(&self.key, stale);
+            }
+            self.flight.as_ref()?;
         }
         // The end of a connection is no end of a body that can be told from its being cut off.
         if call.is_event_stream() || call.body_length() == BodyLength::UntilClose {
@@ -240,7 +244,7 @@ impl Errand {
         call.finish(exchange);
         let memory = &self.caching.stock.memory;
         if !is_about_it {
-            memory.forget(&self.key, now);
+            memory.remove(&self.key, &stale);
             return None;
         }
         let lines = Lines(&fresh.fields);
@@ -259,8 +263,7 @@ impl Errand {
         match terms {
             Ok(terms) => {
                 memory.exchange(&self.key, &stale, entry.clone());
-                let is_fresh = !terms.no_cache && terms.ttl(now) > 0;
-                self.settle(if is_fresh {
+                self.settle(if is_servable(&terms, now) {
                     Outcome::Shared(Landing::Stored(entry.clone()))
                 } else {
                     Outcome::Alone
@@ -268,7 +271,7 @@ impl Errand {
             }
             // It must not be stored any more.
             Err(_) => {
-                memory.forget(&self.key, now);
+                memory.remove(&self.key, &stale);
                 self.settle(Outcome::Alone);
             }
         }
@@ -278,11 +281,7 @@ impl Errand {
     }
 
     /// Nothing came.
-    pub(super) fn failed(
-        mut self: Box<Self>,
-        exchange: &mut Exchange,
-        refusal: Refusal,
-    ) -> Result<Answer, Refusal> {
+    pub(super) fn failed(&mut self, exchange: &mut Exchange, refusal: Refusal) -> Result<Answer, Refusal> {
         if !refusal.facts().may_fall_back {
             // It is this client's own trouble: dropped unsettled, the flight goes to the next.
             return Err(refusal);
@@ -330,4 +329,9 @@ impl Errand {
         exchange.trail.cache =
             Some(CacheStatus::Forwarded { why: self.why, status, stored, collapsed: false });
     }
+}
+
+/// Whether it may be served to whoever asks now, without anybody's being asked.
+fn is_servable(terms: &Terms, now: Moment) -> bool {
+    !terms.no_cache && terms.ttl(now) + i64::from(terms.stale_while_revalidate) > 0
 }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use hostler_wire::{Fields, tokens};
+use hostler_wire::Fields;
 use percent_encoding::percent_decode;
 
 use super::facts::Field;
 use super::render::Form;
+use crate::native::accept::by_weight;
 
 /// More languages than anybody reads.
 const MOST_LANGUAGES: usize = 16;
@@ -86,25 +87,6 @@ fn form_of(head: &Fields) -> Form {
 fn languages_of(head: &Fields) -> Vec<String> {
     let tags = by_weight(head, "accept-language").filter(|tag| *tag != b"*");
     tags.filter_map(|tag| String::from_utf8(tag.to_vec()).ok()).take(MOST_LANGUAGES).collect()
-}
-
-/// What a list of preferences takes, the best first (RFC 9110 section 12.4.2).
-fn by_weight<'a>(head: &'a Fields, name: &str) -> impl Iterator<Item = &'a [u8]> {
-    let lines = head.iter().filter(|(_, field, _)| field.eq_ignore_ascii_case(name.as_bytes()));
-    let mut items: Vec<_> = lines.flat_map(|(_, _, value)| tokens(value)).map(weighted).collect();
-    items.retain(|(_, weight)| *weight > 0);
-    items.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
-    items.into_iter().map(|(item, _)| item)
-}
-
-/// An item without its parameters, and its weight in thousandths.
-fn weighted(item: &[u8]) -> (&[u8], u16) {
-    let mut parts = item.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-    let name = parts.next().unwrap_or_default();
-    let weight = parts.find_map(|part| part.strip_prefix(b"q=").or_else(|| part.strip_prefix(b"Q=")));
-    let weight = weight.and_then(|weight| std::str::from_utf8(weight).ok()?.parse::<f32>().ok());
-    // What is no number is no preference.
-    (name, (weight.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u16)
 }
 
 #[cfg(test)]

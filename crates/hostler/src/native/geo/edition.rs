@@ -10,24 +10,33 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::facts::Facts;
+use super::headers::{Headers, Lines};
 
 /// Cities whose answer is kept: far more than have visitors at the same time, and a few megabytes at most.
 const CITIES: usize = 1 << 15;
 
+/// The same for what members read; that is more text.
+const HEADERS: usize = 1 << 13;
+
 /// What is answered where no city is known.
 pub(super) const UNKNOWN: &[u8] = br#"{"city":"Unknown"}"#;
 
-/// Databases, and the bodies of `/get_city` by record.
+/// Databases, and by record the bodies of `/get_city` and what members read.
 pub(super) struct Edition {
     pub atlas: Atlas,
     pub since: Timestamp,
     cities: ByRecord<Bytes>,
+    headers: Headers,
 }
 
 impl Edition {
-    pub fn open(databases: &[PathBuf]) -> Result<Self, OpenError> {
-        let atlas = Atlas::open(databases)?;
-        Ok(Self { atlas, since: Timestamp::now(), cities: ByRecord::new(CITIES) })
+    pub fn open(databases: &[PathBuf], decimals: u8) -> Result<Self, OpenError> {
+        Ok(Self {
+            atlas: Atlas::open(databases)?,
+            since: Timestamp::now(),
+            cities: ByRecord::new(CITIES),
+            headers: Headers::new(HEADERS, decimals),
+        })
     }
 
     /// The body that says in which city an address is; none where nobody knows.
@@ -44,6 +53,11 @@ impl Edition {
             Ok::<_, Broken>(city.map_or(Bytes::new(), |city| json!({ "city": city }).to_string().into()))
         })?;
         Ok(Some(body).filter(|body| !body.is_empty()))
+    }
+
+    /// What members read of an address; nothing where nobody knows.
+    pub fn headers(&self, ip: IpAddr) -> Result<Option<Lines>, Broken> {
+        self.headers.of(&self.atlas, ip)
     }
 
     /// All that is known of an address.

@@ -2,10 +2,10 @@
 
 mod asked;
 mod batch;
-mod cors;
 mod counters;
 mod edition;
 mod facts;
+mod headers;
 mod meta;
 mod original;
 mod render;
@@ -18,9 +18,9 @@ use hostler_address::Kind;
 use hostler_lookup::geo::{self as lookup, Broken, OpenError};
 use hostler_wire::ResponseHead;
 
-use super::Nearest;
 use super::problem::{method, problem, repeated};
 use super::tag::{self, Tagged};
+use super::{Nearest, cors};
 use crate::config::{self, Lookups};
 use crate::exchange::{Body, Exchange, Whole};
 use asked::Asked;
@@ -56,8 +56,8 @@ impl Geo {
     /// Maps the databases; `before`, whose counts go on, keeps its own.
     pub fn open(settings: &config::Geo, before: Option<&Self>) -> Result<Self, OpenError> {
         let edition = match before {
-            Some(before) if before.settings.databases == settings.databases => before.edition.load_full(),
-            _ => Arc::new(Edition::open(&settings.databases)?),
+            Some(before) if before.has_the_same(settings) => before.edition.load_full(),
+            _ => Arc::new(Edition::open(&settings.databases, settings.decimals)?),
         };
         Ok(Self {
             edition: ArcSwap::new(edition),
@@ -65,6 +65,11 @@ impl Geo {
             original: Original::default(),
             settings: settings.clone(),
         })
+    }
+
+    /// What was made of its records can stay.
+    fn has_the_same(&self, settings: &config::Geo) -> bool {
+        self.settings.databases == settings.databases && self.settings.decimals == settings.decimals
     }
 
     /// The files that it was opened with.
@@ -75,7 +80,8 @@ impl Geo {
     /// Looks at all of the files, and goes over to them if they are good; what is odd about them. Takes seconds.
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
         let verified = lookup::verify(&self.settings.databases)?;
-        self.edition.store(Arc::new(Edition::open(&self.settings.databases)?));
+        let edition = Edition::open(&self.settings.databases, self.settings.decimals)?;
+        self.edition.store(Arc::new(edition));
         self.counters.reloads.add();
         Ok(verified.warnings)
     }
@@ -104,6 +110,19 @@ impl Geo {
             _ => self.geo(exchange, path.strip_prefix(b"/geo")?, near)?,
         };
         Some(cors::allow(&self.settings.cors, exchange, whole))
+    }
+
+    /// Says in the request's head where its client is, in the place of whatever was said of that; of a client whose address is
+    /// doubtful, nothing: it may be that of a proxy.
+    pub fn introduce(&self, exchange: &mut Exchange) {
+        let client = exchange.client;
+        let lines = if client.doubtful { Ok(None) } else { self.edition.load().headers(client.ip) };
+        self.counters.lookups.add();
+        let lines = lines.unwrap_or_else(|_| {
+            self.counters.broken.add();
+            None
+        });
+        headers::replace(&mut exchange.head.fields, lines.as_ref());
     }
 
     /// The answer to what is no path of any service here.

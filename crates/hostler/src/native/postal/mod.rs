@@ -1,28 +1,119 @@
-//! Where postal codes are, over HTTP. Knows no data.
+//! Where postal codes are, over HTTP: the service, whatever data it has at the moment. Knows no paths and no forms.
+//!
+//! `edition` is the service out of one state of the data: which path asks what, and what all answers have in common. `compat` has the
+//! paths of the service that was here before, `place` those about one code, `lists` those about many, `near` distances, `batch` what
+//! is posted. All say `rows`, and `form` writes them down.
 
-use hostler_wire::ResponseHead;
+mod batch;
+mod compat;
+mod edition;
+mod form;
+mod lists;
+mod near;
+mod place;
+mod ready;
+mod rows;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use hostler_lookup::postal::{Point, PostalError};
+use serde::{Deserialize, Serialize};
+
+use crate::config;
 use crate::exchange::{Exchange, Whole};
-use crate::native::Nearest;
-
-impl Nearest for Postal {
-    fn nearest(&self, _: f64, _: f64) -> Option<String> {
-        None
-    }
-}
+use crate::native::problem::problem;
+use crate::native::{Nearest, cors};
+use edition::Edition;
+use form::{Form, Number};
+use rows::{Rows, Unit};
 
 /// The service.
-#[derive(Default)]
-pub struct Postal {}
+pub struct Postal {
+    settings: Arc<config::Postal>,
+    edition: ArcSwap<Edition>,
+    reloads: AtomicU64,
+}
+
+/// Its part of Hostler's status.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PostalStatus {
+    /// Which state of the data it is.
+    pub edition: String,
+    /// How many countries it has.
+    pub countries: u64,
+    /// How many places.
+    pub places: u64,
+    /// How many bytes they take, mapped or not.
+    pub bytes: u64,
+    /// How often newer data took over.
+    pub reloads: u64,
+}
 
 impl Postal {
+    /// Reads the data. Takes a while with large texts.
+    pub fn open(settings: &config::Postal) -> Result<Self, PostalError> {
+        let settings = Arc::new(settings.clone());
+        let edition = ArcSwap::from_pointee(Edition::open(&settings)?);
+        Ok(Self { settings, edition, reloads: AtomicU64::new(0) })
+    }
+
+    /// The files that it was opened with.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.settings.data
+    }
+
+    /// Reads all of the files anew, and goes over to them if they are good.
+    pub fn renew(&self) -> Result<(), PostalError> {
+        self.edition.store(Arc::new(Edition::open(&self.settings)?));
+        self.reloads.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Its part of Hostler's status.
+    pub fn status(&self) -> PostalStatus {
+        let edition = self.edition.load();
+        PostalStatus {
+            edition: edition.name().to_owned(),
+            countries: edition.data().countries().count() as u64,
+            places: edition.data().len(),
+            bytes: edition.data().bytes(),
+            reloads: self.reloads.load(Ordering::Relaxed),
+        }
+    }
+
     /// The answer; none where the path is none of the service's.
-    pub fn answer(&self, _exchange: &Exchange, _path: &[u8]) -> Option<Whole> {
-        None
+    pub fn answer(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
+        let edition = self.edition.load();
+        let zipinfo = path.strip_prefix(b"/api/zipinfo/");
+        if let Some(code) = zipinfo.and_then(|rest| rest.strip_prefix(b"byzip/"))
+            && let Some(whole) = edition.at_once(exchange, code)
+        {
+            return Some(whole);
+        }
+        let postal = || path.strip_prefix(b"/postal").filter(|rest| rest.is_empty() || rest[0] == b'/');
+        let below = zipinfo.or_else(postal)?;
+        let whole = match std::str::from_utf8(below) {
+            Err(_) => Err(problem(400, "the path is not UTF-8, percent-encoded")),
+            Ok(below) if zipinfo.is_some() => edition.zipinfo(exchange, below),
+            Ok(below) => edition.ask(exchange, below.trim_matches('/')),
+        };
+        Some(cors::allow(&self.settings.cors, exchange, whole.unwrap_or_else(|problem| problem)))
     }
 
     /// The answer to what is no path of any service here.
     pub fn not_found(&self) -> Whole {
-        Whole::new(ResponseHead::new(404, "Not Found"), "")
+        problem(404, edition::PATHS)
+    }
+}
+
+impl Nearest for Postal {
+    fn nearest(&self, latitude: f64, longitude: f64) -> Option<String> {
+        let (edition, point) = (self.edition.load(), Point::new(latitude, longitude)?);
+        let rows = Rows::near(edition.data().near(point, 1, None), Unit::default());
+        let wanted: Vec<usize> = (0..rows.columns.len()).collect();
+        (!rows.rows.is_empty()).then(|| form::write(&rows, &wanted, Number::One, Form::Json))
     }
 }

@@ -6,7 +6,7 @@ use crate::config::Origin;
 use crate::exchange::{Exchange, Whole};
 
 /// Adds what a browser wants to see, if the page's origin is one of these.
-pub(super) fn allow(origins: &[Origin], exchange: &Exchange, mut whole: Whole) -> Whole {
+pub fn allow(origins: &[Origin], exchange: &Exchange, mut whole: Whole) -> Whole {
     if origins.is_empty() {
         return whole;
     }
@@ -25,7 +25,7 @@ pub(super) fn allow(origins: &[Origin], exchange: &Exchange, mut whole: Whole) -
     }
     if exchange.head.method() == b"OPTIONS" && fields.get("access-control-request-method").is_some() {
         head.fields.add(b"Access-Control-Allow-Methods", b"GET, HEAD, POST");
-        head.fields.add(b"Access-Control-Allow-Headers", b"Content-Type");
+        head.fields.add(b"Access-Control-Allow-Headers", b"Content-Type, If-None-Match");
         head.fields.add(b"Access-Control-Max-Age", b"86400");
     }
     whole

@@ -1,0 +1,139 @@
+// Caches in front of one origin, each with so many bytes of memory: Hostler, nginx, Varnish. Knows how they are started, not what is
+// asked of them.
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { launch } from './hostler.mjs';
+import { freePort } from '../lib/session.mjs';
+
+const SHARED_MEMORY = '/dev/shm';
+
+export const CACHES = {
+  hostler: {
+    title: 'Hostler',
+    packages: [],
+    /** `memcached`: the port of one on this machine. */
+    start: (session, { origin, cpu, megabytes, memcached }) => {
+      const pool = [`members = ["unix:${origin}"]`, 'concurrency = 1024'];
+      const tier = memcached ? `memcached = "127.0.0.1:${memcached}"\n` : '';
+      const more = `[cache]\nmemory = "${megabytes} MB"\n${tier}\n[[routes]]\nmatch = "*"\npool = "web"\ncache = "standard"\n`;
+      return launch(session, { pool, queueTimeout: '10s', threads: 1, more }, { cpu });
+    },
+  },
+
+  nginx: {
+    title: 'nginx proxy_cache',
+    packages: ['nginx'],
+    async start(session, { origin, cpu, megabytes }) {
+      const port = await freePort();
+      const dir = session.path('nginx');
+      mkdirSync(dir);
+      // It keeps files: in memory, where there is a file system for that.
+      const pages = existsSync(SHARED_MEMORY) ? mkdtempSync(join(SHARED_MEMORY, 'hostler-bench-')) : join(dir, 'pages');
+      const file = session.write('nginx.conf', nginxConfiguration({ dir, pages, port, origin, megabytes }));
+      const started = session.start('nginx', ['-e', 'stderr', '-p', dir, '-c', file], { cpu, name: 'nginx' });
+      started.exit.then(() => rmSync(pages, { recursive: true, force: true }));
+      return { port, processes: [started] };
+    },
+  },
+
+  varnish: {
+    title: 'Varnish',
+    packages: ['varnish'],
+    async start(session, { origin, cpu, megabytes }) {
+      const port = await freePort();
+      const dir = session.path('varnish');
+      mkdirSync(dir);
+      const file = session.write('site.vcl', varnishConfiguration({ origin }));
+      const args = [
+        '-F', '-n', dir, '-j', 'none', '-a', `127.0.0.1:${port}`, '-T', 'none', '-f', file, '-s', `default,${megabytes}m`,
+        // A thread for each client, made beforehand: a burst must not wait for them.
+        '-p', 'thread_pools=1', '-p', 'thread_pool_min=600', '-p', 'thread_pool_max=1000',
+        // No access log for anybody: what a request does is not written to the shared log.
+        '-p', `vsl_mask=${UNLOGGED}`,
+      ];
+      const started = session.start('varnishd', args, { cpu, name: 'varnish' });
+      return { port, processes: [started] };
+    },
+  },
+};
+
+const UNLOGGED = [
+  'Begin', 'End', 'Link', 'SessOpen', 'SessClose', 'ReqStart', 'ReqMethod', 'ReqURL', 'ReqProtocol', 'ReqHeader', 'ReqUnset', 'ReqAcct',
+  'RespProtocol', 'RespStatus', 'RespReason', 'RespHeader', 'RespUnset', 'VCL_call', 'VCL_return', 'Hit', 'HitMiss', 'Timestamp',
+].map((tag) => `-${tag}`).join(',');
+
+export function nginxConfiguration({ dir, pages, port, origin, megabytes, user = process.getuid() === 0 ? 'root' : null }) {
+  return `# Workers of a master that is root would become www-data and could not reach the socket in our folder.
+${user ? `user ${user};` : ''}
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 65536;
+pid ${dir}/nginx.pid;
+error_log stderr warn;
+
+events {
+    worker_connections 8192;
+}
+
+http {
+    access_log off;
+    server_tokens off;
+    sendfile on;
+    tcp_nopush on;
+    tcp_nodelay on;
+    keepalive_timeout 75s;
+    keepalive_requests 10000000;
+    client_body_temp_path ${dir}/body;
+    proxy_temp_path ${dir}/proxy;
+    fastcgi_temp_path ${dir}/fastcgi;
+    uwsgi_temp_path ${dir}/uwsgi;
+    scgi_temp_path ${dir}/scgi;
+
+    proxy_cache_path ${pages} levels=1:2 keys_zone=pages:128m max_size=${megabytes}m inactive=1h use_temp_path=off
+                     manager_files=10000 manager_threshold=500ms manager_sleep=50ms;
+    open_file_cache max=200000 inactive=1h;
+    open_file_cache_valid 1h;
+
+    upstream origin {
+        server unix:${origin} fail_timeout=0;
+        keepalive 64;
+        keepalive_requests 10000000;
+    }
+
+    server {
+        listen 127.0.0.1:${port} backlog=4096;
+        proxy_buffer_size 8k;
+        proxy_buffers 8 128k;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_set_header Host $http_host;
+        proxy_cache pages;
+        proxy_cache_key $host$request_uri;
+        proxy_cache_lock on;
+        proxy_cache_lock_timeout 10s;
+        proxy_cache_lock_age 10s;
+        proxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504;
+        proxy_cache_background_update on;
+
+        location / {
+            proxy_pass http://origin;
+        }
+    }
+}
+`;
+}
+
+/** A request's cookies would make Varnish pass it on; nginx and Hostler do not look at them either. */
+export function varnishConfiguration({ origin }) {
+  return `vcl 4.1;
+
+backend origin {
+    .path = "${origin}";
+    .max_connections = 1024;
+}
+
+sub vcl_recv {
+    unset req.http.Cookie;
+}
+`;
+}

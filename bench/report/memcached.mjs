@@ -1,0 +1,52 @@
+// The memcached section of RESULTS.md. Knows the rows of results/memcached.json and what is wanted of them.
+import { median, summary } from '../lib/statistics.mjs';
+import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+
+const NAMES = {
+  none: 'none at all',
+  fine: 'as it should be',
+  slow: 'answers after 1 s',
+  garbled: 'answers nonsense',
+  hung: 'takes questions, never answers',
+  gone: 'gone',
+};
+
+export function memcachedSection(result) {
+  const { settings, states, rows } = result;
+  const of = (state) => rows.filter(({ cell, peer }) => cell === state && peer === 'hostler');
+  const lines = states.map((state) => {
+    const own = of(state);
+    const middle = (value) => median(own.map(value));
+    const ratio = hitRatio(own, of('none'));
+    const failed = own.length > 0 ? own.flatMap(({ hits, misses }) => [hits, misses]).flatMap(({ errors }) => Object.values(errors)).reduce((sum, count) => sum + count, 0) : null;
+    return [
+      NAMES[state],
+      `${number(middle(({ hits }) => cpu(hits)))} µs; ${number(middle(({ hits }) => hits.p99_us / 1000))} ms`, state === 'none' ? '1' : spread(ratio, 2),
+      `${number(middle(({ misses }) => rate(misses)), 0)}/s; ${number(middle(({ misses }) => misses.p99_us / 1000))} ms`,
+      failed === null ? 'not measured' : number(failed, 0), verdict(failed === null ? null : { failed }, (one) => one.failed === 0),
+    ];
+  });
+  return `## memcached
+
+${origin(result, ['hostler', 'memcached', 'wrk', 'node'])}
+
+Hits and misses of one Hostler, by what its memcached does; no request may fail for it:
+
+${table(['memcached', 'hit: CPU; p99', 'CPU, of that without', 'misses; p99', 'failed', '0 failed'], lines)}
+
+How: as in Cache, with memcached and what stands between it and Hostler on core 1, with the load and the origin. All is well until the run begins, then the
+state sets in; ${settings.seconds} s of misses, each of another page, then ${settings.seconds} s of hits on one page of 1 kB, ${settings.connections} connections. ${rounds(settings.rounds)}, medians; a ratio is the median
+of same-round pairs. What a miss takes is mostly the origin's, one Node process that shares its core with the rest.
+`;
+}
+
+const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;
+const rate = ({ requests, seconds }) => requests / seconds;
+
+function hitRatio(own, without) {
+  const pairs = own.flatMap(({ round, hits }) => {
+    const other = without.find((row) => row.round === round);
+    return other ? [cpu(hits) / cpu(other.hits)] : [];
+  });
+  return pairs.length > 0 ? summary(pairs) : null;
+}

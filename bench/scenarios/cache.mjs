@@ -1,0 +1,148 @@
+// Cache: what a hit costs one cache thread, how much is a hit where not everything fits, and what a burst of equal misses costs the app.
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { bursts } from '../lib/burst.mjs';
+import { get, untilAnswers } from '../lib/http.mjs';
+import { createProgress } from '../lib/progress.mjs';
+import { cpuTime, family, loadAverage } from '../lib/procfs.mjs';
+import { buildBurst, buildHostler, installPackages } from '../lib/tools.mjs';
+import { wrk } from '../lib/wrk.mjs';
+import { zipf } from '../lib/zipf.mjs';
+import { CACHES } from '../peers/caches.mjs';
+import { rotated, stopAll } from '../peers/renders.mjs';
+
+const ORIGIN = fileURLToPath(new URL('../apps/cache/origin.mjs', import.meta.url));
+const CACHE_CORE = 0;
+const LOAD_CORE = 1;
+const CONNECTIONS = 64;
+const KEYS = 100_000;
+const EXPONENT = 0.9;
+const DRAWS = 400_000;
+const SIZE = 2_000;
+
+/** `fill`: so many requests before anything counts. */
+const CELLS = [
+  { name: '1 kB', path: '/page/1000/one', megabytes: 1024 },
+  { name: '100 kB', path: '/page/100000/one', megabytes: 1024 },
+  { name: 'many', keys: KEYS, megabytes: 1024, fill: KEYS + 2 * CONNECTIONS },
+  { name: 'tight', keys: KEYS, megabytes: 64, fill: DRAWS },
+];
+const BURST = { count: 500, size: 10_000, megabytes: 1024 };
+
+export const cache = {
+  name: 'cache',
+  peers: Object.keys(CACHES),
+  titles: Object.fromEntries(Object.entries(CACHES).map(([name, peer]) => [name, peer.title])),
+  settings: { rounds: 4, seconds: 4, warmup: 1, turns: 5, share: 1 },
+  quick: { rounds: 1, seconds: 1, warmup: 1, turns: 2, share: 0.05 },
+
+  async prepare(peers) {
+    if (availableParallelism() < 2) throw new Error('the cache scenario needs two cores: one for the cache, one for the load');
+    await installPackages(['wrk', ...peers.flatMap((name) => CACHES[name].packages)]);
+    await buildBurst();
+    if (peers.includes('hostler')) await buildHostler();
+  },
+
+  async run(session, { peers, rounds, seconds, warmup, turns, share }) {
+    const steps = rounds * (CELLS.length * peers.length + 1);
+    const plannedSeconds = rounds * peers.length * (CELLS.length * (seconds + warmup + 2) + 40 * share + turns);
+    const progress = createProgress({ steps, plannedSeconds });
+    progress.begin('cache');
+    const files = writeRequests(session);
+    const rows = [];
+    const add = (row) => {
+      rows.push(row);
+      return row;
+    };
+    for (let round = 1; round <= rounds; round += 1) {
+      const order = rotated(peers, round - 1);
+      for (const cell of CELLS) {
+        for (const peer of order) {
+          const row = add({ round, cell: cell.name, peer, ...(await measure(session, { cell, peer, files, seconds, warmup, share })) });
+          progress.step(described(row, rounds));
+        }
+      }
+      const sent = await burst(session, { peers: order, turns });
+      sent.forEach((row) => add({ round, cell: 'burst', ...row }));
+      progress.step(`round ${round}/${rounds}  burst: ${sent.map(({ peer, renders, bursts: { length } }) => `${peer} ${renders} renders in ${length} bursts`).join(', ')}`);
+    }
+    const cells = CELLS.map(({ name, megabytes }) => ({ name, megabytes }));
+    return { settings: { rounds, seconds, warmup, turns, connections: CONNECTIONS, keys: KEYS, exponent: EXPONENT, size: SIZE, burst: BURST.count }, cells, rows };
+  },
+};
+
+/** All pages, and the order in which they are asked for. */
+function writeRequests(session) {
+  const pages = Array.from({ length: KEYS }, (_, i) => `/page/${SIZE}/${i}`);
+  const order = zipf({ keys: KEYS, exponent: EXPONENT, count: DRAWS, seed: 1 }).map((i) => i + 1);
+  return { requests: session.write('requests', `${pages.join('\n')}\n`), order: session.write('order', `${order.join('\n')}\n`) };
+}
+
+async function startOrigin(session) {
+  const at = session.path('origin.sock');
+  const started = session.start(process.execPath, [ORIGIN], { cpu: LOAD_CORE, env: { PORT: at }, name: 'origin' });
+  await untilAnswers(at, { path: '/count', processes: [started] });
+  return { at, started, count: async () => Number((await get(at, '/count')).body) };
+}
+
+async function measure(session, { cell, peer, files, seconds, warmup, share }) {
+  const load1 = loadAverage();
+  const origin = await startOrigin(session);
+  const probe = cell.path ?? `/page/${SIZE}/0`;
+  const wanted = await get(origin.at, probe);
+  const running = await CACHES[peer].start(session, { origin: origin.at, cpu: CACHE_CORE, megabytes: cell.megabytes });
+  const answer = await untilAnswers(running.port, { path: probe, processes: running.processes });
+  if (answer.body !== wanted.body) throw new Error(`${peer} changed the answer`);
+
+  const to = { port: running.port, path: probe, connections: CONNECTIONS, cpu: LOAD_CORE };
+  const from = cell.keys ? await fill(session, { ...to, cell, files, share }) : 0;
+  const many = cell.keys ? { many: { ...files, from } } : {};
+  await wrk(session, { ...to, ...many, seconds: warmup });
+  const pids = running.processes.flatMap((one) => family(one.pid));
+  const before = { ...cpuTime(pids), asked: await origin.count() };
+  const figures = await wrk(session, { ...to, ...many, seconds });
+  const after = { ...cpuTime(pids), asked: await origin.count() };
+  await stopAll(session, [...running.processes, origin.started]);
+  return { load1, ...figures, misses: after.asked - before.asked, cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks };
+}
+
+/**
+ * Where all fit: every page once. Where they do not: as the web asks, until what is kept has settled. Returns where in the order
+ * to go on.
+ */
+async function fill(session, { cell, files, share, ...to }) {
+  const [requests, order] = [files.requests, cell.name === 'tight' ? files.order : undefined];
+  let done = 0;
+  while (done < cell.fill * share) {
+    done += (await wrk(session, { ...to, seconds: 2, many: { requests, order, from: done } })).requests;
+  }
+  return order ? done : 0;
+}
+
+/** All peers at once, each with an origin of its own, which counts what it had to render. */
+async function burst(session, { peers, turns }) {
+  const running = [];
+  for (const peer of peers) {
+    const origin = await startOrigin(session);
+    const one = await CACHES[peer].start(session, { origin: origin.at, megabytes: BURST.megabytes });
+    await untilAnswers(one.port, { path: '/page/1000/one', processes: one.processes });
+    running.push({ peer, origin, ...one });
+  }
+  const before = await Promise.all(running.map(({ origin }) => origin.count()));
+  const targets = Object.fromEntries(running.map(({ peer, port }) => [peer, `http://127.0.0.1:${port}/slow/${BURST.size}/%t`]));
+  // The clients are new ones: the first burst makes their connections.
+  const sent = await bursts(session, { targets, count: BURST.count, turns: 1 + turns, first: 1 });
+  const after = await Promise.all(running.map(({ origin }) => origin.count()));
+  await stopAll(session, running.flatMap(({ origin, processes }) => [...processes, origin.started]));
+  return running.map(({ peer }, i) => ({
+    peer,
+    renders: after[i] - before[i],
+    bursts: sent.filter((row) => row.peer === peer).map(({ turn, took_us, ends }) => ({ turn, took_us, ends })),
+  }));
+}
+
+function described({ round, cell, peer, requests, seconds, cpu_ns, misses, errors }, rounds) {
+  const failed = Object.values(errors).reduce((sum, count) => sum + count, 0);
+  return `round ${round}/${rounds}  ${cell}  ${peer}: ${(cpu_ns / requests / 1000).toFixed(2)} us CPU/request, ${Math.round(requests / seconds)} requests/s, `
+    + `${(100 * (1 - misses / requests)).toFixed(1)} % hits${failed > 0 ? `, ${failed} ERRORS` : ''}`;
+}

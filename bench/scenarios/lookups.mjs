@@ -1,0 +1,153 @@
+// Lookups: what a postal code and the visitor's city cost one thread, how long people wait for them, and what Hostler takes to have the data.
+import { availableParallelism } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ab } from '../lib/ab.mjs';
+import { get, untilAnswers } from '../lib/http.mjs';
+import { installLookups } from '../lib/lookups.mjs';
+import { pace } from '../lib/pace.mjs';
+import { cpuTime, family, loadAverage, residentParts } from '../lib/procfs.mjs';
+import { createProgress } from '../lib/progress.mjs';
+import { buildHostler, buildUpstream, installPackages } from '../lib/tools.mjs';
+import { wrk } from '../lib/wrk.mjs';
+import { mulberry32 } from '../lib/zipf.mjs';
+import { LOOKUPS } from '../peers/lookups.mjs';
+import { rotated, stopAll } from '../peers/renders.mjs';
+
+const PEER_CORE = 0;
+const LOAD_CORE = 1;
+const CONNECTIONS = 64;
+const ZIP = '/api/zipinfo/byzip/97209';
+const CITY = '/get_city';
+const VISITOR = '128.101.101.101';
+const ADDRESSES = 20_000;
+const SETTLE_MS = 500;
+
+/** `from`: whose city is asked for; nginx says the same to all. */
+const CELLS = [
+  { name: 'byzip', path: ZIP },
+  { name: 'get_city', path: CITY, from: [VISITOR] },
+  { name: 'get_city, many', path: CITY, from: addresses(ADDRESSES) },
+];
+
+export const lookups = {
+  name: 'lookups',
+  peers: Object.keys(LOOKUPS),
+  titles: Object.fromEntries(Object.entries(LOOKUPS).map(([name, peer]) => [name, peer.title])),
+  // The original's own test was 2,000 requests, 500 at once.
+  settings: { rounds: 4, seconds: 4, warmup: 2, half: 10, ab: { requests: 20_000, connections: 500 } },
+  quick: { rounds: 1, seconds: 1, warmup: 1, half: 2, ab: { requests: 2_000, connections: 500 } },
+
+  async prepare(peers) {
+    if (availableParallelism() < 2) throw new Error('the lookups scenario needs two cores: one for the service, one for the load');
+    await installPackages(['wrk', 'apache2-utils', ...peers.flatMap((name) => LOOKUPS[name].packages)]);
+    await installLookups();
+    await buildUpstream();
+    if (peers.includes('hostler')) await buildHostler();
+  },
+
+  async run(session, { peers, rounds, seconds, warmup, half, ab: burst }) {
+    const each = CELLS.length * (seconds + warmup) + half + 6;
+    const starts = peers.includes('hostler') ? rounds : 0;
+    const progress = createProgress({ steps: rounds * peers.length + starts, plannedSeconds: rounds * peers.length * each + starts * 8 });
+    progress.begin('lookups');
+    const said = await reference(session, peers);
+    const files = Object.fromEntries(CELLS.filter(({ from }) => from).map(({ name, path, from }) => [name, session.write('requests', from.map((ip) => `${path} ${ip}\n`).join(''))]));
+    const rows = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      for (const peer of rotated(peers, round - 1)) {
+        const own = await measure(session, { peer, said, files, seconds, warmup, half, burst });
+        rows.push(...own.map((row) => ({ round, peer, ...row })));
+        progress.step(described(own, { round, rounds, peer }));
+      }
+      if (starts === 0) continue;
+      const row = { round, peer: 'hostler', cell: 'start', ...(await started(session, files)) };
+      rows.push(row);
+      progress.step(`round ${round}/${rounds}  start: first answer after ${row.first_answer_ms.toFixed(0)} ms, ${(row.asked.resident / 1e6).toFixed(1)} MB`);
+    }
+    const cells = CELLS.map(({ name, path, from }) => ({ name, path, addresses: from?.length ?? 0 }));
+    return { settings: { rounds, seconds, warmup, half, ab: burst, connections: CONNECTIONS }, cells, rows };
+  },
+};
+
+/** Public addresses, all over IPv4; the same ones each time. */
+function addresses(count) {
+  const random = mulberry32(1);
+  const part = () => Math.floor(random() * 256);
+  const list = [];
+  while (list.length < count) {
+    const first = 1 + Math.floor(random() * 223);
+    if (![10, 100, 127, 169, 172, 192, 198, 203].includes(first)) list.push([first, part(), part(), part()].join('.'));
+  }
+  return list;
+}
+
+/** What Hostler answers, or plain Node where it takes no part: all must say the same, and nginx is told to. */
+async function reference(session, peers) {
+  const peer = peers.includes('hostler') ? 'hostler' : 'node';
+  const { port, processes } = await LOOKUPS[peer].start(session, {});
+  await untilAnswers(port, { path: ZIP, processes });
+  const said = {};
+  for (const path of [ZIP, CITY]) said[path] = await ask(port, path);
+  await stopAll(session, processes);
+  return said;
+}
+
+/** Everybody sends these by himself, or they differ each time. */
+const OWN = ['date', 'server', 'connection', 'keep-alive', 'content-type', 'content-length', 'x-request-id'];
+
+async function ask(port, path) {
+  const { headers, body } = await get(port, path, { headers: { 'x-forwarded-for': VISITOR } });
+  return { headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN.includes(name))), body };
+}
+
+async function measure(session, { peer, said, files, seconds, warmup, half, burst }) {
+  const { port, processes } = await LOOKUPS[peer].start(session, { said, cpu: PEER_CORE });
+  await untilAnswers(port, { path: ZIP, processes });
+  for (const path of [ZIP, CITY]) {
+    const { body } = await ask(port, path);
+    if (body !== said[path].body) throw new Error(`${peer} says ${body}\nand not ${said[path].body}`);
+  }
+  const rows = [];
+  for (const { name, path } of CELLS) {
+    const load1 = loadAverage();
+    const to = { port, path, connections: CONNECTIONS, cpu: LOAD_CORE, ...(files[name] ? { many: { requests: files[name] } } : {}) };
+    await wrk(session, { ...to, seconds: warmup });
+    const pids = processes.flatMap((one) => family(one.pid));
+    const before = cpuTime(pids);
+    const figures = await wrk(session, { ...to, seconds });
+    const after = cpuTime(pids);
+    rows.push({ cell: name, load1, ...figures, cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks });
+  }
+  rows.push({ cell: 'half', ...(await atHalf(session, { port, full: rows[0], seconds: half })) });
+  rows.push({ cell: 'ab', ...(await ab(session, { port, path: ZIP, cpu: LOAD_CORE, ...burst })) });
+  await stopAll(session, processes);
+  return rows;
+}
+
+/** Half of what it has just done, in an open loop. */
+async function atHalf(session, { port, full, seconds }) {
+  const rate = full.requests / full.seconds / 2;
+  return { rate, ...(await pace(session, { port, path: ZIP, rate, seconds, connections: CONNECTIONS, seed: 1, cpu: LOAD_CORE })) };
+}
+
+/** From the start of the process to its first answer out of each data; its memory then, and when it has been asked for many. */
+async function started(session, files) {
+  const began = performance.now();
+  const { port, processes } = await LOOKUPS.hostler.start(session, {});
+  await untilAnswers(port, { path: ZIP, processes, every: 2 });
+  const first_answer_ms = performance.now() - began;
+  await untilAnswers(port, { path: CITY, processes, every: 2 });
+  await delay(SETTLE_MS);
+  const idle = residentParts(processes[0].pid);
+  await wrk(session, { port, path: CITY, connections: CONNECTIONS, seconds: 2, cpu: LOAD_CORE, many: { requests: files['get_city, many'] } });
+  const asked = residentParts(processes[0].pid);
+  await stopAll(session, processes);
+  return { first_answer_ms, idle, asked };
+}
+
+function described(rows, { round, rounds, peer }) {
+  const cells = rows.filter(({ cpu_ns }) => cpu_ns).map(({ cell, requests, cpu_ns }) => `${cell} ${(cpu_ns / requests / 1000).toFixed(2)} us`);
+  const { p99_us, rate } = rows.find(({ cell }) => cell === 'half');
+  const { longest_ms } = rows.find(({ cell }) => cell === 'ab');
+  return `round ${round}/${rounds}  ${peer}: ${cells.join(', ')}; p99 ${(p99_us / 1000).toFixed(2)} ms at ${Math.round(rate)}/s; ab: ${longest_ms} ms at most`;
+}

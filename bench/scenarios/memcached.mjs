@@ -1,0 +1,100 @@
+// memcached: what becomes of hits and of misses when the memcached behind the cache is slow, answers nonsense, hangs or is gone.
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { untilAnswers } from '../lib/http.mjs';
+import { createProgress } from '../lib/progress.mjs';
+import { cpuTime, family, loadAverage } from '../lib/procfs.mjs';
+import { freePort } from '../lib/session.mjs';
+import { buildHostler, installPackages } from '../lib/tools.mjs';
+import { wrk } from '../lib/wrk.mjs';
+import { CACHES } from '../peers/caches.mjs';
+import { stopAll } from '../peers/renders.mjs';
+
+const app = (name) => fileURLToPath(new URL(`../apps/cache/${name}`, import.meta.url));
+const CACHE_CORE = 0;
+const LOAD_CORE = 1;
+const CONNECTIONS = 64;
+const KEPT = '/page/1000/one';
+const PAGES = 200_000;
+const SEEN_MS = 100;
+
+/** Without one at all, as it should be, and in four kinds of trouble. */
+const STATES = ['none', 'fine', 'slow', 'garbled', 'hung', 'gone'];
+
+export const memcached = {
+  name: 'memcached',
+  peers: ['hostler'],
+  titles: { hostler: 'Hostler' },
+  settings: { rounds: 3, seconds: 4, warmup: 1 },
+  quick: { rounds: 1, seconds: 1, warmup: 1 },
+
+  async prepare() {
+    if (availableParallelism() < 2) throw new Error('the memcached scenario needs two cores: one for the cache, one for the load');
+    await installPackages(['wrk', 'memcached']);
+    await buildHostler();
+  },
+
+  async run(session, { rounds, seconds, warmup }) {
+    const steps = rounds * STATES.length;
+    const progress = createProgress({ steps, plannedSeconds: steps * (2 * seconds + warmup + 1.5) });
+    progress.begin('memcached');
+    // None is asked for twice, so that each is a question to memcached.
+    const pages = Array.from({ length: PAGES }, (_, i) => `/page/1000/${i}`);
+    const requests = session.write('requests', `${pages.join('\n')}\n`);
+    const rows = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      for (const state of STATES) {
+        const row = { round, peer: 'hostler', cell: state, ...(await measure(session, { state, requests, seconds, warmup })) };
+        rows.push(row);
+        progress.step(described(row, rounds));
+      }
+    }
+    return { settings: { rounds, seconds, warmup, connections: CONNECTIONS }, states: STATES, rows };
+  },
+};
+
+async function measure(session, { state, requests, seconds, warmup }) {
+  const load1 = loadAverage();
+  const origin = session.path('origin.sock');
+  const behind = [session.start(process.execPath, [app('origin.mjs')], { cpu: LOAD_CORE, env: { PORT: origin }, name: 'origin' })];
+  await untilAnswers(origin, { path: '/count', processes: behind });
+  const tier = state === 'none' ? undefined : await startMemcached(session);
+  const running = await CACHES.hostler.start(session, { origin, cpu: CACHE_CORE, megabytes: 1024, memcached: tier?.port });
+  await untilAnswers(running.port, { path: KEPT, processes: running.processes });
+
+  const to = { port: running.port, path: KEPT, connections: CONNECTIONS, cpu: LOAD_CORE };
+  await wrk(session, { ...to, seconds: warmup });
+  tier?.become(state);
+  await delay(SEEN_MS);
+  const pids = running.processes.flatMap((one) => family(one.pid));
+  const counted = async (load) => {
+    const before = cpuTime(pids).scheduled;
+    const figures = await wrk(session, { ...to, ...load, seconds });
+    return { ...figures, cpu_ns: cpuTime(pids).scheduled - before };
+  };
+  const misses = await counted({ many: { requests } });
+  const hits = await counted({});
+  await stopAll(session, [...running.processes, ...(tier?.processes ?? []), ...behind]);
+  return { load1, hits, misses };
+}
+
+/** One, and what stands between it and Hostler. */
+async function startMemcached(session) {
+  const [own, port] = [await freePort(), await freePort()];
+  const mode = session.write('mode', 'fine');
+  const args = [...(process.getuid() === 0 ? ['-u', 'root'] : []), '-l', '127.0.0.1', '-U', '0', '-p', String(own), '-m', '256'];
+  const env = { PORT: String(port), MEMCACHED: String(own), MODE: mode };
+  const processes = [
+    session.start('memcached', args, { cpu: LOAD_CORE, name: 'memcached' }),
+    session.start(process.execPath, [app('between.mjs')], { cpu: LOAD_CORE, env, name: 'between' }),
+  ];
+  return { port, processes, become: (state) => writeFileSync(mode, state) };
+}
+
+function described({ round, cell, hits, misses }, rounds) {
+  const failed = [hits, misses].flatMap(({ errors }) => Object.values(errors)).reduce((sum, count) => sum + count, 0);
+  const part = ({ requests, seconds, p99_us }) => `${Math.round(requests / seconds)}/s, p99 ${(p99_us / 1000).toFixed(1)} ms`;
+  return `round ${round}/${rounds}  ${cell}: hits ${part(hits)}; misses ${part(misses)}${failed > 0 ? `; ${failed} ERRORS` : ''}`;
+}

@@ -1,0 +1,116 @@
+//! Where a client is, in the words of the request's head that its member reads: `X-Geo-*`. Knows no members.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hostler_address::{Kind, plain};
+use hostler_lookup::geo::{Atlas, Broken, ByRecord, Place};
+use hostler_wire::Fields;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What cannot stand in a field, or would end a word in one, is encoded; the slash in a time zone is neither.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// Names and values.
+pub(super) type Lines = Arc<[(&'static str, Box<str>)]>;
+
+/// What was made of the records of one set of databases.
+pub(super) struct Headers {
+    made: ByRecord<Lines>,
+    decimals: u8,
+}
+
+impl Headers {
+    /// Room for the lines of so many records; coordinates with so many decimals.
+    pub fn new(room: usize, decimals: u8) -> Self {
+        Self { made: ByRecord::new(room), decimals }
+    }
+
+    /// What is known of an address; nothing of one that is nowhere.
+    pub fn of(&self, atlas: &Atlas, ip: IpAddr) -> Result<Option<Lines>, Broken> {
+        let ip = plain(ip);
+        if !Kind::of(ip).has_place() {
+            return Ok(None);
+        }
+        let Some(found) = atlas.find(ip)? else { return Ok(None) };
+        let Some(record) = found.record() else { return Ok(None) };
+        self.made.get(record, || found.place().map(|place| lines(&place, self.decimals))).map(Some)
+    }
+}
+
+/// Puts them in the place of what came under such names, whoever sent it.
+pub(super) fn replace(fields: &mut Fields, lines: Option<&Lines>) {
+    fields.remove(is_geo);
+    for (name, value) in lines.into_iter().flat_map(|lines| lines.iter()) {
+        fields.add_own(name.as_bytes(), value.as_bytes());
+    }
+}
+
+/// `X_Geo_City` is the same to whatever is made after CGI.
+fn is_geo(name: &[u8]) -> bool {
+    let prefix = b"x-geo-";
+    name.len() > prefix.len()
+        && name.iter().zip(prefix).all(|(byte, expected)| {
+            byte.eq_ignore_ascii_case(expected) || (*byte == b'_' && *expected == b'-')
+        })
+}
+
+fn lines(place: &Place<'_>, decimals: u8) -> Lines {
+    let text = |text: Option<&str>| text.map(|text| utf8_percent_encode(text, ENCODED).to_string().into());
+    let scale = 10_f64.powi(i32::from(decimals));
+    // What is added makes a zero of a negative one.
+    let rounded = |degrees: f64| (degrees * scale).round() / scale + 0.0;
+    let degrees = |degrees: f64| format!("{:.1$}", rounded(degrees), usize::from(decimals)).into();
+    let known: [(&'static str, Option<Box<str>>); 10] = [
+        ("X-Geo-City", text(place.city(&[]))),
+        ("X-Geo-Region", text(place.region.name(&[]))),
+        ("X-Geo-Region-Code", text(place.region_code)),
+        ("X-Geo-Country", text(place.country_code)),
+        ("X-Geo-Continent", text(place.continent)),
+        ("X-Geo-Eu", place.european_union.map(|is_in| is_in.to_string().into())),
+        ("X-Geo-Latitude", place.coordinates.map(|(latitude, _)| degrees(latitude))),
+        ("X-Geo-Longitude", place.coordinates.map(|(_, longitude)| degrees(longitude))),
+        ("X-Geo-Timezone", text(place.timezone)),
+        ("X-Geo-Postal", text(place.postal)),
+    ];
+    known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::field_reassign_with_default, reason = "some of its fields are its own")]
+    fn what_is_known_is_said_in_ascii() {
+        let mut place = Place::default();
+        assert!(lines(&place, 2).is_empty());
+        place.region_code = Some("E");
+        place.country_code = Some("SE");
+        place.european_union = Some(true);
+        place.coordinates = Some((58.416_67, -0.001));
+        place.timezone = Some("Europe/Stockholm");
+        place.postal = Some("582 22, \"x\"\r\n%");
+        let expected = [
+            ("X-Geo-Region-Code", "E"),
+            ("X-Geo-Country", "SE"),
+            ("X-Geo-Eu", "true"),
+            ("X-Geo-Latitude", "58.42"),
+            ("X-Geo-Longitude", "0.00"),
+            ("X-Geo-Timezone", "Europe/Stockholm"),
+            ("X-Geo-Postal", "582%2022%2C%20%22x%22%0D%0A%25"),
+        ];
+        let shown = lines(&place, 2);
+        assert_eq!(shown.iter().map(|(name, value)| (*name, &**value)).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn every_way_to_write_such_a_name_is_one() {
+        for name in ["X-Geo-City", "x-geo-anything", "X_GEO_CITY", "x-geo_x"] {
+            assert!(is_geo(name.as_bytes()), "{name}");
+        }
+        for name in ["X-Geo-", "X-Geography", "Geo-City", "", "X-Ge"] {
+            assert!(!is_geo(name.as_bytes()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What is posted: many codes at once. Knows no paths.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::edition::Edition;
+use super::rows::{Cell, Rows};
+use crate::exchange::{Body, Exchange, Whole};
+use crate::native::problem::problem;
+use crate::native::query::Query;
+
+/// Items in one request.
+const MOST: usize = 1000;
+/// The longest item that is repeated as it came.
+const LONGEST: usize = 64;
+
+/// One of them.
+pub(super) struct Item {
+    /// What was asked, to be repeated.
+    query: String,
+    country: String,
+    /// None: it is no code.
+    code: Option<String>,
+}
+
+/// What was posted.
+pub(super) struct Batch(Vec<Item>);
+
+impl Batch {
+    /// A JSON array of codes and of `{"country": .., "code": ..}`, or a code a line; `country=` says whose codes they are that do
+    /// not say so, and they are the US's where it does not.
+    pub fn read(exchange: &Exchange, query: &Query) -> Result<Self, Whole> {
+        let Body::Memory(body) = &exchange.body else {
+            return Err(problem(400, "post a JSON array of codes, or a code a line"));
+        };
+        let text = std::str::from_utf8(body).map_err(|_| problem(400, "the body is not UTF-8"))?;
+        let country = query.get("country").unwrap_or("us");
+        let items: Vec<Item> = if text.trim_start().starts_with(['[', '{', '"']) {
+            let value: Value = serde_json::from_str(text)
+                .map_err(|error| problem(400, format_args!("the body is not JSON: {error}")))?;
+            let Value::Array(items) = value else { return Err(problem(400, "the body is not a JSON array")) };
+            too_many(items.len())?;
+            items.iter().map(|item| Item::of(item, country)).collect()
+        } else {
+            let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+            too_many(lines().count())?;
+            lines().map(|line| Item::named(country, line)).collect()
+        };
+        Ok(Self(items))
+    }
+}
+
+fn too_many(count: usize) -> Result<(), Whole> {
+    match count > MOST {
+        true => Err(problem(413, format_args!("{count} codes are more than {MOST}"))),
+        false => Ok(()),
+    }
+}
+
+impl Item {
+    fn of(item: &Value, country: &str) -> Self {
+        let text = |name: &str| item.get(name).and_then(Value::as_str);
+        match (item, text("code")) {
+            (Value::String(code), _) => Self::named(country, code),
+            (_, Some(code)) => Self::named(text("country").unwrap_or(country), code),
+            _ => {
+                Self { query: short(&item.to_string()).into_owned(), country: country.to_owned(), code: None }
+            }
+        }
+    }
+
+    fn named(country: &str, code: &str) -> Self {
+        Self { query: short(code).into_owned(), country: country.to_owned(), code: Some(code.to_owned()) }
+    }
+}
+
+/// Nobody gets back more than he could have meant.
+fn short(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+impl Edition {
+    /// Where many codes are.
+    pub(super) fn batch(&self, batch: &Batch) -> Rows<'_> {
+        let mut rows = Self::asked_rows();
+        rows.rows.extend(batch.0.iter().map(|item| match &item.code {
+            Some(code) => self.asked(&item.query, self.data().country(&item.country), code),
+            None => {
+                let wrong = "neither a code nor an object with one; a code is a text";
+                let mut row = vec![Cell::Owned(item.query.clone()), Cell::Count(400), Cell::Text(wrong)];
+                row.resize(rows.columns.len(), Cell::Unknown);
+                row
+            }
+        }));
+        rows
+    }
+
+    /// Whether many codes could be ones, and are.
+    pub(super) fn validate(&self, batch: &Batch) -> Rows<'_> {
+        let mut rows = Rows::new(["query", "country", "valid", "known", "code"]);
+        rows.rows.extend(batch.0.iter().map(|item| {
+            let found = item.code.as_deref().zip(self.data().country(&item.country));
+            let (mut valid, mut known) = (false, None);
+            if let Some((code, (table, country))) = found {
+                known = self.data().code(table, country, code).into_iter().next();
+                valid = known.is_some() || table.shapes(country).fit(code);
+            }
+            vec![
+                Cell::Owned(item.query.clone()),
+                found.map_or(Cell::Unknown, |(_, (_, country))| Cell::Country(country.code)),
+                Cell::Truth(valid),
+                Cell::Truth(known.is_some()),
+                known.map_or(Cell::Unknown, |place| Cell::Text(place.code)),
+            ]
+        }));
+        rows
+    }
+}

@@ -1,0 +1,186 @@
+//! The paths of the service that was here before: `/api/zipinfo/...`, field by field as it answered. Knows no other.
+
+use std::fmt::Write as _;
+
+use hostler_lookup::postal::{Place, Places, Point, Region, Table, zip_code};
+use hostler_wire::Name;
+
+use super::edition::{Edition, Told};
+use super::form::quoted;
+use crate::config::Origin;
+use crate::exchange::{Exchange, Whole};
+use crate::native::cors;
+use crate::native::problem::{self, problem, repeated};
+use crate::native::query::Query;
+
+/// How these answers have always been told.
+const TOLD: Told<'_> = Told { kind: "application/json", kept: "public, max-age=7200", varies: false };
+
+impl Edition {
+    /// The answer to what follows `/api/zipinfo/`.
+    pub fn zipinfo(&self, exchange: &Exchange, below: &str) -> Result<Whole, Whole> {
+        if let Some(refused) = problem::method(exchange.head.method(), &["GET", "HEAD"]) {
+            return Err(refused);
+        }
+        let query = Query::of(exchange.head.target()).map_err(|detail| problem(400, detail))?;
+        let callback = query.get("callback").filter(|_| self.settings.jsonp);
+        if let Some(odd) = callback.filter(|name| !is_callback(name)) {
+            let odd = repeated(odd.as_bytes());
+            return Err(problem(400, format_args!("callback: {odd} is not the name of a function")));
+        }
+        let parts: Vec<&str> = below.split('/').collect();
+        let body = match *parts {
+            ["byzip", code] => self.by_zip(code),
+            ["bystate", state] => self.by_state(state, None, None),
+            ["bystate", state, "bycity", city] => self.by_state(state, Some(city), None),
+            ["bystate", state, "bycity", city, "bycounty", county] => {
+                self.by_state(state, Some(city), Some(county))
+            }
+            _ => Err(problem(
+                404,
+                "there are byzip/{code} and bystate/{state}[/bycity/{city}[/bycounty/{county}]]",
+            )),
+        }?;
+        let Some(name) = callback else { return Ok(self.tell(exchange, &TOLD, body.into())) };
+        let kind = "application/javascript; charset=utf-8";
+        let mut whole = self.tell(exchange, &Told { kind, ..TOLD }, jsonp(name, &body).into());
+        std::sync::Arc::make_mut(&mut whole.head).fields.add(b"X-Content-Type-Options", b"nosniff");
+        Ok(whole)
+    }
+
+    /// An answer to a code of the US whose head and body are made once, ready for whoever asks next: none where there is no such
+    /// code, or where the question is not that simple.
+    pub fn at_once(&self, exchange: &Exchange, code: &[u8]) -> Option<Whole> {
+        let code = std::str::from_utf8(code).ok()?;
+        let zip = zip_code(code)?;
+        let head = &exchange.head;
+        let is_simple = head.method() == b"GET"
+            && memchr::memchr(b'?', head.target()).is_none()
+            && head.fields.first(Name::IfNoneMatch).is_none()
+            && head.fields.get("if-modified-since").is_none();
+        // Where not every page may read it, each gets a head of its own.
+        let is_same_for_all = self.settings.cors.iter().all(Origin::is_any);
+        if !is_simple || !is_same_for_all {
+            return None;
+        }
+        let ready = self.ready.at(zip);
+        if let Some(whole) = ready.get() {
+            return Some(whole.clone());
+        }
+        let (table, us) = self.us().ok()?;
+        let place = self.data().code(table, us, code).into_iter().next()?;
+        let mut body = String::with_capacity(112);
+        self.record(&mut body, &place);
+        let whole = Whole::new(self.head(code, &TOLD), body);
+        let whole = cors::allow(&self.settings.cors, exchange, whole);
+        Some(ready.get_or_init(|| whole).clone())
+    }
+
+    fn by_zip(&self, code: &str) -> Result<String, Whole> {
+        let (table, us) = self.us()?;
+        match self.data().code(table, us, code).first() {
+            Some(place) => {
+                let mut body = String::with_capacity(112);
+                self.record(&mut body, place);
+                Ok(body)
+            }
+            None if self.settings.compat_strings => Ok("null".to_owned()),
+            None => {
+                Err(problem(404, format_args!("there is no code {} in the US", repeated(code.as_bytes()))))
+            }
+        }
+    }
+
+    fn by_state(&self, state: &str, city: Option<&str>, county: Option<&str>) -> Result<String, Whole> {
+        let (table, us) = self.us()?;
+        let empty = |detail: String| match self.settings.compat_strings {
+            true => Ok("[]".to_owned()),
+            false => Err(problem(404, detail)),
+        };
+        let Some(region) = table.region(us, state) else {
+            return empty(format!("there is no state {}", repeated(state.as_bytes())));
+        };
+        let places = match city {
+            None => table.in_region(&region),
+            Some(name) => match table.city(&region, name) {
+                Some(city) => table.in_city(&city),
+                None => return empty(no_city(&region, name)),
+            },
+        };
+        let places = match county {
+            None => places,
+            Some(name) => match table.in_county(&places, name) {
+                found if found.is_empty() => {
+                    return empty(format!(
+                        "there is no such place in a county {}",
+                        repeated(name.as_bytes())
+                    ));
+                }
+                found => found,
+            },
+        };
+        Ok(self.list(table, &places))
+    }
+
+    fn list(&self, table: &Table, places: &Places) -> String {
+        let mut body = String::with_capacity(2 + places.len() * 112);
+        body.push('[');
+        for (at, place) in table.each(places).enumerate() {
+            if at > 0 {
+                body.push(',');
+            }
+            self.record(&mut body, &place);
+        }
+        body.push(']');
+        body
+    }
+
+    /// One record; the order of its fields is part of what clients know.
+    fn record(&self, out: &mut String, place: &Place<'_>) {
+        let upper =
+            |text: &str| if self.settings.compat_strings { text.to_uppercase() } else { text.to_owned() };
+        let text = |out: &mut String, name: &str, text: &str| {
+            out.push_str(name);
+            match text {
+                "" => out.push_str("null"),
+                text => quoted(out, &upper(text)),
+            }
+        };
+        text(out, "{\"city\":", place.city);
+        text(out, ",\"code\":", place.code);
+        text(out, ",\"county\":", place.county);
+        self.coordinates(out, place.point);
+        text(out, ",\"state\":", place.state);
+        out.push('}');
+    }
+
+    /// Writing to a string cannot fail.
+    fn coordinates(&self, out: &mut String, point: Option<Point>) {
+        let _ = match point {
+            None => write!(out, ",\"lat\":null,\"lng\":null"),
+            Some(Point { lat, lng }) if self.settings.compat_strings => {
+                write!(out, ",\"lat\":\"{:+.6}\",\"lng\":\"{:+.6}\"", lat.get(), lng.get())
+            }
+            Some(Point { lat, lng }) => write!(out, ",\"lat\":{lat},\"lng\":{lng}"),
+        };
+    }
+}
+
+fn no_city(region: &Region<'_>, name: &str) -> String {
+    format!("there is no city {} in {}", repeated(name.as_bytes()), region.name)
+}
+
+/// A comment in front keeps the bytes from being anything but a script.
+fn jsonp(name: &str, body: &str) -> String {
+    // Two characters that JSON takes and scripts did not, once.
+    let body = body.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+    format!("/**/{name}({body});")
+}
+
+/// `^[A-Za-z_$][\w$.]{0,63}$`
+fn is_callback(name: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+    let mut bytes = name.bytes();
+    let first = bytes.next().is_some_and(|byte| is_word(byte) && !byte.is_ascii_digit());
+    first && name.len() <= 64 && bytes.all(|byte| is_word(byte) || byte == b'.')
+}

@@ -1,0 +1,115 @@
+//! Countries, states, a state's codes page by page, and what a half-typed text could become. Knows no single code.
+
+use hostler_lookup::postal::{Country, Places, Region, Suggestion, Table};
+
+use super::edition::Edition;
+use super::place::no_state;
+use super::rows::{Cell, PLACE, Rows, place};
+use crate::exchange::Whole;
+use crate::native::problem::problem;
+use crate::native::query::Query;
+
+/// Codes on a page.
+const PER_PAGE: usize = 100;
+const MOST_PER_PAGE: usize = 1000;
+/// What is suggested.
+const SUGGESTED: usize = 20;
+const MOST_SUGGESTED: usize = 100;
+
+impl Edition {
+    /// What there is.
+    pub(super) fn countries(&self) -> Rows<'_> {
+        let mut rows = Rows::new(["country", "codes", "places", "states"]);
+        rows.rows.extend(self.data().countries().map(|(table, country)| {
+            vec![
+                Cell::Country(country.code),
+                Cell::Count(country.codes.into()),
+                Cell::Count(country.places_count().into()),
+                Cell::Count(table.regions(country).count() as u64),
+            ]
+        }));
+        rows
+    }
+
+    /// A country's states.
+    pub(super) fn states<'a>(&'a self, (table, country): (&'a Table, &'a Country)) -> Rows<'a> {
+        let mut rows = Rows::new(["country", "state", "state_name", "cities", "places"]);
+        rows.rows.extend(table.regions(country).map(|region| {
+            vec![
+                Cell::Country(country.code),
+                Cell::text(region.code),
+                Cell::text(region.name),
+                Cell::Count(table.cities_in(&region).into()),
+                Cell::Count(table.in_region(&region).len() as u64),
+            ]
+        }));
+        rows
+    }
+
+    /// A page of a state's codes.
+    pub(super) fn state<'a>(
+        &'a self,
+        (table, _): (&'a Table, &'a Country),
+        region: &Region<'_>,
+        query: &Query,
+        link: &mut Option<String>,
+    ) -> Result<Rows<'a>, Whole> {
+        let wrong = |detail| problem(400, detail);
+        let per_page = query.number("per_page", 1..=MOST_PER_PAGE).map_err(wrong)?.unwrap_or(PER_PAGE);
+        let page = query.number("page", 1..=usize::MAX / MOST_PER_PAGE).map_err(wrong)?.unwrap_or(1);
+        let places = table.in_region(region);
+        let last = places.len().div_ceil(per_page).max(1);
+        if page > last {
+            return Err(problem(404, format_args!("there are {last} pages")));
+        }
+        // Only a query: whatever path led here leads to the other pages too.
+        let to = |page: usize, rel: &str| {
+            let number = page.to_string();
+            format!("<?{}>; rel=\"{rel}\"", query.with("page", &number))
+        };
+        let links = [
+            (page > 1).then(|| to(page - 1, "prev")),
+            (page < last).then(|| to(page + 1, "next")),
+            Some(to(last, "last")),
+        ];
+        *link = Some(links.into_iter().flatten().collect::<Vec<_>>().join(", "));
+        let numbers = table.numbers(&places).skip((page - 1) * per_page).take(per_page).collect();
+        Ok(Rows::places(table.each(&Places::Picked(numbers))))
+    }
+
+    /// What somebody may mean who has begun to type.
+    pub(super) fn search<'a>(
+        &'a self,
+        (table, country): (&'a Table, &'a Country),
+        query: &Query,
+    ) -> Result<Rows<'a>, Whole> {
+        let wrong = |detail| problem(400, detail);
+        let most = query.number("limit", 1..=MOST_SUGGESTED).map_err(wrong)?.unwrap_or(SUGGESTED);
+        let state = match query.get("state").filter(|state| !state.is_empty()) {
+            Some(state) => Some(table.region(country, state).ok_or_else(|| no_state(country, state))?),
+            None => None,
+        };
+        let found = match (query.get("prefix"), query.get("q")) {
+            (Some(prefix), None) => {
+                let places = table.codes_like(country, prefix, state.as_ref(), most);
+                places.into_iter().map(Suggestion::Code).collect()
+            }
+            (None, Some(text)) => table.suggest(country, text, state.as_ref(), most),
+            _ => {
+                let detail = "say prefix=, the beginning of a code, or q=, of a code or a city's name";
+                return Err(problem(400, detail.to_owned()));
+            }
+        };
+        let mut rows = Rows::new(["type", "codes"].into_iter().chain(PLACE));
+        rows.rows.extend(found.into_iter().map(|suggestion| {
+            let (kind, codes, at) = match suggestion {
+                Suggestion::Code(place) => ("code", 1, place),
+                Suggestion::City { place, places, .. } => ("city", places, place),
+            };
+            let mut row = vec![Cell::Text(kind), Cell::Count(codes as u64)];
+            row.extend(place(&at));
+            row
+        }));
+        Ok(rows)
+    }
+}

@@ -1,0 +1,91 @@
+//! The parameters of a request, as a form writes them. Knows no service.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
+
+use super::problem::repeated;
+
+/// More parameters than any question has.
+const MOST: usize = 64;
+
+/// What stands behind a target's `?`.
+#[derive(Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Takes it out of a target; the error is a sentence for the client.
+    pub fn of(target: &[u8]) -> Result<Self, String> {
+        let Some(mark) = memchr::memchr(b'?', target) else { return Ok(Self::default()) };
+        let pairs = target[mark + 1..].split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
+        let mut query = Vec::new();
+        for pair in pairs {
+            if query.len() == MOST {
+                return Err(format!("the query has more than {MOST} parameters"));
+            }
+            let at = memchr::memchr(b'=', pair).unwrap_or(pair.len());
+            let (name, value) = (&pair[..at], pair[at..].strip_prefix(b"=").unwrap_or_default());
+            query.push((text(name)?, text(value)?));
+        }
+        Ok(Self(query))
+    }
+
+    /// The value of the first parameter of a name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All of it, with another value of one parameter, as it stands behind a `?`.
+    pub fn with(&self, name: &str, value: &str) -> String {
+        let others = self.0.iter().filter(|(known, _)| known != name);
+        let all = others.map(|(name, value)| (name.as_str(), value.as_str())).chain([(name, value)]);
+        let coded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+        all.map(|(name, value)| format!("{}={}", coded(name), coded(value))).collect::<Vec<_>>().join("&")
+    }
+
+    /// A number within bounds, if there is one.
+    pub fn number<T: FromStr + PartialOrd + Display>(
+        &self,
+        name: &str,
+        bounds: RangeInclusive<T>,
+    ) -> Result<Option<T>, String> {
+        let Some(written) = self.get(name) else { return Ok(None) };
+        let number = written.trim().parse().ok().filter(|number| bounds.contains(number));
+        number.map(Some).ok_or_else(|| {
+            let (from, to) = (bounds.start(), bounds.end());
+            format!("{name}: {} is not a number from {from} to {to}", repeated(written.as_bytes()))
+        })
+    }
+}
+
+fn text(written: &[u8]) -> Result<String, String> {
+    let spaces: Vec<u8> = written.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
+    let decoded: Vec<u8> = percent_decode(&spaces).collect();
+    String::from_utf8(decoded).map_err(|_| "the query is not UTF-8, percent-encoded".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_as_a_form_writes_them() {
+        let query = Query::of(b"/x?q=new+york%2C&&limit=5&limit=9&flag&=x").unwrap();
+        assert_eq!(query.get("q"), Some("new york,"));
+        assert_eq!(query.number("limit", 1..=10), Ok(Some(5)));
+        assert_eq!((query.get("flag"), query.get("other")), (Some(""), None));
+        let page = Query::of(b"/?page=1&fields=a,b").unwrap();
+        assert_eq!(page.with("page", "2"), "fields=a%2Cb&page=2");
+    }
+
+    #[test]
+    fn what_is_no_number_is_told() {
+        let query = Query::of(b"/?a=NaN&b=11&c=%00").unwrap();
+        assert_eq!(query.number("a", -90.0..=90.0).unwrap_err(), "a: \"NaN\" is not a number from -90 to 90");
+        assert!(query.number("b", 1..=10).is_err() && query.number("c", 1..=10).is_err());
+        assert!(Query::of(b"/?a=%ff").is_err());
+        assert!(Query::of(format!("/?{}", "a&".repeat(65)).as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,269 @@
+//! Equal requests at the same time: one fetch for all, and nobody worse off for it, whatever becomes of the one who fetches.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hostler_testkit::{Client, Step, client_with_window, ok, text, upstream};
+
+use crate::cache_hits::{answer, assert_cache, numbered, with_cache, with_route};
+use crate::site;
+
+const FRESH: &str = "Cache-Control: max-age=60\r\n";
+
+/// Each request waits for a release, and gets its number.
+fn held(fields: &'static str) -> impl Fn(&hostler_testkit::Seen) -> Vec<Step> {
+    let numbered = numbered(move |_, _| fields.into());
+    move |seen| [vec![Step::Hold], numbered(seen)].concat()
+}
+
+fn one_at_a_time(keys: &str) -> String {
+    format!("pools.app.concurrency = 1\n[[routes]]\nmatch = '*'\npool = 'app'\n{keys}\n")
+}
+
+#[tokio::test]
+async fn a_burst_of_equal_misses_is_one_request() {
+    let app = upstream().script(held(FRESH)).start().await;
+    let config = format!("server.threads = 2\n{}", one_at_a_time("cache = 'standard'"));
+    let site = site(&config).with("app", &app).start().await;
+    let mut clients = Vec::new();
+    for _ in 0..500 {
+        clients.push(site.begin("/page").await);
+    }
+    app.has_seen(1).await;
+    app.release_all();
+    let mut collapsed = 0;
+    for client in &mut clients {
+        let answer = client.answer().await;
+        answer.assert_ok("1");
+        collapsed += usize::from(answer.field("cache-status").unwrap().contains("collapsed"));
+    }
+    assert_eq!(app.targets(), ["/page"]);
+    assert!(collapsed > 0, "some have waited");
+    site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn when_the_one_who_fetches_leaves_the_next_one_does() {
+    let app = upstream().script(held(FRESH)).start().await;
+    let site = site(&one_at_a_time("cache = 'standard'")).with("app", &app).start().await;
+    let mut other = site.begin("/other").await;
+    site.settles("app", 1, 0).await;
+    let leader = site.begin("/page").await;
+    site.settles("app", 1, 1).await;
+    let mut follower = site.begin("/page").await;
+    drop(leader);
+    site.access("/page").await;
+    app.release_all();
+    other.answer().await.assert_ok("1");
+    follower.answer().await.assert_ok("2");
+    assert_eq!(app.targets(), ["/other", "/page"]);
+}
+
+#[tokio::test]
+async fn a_fetch_that_fails_is_its_own_failure_alone() {
+    let lost = || vec![Step::Hold, Step::Close];
+    let app = upstream().in_turn([lost(), lost(), lost(), ok("at last"), ok("at last")]).start().await;
+    let site = with_cache(&app).await;
+    let mut leader = site.begin("/page").await;
+    app.has_seen(1).await;
+    let mut follower = site.begin("/page").await;
+    app.release_all();
+    leader.answer().await.assert_refused(502, "worker_lost");
+    follower.answer().await.assert_ok("at last");
+}
+
+#[tokio::test]
+async fn what_turns_out_to_be_somebodys_own_is_nobody_elses() {
+    let app = upstream().script(held("Cache-Control: private\r\n")).start().await;
+    let site = with_route(&app, "cache = 'standard'\ncollapse = true").await;
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        clients.push(site.begin("/me").await);
+    }
+    app.has_seen(1).await;
+    app.release_all();
+    let mut bodies = Vec::new();
+    for client in &mut clients {
+        bodies.push(client.answer().await.text());
+    }
+    bodies.sort();
+    assert_eq!(bodies, ["1", "2", "3", "4", "5"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_shared_by_those_who_wait_where_the_route_says_so() {
+    let app = upstream().script(held("Cache-Control: no-store\r\n")).start().await;
+    let site = site(&one_at_a_time("collapse = true")).with("app", &app).start().await;
+    let mut leader = site.begin("/search").await;
+    app.has_seen(1).await;
+    let mut follower = site.begin("/search").await;
+    let mut own = site.connect().await;
+    own.send("GET /search HTTP/1.1\r\nHost: site.test\r\nCookie: session=1\r\n\r\n").await;
+    // It waits for a slot, and not for the other's answer.
+    site.settles("app", 1, 1).await;
+    app.release_all();
+    leader.answer().await.assert_ok("1");
+    own.answer().await.assert_ok("2");
+    let shared = follower.answer().await;
+    assert!(["1", "3"].contains(&&*shared.text()), "{shared:?}");
+    site.get("/search").await.assert_status(200);
+    assert!((3..=4).contains(&app.targets().len()), "nothing was kept: {:?}", app.targets());
+}
+
+/// So much does not fit into the sockets between here and there.
+const LARGE: usize = 6 << 20;
+
+async fn slow_reader(site: &hostler_testkit::Site, path: &str) -> Client {
+    let mut client = client_with_window(4096, site.address()).await;
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: site.test\r\n\r\n")).await;
+    client
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_holds_neither_the_slot_nor_the_others() {
+    let body = "x".repeat(LARGE);
+    let app = upstream().answers(answer(FRESH, &body)).start().await;
+    let site = site(&one_at_a_time("cache = 'standard'")).with("app", &app).start().await;
+    let mut slow = slow_reader(&site, "/large").await;
+    app.has_seen(1).await;
+    site.settles("app", 0, 0).await;
+    site.get("/large").await.assert_ok(&body);
+    slow.answer().await.assert_ok(&body);
+    assert_eq!(app.targets().len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_loses_nobody_the_answer() {
+    let app = upstream().script(|_| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=60\r\n\r\n01234";
+        [text(head), vec![Step::Hold], text("56789")].concat()
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    let mut leader = site.begin("/page").await;
+    leader.read_until("01234").await;
+    let mut follower = site.begin("/page").await;
+    follower.read_until("01234").await;
+    drop(leader);
+    app.release_all();
+    assert_eq!(follower.read_exactly(5).await, b"56789");
+    assert_cache(&site.get("/page").await, "hit");
+    assert_eq!(app.targets().len(), 1);
+}
+
+#[tokio::test]
+async fn what_breaks_off_is_not_kept_and_broken_for_those_who_have_begun() {
+    let app = upstream().in_turn([[
+        text("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=60\r\n\r\n01234"),
+        vec![Step::Hold, Step::Close],
+    ]
+    .concat()]);
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    let mut clients = [site.begin("/page").await, site.begin("/page").await];
+    for client in &mut clients {
+        client.read_until("01234").await;
+    }
+    app.release_all();
+    for client in &mut clients {
+        assert_eq!(client.rest().await.0, "", "not a byte more");
+    }
+    site.get("/page").await.assert_ok("ok");
+    assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_too_large_to_be_kept_goes_to_each_by_itself() {
+    let body = "x".repeat(9 << 20);
+    let large = answer(FRESH, &body);
+    let served = AtomicUsize::new(0);
+    let app = upstream().script(move |_| {
+        served.fetch_add(1, Ordering::Relaxed);
+        [vec![Step::Hold], text(&large)].concat()
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    let mut first = site.begin("/film").await;
+    app.has_seen(1).await;
+    let mut second = site.begin("/film").await;
+    app.release_all();
+    first.answer().await.assert_ok(&body);
+    second.answer().await.assert_ok(&body);
+    assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn what_turns_out_too_large_reaches_the_one_who_has_fetched_it() {
+    let body = "x".repeat(9 << 20);
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{FRESH}\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    let app = upstream().answers(chunked).start().await;
+    let site = site(&one_at_a_time("cache = 'standard'")).with("app", &app).start().await;
+    let mut slow = slow_reader(&site, "/film").await;
+    app.has_seen(1).await;
+    slow.answer().await.assert_ok(&body);
+    site.settles("app", 0, 0).await;
+    site.get("/film").await.assert_ok(&body);
+    assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn events_are_nobodys_to_keep() {
+    let app = upstream().script(|_| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";
+        [text(head), text("3\r\na\n\n\r\n"), vec![Step::Hold], text("0\r\n\r\n")].concat()
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    let mut listeners = [site.begin("/events").await, site.begin("/events").await];
+    for listener in &mut listeners {
+        listener.read_until("a\n\n").await;
+    }
+    assert_eq!(app.targets().len(), 2);
+    app.release_all();
+}
+
+#[tokio::test]
+async fn a_reload_in_the_middle_loses_nobody_an_answer() {
+    let app = upstream().script(held(FRESH)).start().await;
+    let config = one_at_a_time("cache = 'standard'");
+    let site = site(&config).with("app", &app).start().await;
+    let mut leader = site.begin("/page").await;
+    app.has_seen(1).await;
+    let mut follower = site.begin("/page").await;
+    let more = format!(
+        "{config}[[routes]]\nmatch = '/more'\nrespond = 'more'\n[pools.app]\nmembers = ['{}']\n",
+        app.address()
+    );
+    let more = more.replacen("pools.app.concurrency = 1\n", "", 1);
+    site.rewrite(&more);
+    site.hang_up();
+    site.says("reload: routes: 2").await;
+    app.release_all();
+    leader.answer().await.assert_ok("1");
+    follower.answer().await.assert_ok("1");
+    assert_cache(&site.get("/page").await, "hit");
+}
+
+#[tokio::test]
+async fn who_reads_while_we_stop_gets_all() {
+    let app = upstream().script(|_| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=60\r\n\r\n01234";
+        [text(head), vec![Step::Hold], text("56789")].concat()
+    });
+    let app = app.start().await;
+    let config = format!("server.drain_timeout = '1h'\n{}", one_at_a_time("cache = 'standard'"));
+    let mut site = site(&config).with("app", &app).start().await;
+    let mut clients = [site.begin("/page").await, site.begin("/page").await];
+    for client in &mut clients {
+        client.read_until("01234").await;
+    }
+    site.terminate();
+    site.says("stopping: no new connections").await;
+    app.release_all();
+    for client in &mut clients {
+        assert_eq!(client.read_exactly(5).await, b"56789");
+    }
+    site.exit().await;
+}

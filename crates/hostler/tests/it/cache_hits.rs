@@ -1,0 +1,248 @@
+//! Answers from memory: what is kept, for whom, and what it is like when it is sent again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hostler_testkit::{Answer, Seen, Site, Step, Upstream, text, upstream};
+
+use crate::site;
+
+/// A site whose only route keeps answers as they say themselves.
+pub(crate) async fn with_cache(upstream: &Upstream) -> Site {
+    with_route(upstream, "cache = 'standard'").await
+}
+
+/// A site whose only route has these keys.
+pub(crate) async fn with_route(upstream: &Upstream, keys: &str) -> Site {
+    site(&format!("[[routes]]\nmatch = '*'\npool = 'app'\n{keys}\n")).with("app", upstream).start().await
+}
+
+/// An answer with these field lines and this body.
+pub(crate) fn answer(fields: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n{body}")
+}
+
+/// Answers with the number of the request, and what `fields` makes of that.
+pub(crate) fn numbered(
+    fields: impl Fn(&Seen, usize) -> String + Send + Sync + 'static,
+) -> impl Fn(&Seen) -> Vec<Step> {
+    let count = AtomicUsize::new(0);
+    move |seen| {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        text(answer(&fields(seen, number), &number.to_string()))
+    }
+}
+
+pub(crate) async fn asked(site: &Site, method: &str, path: &str, fields: &str) -> Answer {
+    let mut client = site.connect().await;
+    client.send(format!("{method} {path} HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n")).await;
+    client.answer_to(method).await
+}
+
+/// What the cache did, without its figures.
+#[track_caller]
+pub(crate) fn assert_cache(answer: &Answer, expected: &str) {
+    let status = answer.field("cache-status").unwrap_or_default();
+    assert!(status.starts_with(&format!("Hostler; {expected}")), "{status:?} is not {expected:?}");
+}
+
+const FRESH: &str = "Cache-Control: max-age=60\r\n";
+
+#[tokio::test]
+async fn what_says_that_it_stays_good_is_asked_for_once() {
+    let app = upstream().answers(answer(FRESH, "hello")).start().await;
+    let site = with_cache(&app).await;
+    let first = site.get("/a?b=1").await;
+    first.assert_ok("hello").assert_field("cache-status", "Hostler; fwd=uri-miss; fwd-status=200; stored");
+    let mut client = site.connect().await;
+    for _ in 0..3 {
+        let again = client.get("/a?b=1").await;
+        again.assert_ok("hello").assert_field("cache-control", "max-age=60");
+        assert!(again.field("age").is_some(), "{again:?}");
+        assert_cache(&again, "hit; ttl=");
+    }
+    client.get("/a?b=2").await.assert_ok("hello");
+    assert_eq!(app.targets(), ["/a?b=1", "/a?b=2"]);
+
+    let words: Vec<_> = site.exchanges(5).await.iter().map(|line| line["cache"].clone()).collect();
+    assert_eq!(words, ["miss", "hit", "hit", "hit", "miss"]);
+    let route = site.status().await["routes"][0].clone();
+    assert_eq!((&route["cache"]["hit"], &route["cache"]["miss"]), (&3.into(), &2.into()), "{route}");
+}
+
+#[tokio::test]
+async fn what_nobody_has_said_may_be_kept_is_asked_for_each_time() {
+    let kinds = ["", "Cache-Control: no-store\r\n", "Cache-Control: private, max-age=60\r\n"];
+    let cookie = "Cache-Control: max-age=60\r\nSet-Cookie: a=b\r\n";
+    for fields in kinds.into_iter().chain([cookie]) {
+        let app = upstream().script(numbered(move |_, _| fields.into())).start().await;
+        let site = with_cache(&app).await;
+        for number in ["1", "2", "3"] {
+            site.get("/").await.assert_ok(number);
+        }
+    }
+    let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
+    let site = with_route(&app, "").await;
+    site.get("/").await.assert_ok("1").assert_no_field("cache-status");
+    site.get("/").await.assert_ok("2").assert_no_field("cache-status");
+}
+
+#[tokio::test]
+async fn head_is_answered_from_what_a_get_has_brought() {
+    let app = upstream().answers(answer(FRESH, "hello")).start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("hello");
+    let head = asked(&site, "HEAD", "/", "").await;
+    head.assert_status(200).assert_field("content-length", "5");
+    assert_cache(&head, "hit");
+    assert_eq!(app.targets().len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_asks_otherwise_gets_an_answer_of_his_own() {
+    let language = |seen: &Seen, _: usize| {
+        let language = seen.field("accept-language").unwrap_or_default();
+        format!("{FRESH}Vary: Accept-Language\r\nContent-Language: {language}\r\n")
+    };
+    let app = upstream().script(numbered(language)).start().await;
+    let site = with_cache(&app).await;
+    for (language, body) in [("de", "1"), ("fr", "2"), ("de", "1"), ("fr", "2")] {
+        let fields = format!("Accept-Language: {language}\r\n");
+        let answer = asked(&site, "GET", "/", &fields).await;
+        answer.assert_ok(body).assert_field("content-language", language);
+    }
+    assert_cache(&site.get("/").await, "fwd=vary-miss");
+}
+
+#[tokio::test]
+async fn vary_looks_at_what_the_member_gets_and_not_at_what_the_client_sends() {
+    let shop = |_: &Seen, _: usize| format!("{FRESH}Vary: X-Shop, X-Forwarded-Host\r\n");
+    let app = upstream().script(numbered(shop)).start().await;
+    let site = with_route(&app, "cache = 'standard'\nrequest_headers = { set = { X-Shop = 'a' } }").await;
+    asked(&site, "GET", "/", "X-Shop: b\r\n").await.assert_ok("1");
+    asked(&site, "GET", "/", "X-Shop: c\r\nX-Forwarded-Host: elsewhere\r\n").await.assert_ok("1");
+}
+
+#[tokio::test]
+async fn who_shows_who_he_is_gets_nothing_that_is_not_for_everybody() {
+    let public = |seen: &Seen, _: usize| match &*seen.target() {
+        "/public" => "Cache-Control: public, max-age=60\r\n".into(),
+        _ => FRESH.to_string(),
+    };
+    let app = upstream().script(numbered(public)).start().await;
+    let site = with_cache(&app).await;
+    let name = "Authorization: Basic eDp5\r\n";
+    asked(&site, "GET", "/own", name).await.assert_ok("1");
+    asked(&site, "GET", "/own", name).await.assert_ok("2");
+    asked(&site, "GET", "/public", name).await.assert_ok("3");
+    asked(&site, "GET", "/public", name).await.assert_ok("3");
+    asked(&site, "GET", "/public", "").await.assert_ok("3");
+}
+
+#[tokio::test]
+async fn who_has_it_already_is_told_so_from_memory() {
+    let app =
+        upstream().answers(answer("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", "hello")).start().await;
+    let site = with_cache(&app).await;
+    // The one who brings it, too: his condition is none of the member's business, which is asked for the whole.
+    let first = asked(&site, "GET", "/", "If-None-Match: \"v1\"\r\n").await;
+    first.assert_status(304).assert_field("etag", "\"v1\"").assert_no_field("content-length");
+    asked(&site, "GET", "/", "If-None-Match: \"v0\", W/\"v1\"\r\n").await.assert_status(304);
+    asked(&site, "GET", "/", "If-None-Match: \"v2\"\r\n").await.assert_ok("hello");
+    assert_eq!(app.only_request().field("if-none-match"), None);
+}
+
+#[tokio::test]
+async fn a_part_is_cut_from_the_whole() {
+    let app = upstream()
+        .answers(answer("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", "0123456789"))
+        .start()
+        .await;
+    let site = with_cache(&app).await;
+    for _ in 0..2 {
+        let part = asked(&site, "GET", "/", "Range: bytes=2-4\r\n").await;
+        part.assert_status(206)
+            .assert_field("content-range", "bytes 2-4/10")
+            .assert_field("content-length", "3");
+        assert_eq!(part.text(), "234");
+    }
+    asked(&site, "GET", "/", "Range: bytes=-2\r\nIf-Range: \"v1\"\r\n").await.assert_says("89");
+    asked(&site, "GET", "/", "Range: bytes=2-4\r\nIf-Range: \"v0\"\r\n").await.assert_ok("0123456789");
+    let behind = asked(&site, "GET", "/", "Range: bytes=10-\r\n").await;
+    behind.assert_refused(416, "range").assert_field("content-range", "bytes */10");
+    assert_eq!(app.only_request().field("range"), None);
+}
+
+#[tokio::test]
+async fn what_was_changed_is_asked_for_anew() {
+    let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
+    let site = with_cache(&app).await;
+    site.get("/page").await.assert_ok("1");
+    site.get("/other").await.assert_ok("2");
+    site.post("/page", "new").await.assert_ok("3");
+    site.get("/page").await.assert_ok("4");
+    site.get("/other").await.assert_ok("2");
+}
+
+#[tokio::test]
+async fn a_failed_change_changes_nothing() {
+    let fails = |seen: &Seen| match &*seen.method() {
+        "GET" => text(answer(FRESH, "page")),
+        _ => text("HTTP/1.1 409 No\r\nContent-Length: 0\r\n\r\n"),
+    };
+    let app = upstream().script(fails).start().await;
+    let site = with_cache(&app).await;
+    site.get("/page").await.assert_ok("page");
+    site.post("/page", "new").await.assert_status(409);
+    assert_cache(&site.get("/page").await, "hit");
+}
+
+#[tokio::test]
+async fn a_get_with_a_body_is_its_clients_own() {
+    let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
+    let site = with_cache(&app).await;
+    for number in ["1", "2"] {
+        let answer = asked(&site, "GET", "/", "Content-Length: 0\r\n").await;
+        answer.assert_ok("1");
+        let own = site.send("GET / HTTP/1.1\r\nHost: site.test\r\nContent-Length: 2\r\n\r\nhi").await;
+        assert_cache(own.assert_status(200), "fwd=bypass");
+        let _ = number;
+    }
+    assert_eq!(app.targets().len(), 3);
+}
+
+#[tokio::test]
+async fn a_route_can_say_what_its_answers_do_not() {
+    let app = upstream().script(numbered(|_, _| "Set-Cookie: a=b\r\n".into())).start().await;
+    let keys = "cache = { ttl = '1m', set_cookie = 'drop', query_without = ['utm_source'] }";
+    let site = with_route(&app, keys).await;
+    // The cookie is for the one who has fetched it.
+    site.get("/?b=2&utm_source=x&a=1").await.assert_ok("1").assert_field("set-cookie", "a=b");
+    site.get("/?a=1&b=2").await.assert_ok("1").assert_no_field("set-cookie");
+    site.get("/?a=2").await.assert_ok("2");
+}
+
+#[tokio::test]
+async fn who_wants_an_answer_from_memory_alone_waits_for_no_member() {
+    let app = upstream().answers(answer(FRESH, "hello")).start().await;
+    let site = with_route(&app, "cache = { request_directives = true }").await;
+    let alone = "Cache-Control: only-if-cached\r\n";
+    asked(&site, "GET", "/", alone).await.assert_refused(504, "only_if_cached");
+    site.get("/").await.assert_ok("hello");
+    asked(&site, "GET", "/", alone).await.assert_ok("hello");
+    assert_eq!(app.targets().len(), 1);
+}
+
+#[tokio::test]
+async fn what_came_in_chunks_is_sent_in_one_piece() {
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: max-age=60\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    let app = upstream().answers(chunked).start().await;
+    let site = with_cache(&app).await;
+    let first = site.get("/").await;
+    first.assert_ok("hello");
+    let again = site.get("/").await;
+    again.assert_ok("hello").assert_field("content-length", "5").assert_no_field("transfer-encoding");
+    let old = site.send("GET / HTTP/1.0\r\nHost: site.test\r\n\r\n").await;
+    old.assert_ok("hello").assert_field("content-length", "5");
+    assert_eq!(app.targets().len(), 1);
+}

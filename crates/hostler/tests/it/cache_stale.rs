@@ -1,0 +1,140 @@
+//! What is kept and no longer fresh: asked about, sent meanwhile, or sent in place of a failure.
+
+use hostler_testkit::{Seen, Step, eventually, text, upstream};
+
+use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache, with_route};
+use crate::site;
+
+/// Fresh for no time at all, but it can be asked about.
+const STALE: &str = "Cache-Control: max-age=0\r\nETag: \"v1\"\r\n";
+
+/// The first time so, and then 304 with these lines.
+fn confirmed(first: &'static str, lines: &'static str) -> impl Fn(&Seen) -> Vec<Step> {
+    move |seen| match seen.field("if-none-match") {
+        None => text(answer(first, "hello")),
+        Some(_) => text(format!("HTTP/1.1 304 Not Modified\r\n{lines}\r\n")),
+    }
+}
+
+#[tokio::test]
+async fn what_its_member_confirms_is_as_good_as_new() {
+    let app = upstream().script(confirmed(STALE, "Cache-Control: max-age=60\r\nX-New: 1\r\n")).start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("hello").assert_no_field("x-new");
+    let confirmed = site.get("/").await;
+    confirmed.assert_ok("hello").assert_field("x-new", "1").assert_field("etag", "\"v1\"");
+    confirmed.assert_field("cache-status", "Hostler; fwd=stale; fwd-status=304; stored");
+    let fresh = site.get("/").await;
+    fresh.assert_ok("hello").assert_field("x-new", "1").assert_field("cache-control", "max-age=60");
+    assert_cache(&fresh, "hit");
+    let asked: Vec<_> = app.requests().iter().map(|seen| seen.field("if-none-match")).collect();
+    assert_eq!(asked, [None, Some("\"v1\"".into())]);
+}
+
+#[tokio::test]
+async fn a_clients_own_condition_is_answered_and_ours_is_what_the_member_sees() {
+    let app = upstream().script(confirmed(STALE, "")).start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("hello");
+    asked(&site, "GET", "/", "If-None-Match: \"v0\"\r\n").await.assert_ok("hello");
+    asked(&site, "GET", "/", "If-None-Match: \"v1\"\r\n").await.assert_status(304);
+    asked(&site, "GET", "/", "Range: bytes=1-2\r\n").await.assert_status(206).assert_says("el");
+    let requests = app.requests();
+    assert!(requests[1..].iter().all(|seen| seen.field("if-none-match").as_deref() == Some("\"v1\"")));
+    assert!(requests.iter().all(|seen| seen.field("range").is_none()));
+}
+
+#[tokio::test]
+async fn a_confirmation_of_something_else_is_none() {
+    let app = upstream().in_turn([
+        text(answer(STALE, "old")),
+        text("HTTP/1.1 304 Not Modified\r\nETag: \"v2\"\r\n\r\n"),
+        text(answer("Cache-Control: max-age=60\r\nETag: \"v2\"\r\n", "new")),
+    ]);
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("old");
+    site.get("/").await.assert_ok("new");
+    assert_cache(&site.get("/").await, "hit");
+    assert_eq!(app.requests()[2].field("if-none-match"), None);
+}
+
+#[tokio::test]
+async fn what_may_be_sent_while_it_is_fetched_anew_costs_nobody_a_wait() {
+    let fields = |_: &Seen, number: usize| match number {
+        1 => "Cache-Control: max-age=0, stale-while-revalidate=60\r\nETag: \"1\"\r\n".into(),
+        _ => "Cache-Control: max-age=60\r\n".to_string(),
+    };
+    let (numbered, first) = (numbered(fields), std::sync::atomic::AtomicBool::new(true));
+    let app = upstream().script(move |seen| {
+        let is_first = first.swap(false, std::sync::atomic::Ordering::Relaxed);
+        [if is_first { vec![] } else { vec![Step::Hold] }, numbered(seen)].concat()
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("1");
+    for _ in 0..3 {
+        let old = site.get("/").await;
+        old.assert_ok("1");
+        assert_cache(&old, "hit; ttl=-");
+    }
+    app.has_seen(2).await;
+    app.release_all();
+    eventually("the new one", async || (site.get("/").await.text() == "2").then_some(())).await;
+    assert_eq!(app.targets().len(), 2);
+    let asked = &app.requests()[1];
+    assert_eq!(asked.field("if-none-match").as_deref(), Some("\"1\""));
+    assert!(asked.field("x-forwarded-for").is_some() && asked.field("x-request-id").is_some());
+    site.settles("app", 0, 0).await;
+}
+
+const SURVIVES: &str = "Cache-Control: max-age=0, stale-if-error=60\r\nETag: \"v1\"\r\n";
+
+#[tokio::test]
+async fn what_is_kept_stands_in_for_a_failure() {
+    // Its connection ends with it: one that is kept would be tried once more, when the next request is lost on it.
+    let failure = || {
+        let text = text("HTTP/1.1 503 No\r\nConnection: close\r\nContent-Length: 3\r\n\r\nno!");
+        [text, vec![Step::Close]].concat()
+    };
+    let lost = || vec![Step::Close];
+    let app = upstream()
+        .in_turn([text(answer(SURVIVES, "old")), failure(), lost(), lost(), lost(), failure()])
+        .start()
+        .await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("old");
+    let stale = site.get("/").await;
+    stale.assert_ok("old").assert_field("cache-status", "Hostler; fwd=stale; fwd-status=503");
+    let lost = site.get("/").await;
+    lost.assert_ok("old").assert_field("cache-status", "Hostler; fwd=stale");
+    // What nobody has kept is what it is.
+    site.get("/other").await.assert_status(503).assert_says("no!");
+    assert_eq!(site.exchanges(4).await[1]["cache"], "stale");
+    site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn a_stale_answer_comes_before_the_fallback_and_the_fallback_before_the_refusal() {
+    let lost = || vec![Step::Close];
+    let app =
+        upstream().in_turn([vec![text(answer(SURVIVES, "old"))], (0..10).map(|_| lost()).collect()].concat());
+    let app = app.start().await;
+    let plan = site("[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\nfallback = 'shell.html'");
+    std::fs::write(plan.folder().join("shell.html"), "shell").unwrap();
+    let site = plan.with("app", &app).start().await;
+    site.get("/").await.assert_ok("old");
+    site.get("/").await.assert_ok("old").assert_no_field("hostler-fallback");
+    site.get("/other").await.assert_ok("shell").assert_field("hostler-fallback", "worker_lost");
+    asked(&site, "GET", "/other", "Accept: text/css\r\n").await.assert_refused(502, "worker_lost");
+}
+
+#[tokio::test]
+async fn what_must_be_confirmed_does_not_stand_in() {
+    let fields = "Cache-Control: max-age=0, must-revalidate, stale-if-error=60\r\nETag: \"v1\"\r\n";
+    let failure = text("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
+    let app = upstream().in_turn([text(answer(fields, "old")), failure]).start().await;
+    let site = with_route(&app, "cache = { stale_if_error = '1h' }").await;
+    site.get("/").await.assert_ok("old");
+    site.get("/").await.assert_status(503);
+}

@@ -1,0 +1,116 @@
+//! Where a client is, as the members of its route read it: `X-Geo-*`, from us and from nobody else.
+
+use hostler_testkit::{Seen, Site, Upstream, mmdb, upstream};
+use serde_json::json;
+
+use crate::site;
+
+/// Clients come through a proxy at 127.0.0.2, which is trusted, or by themselves.
+const CONFIG: &str = "server.trusted_proxies = ['127.0.0.2']\n[geo]\ndatabases = 'places.mmdb'\ndecimals = 2\n\
+    [[routes]]\nmatch = '*'\npool = 'app'\ngeo_headers = true\n\
+    [[routes]]\nmatch = '/plain/*'\npool = 'app'\n";
+
+/// Two places are known: of one all there is to know, of the other a name beyond ASCII.
+async fn placed(app: &Upstream) -> Site {
+    let london = json!({
+        "city": { "names": { "en": "London (Shadwell)" } },
+        "country": { "iso_code": "GB", "is_in_european_union": false },
+        "continent": { "code": "EU" },
+        "subdivisions": [{ "iso_code": "ENG", "names": { "en": "England" } }],
+        "location": { "latitude": 51.5142, "longitude": -0.0931, "time_zone": "Europe/London" },
+        "postal": { "code": "EC4M 7" },
+    });
+    let plan = site(CONFIG).with("app", app);
+    let places = mmdb("Test-City").record("81.2.69.0/24", &london);
+    let places = places.city("89.160.20.0/24", &[("en", "Linköping")], "SE", (58.4167, 15.6167));
+    places.write(plan.folder(), "places.mmdb");
+    plan.start().await
+}
+
+/// What a member reads in `X-Geo-*` of a request from there with these lines.
+async fn told(site: &Site, app: &Upstream, from: &str, path: &str, lines: &str) -> Vec<String> {
+    let mut client = site.connect_from(from).await;
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n")).await;
+    client.answer().await.assert_ok("ok");
+    geo(&app.requests().pop().unwrap())
+}
+
+fn geo(seen: &Seen) -> Vec<String> {
+    let is_geo = |line: &String| line.to_ascii_lowercase().replace('_', "-").starts_with("x-geo");
+    seen.head.lines().into_iter().filter(is_geo).collect()
+}
+
+#[tokio::test]
+async fn a_member_reads_where_its_client_is() {
+    let app = upstream().start().await;
+    let site = placed(&app).await;
+    let london = told(&site, &app, "127.0.0.2", "/", "X-Forwarded-For: 81.2.69.160\r\n").await;
+    assert_eq!(
+        london,
+        [
+            "X-Geo-City: London",
+            "X-Geo-Region: England",
+            "X-Geo-Region-Code: ENG",
+            "X-Geo-Country: GB",
+            "X-Geo-Continent: EU",
+            "X-Geo-Eu: false",
+            "X-Geo-Latitude: 51.51",
+            "X-Geo-Longitude: -0.09",
+            "X-Geo-Timezone: Europe/London",
+            "X-Geo-Postal: EC4M%207",
+        ]
+    );
+    // The second time it is not made anew.
+    assert_eq!(told(&site, &app, "127.0.0.2", "/", "X-Forwarded-For: 81.2.69.1\r\n").await, london);
+    let sweden = told(&site, &app, "127.0.0.2", "/", "X-Forwarded-For: 2002:59a0:1470::1\r\n").await;
+    assert_eq!(
+        sweden,
+        [
+            "X-Geo-City: Link%C3%B6ping",
+            "X-Geo-Country: SE",
+            "X-Geo-Eu: true",
+            "X-Geo-Latitude: 58.42",
+            "X-Geo-Longitude: 15.62"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn nobody_else_says_where_a_client_is() {
+    let app = upstream().start().await;
+    let site = placed(&app).await;
+    let claims = "X-Geo-City: Atlantis\r\nx-geo-planet: Mars\r\nX_Geo_Country: XX\r\nConnection: X-Geo-City, X-Geo-Eu\r\n";
+    for (from, lines) in [
+        // A client by himself, who is nowhere; a proxy that is believed in all else; a client that nothing is known of.
+        ("127.0.0.1", ""),
+        ("127.0.0.2", ""),
+        ("127.0.0.2", "X-Forwarded-For: 203.0.113.9\r\n"),
+        ("127.0.0.2", "X-Forwarded-For: 8.8.8.8\r\n"),
+        // Whoever it is, it is not whom the header has in front of the nonsense.
+        ("127.0.0.2", "X-Forwarded-For: 81.2.69.160, nonsense\r\n"),
+    ] {
+        let told = told(&site, &app, from, "/", &format!("{lines}{claims}")).await;
+        assert_eq!(told, [""; 0], "{from} {lines}");
+    }
+    let sweden = format!("X-Forwarded-For: 89.160.20.112\r\n{claims}");
+    let told = told(&site, &app, "127.0.0.2", "/", &sweden).await;
+    assert_eq!(
+        told,
+        [
+            "X-Geo-City: Link%C3%B6ping",
+            "X-Geo-Country: SE",
+            "X-Geo-Eu: true",
+            "X-Geo-Latitude: 58.42",
+            "X-Geo-Longitude: 15.62"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_route_that_is_not_told_passes_on_what_a_trusted_edge_says_and_nothing_else() {
+    let app = upstream().start().await;
+    let site = placed(&app).await;
+    let claim = "X-Forwarded-For: 81.2.69.160\r\nX-Geo-City: Paris\r\n";
+    assert_eq!(told(&site, &app, "127.0.0.2", "/plain/x", claim).await, ["X-Geo-City: Paris"]);
+    assert_eq!(told(&site, &app, "127.0.0.1", "/plain/x", claim).await, [""; 0]);
+}
