@@ -59,9 +59,18 @@ pub(super) fn write_answer(
     if let Some(age) = age {
         write_field(out, b"Age", itoa::Buffer::new().format(age).as_bytes());
     }
-    if let Some(cache) = cache_status(exchange) {
-        // Writing to memory does not fail.
-        let _ = write!(out, "{CACHE_STATUS}: Hostler; {cache}\r\n");
+    match cache_status(exchange) {
+        None => {}
+        // As below, only faster: hits are many.
+        Some(CacheStatus::Hit { ttl }) => {
+            out.extend_from_slice(b"Cache-Status: Hostler; hit; ttl=");
+            out.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        Some(cache) => {
+            // Writing to memory does not fail.
+            let _ = write!(out, "{CACHE_STATUS}: Hostler; {cache}\r\n");
+        }
     }
     write_framing(out, framing);
     write_keeping(out, keeping);
