@@ -17,9 +17,23 @@ pub fn request_head(bytes: &[u8]) {
     for piece in [1, 7] {
         assert_eq!(scan_in_pieces(bytes, piece), found, "the end of a head does not depend on how it comes");
     }
-    let Ok(Some(end)) = found else { return };
+    let mut at_once = RequestHead::default();
+    let whole = at_once.parse_at_once(bytes, &LIMITS);
+    let Ok(Some(end)) = found else { return assert_eq!(whole, None, "{}", shown(bytes)) };
     let mut head = RequestHead::default();
     let parsed = head.parse(&bytes[..end], &LIMITS);
+    if let Some(whole) = whole {
+        assert!(
+            parsed.is_ok() && whole == end,
+            "what is read at once is what careful readers read: {}",
+            shown(bytes)
+        );
+        assert_eq!(
+            (at_once.method(), at_once.target(), at_once.version),
+            (head.method(), head.target(), head.version)
+        );
+        assert_eq!(lines(&at_once.fields), lines(&head.fields));
+    }
     // Every accessor, also after a failure.
     let (method, target) = (head.method().to_vec(), head.target().to_vec());
     let framing = request_body(&head);
@@ -157,8 +171,17 @@ fn read_answer(bytes: &[u8], piece: usize, to_head: bool) -> Read {
             Ok(None) => break Outcome::NoHead,
             Err(Refused) => break Outcome::Refused,
         };
+        let mut at_once = ResponseHead::default();
+        let whole = at_once.parse_at_once(&bytes[at..], &LIMITS);
         if let Err(error) = head.parse(&bytes[at..at + end], &LIMITS) {
+            assert_eq!(whole, None, "{}", shown(bytes));
             break Outcome::BadHead(error);
+        }
+        if let Some(whole) = whole {
+            assert_eq!(
+                (whole, at_once.status, lines(&at_once.fields)),
+                (end, head.status, lines(&head.fields))
+            );
         }
         at += end;
         check_fields(&head.fields);

@@ -172,8 +172,16 @@ impl MemberConnection {
     ) -> Poll<Result<(), CallError>> {
         loop {
             let unread = &self.inbox[self.taken..];
-            if let Some(end) = self.scan.advance(unread, limits.max_size)? {
-                self.head.parse(&unread[..end], limits)?;
+            // Nearly always it has come whole, and is read without looking for its end before.
+            let at_once = self.scan.is_fresh().then(|| self.head.parse_at_once(unread, limits)).flatten();
+            let end = match at_once {
+                None => self.scan.advance(unread, limits.max_size)?,
+                whole => whole,
+            };
+            if let Some(end) = end {
+                if at_once.is_none() {
+                    self.head.parse(&unread[..end], limits)?;
+                }
                 self.take(end);
                 self.scan = HeadScan::default();
                 if self.head.status == 101 && !self.is_offered() {
@@ -273,8 +281,8 @@ impl MemberConnection {
     }
 
     /// Ends a call: true when another may follow on this connection (RFC 9112 section 9.3).
-    pub fn is_reusable(&mut self) -> bool {
-        self.idle_since = Instant::now();
+    pub fn is_reusable(&mut self, now: Instant) -> bool {
+        self.idle_since = now;
         self.body.has_ended()
             && !matches!(self.length, BodyLength::UntilClose)
             && !self.head.is_interim()

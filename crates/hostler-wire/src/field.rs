@@ -46,7 +46,11 @@ macro_rules! names {
                     // The first letter tells most names of one length apart, and is cheaper to compare than the whole.
                     $(n if n == $text.len()
                         && name[0] | 0x20 == $text.as_bytes()[0]
-                        && name.eq_ignore_ascii_case($text.as_bytes()) => Self::$variant,)*
+                        && {
+                            const TEXT: [u8; $text.len()] = *$text.as_bytes().first_chunk().expect("invariant: its own length");
+                            const LETTERS: [u8; $text.len()] = letters(TEXT);
+                            is_same(name, TEXT, LETTERS)
+                        } => Self::$variant,)*
                     _ => Self::Other,
                 }
             }
@@ -57,6 +61,26 @@ macro_rules! names {
             }
         }
     };
+}
+
+/// The bit of case, where there is a letter.
+const fn letters<const N: usize>(text: [u8; N]) -> [u8; N] {
+    let mut bits = [0; N];
+    let mut at = 0;
+    while at < N {
+        if text[at].is_ascii_lowercase() {
+            bits[at] = 0x20;
+        }
+        at += 1;
+    }
+    bits
+}
+
+/// Whether it is the text, whatever its case: without a branch on any letter, so that a few at a time are compared.
+#[inline]
+fn is_same<const N: usize>(name: &[u8], text: [u8; N], letters: [u8; N]) -> bool {
+    let Some(name) = name.first_chunk::<N>() else { return false };
+    (0..N).fold(0, |unlike, at| unlike | ((name[at] | letters[at]) ^ text[at])) == 0
 }
 
 names! {
@@ -138,7 +162,7 @@ impl Name {
 pub struct Field {
     pub(crate) name: Span,
     pub(crate) value: Span,
-    /// Where the line ends, CR LF included; 0 for a field that was added and is no line.
+    /// Where the line ends, CR LF included; 0 where it may not be one as we write it (trailers).
     line_end: u32,
     /// What the name is, decided once.
     pub known: Name,
@@ -202,11 +226,10 @@ impl Fields {
     /// Adds a field line that did not come.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(name);
-        self.bytes.extend_from_slice(value);
-        let name_span = Span { start: start as u32, len: name.len() as u32 };
-        let value = Span { start: (start + name.len()) as u32, len: value.len() as u32 };
-        self.push(name_span, value, 0);
+        // As a line: those that follow one another are copied in one go.
+        [name, b": ", value, b"\r\n"].iter().for_each(|part| self.bytes.extend_from_slice(part));
+        let value = Span::at(start + name.len() + 2, value.len());
+        self.push(Span::at(start, name.len()), value, self.bytes.len());
     }
 
     /// Adds a field line that says what this side knows.
@@ -240,6 +263,11 @@ impl Fields {
                 continue;
             }
             let value = list[at].value;
+            // What Node says with every answer.
+            if value.get(bytes).eq_ignore_ascii_case(b"keep-alive") {
+                connection.keep_alive = true;
+                continue;
+            }
             for token in tokens(value.get(bytes)) {
                 // By far the commonest options are about the connection and name no field that anybody would miss.
                 if token.eq_ignore_ascii_case(b"keep-alive") {
@@ -392,5 +420,40 @@ mod tests {
             String::from_utf8(copy).unwrap(),
             "Host: a\r\nReferer: b\r\nHost: c\r\nX-Geo-City: Paris\r\n"
         );
+    }
+
+    #[test]
+    fn a_name_is_known_in_any_case_and_by_every_letter() {
+        for known in [Name::Te, Name::Via, Name::ContentMd5, Name::AcceptEncoding, Name::CfConnectingIp] {
+            let text = known.as_str();
+            for same in [text.to_owned(), text.to_ascii_uppercase()] {
+                assert_eq!(Name::of(same.as_bytes()), known);
+            }
+            for at in 0..text.len() {
+                for byte in (0..=u8::MAX).filter(|byte| !byte.eq_ignore_ascii_case(&text.as_bytes()[at])) {
+                    let mut other = text.as_bytes().to_vec();
+                    other[at] = byte;
+                    assert_ne!(Name::of(&other), known, "{}", other.escape_ascii());
+                }
+            }
+            assert_eq!(Name::of(&text.as_bytes()[1..]), Name::Other);
+        }
+        assert_eq!(Name::of(b""), Name::Other);
+    }
+
+    #[test]
+    fn added_fields_are_lines_like_those_that_came() {
+        let mut fields = Fields::default();
+        fields.add(b"A", b"1");
+        fields.add(b"Via", b"");
+        fields.add(b"A", b"2");
+        let lines = |keep: fn(&Field, &[u8]) -> bool| {
+            let mut out = Vec::new();
+            fields.copy_lines(&mut out, keep);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(lines(|_, _| true), "A: 1\r\nVia: \r\nA: 2\r\n");
+        assert_eq!(lines(|field, _| field.known != Name::Via), "A: 1\r\nA: 2\r\n");
+        assert_eq!((fields.get("a"), fields.first(Name::Via)), (Some(&b"1"[..]), Some(&b""[..])));
     }
 }

@@ -91,6 +91,34 @@ impl RequestHead {
         Ok(())
     }
 
+    /// Parses a head that lies whole at the beginning of `bytes`, without looking for its end before: says how long it is, or
+    /// leaves the head clear where there is anything about it that [`HeadScan`](crate::HeadScan) and [`parse`](Self::parse) are
+    /// to judge.
+    pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
+        self.clear();
+        let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+        let mut parsed = httparse::Request::new(&mut []);
+        let outcome = httparse::ParserConfig::default().parse_request_with_uninit_headers(
+            &mut parsed,
+            bytes,
+            &mut table[..limits.max_fields.min(MOST_FIELDS)],
+        );
+        let Ok(httparse::Status::Complete(end)) = outcome else { return None };
+        let (method, target, version) = (parsed.method?, parsed.path?, parsed.version?);
+        let head = &bytes[..end];
+        self.fields.bytes.extend_from_slice(head);
+        // Empty lines before the start line are for others to judge, too.
+        let begins = head[0].is_ascii_graphic();
+        if end > limits.max_size || !begins || !take_fields(&mut self.fields, head, parsed.headers) {
+            self.clear();
+            return None;
+        }
+        self.method = Span::of(head, method.as_bytes());
+        self.target = Span::of(head, target.as_bytes());
+        self.version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        Some(end)
+    }
+
     /// Forgets what was parsed. A head that fails to parse is left like this, too: the spans of the one before must not
     /// point into its bytes.
     pub fn clear(&mut self) {
@@ -182,6 +210,32 @@ impl ResponseHead {
         Ok(())
     }
 
+    /// As [`RequestHead::parse_at_once`].
+    pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
+        self.reason = Span::default();
+        self.fields.clear();
+        let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+        let mut parsed = httparse::Response::new(&mut []);
+        let outcome = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+            &mut parsed,
+            bytes,
+            &mut table[..limits.max_fields.min(MOST_FIELDS)],
+        );
+        let Ok(httparse::Status::Complete(end)) = outcome else { return None };
+        let (Some(status @ 100..=599), Some(version)) = (parsed.code, parsed.version) else { return None };
+        let head = &bytes[..end];
+        self.fields.bytes.extend_from_slice(head);
+        let begins = head[0].is_ascii_graphic();
+        if end > limits.max_size || !begins || !take_fields(&mut self.fields, head, parsed.headers) {
+            self.fields.clear();
+            return None;
+        }
+        self.status = status;
+        self.reason = Span::of(head, parsed.reason.unwrap_or_default().as_bytes());
+        self.version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        Some(end)
+    }
+
     /// The reason phrase, as sent; often empty.
     pub fn reason(&self) -> &[u8] {
         self.reason.get(&self.fields.bytes)
@@ -193,12 +247,26 @@ impl ResponseHead {
     }
 }
 
-fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]) {
+/// Takes the fields; says whether the head's lines follow one another without a gap, each ends in CR LF, and so does the head: then
+/// no other reader can see another end. The parser is not that strict.
+fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]) -> bool {
+    let start =
+        |header: &httparse::Header<'_>| (header.name.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize);
+    let mut at = parsed.first().map_or(head.len().saturating_sub(2), start);
+    let mut is_strict = ends_line(&head[..at]);
     for header in parsed {
         let value = Span::of(head, header.value.trim_ascii_end());
-        fields.push(Span::of(head, header.name.as_bytes()), value, line_end(head, header));
+        let end = line_end(head, header);
+        is_strict &= start(header) == at && ends_line(&head[..end]);
+        at = end;
+        fields.push(Span::of(head, header.name.as_bytes()), value, end);
     }
     fields.mark_listed();
+    is_strict && head[at..] == *b"\r\n"
+}
+
+fn ends_line(text: &[u8]) -> bool {
+    matches!(text, [.., b'\r', b'\n'])
 }
 
 /// Where a field's line ends. The parser's value reaches to the CR; an empty one has no place of its own.
@@ -270,8 +338,12 @@ fn offender(head: &[u8]) -> Option<HeadError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
     use crate::field::Name;
+    use crate::scan::HeadScan;
 
     fn request(head: &str) -> Result<RequestHead, HeadError> {
         let mut parsed = RequestHead::default();
@@ -375,5 +447,101 @@ mod tests {
             parse("HTTP/1.1 200 OK\r\nA : b\r\n\r\n"),
             Err(HeadError::Field { line: 2, name: "A ".into() })
         );
+    }
+
+    /// What the careful make of it: its end found first, then read.
+    fn carefully(bytes: &[u8]) -> Option<(usize, RequestHead)> {
+        let end = HeadScan::default().advance(bytes, Limits::default().max_size).ok()??;
+        let mut head = RequestHead::default();
+        head.parse(&bytes[..end], &Limits::default()).ok()?;
+        Some((end, head))
+    }
+
+    fn shown(head: &RequestHead) -> String {
+        let fields: Vec<_> =
+            head.fields.iter().map(|(_, n, v)| (n.escape_ascii(), v.escape_ascii())).collect();
+        format!(
+            "{} {} {:?} {fields:?}",
+            head.method().escape_ascii(),
+            head.target().escape_ascii(),
+            head.version
+        )
+    }
+
+    #[test]
+    fn a_plain_head_is_read_at_once_whatever_follows_it() {
+        for fields in ["", "Host: x\r\n", "A:\r\nB: c \t\r\nD:e\r\n"] {
+            let text = format!("GET /a HTTP/1.1\r\n{fields}\r\n");
+            let mut head = request("DELETE /before HTTP/1.0\r\nA: b\r\n\r\n").unwrap();
+            for rest in ["", "x", "\n", "\r\n", "GET /b HTTP/1.1\r\n\r\n"] {
+                let bytes = format!("{text}{rest}");
+                assert_eq!(
+                    head.parse_at_once(bytes.as_bytes(), &Limits::default()),
+                    Some(text.len()),
+                    "{bytes:?}"
+                );
+                assert_eq!(shown(&head), shown(&request(&text).unwrap()));
+            }
+        }
+        let mut answer = ResponseHead::default();
+        let text = b"HTTP/1.1 200 Fine\r\nA: b\r\n\r\nbody";
+        assert_eq!(answer.parse_at_once(text, &Limits::default()), Some(text.len() - 4));
+        assert_eq!((answer.status, answer.reason()), (200, &b"Fine"[..]));
+        assert_eq!(answer.parse_at_once(b"HTTP/1.1 200 Fine\r\n", &Limits::default()), None);
+        assert_eq!((answer.reason(), answer.fields.len()), (&b""[..], 0));
+    }
+
+    #[test]
+    fn what_two_readers_could_end_in_two_places_is_never_read_at_once() {
+        for text in [
+            "GET / HTTP/1.1\nHost: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x \n\r\n",
+            "GET / HTTP/1.1\r\nHost:\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\n\n",
+            "GET / HTTP/1.1\r\n\n",
+            "GET / HTTP/1.1\n\n",
+            "\nGET / HTTP/1.1\r\n\r\n",
+            "\r\nGET / HTTP/1.1\r\n\r\n",
+        ] {
+            let mut head = RequestHead::default();
+            assert_eq!(head.parse_at_once(text.as_bytes(), &Limits::default()), None, "{text:?}");
+            assert!(head.method().is_empty() && head.fields.is_empty());
+        }
+        let small = Limits { max_size: 20, ..Limits::default() };
+        let text = b"GET / HTTP/1.1\r\nA: b\r\n\r\n";
+        assert_eq!(RequestHead::default().parse_at_once(text, &small), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn what_is_read_at_once_is_what_the_careful_read(
+            start in prop_oneof![4 => Just("GET /a HTTP/1.1"), 1 => Just("GET /a"), 1 => Just("")],
+            pieces in vec(
+                prop_oneof![
+                    8 => Just(&b"\r\n"[..]),
+                    4 => Just(&b"Host: x"[..]),
+                    2 => Just(&b"A:"[..]),
+                    1 => Just(&b"\n"[..]),
+                    1 => Just(&b"\r"[..]),
+                    1 => Just(&b" "[..]),
+                    1 => Just(&b"\t"[..]),
+                    1 => Just(&b":"[..]),
+                    1 => Just(&b"\0"[..]),
+                    1 => Just(&b"\xff"[..]),
+                ],
+                0..12,
+            ),
+        ) {
+            let bytes = [start.as_bytes(), &pieces.concat()].concat();
+            let mut head = RequestHead::default();
+            if let Some(end) = head.parse_at_once(&bytes, &Limits::default()) {
+                let (careful_end, careful) = carefully(&bytes).expect("no careful reader accepts it");
+                prop_assert_eq!((end, shown(&head)), (careful_end, shown(&careful)));
+            } else {
+                prop_assert!(head.method().is_empty() && head.fields.is_empty());
+            }
+        }
     }
 }

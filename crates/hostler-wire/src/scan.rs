@@ -74,6 +74,11 @@ impl HeadScan {
         self.within(bytes.len(), max_size).map(|_| None)
     }
 
+    /// True as long as not a byte was looked at.
+    pub fn is_fresh(&self) -> bool {
+        self.looked == 0
+    }
+
     /// True when a start line has begun to arrive.
     pub fn has_begun(&self) -> bool {
         self.lines > 0 || self.looked > self.line_start

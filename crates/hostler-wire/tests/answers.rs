@@ -65,7 +65,7 @@ async fn outcome(bytes: &[u8], piece: usize, to_head: bool) -> Outcome {
     let called =
         timeout(Duration::from_secs(30), call(&mut connection, to_head, &mut outcome)).await.unwrap();
     outcome.error = called.err().map(|error| error.to_string());
-    outcome.reusable = outcome.error.is_none() && connection.is_reusable();
+    outcome.reusable = outcome.error.is_none() && connection.is_reusable(tokio::time::Instant::now());
     member.await.unwrap();
     outcome
 }
@@ -257,7 +257,7 @@ async fn a_connection_serves_one_call_after_another_until_it_is_not_quiet() {
         let mut seen = whole(&[], "");
         call(&mut connection, false, &mut seen).await.unwrap();
         assert_eq!(seen, whole(&[200], "ok"));
-        assert!(connection.is_answered() && connection.is_reusable());
+        assert!(connection.is_answered() && connection.is_reusable(tokio::time::Instant::now()));
     }
     let now = tokio::time::Instant::now();
     assert!(connection.is_fresh(now, None));

@@ -4,6 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tokio::time::Instant;
+
 use super::claim::Claim;
 use super::lease::Lease;
 use super::pool::Shared;
@@ -47,12 +49,14 @@ pub struct Acquire<E> {
     shared: Option<Arc<Shared<E>>>,
     place: Place,
     claim: Claim,
+    /// For the first poll, which comes at once.
+    asked: Option<Instant>,
     queued: bool,
 }
 
 impl<E> Acquire<E> {
-    pub(super) fn new(shared: Arc<Shared<E>>, place: Place, claim: Claim) -> Self {
-        Self { shared: Some(shared), place, claim, queued: false }
+    pub(super) fn new(shared: Arc<Shared<E>>, place: Place, claim: Claim, asked: Instant) -> Self {
+        Self { shared: Some(shared), place, claim, asked: Some(asked), queued: false }
     }
 
     /// The arrival number: to be shown by the same request when it has to try again.
@@ -67,7 +71,8 @@ impl<E: Send + Sync + 'static> Future for Acquire<E> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let shared = this.shared.take().expect("invariant: a future is not polled after it has resolved");
-        match shared.poll_grant(this.place, &this.claim, &mut this.queued, context.waker()) {
+        let now = this.asked.take().unwrap_or_else(Instant::now);
+        match shared.poll_grant(this.place, &this.claim, &mut this.queued, context.waker(), now) {
             Poll::Ready(Ok(grant)) => Poll::Ready(Ok(Lease::new(shared, this.place.ticket, grant))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {

@@ -113,8 +113,9 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// it holds no timer of its own. A request that tries again shows its ticket and keeps its place.
     pub fn acquire(&self, claim: Claim) -> Acquire<E> {
         let serial = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
-        let ticket = claim.ticket.unwrap_or_else(|| Ticket { number: serial, arrived: Instant::now() });
-        Acquire::new(Arc::clone(&self.shared), Place { priority: claim.priority, ticket, serial }, claim)
+        let now = Instant::now();
+        let ticket = claim.ticket.unwrap_or(Ticket { number: serial, arrived: now });
+        Acquire::new(Arc::clone(&self.shared), Place { priority: claim.priority, ticket, serial }, claim, now)
     }
 
     /// The figures of this moment.
@@ -192,8 +193,8 @@ impl<E> Shared<E> {
         claim: &Claim,
         queued: &mut bool,
         waker: &Waker,
+        now: Instant,
     ) -> Poll<Result<Grant<E>, AcquireError>> {
-        let now = Instant::now();
         if *queued {
             return self.poll_queued(place, waker, now);
         }
@@ -243,8 +244,8 @@ impl<E> Shared<E> {
     }
 
     /// A slot comes back and goes straight to the next who waits.
-    pub fn release(&self, grant: &Grant<E>) {
-        self.change(|state, now| state.release(grant, now));
+    pub fn release(&self, grant: &Grant<E>, now: Instant) {
+        self.change_at(now, |state, now| state.release(grant, now));
     }
 
     /// A slot comes back, and what was begun with it goes on.
@@ -324,7 +325,10 @@ impl<E> Shared<E> {
 
     /// Changes the state and then gives every slot that has become free to those who wait.
     fn change<T>(&self, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
-        let now = Instant::now();
+        self.change_at(Instant::now(), change)
+    }
+
+    fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
         let mut woken = Vec::new();
         let value = {
             let mut state = self.lock();

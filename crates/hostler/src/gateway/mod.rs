@@ -20,7 +20,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
-use crate::cache::Reading;
+use crate::cache::Shared;
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, Whole};
 use crate::proxy::{self, Call};
 use crate::route::Table;
@@ -81,16 +81,6 @@ pub struct Streamed {
     pub body: Box<dyn BodySource>,
 }
 
-/// An answer whose body is on its way into memory, for this client and others.
-pub struct Shared {
-    /// Its head, without fields that frame the message.
-    pub head: Arc<ResponseHead>,
-    /// How long the body is.
-    pub length: BodyLength,
-    /// The body.
-    pub reading: Reading,
-}
-
 /// What a client gets instead of an answer.
 pub struct Instead {
     /// Why there is none.
@@ -134,12 +124,12 @@ impl Gateway {
         if let Target::Files(_) = &route.target {
             files::check_method(exchange)?;
         }
-        if let Some(answer) = files::first(&route, exchange).await? {
+        if route.files_first.is_some()
+            && let Some(answer) = files::first(&route, exchange).await?
+        {
             return Ok(answer);
         }
-        if let Some(geo) = &route.changes.places {
-            geo.introduce(exchange);
-        }
+        native::introduce(&route, exchange);
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }

@@ -102,6 +102,23 @@ fn is_authority(text: &[u8]) -> bool {
     is_host(host) && is_port(port)
 }
 
+/// Unreserved, and what delimits within a part but for the comma (RFC 3986 section 3.2.2).
+const IN_HOST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let marks = b"-._~!$&'()*+;=";
+    let mut at = 0;
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 fn is_host(host: &[u8]) -> bool {
     if let Some(inner) = host.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")) {
         return std::str::from_utf8(inner).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
@@ -110,7 +127,7 @@ fn is_host(host: &[u8]) -> bool {
     while let Some(byte) = bytes.next() {
         let fine = match byte {
             b'%' => [bytes.next(), bytes.next()].iter().all(|digit| digit.is_some_and(u8::is_ascii_hexdigit)),
-            byte => byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(byte),
+            byte => IN_HOST[usize::from(*byte)],
         };
         if !fine {
             return false;

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hostler_wire::{
-    BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, ResponseHead, Stream, Version, read_some,
+    BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, RequestHead, ResponseHead, Stream, Version,
+    read_some,
 };
 use tokio::io::AsyncWrite;
 
@@ -21,6 +22,14 @@ use crate::proxy::ClientEnd;
 const READ_AHEAD: usize = 64 * 1024;
 /// A buffer larger than this is given back while a connection idles.
 const KEPT_BUFFER: usize = 4 * 1024;
+
+/// A head of so many bytes.
+enum Found {
+    /// It is read.
+    Parsed(usize),
+    /// It is there, and to be judged.
+    Ends(usize),
+}
 
 /// A client's connection.
 pub(super) struct Client {
@@ -74,13 +83,19 @@ impl Client {
         let mut scan = HeadScan::default();
         let mut begun = false;
         self.silence.set_after(self.settings.idle_timeout);
-        let end = poll_fn(|cx| self.poll_head(cx, &mut scan, &mut begun, shard)).await?;
+        let found =
+            poll_fn(|cx| self.poll_head(cx, &mut exchange.head, &mut scan, &mut begun, shard)).await?;
         self.silence.clear();
-        let Some(end) = end else { return Ok(false) };
-        let head = &self.inbox[self.taken..self.taken + end];
-        let parsed = exchange.head.parse(head, &self.settings.limits);
+        let Some(found) = found else { return Ok(false) };
+        let parsed = match found {
+            Found::Parsed(_) => Ok(()),
+            Found::Ends(end) => {
+                exchange.head.parse(&self.inbox[self.taken..self.taken + end], &self.settings.limits)
+            }
+        };
         self.version = exchange.head.version;
         parsed?;
+        let (Found::Parsed(end) | Found::Ends(end)) = found;
         self.take(end);
         Ok(true)
     }
@@ -88,14 +103,24 @@ impl Client {
     fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
+        head: &mut RequestHead,
         scan: &mut HeadScan,
         begun: &mut bool,
         shard: &Shard,
-    ) -> Poll<Result<Option<usize>, Refusal>> {
+    ) -> Poll<Result<Option<Found>, Refusal>> {
         loop {
-            let found = scan.advance(&self.inbox[self.taken..], self.settings.limits.max_size)?;
-            if found.is_some() {
-                return Poll::Ready(Ok(found));
+            let (unread, limits) = (&self.inbox[self.taken..], &self.settings.limits);
+            // Nearly always it has come whole, and is read without looking for its end before.
+            if scan.is_fresh()
+                && !unread.is_empty()
+                && let Some(end) = head.parse_at_once(unread, limits)
+            {
+                return Poll::Ready(Ok(Some(Found::Parsed(end))));
+            }
+            if !unread.is_empty()
+                && let Some(end) = scan.advance(unread, limits.max_size)?
+            {
+                return Poll::Ready(Ok(Some(Found::Ends(end))));
             }
             if !*begun && scan.has_begun() {
                 *begun = true;
@@ -134,7 +159,7 @@ impl Client {
     }
 
     /// Begins the body of a request whose head was found good.
-    pub fn begin(&mut self, head: &hostler_wire::RequestHead, length: BodyLength) {
+    pub fn begin(&mut self, head: &RequestHead, length: BodyLength) {
         self.body = BodyReader::new(length);
         self.body_bytes = 0;
         self.most_body = u64::MAX;

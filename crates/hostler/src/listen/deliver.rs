@@ -62,13 +62,11 @@ impl Client {
         exchange.trail.status = supply.head().status;
         let endless = supply.is_endless();
         // The body of an answer of our own to HEAD is not even read.
-        let supply = match supply {
-            supply if supply.is_own() && (framing == Framing::Length(0) || exchange.is_head_request()) => {
-                None
-            }
-            supply => Some(supply),
-        };
-        let mut transfer = Transfer { supply, chunked: framing == Framing::Chunked, endless };
+        let is_unread = supply.is_own() && (framing == Framing::Length(0) || exchange.is_head_request());
+        let mut transfer = Transfer { supply: Some(supply), chunked: framing == Framing::Chunked, endless };
+        if is_unread {
+            transfer.supply = None;
+        }
         let outcome = poll_fn(|cx| self.poll_transfer(cx, exchange, &mut transfer)).await;
         self.refusal_to_read.clear();
         match outcome {

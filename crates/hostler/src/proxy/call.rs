@@ -36,6 +36,7 @@ impl Call {
         mut connection: Box<MemberConnection>,
         settings: &CallSettings,
         thread: usize,
+        began: Instant,
     ) -> Self {
         let outbox = connection.start();
         let mut upload = Upload::new(exchange);
@@ -44,7 +45,7 @@ impl Call {
         if let Some(offer) = &exchange.offer {
             connection.offer(offer);
         }
-        Self::new(exchange, lease, Link::Http1(connection), upload, settings, thread)
+        Self::new(exchange, lease, Link::Http1(connection), upload, settings, thread, began)
     }
 
     /// A call whose head has been sent already.
@@ -56,7 +57,7 @@ impl Call {
         settings: &CallSettings,
         thread: usize,
     ) -> Self {
-        Self::new(exchange, lease, Link::Http2(stream), upload, settings, thread)
+        Self::new(exchange, lease, Link::Http2(stream), upload, settings, thread, Instant::now())
     }
 
     fn new(
@@ -66,6 +67,7 @@ impl Call {
         upload: Upload,
         settings: &CallSettings,
         thread: usize,
+        began: Instant,
     ) -> Self {
         Self {
             lease,
@@ -75,7 +77,7 @@ impl Call {
             headed: false,
             switched: false,
             upload,
-            began: Instant::now(),
+            began,
             thread,
         }
     }
@@ -198,7 +200,7 @@ impl Call {
 
     /// Gives the slot back and the connection away.
     pub fn switch(self, exchange: &mut Exchange) -> MemberEnd {
-        exchange.timings.slot_hold = Some(self.record_slot_hold());
+        exchange.timings.slot_hold = Some(self.record_slot_hold(Instant::now()));
         let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
         let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
         let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
@@ -267,7 +269,7 @@ impl Call {
 
     /// As [`give_up`](Self::give_up), for a call that has outlived its exchange.
     pub fn break_off(self, error: CallError) -> (Failure, Option<Aftermath>) {
-        self.record_slot_hold();
+        self.record_slot_hold(Instant::now());
         let failure = self.failure(error);
         if !failure.was_cut_off() {
             return (failure, None);
@@ -284,24 +286,27 @@ impl Call {
     /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the
     /// slot finds the connection. Says how long the slot was held.
     pub fn end(self) -> Duration {
-        let slot_hold = self.record_slot_hold();
+        // One look at the clock for all that ends here: it costs more than the rest.
+        let now = Instant::now();
+        let slot_hold = self.record_slot_hold(now);
         let Self { lease, link, upload, thread, .. } = self;
         if let Link::Http1(mut connection) = link
             && upload.is_done()
-            && connection.is_reusable()
+            && connection.is_reusable(now)
         {
             lease.checkin(thread, connection);
         }
+        lease.end(now);
         slot_hold
     }
 
     /// Nobody wants to know how it ended.
     pub(super) fn let_go(self) {
-        self.record_slot_hold();
+        self.record_slot_hold(Instant::now());
     }
 
-    fn record_slot_hold(&self) -> Duration {
-        let slot_hold = self.lease.since().elapsed();
+    fn record_slot_hold(&self, now: Instant) -> Duration {
+        let slot_hold = now.saturating_duration_since(self.lease.since());
         self.lease.meter.record_slot_hold(self.thread, slot_hold);
         slot_hold
     }

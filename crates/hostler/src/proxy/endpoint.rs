@@ -67,9 +67,8 @@ impl Endpoint {
     }
 
     /// The idle connection of this thread that was used last, if any is fit.
-    pub fn checkout(&self, thread: usize, idempotent: bool) -> Option<Box<MemberConnection>> {
+    pub fn checkout(&self, thread: usize, idempotent: bool, now: Instant) -> Option<Box<MemberConnection>> {
         let most = if idempotent { self.most_idle() } else { self.most_idle().map(|_| Self::SAFE_IDLE) };
-        let now = Instant::now();
         let mut idle = self.idle(thread);
         while let Some(Parked(mut connection)) = idle.pop() {
             // What must not be sent twice must not be sent to a member that has closed, not even if that is news.

@@ -110,8 +110,9 @@ pub async fn forward<D: Downstream>(
     if lease.dial.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
         return Box::pin(http2::forward(exchange, client, lease, settings, thread)).await;
     }
-    if let Some(idle) = lease.checkout(thread, exchange.is_idempotent()) {
-        let call = Call::begin(exchange, lease, idle, settings, thread);
+    let now = Instant::now();
+    if let Some(idle) = lease.checkout(thread, exchange.is_idempotent(), now) {
+        let call = Call::begin(exchange, lease, idle, settings, thread, now);
         match call.head(exchange, client).await {
             // Members of others may close a kept-alive connection in the moment in which it is used again. That is no word
             // on the member: the same lease tries once more, on a new connection. A worker of ours never does; it is dying.
@@ -136,7 +137,7 @@ async fn on_new_connection<D: Downstream>(
     exchange.timings.connecting += began.elapsed();
     match connected {
         Ok(connection) => {
-            let call = Call::begin(exchange, lease, Box::new(connection), settings, thread);
+            let call = Call::begin(exchange, lease, Box::new(connection), settings, thread, Instant::now());
             call.head(exchange, client).await.map_err(part)
         }
         Err(failure) => {

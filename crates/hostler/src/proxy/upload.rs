@@ -21,15 +21,24 @@ const SMALL: usize = 16 * 1024;
 pub(super) struct Upload {
     source: Source,
     chunked: bool,
-    trailers: Option<Fields>,
+    /// Boxed, as all is here that is rare: a call is handed on a dozen times.
+    trailers: Option<Box<Fields>>,
     done: bool,
 }
 
 enum Source {
     None,
     Memory(Arc<Vec<u8>>, usize),
-    Spilled(Arc<File>, u64, u64, Option<Reading>),
+    Spilled(Box<Spilled>),
     Streaming(BodyLength),
+}
+
+/// A body in a file.
+struct Spilled {
+    file: Arc<File>,
+    at: u64,
+    length: u64,
+    reading: Option<Reading>,
 }
 
 type Reading = JoinHandle<io::Result<Vec<u8>>>;
@@ -49,10 +58,13 @@ impl Upload {
         let source = match &exchange.body {
             Body::None => Source::None,
             Body::Memory(bytes) => Source::Memory(bytes.clone(), 0),
-            Body::Spilled(file, length) => Source::Spilled(file.clone(), 0, *length, None),
+            Body::Spilled(file, length) => {
+                let (file, length) = (file.clone(), *length);
+                Source::Spilled(Box::new(Spilled { file, at: 0, length, reading: None }))
+            }
             Body::Streaming => Source::Streaming(exchange.length),
         };
-        let trailers = exchange.trailers.clone();
+        let trailers = exchange.trailers.clone().map(Box::new);
         Self { done: matches!(source, Source::None), source, chunked: false, trailers }
     }
 
@@ -62,7 +74,7 @@ impl Upload {
             Source::None => None,
             _ if self.chunked => Some(BodyLength::Chunked),
             Source::Memory(bytes, _) => Some(BodyLength::Known(bytes.len() as u64)),
-            Source::Spilled(_, _, length, _) => Some(BodyLength::Known(*length)),
+            Source::Spilled(spilled) => Some(BodyLength::Known(spilled.length)),
             Source::Streaming(length) => Some(*length),
         }
     }
@@ -97,7 +109,7 @@ impl Upload {
             }
             ready!(self.poll_fill(cx, link.outbox(), client))?;
             if self.done {
-                link.end(self.trailers.take());
+                link.end(self.trailers.take().map(|trailers| *trailers));
             }
         }
     }
@@ -117,15 +129,15 @@ impl Upload {
                 append(outbox, piece, chunked);
                 *at == bytes.len()
             }
-            Source::Spilled(file, at, length, reading) => {
-                let piece = match ready!(poll_read(cx, file, *at, *length, reading)) {
+            Source::Spilled(spilled) => {
+                let piece = match ready!(spilled.poll_read(cx)) {
                     Ok(piece) if !piece.is_empty() => piece,
                     Ok(_) => return Poll::Ready(Err(BodyError::Storage(io::ErrorKind::UnexpectedEof))),
                     Err(error) => return Poll::Ready(Err(BodyError::Storage(error.kind()))),
                 };
-                *at += piece.len() as u64;
+                spilled.at += piece.len() as u64;
                 append(outbox, &piece, chunked);
-                *at == *length
+                spilled.at == spilled.length
             }
             Source::Streaming(_) => {
                 let start = chunked.then(|| ChunkStart::open(outbox));
@@ -138,7 +150,7 @@ impl Upload {
         };
         if ended {
             if matches!(self.source, Source::Streaming(_)) {
-                self.trailers = client.trailers().cloned();
+                self.trailers = client.trailers().cloned().map(Box::new);
             }
             self.end(outbox);
         }
@@ -147,7 +159,7 @@ impl Upload {
 
     fn end(&mut self, outbox: &mut Vec<u8>) {
         if self.chunked {
-            write_end(outbox, self.trailers.as_ref());
+            write_end(outbox, self.trailers.as_deref());
         }
         self.done = true;
     }
@@ -161,23 +173,20 @@ fn append(outbox: &mut Vec<u8>, piece: &[u8], chunked: bool) {
     }
 }
 
-/// Reads the next piece of a spilled body on a thread that may block. Reads at a place of its own: a call that was given up
-/// may still be reading the same file.
-fn poll_read(
-    cx: &mut Context<'_>,
-    file: &Arc<File>,
-    at: u64,
-    length: u64,
-    reading: &mut Option<Reading>,
-) -> Poll<io::Result<Vec<u8>>> {
-    let task = reading.get_or_insert_with(|| {
-        let (file, size) = (file.clone(), (length - at).min(PIECE as u64) as usize);
-        tokio::task::spawn_blocking(move || {
-            let mut piece = vec![0; size];
-            file.read_exact_at(&mut piece, at).map(|()| piece)
-        })
-    });
-    let outcome = ready!(std::pin::Pin::new(task).poll(cx));
-    *reading = None;
-    Poll::Ready(outcome.unwrap_or_else(|error| Err(io::Error::other(error))))
+impl Spilled {
+    /// Reads the next piece on a thread that may block. Reads at a place of its own: a call that was given up may still be
+    /// reading the same file.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<u8>>> {
+        let task = self.reading.get_or_insert_with(|| {
+            let (file, at) = (self.file.clone(), self.at);
+            let size = (self.length - at).min(PIECE as u64) as usize;
+            tokio::task::spawn_blocking(move || {
+                let mut piece = vec![0; size];
+                file.read_exact_at(&mut piece, at).map(|()| piece)
+            })
+        });
+        let outcome = ready!(std::pin::Pin::new(task).poll(cx));
+        self.reading = None;
+        Poll::Ready(outcome.unwrap_or_else(|error| Err(io::Error::other(error))))
+    }
 }

@@ -5,9 +5,10 @@
 
 mod plain;
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use crate::config::{HostPattern, MatchPattern, PathPattern};
 pub use plain::with as with_plain_path;
@@ -25,6 +26,7 @@ pub struct Table<T> {
     any: Arc<Paths<T>>,
 }
 
+/// Whoever asks chooses no keys, so a hash need not be slow to be safe.
 type Hosts<T> = HashMap<Arc<[u8]>, Arc<Paths<T>>>;
 
 #[derive(Debug)]
