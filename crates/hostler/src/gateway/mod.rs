@@ -129,9 +129,7 @@ impl Gateway {
         {
             return Ok(answer);
         }
-        if let Some(geo) = &route.changes.places {
-            geo.introduce(exchange);
-        }
+        native::introduce(&route, exchange);
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }

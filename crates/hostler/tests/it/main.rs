@@ -25,6 +25,7 @@ mod fields;
 mod files;
 mod geo_headers;
 mod lookups_hostile;
+mod lookups_random;
 mod priorities;
 mod whole;
 // Members
