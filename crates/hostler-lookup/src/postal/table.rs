@@ -238,24 +238,25 @@ impl Table {
                 Some(place) => place,
                 None => return Places::Picked(Vec::new()),
             },
-            _ => self.first(country.places.clone(), |at| *self.key(at) < *key),
+            _ => self.first(country.places.clone(), |at| self.key(at).lt(key.chars())),
         };
         let rest = first..country.places.end;
-        Places::Run(first..first + rest.take_while(|at| self.key(*at) == key).count() as u32)
+        Places::Run(first..first + rest.take_while(|at| self.key(*at).eq(key.chars())).count() as u32)
     }
 
     /// The places whose codes begin so, by code.
     pub fn prefix(&self, country: &Country, prefix: &str) -> Places {
         let key = fold::code(prefix);
-        let first = self.first(country.places.clone(), |at| *self.key(at) < *key);
-        let end = self.first(first..country.places.end, |at| self.key(at).starts_with(&key));
-        Places::Run(first..end)
+        let first = self.first(country.places.clone(), |at| self.key(at).lt(key.chars()));
+        let letters = key.chars().count();
+        let begins = |at| self.key(at).take(letters).eq(key.chars());
+        Places::Run(first..self.first(first..country.places.end, begins))
     }
 
     /// The folded code of a place.
-    fn key(&self, at: u32) -> String {
+    fn key(&self, at: u32) -> impl Iterator<Item = char> {
         let [_, code, ..]: [u32; 7] = self.image.record(Section::Places, at);
-        fold::code(self.image.text(code))
+        fold::code_letters(self.image.text(code))
     }
 
     /// The states of a country, by code.
