@@ -2,6 +2,7 @@
 //! served is decided in `hostler-cache`.
 
 mod filling;
+mod forms;
 mod head;
 mod lines;
 mod shared;
@@ -12,7 +13,8 @@ use arc_swap::ArcSwapOption;
 use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Tier, Vary};
 use hostler_wire::{BodyLength, ResponseHead};
 
-pub use filling::{Cut, Filling, Poured, Reading, Source};
+pub use filling::{Cut, Filling, Poured, Pouring, Reading, Source};
+pub use forms::{Encoded, Place, Shared};
 pub use head::{freshened, not_modified, part, size, stored};
 pub use lines::Lines;
 
@@ -61,12 +63,16 @@ pub enum Landing {
     Stored(Arc<Entry>),
     /// It is on its way.
     Coming(Arc<Coming>),
+    /// One of its forms is being made: its head and its body.
+    Form(Arc<ResponseHead>, Arc<Filling>),
     /// Nothing came that anybody could use.
     Failed,
 }
 
 /// An answer whose body is on its way into memory.
 pub struct Coming {
+    /// Where it will be stored.
+    pub place: Place,
     /// Its head, as it is stored.
     pub head: Arc<ResponseHead>,
     /// How long its body will be.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
-use crate::cache::Reading;
+use crate::cache::Shared;
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, Whole};
 use crate::proxy::{self, Call};
 use crate::route::Table;
@@ -79,16 +79,6 @@ pub struct Streamed {
     pub length: u64,
     /// Where it comes from.
     pub body: Box<dyn BodySource>,
-}
-
-/// An answer whose body is on its way into memory, for this client and others.
-pub struct Shared {
-    /// Its head, without fields that frame the message.
-    pub head: Arc<ResponseHead>,
-    /// How long the body is.
-    pub length: BodyLength,
-    /// The body.
-    pub reading: Reading,
 }
 
 /// What a client gets instead of an answer.

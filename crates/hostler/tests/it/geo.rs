@@ -200,6 +200,8 @@ async fn others_are_looked_up_for_whom_the_configuration_says() {
     answer.assert_status(200).assert_field("cache-control", "private, max-age=3600");
     ask_all(&near, "fd00::1").await.assert_status(200);
     ask_all(&near, "9.9.9.9").await.assert_status(403).assert_says("for the own network only");
+    // A chain that breaks off ends at a proxy, which is near though its client is not.
+    ask_all(&near, "nonsense").await.assert_status(403);
     get(&near, "81.2.69.1", "/geo/city").await.assert_ok("London\n");
 
     let public = started("lookups = 'public'\nmax_age = '1m'", EVERYWHERE).await;

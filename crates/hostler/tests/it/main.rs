@@ -30,6 +30,7 @@ mod priorities;
 mod whole;
 // Members
 mod cache_flights;
+mod cache_forms;
 mod cache_hits;
 mod cache_shared;
 mod cache_stale;
@@ -45,6 +46,9 @@ mod tunnels;
 // Lookups
 mod geo;
 mod geo_data;
+mod openapi;
+mod postal;
+mod postal_data;
 // Routes that are registered
 mod platform;
 // The program

@@ -2,6 +2,7 @@
 //! of its own.
 
 mod cache;
+mod caching;
 mod difference;
 mod errors;
 mod lookups;
