@@ -121,9 +121,7 @@ impl Gateway {
         let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
         route.changes.begin(exchange)?;
-        if let Target::Files(_) = &route.target {
-            files::check_method(exchange)?;
-        }
+        files::check_method(&route, exchange)?;
         if route.files_first.is_some()
             && let Some(answer) = files::first(&route, exchange).await?
         {
