@@ -72,9 +72,10 @@ pub(super) async fn ask<D: Downstream>(
         }
         Found::Nothing { .. } if asks.only_if_cached => Err(Refusal::OnlyIfCached),
         Found::Nothing { key, why, stale, other } => {
+            let known = other.or_else(|| stale.clone());
             let mut errand = Errand::new(caching, exchange, asks, key, why, stale);
-            if let Some(other) = other {
-                errand.select(exchange, &other.head);
+            if let Some(known) = known {
+                errand.select(exchange, &known.head);
             }
             // Boxed: most requests never get here, and need no room for it.
             Box::pin(embark(errand, target.request_timeout, exchange, client)).await
