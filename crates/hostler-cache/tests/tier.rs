@@ -157,7 +157,7 @@ async fn a_purge_reaches_the_servers_and_the_memory_of_all() {
         one.stores(key, entry(key, tags));
         other.gets(key).await;
     }
-    let purged = one.tier.purge(Purge::Tag("shop".into()), Moment::now()).await;
+    let purged = one.tier.purge(vec![Purge::Tag("shop".into())], Moment::now()).await;
     assert_eq!((purged.entries, purged.told, purged.servers), (1, 1, 1));
     assert!(one.body("example.org/a").is_none());
     let gone = async || other.body("example.org/a").is_none().then_some(());
@@ -184,7 +184,7 @@ async fn a_purge_while_the_server_is_away_is_told_when_it_is_back() {
     other.finds(1).await;
     between.set(Meddling::Mute);
     one.finds(0).await;
-    let purged = one.tier.purge(Purge::Prefix("example.org/".into()), Moment::now()).await;
+    let purged = one.tier.purge(vec![Purge::Prefix("example.org/".into())], Moment::now()).await;
     assert_eq!((purged.told, purged.servers), (0, 1));
     other.stores("example.org/a", entry("a", &[]));
     between.set(Meddling::None);
@@ -199,7 +199,7 @@ async fn a_server_that_has_lost_its_log_gets_it_back_and_what_it_kept_from_befor
     let servers = [memcached.address().to_string()];
     let one = hostler(&servers);
     one.finds(1).await;
-    one.tier.purge(Purge::Tag("shop".into()), Moment::now()).await;
+    one.tier.purge(vec![Purge::Tag("shop".into())], Moment::now()).await;
     memcached.stop();
     one.finds(0).await;
     memcached.start_again().await;
@@ -347,6 +347,6 @@ async fn nobody_there_is_no_reason_to_wait() {
     drop(nobody);
     let one = hostler(&[address]);
     assert!(!one.tier.fetch(b"example.org/").await);
-    let purged = one.tier.purge(Purge::All, Moment::now()).await;
+    let purged = one.tier.purge(vec![Purge::All], Moment::now()).await;
     assert_eq!((purged.told, purged.servers), (0, 1));
 }

@@ -60,6 +60,7 @@ impl Mmdb {
     /// Puts it into a folder, in one step: whoever has one of that name open keeps what he has.
     pub fn write(self, folder: &Path, name: &str) -> PathBuf {
         let (new, path) = (folder.join(format!("{name}.new")), folder.join(name));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&new, self.writer.to_bytes().unwrap()).unwrap();
         std::fs::rename(&new, &path).unwrap();
         path

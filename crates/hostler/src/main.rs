@@ -14,10 +14,12 @@ fn main() -> ExitCode {
         Command::Status(args) => cli::status(&args),
         Command::Routes(args) => cli::routes(&args),
         Command::Restart(args) => cli::restart(&args),
+        Command::Purge(args) => cli::purge(&args),
         Command::Reload(ask) => cli::reload(&ask),
         Command::Pause(args) => cli::pause(&args),
         Command::Resume(args) => cli::resume(&args),
         Command::Upgrade(ask) => cli::upgrade(&ask),
+        Command::Pack(args) => cli::pack(&args),
         Command::Guard { .. } => guard::run(),
         Command::Reference { folder } => match cli::reference::write(&folder) {
             Ok(()) => ExitCode::SUCCESS,

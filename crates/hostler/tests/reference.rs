@@ -67,14 +67,17 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
 /// Wherever a configuration names data to look up, there is a little of it.
 fn write_data(folder: &Path, config: &str) {
     for name in config.split('"').filter(|name| !name.contains(char::is_whitespace)) {
-        match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+        let file = folder.join(name);
+        match file.extension().and_then(|extension| extension.to_str()) {
             Some("mmdb") => {
                 let database = if name.contains("ipv4") { mmdb_v4("City") } else { mmdb("City") };
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
                 database.flat("81.2.69.0/24", "London", "GB", (51.5, -0.1)).write(folder, name);
             }
             Some("txt") => {
                 let portland = "US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4\n";
-                std::fs::write(folder.join(name), portland).unwrap();
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, portland).unwrap();
             }
             _ => {}
         }

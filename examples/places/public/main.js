@@ -1,7 +1,7 @@
 // The page: ties the search, the map and the panel to what Hostler answers. The address after # is the code that is looked at.
 import { Combobox } from './combobox.js';
 import { DotMap } from './map.js';
-import { at, distance, hidePlace, hideSuggestions, nameOf, showAsked, showCounted, showFound, showNear, showPlace, showSuggestions, showTrouble } from './panel.js';
+import { at, distance, hidePlace, hideSuggestions, nameOf, showAsked, showCounted, showFound, showNear, showNoPlace, showPlace, showSuggestions, showTrouble } from './panel.js';
 import { isOnMap } from './projection.js';
 import * as services from './services.js';
 
@@ -14,7 +14,9 @@ const TOWNS = [
   { name: 'Hilo, HI', code: '96720' },
 ];
 /** Why there is no answer about somebody else's address. */
-const REFUSALS = { 400: 'That is not an IP address.', 403: 'Here you may ask for your own address only.', 404: 'Here you may ask for your own address only.' };
+const REFUSALS = { 400: 'That is not an IP address.', 403: 'From where you are, you may ask for your own address only.' };
+
+const OUT_OF_REACH = 'The codes cannot be asked at the moment.';
 
 const map = new DotMap(at('map'), { chosen: go });
 const search = new Combobox(
@@ -36,10 +38,10 @@ at('address-form').addEventListener('submit', (event) => {
   event.preventDefault();
   findPerson(at('address').value.trim());
 });
-addEventListener('hashchange', () => codeInAddress() && visit(codeInAddress()));
+addEventListener('hashchange', visitCode);
 
 loadDots();
-if (codeInAddress()) visit(codeInAddress());
+visitCode();
 findPerson();
 
 async function loadDots() {
@@ -53,19 +55,19 @@ async function loadDots() {
 
 /** The caller, or whoever has this address. */
 async function findPerson(address) {
+  let found;
   try {
-    const found = await services.locate(address);
-    showFound(found, !address);
-    const isKnown = found.lat != null && isOnMap(found.lat, found.lng);
-    if (isKnown) hideSuggestions();
-    else if (!address) showSuggestions(TOWNS, go);
-    if (!isKnown) return;
-    map.mark({ you: { ...found, label: address ? found.ip : 'You' } });
-    if (address || !codeInAddress()) await lookAt({ ...found, state: null });
+    found = await services.locate(address);
   } catch (error) {
-    showTrouble(address ? REFUSALS[error.status] ?? 'There is no answer at the moment.' : 'Where you are cannot be said at the moment. Type a town, or pick one:');
-    if (!address) showSuggestions(TOWNS, go);
+    if (address) return showTrouble(REFUSALS[error.status] ?? 'There is no answer at the moment.');
+    showTrouble('Where you are cannot be said at the moment. Type a town, or pick one:');
+    return showSuggestions(TOWNS, go);
   }
+  showFound(found, !address);
+  if (found.lat == null || !isOnMap(found.lat, found.lng)) return address || showSuggestions(TOWNS, go);
+  hideSuggestions();
+  map.mark({ you: { ...found, label: address ? found.ip : 'You' } });
+  if (address || !codeInAddress()) await visit(found);
 }
 
 function codeInAddress() {
@@ -74,16 +76,26 @@ function codeInAddress() {
 
 /** A new entry in the browser's history; `hashchange` does the rest. */
 function go(code) {
-  if (codeInAddress() === code) visit(code);
+  if (codeInAddress() === code) visitCode();
   else location.hash = code;
 }
 
-async function visit(code) {
+async function visitCode() {
+  const code = codeInAddress();
+  if (!code) return;
   try {
-    await lookAt(await services.byCode(code));
+    await visit(await services.byCode(code));
   } catch (error) {
-    if (codeInAddress() !== code) return;
-    showTrouble(error.status === 404 ? `There is no postal code ${code}.` : 'The codes cannot be asked at the moment.');
+    if (codeInAddress() === code) showNoPlace(error.status === 404 ? `There is no postal code ${code}.` : OUT_OF_REACH);
+  }
+}
+
+async function visit(place) {
+  try {
+    await lookAt(place);
+  } catch (error) {
+    console.warn(error);
+    showNoPlace(OUT_OF_REACH);
   }
 }
 

@@ -163,12 +163,14 @@ export class DotMap {
     context.strokeStyle = this.#colours.paper;
     const taken = [];
     for (const { label, at: [x, y] } of labels) {
-      const box = { left: x + 8, right: x + 14 + context.measureText(label).width, top: y - 10, bottom: y + 10 };
+      const wide = context.measureText(label).width;
+      const left = x + 11 + wide > this.view.size.width ? x - 11 - wide : x + 11;
+      const box = { left: left - 3, right: left + wide + 3, top: y - 10, bottom: y + 10 };
       if (taken.some((one) => one.left < box.right && box.left < one.right && one.top < box.bottom && box.top < one.bottom)) continue;
       taken.push(box);
-      context.strokeText(label, x + 11, y);
+      context.strokeText(label, left, y);
       context.fillStyle = this.#colours.place;
-      context.fillText(label, x + 11, y);
+      context.fillText(label, left, y);
     }
   }
 

@@ -66,6 +66,13 @@ export function showPlace(place) {
   at('place-line').replaceChildren([county, coordinates(place)].filter(Boolean).join(' · '));
 }
 
+/** In its place, why there is none. */
+export function showNoPlace(words) {
+  at('place').hidden = false;
+  at('place-title').replaceChildren(words);
+  at('place-line').replaceChildren();
+}
+
 export function hidePlace() {
   at('place').hidden = true;
 }
@@ -90,7 +97,7 @@ export function showAsked({ path, status, took }) {
   link.append(code(`GET /${path}`));
   const time = took < 10 ? took.toFixed(1) : Math.round(took);
   at('asked').hidden = false;
-  at('asked').replaceChildren(link, ` answered with ${status} in ${time} ms, from memory.`);
+  at('asked').replaceChildren(link, span(`${status} in ${time} ms`));
 }
 
 export function showCounted(prefix, count) {

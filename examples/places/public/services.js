@@ -41,7 +41,7 @@ export async function byCode(code) {
 /** The places around a point, nearest first, each with its distance in kilometres; `others` is how many more codes there are just there. */
 export async function around({ lat, lng }) {
   const query = new URLSearchParams({ lat, lng, limit: ASKED, fields: 'code,city,state,lat,lng,distance_km' });
-  const { body } = await ask(`postal/near?${query}`);
+  const { body } = await ask(`postal/near?${query}`.replaceAll('%2C', ','));
   const places = new Map();
   for (const one of body.map(place)) {
     const key = `${one.lat} ${one.lng}`;

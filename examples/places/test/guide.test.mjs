@@ -41,7 +41,7 @@ test('Varnish takes the configuration that is to be replaced', (t) => {
   const [text] = blocks('caching.md', 'vcl');
   const file = join(folder, 'site.vcl');
   writeFileSync(file, text);
-  takes(t, 'varnishd', ['-C', '-n', join(folder, 'varnish'), '-f', file]);
+  takes(t, 'varnishd', ['-C', '-j', 'none', '-n', join(folder, 'varnish'), '-f', file]);
 });
 
 function takes(t, program, args) {

@@ -83,7 +83,7 @@ test('what nobody is called, what no code is, and what no address is are said in
   await page.getByRole('combobox').fill('xyzzyx');
   await reads(page, '#search-note', 'No places');
   await page.goto(`${site.url}/#00000`);
-  await reads(page, '#you', 'There is no postal code 00000.');
+  await reads(page, '#place-title', 'There is no postal code 00000.');
   await page.getByText('Look up another address').click();
   await page.getByLabel('An IP address').fill('somewhere');
   await page.keyboard.press('Enter');
@@ -107,6 +107,8 @@ test('while the services are away the page says so', async (t) => {
   await reads(page, '#you', /cannot be said at the moment/);
   await page.getByRole('combobox').fill('portland');
   await reads(page, '#search-note', 'No answer at the moment');
+  await page.getByRole('button', { name: 'Hilo, HI' }).click();
+  await reads(page, '#place-title', 'The codes cannot be asked at the moment.');
 });
 
 test('the data is named, and linked to its makers', async (t) => {

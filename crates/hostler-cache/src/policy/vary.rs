@@ -1,7 +1,5 @@
 //! Which requests an answer is for: `Vary` (RFC 9111 section 4.1), and the scheme. Knows neither's other fields.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use super::NotStored;
@@ -29,27 +27,22 @@ impl Vary {
     /// Of an answer and the request for it: as the member saw that, with what Hostler added (`X-Geo-*`) or removed.
     pub fn of(answer: &impl Head, request: &impl Head, secure: bool) -> Result<Self, NotStored> {
         let mut names = Vec::new();
-        for name in answer.lines("vary").flat_map(|line| line.split(|&byte| byte == b',')) {
-            match name.trim_ascii() {
-                b"" => {}
-                // What is no name we could not compare: as good as `*`.
-                name if name == b"*" || !name.iter().all(u8::is_ascii_graphic) => {
-                    return Err(NotStored::Vary);
-                }
-                name => names.push(String::from_utf8_lossy(name).to_ascii_lowercase().into_boxed_str()),
+        for name in answer.lines("vary").flat_map(members) {
+            // What is no name we could not compare: as good as `*`.
+            if name == b"*" || !name.iter().all(u8::is_ascii_graphic) {
+                return Err(NotStored::Vary);
             }
+            names.push(String::from_utf8_lossy(name).to_ascii_lowercase().into_boxed_str());
         }
         names.sort_unstable();
         names.dedup();
-        let selecting =
-            |name: Box<str>| Selecting { value: said(request, &name).map(|said| said.into()), name };
+        let selecting = |name: Box<str>| Selecting { value: said(request, &name), name };
         Ok(Self { secure, fields: names.into_iter().map(selecting).collect() })
     }
 
     /// Whether the answer is for this request too, likewise as its member would see it.
     pub fn matches(&self, request: &impl Head, secure: bool) -> bool {
-        let is_same = |field: &Selecting| said(request, &field.name).as_deref() == field.value.as_deref();
-        self.secure == secure && self.fields.iter().all(is_same)
+        self.secure == secure && self.fields.iter().all(|field| says(request, field))
     }
 
     /// Bytes on the heap, for a store that is bounded.
@@ -59,29 +52,70 @@ impl Vary {
     }
 }
 
+/// Names of codings and of languages have no case.
+fn has_case(name: &str) -> bool {
+    !matches!(name, "accept-encoding" | "accept-language")
+}
+
+/// Codings are a set; languages are one by the book, but some servers heed their order.
+fn is_set(name: &str) -> bool {
+    name == "accept-encoding"
+}
+
 /// What a request says in a field, in one form for all that mean the same (RFC 9111 section 4.1).
-fn said<'a>(request: &'a impl Head, name: &'a str) -> Option<Cow<'a, [u8]>> {
+fn said(request: &impl Head, name: &str) -> Option<Box<[u8]>> {
+    let lines: Vec<_> = request.named(name).collect();
+    if lines.is_empty() {
+        return None;
+    }
+    // White space within quotes is not ours to remove.
+    if lines.iter().any(|line| line.contains(&b'"')) {
+        return Some(lines.join(&b", "[..]).into());
+    }
+    let mut parts: Vec<_> = lines.into_iter().flat_map(members).map(<[u8]>::to_vec).collect();
+    if !has_case(name) {
+        parts.iter_mut().for_each(|part| part.make_ascii_lowercase());
+    }
+    if is_set(name) {
+        parts.sort_unstable();
+        parts.dedup();
+    }
+    Some(parts.join(&b", "[..]).into())
+}
+
+/// Whether a request says in a field what is in it here, as [`said`] has put it. Mostly nothing is allocated for it:
+/// `Accept-Encoding` is looked at with every hit.
+fn says(request: &impl Head, field: &Selecting) -> bool {
+    let name = &*field.name;
     let mut lines = request.named(name);
-    let first = lines.next()?;
-    let has_more = lines.next().is_some();
-    // Codings are a set, and their names have no case. Languages have none either, but some servers heed their order.
-    let is_set = name == "accept-encoding";
-    let has_no_case = is_set || name == "accept-language";
-    // White space within quotes is not ours to remove; within a cookie it is rarer than cookies are long.
-    let is_plain =
-        |line: &[u8]| !line.contains(&b',') && (!has_no_case || !line.iter().any(u8::is_ascii_uppercase));
-    if !has_more && (is_plain(first) || first.contains(&b'"')) {
-        return Some(Cow::Borrowed(first));
+    let (first, stored) = match (lines.next(), field.value.as_deref()) {
+        (None, stored) => return stored.is_none(),
+        (Some(_), None) => return false,
+        (Some(first), Some(stored)) => (first, stored),
+    };
+    if first == stored && lines.next().is_none() {
+        return true;
     }
-    let members =
-        request.named(name).flat_map(|line| line.split(|&byte| byte == b',')).map(<[u8]>::trim_ascii);
-    let mut members: Vec<_> = members.filter(|member| !member.is_empty()).collect();
-    if is_set {
-        members.sort_unstable();
+    let sent = || request.named(name).flat_map(members);
+    let is_odd = request.named(name).any(|line| line.contains(&b'"')) || sent().nth(MOST_MEMBERS).is_some();
+    if is_odd {
+        return said(request, name).as_deref() == Some(stored);
     }
-    let mut all = members.join(&b", "[..]);
-    if has_no_case {
-        all.make_ascii_lowercase();
+    let is_same = |one: &[u8], other: &[u8]| {
+        if has_case(name) { one == other } else { one.eq_ignore_ascii_case(other) }
+    };
+    if is_set(name) {
+        return sent().all(|one| members(stored).any(|other| is_same(one, other)))
+            && members(stored).all(|other| sent().any(|one| is_same(one, other)));
     }
-    Some(Cow::Owned(all))
+    let mut others = members(stored);
+    sent().all(|one| others.next().is_some_and(|other| is_same(one, other))) && others.next().is_none()
+}
+
+/// More are not compared each with each.
+const MOST_MEMBERS: usize = 16;
+
+/// The members of a list.
+fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }

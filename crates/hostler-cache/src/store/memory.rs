@@ -1,10 +1,10 @@
 //! The entries in this process's memory, bounded in bytes, with an eviction that a scan does not wash out. Knows no HTTP.
 
-use std::sync::Arc;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use moka::notification::RemovalCause;
-use moka::ops::compute::Op;
 
 use crate::purge::Lately;
 use crate::{Entry, Form, Moment, Purge, Variants};
@@ -16,9 +16,23 @@ type Memory<H> = moka::sync::Cache<Key, Arc<Variants<H>>, foldhash::quality::Ran
 pub struct Cache<H> {
     memory: Memory<H>,
     max_entry: usize,
+    /// Whoever changes what lies under a key. moka's own way of doing that counts each time as one who has asked for the key: what
+    /// is asked for once would look wanted.
+    changing: Box<[Mutex<()>]>,
+    hasher: foldhash::quality::RandomState,
     lately: Lately,
     counts: Arc<Counters>,
 }
+
+/// What becomes of what lies under a key.
+enum Change<H> {
+    Nothing,
+    Put(Variants<H>),
+    Remove,
+}
+
+/// Changes to different keys rarely meet.
+const LOCKS: usize = 64;
 
 /// What lies in memory, and what has gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +58,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
     pub fn new(bytes: u64, max_entry: usize) -> Self {
         let counts = Arc::new(Counters::default());
         let evicted = Arc::clone(&counts);
+        let hasher = foldhash::quality::RandomState::default();
         let memory = moka::sync::Cache::builder()
             .max_capacity(bytes)
             .weigher(|key: &Key, variants: &Arc<Variants<H>>| {
@@ -54,13 +69,19 @@ impl<H: Send + Sync + 'static> Cache<H> {
                     evicted.evicted.fetch_add(1, Ordering::Relaxed);
                 }
             })
-            .build_with_hasher(foldhash::quality::RandomState::default());
-        Self { memory, max_entry, lately: Lately::new(), counts }
+            .build_with_hasher(hasher.clone());
+        let changing = (0..LOCKS).map(|_| Mutex::default()).collect();
+        Self { memory, max_entry, changing, hasher, lately: Lately::new(), counts }
     }
 
     /// All that is stored under this key. Takes no lock that a writer holds for long, and allocates nothing.
     pub fn look(&self, key: &[u8]) -> Option<Arc<Variants<H>>> {
         self.memory.get(key)
+    }
+
+    /// How many bytes there may be.
+    pub fn capacity(&self) -> u64 {
+        self.memory.policy().max_capacity().unwrap_or_default()
     }
 
     /// The most that an entry may weigh: who sees that an answer gets larger need not go on.
@@ -91,14 +112,12 @@ impl<H: Send + Sync + 'static> Cache<H> {
         if entry.weight() > self.max_entry || self.lately.voids(key, &entry, since) {
             return false;
         }
-        self.memory.entry(key.into()).and_compute_with(|before| {
-            let Some(before) = before.map(moka::Entry::into_value) else {
-                return Op::Put(Arc::new(Variants::from(Arc::clone(&entry))));
-            };
-            match before.find(|known| known.vary == entry.vary) {
-                Some(known) if is_better(known) => Op::Nop,
-                _ => Op::Put(Arc::new(before.with(Arc::clone(&entry)))),
-            }
+        self.change(key, |before| match before {
+            None => Change::Put(Variants::from(Arc::clone(&entry))),
+            Some(before) => match before.find(|known| known.vary == entry.vary) {
+                Some(known) if is_better(known) => Change::Nothing,
+                _ => Change::Put(before.with(Arc::clone(&entry))),
+            },
         });
         // A purge is noted first and looks for keys then: one that missed this key because it was not there yet, is seen here.
         if self.lately.voids(key, &entry, since) {
@@ -114,10 +133,10 @@ impl<H: Send + Sync + 'static> Cache<H> {
             return false;
         }
         let mut done = false;
-        self.memory.entry(key.into()).and_compute_with(|before| {
-            let exchanged = before.and_then(|before| before.into_value().exchange(old, &new));
+        self.change(key, |before| {
+            let exchanged = before.and_then(|before| before.exchange(old, &new));
             done = exchanged.is_some();
-            exchanged.map_or(Op::Nop, |variants| Op::Put(Arc::new(variants)))
+            exchanged.map_or(Change::Nothing, Change::Put)
         });
         done
     }
@@ -130,7 +149,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
     /// Forgets all under this key, as an unsafe method on it demands; also what is under way now.
     pub fn forget(&self, key: &[u8], now: Moment) {
         self.lately.note_key(key, now);
-        self.memory.invalidate(key);
+        self.change(key, |_| Change::Remove);
     }
 
     /// Forgets this entry, if it is there still. What is under way may come.
@@ -159,16 +178,29 @@ impl<H: Send + Sync + 'static> Cache<H> {
 
     fn drop_from(&self, key: &[u8], meant: impl Fn(&Arc<Entry<H>>) -> bool) -> u64 {
         let mut dropped = 0;
-        self.memory.entry(key.into()).and_compute_with(|before| {
-            let Some(before) = before.map(moka::Entry::into_value) else { return Op::Nop };
+        self.change(key, |before| {
+            let Some(before) = before else { return Change::Nothing };
             dropped = before.iter().filter(|entry| meant(entry)).count() as u64;
             match before.only(|entry| !meant(entry)) {
-                Some(_) if dropped == 0 => Op::Nop,
-                Some(rest) => Op::Put(Arc::new(rest)),
-                None => Op::Remove,
+                Some(_) if dropped == 0 => Change::Nothing,
+                Some(rest) => Change::Put(rest),
+                None => Change::Remove,
             }
         });
         dropped
+    }
+
+    fn change(&self, key: &[u8], how: impl FnOnce(Option<Arc<Variants<H>>>) -> Change<H>) {
+        let at = self.hasher.hash_one(key) as usize % LOCKS;
+        // It guards nothing but the order of changes.
+        let _turn = self.changing[at].lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked first, since that does not count as asking for it.
+        let before = if self.memory.contains_key(key) { self.memory.get(key) } else { None };
+        match how(before) {
+            Change::Nothing => {}
+            Change::Put(variants) => self.memory.insert(key.into(), Arc::new(variants)),
+            Change::Remove => self.memory.invalidate(key),
+        }
     }
 
     /// What lies in memory now.

@@ -72,8 +72,8 @@ pub(super) async fn agree<H: Send + Sync + 'static>(
         Some(written) => {
             server.set_since(written.since);
             let new = shared.log().merge(&written, now);
-            for purge in new {
-                shared.purge_memory(purge).await;
+            if !new.is_empty() {
+                shared.purge_memory(new).await;
             }
         }
         // New, or emptied; or full, and the log was the one to go. Then nobody knows what it should not have any more.

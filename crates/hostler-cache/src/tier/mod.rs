@@ -128,9 +128,9 @@ impl<H: Send + Sync + 'static> Tier<H> {
 
     /// Forgets what is meant, here and everywhere: memory now, the servers as soon as they can be told, and other Hostlers
     /// when they look there the next time.
-    pub async fn purge(&self, purge: Purge, now: Moment) -> Purged {
-        self.shared.log().add(now, purge.clone());
-        let entries = self.shared.purge_memory(purge).await;
+    pub async fn purge(&self, purges: Vec<Purge>, now: Moment) -> Purged {
+        purges.iter().for_each(|purge| self.shared.log().add(now, purge.clone()));
+        let entries = self.shared.purge_memory(purges).await;
         let servers = &self.shared.servers;
         let mut told = 0;
         for (index, server) in servers.iter().enumerate() {
@@ -174,9 +174,9 @@ impl<H: Send + Sync + 'static> Shared<H> {
     }
 
     /// Looks at every key in memory: away from the threads that serve.
-    async fn purge_memory(self: &Arc<Self>, purge: Purge) -> u64 {
+    async fn purge_memory(self: &Arc<Self>, purges: Vec<Purge>) -> u64 {
         let shared = Arc::clone(self);
-        let purge = move || shared.cache.purge(&purge, Moment::now());
+        let purge = move || purges.iter().map(|purge| shared.cache.purge(purge, Moment::now())).sum();
         tokio::task::spawn_blocking(purge).await.unwrap_or(0)
     }
 

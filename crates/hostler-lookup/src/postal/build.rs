@@ -133,8 +133,8 @@ impl Builder {
 
     /// The pack; `made` says when the data is from, in seconds since 1970.
     pub fn finish(mut self, made: u64) -> Result<Image, ImageError> {
-        self.order_regions();
         self.order_rows();
+        self.order_regions();
         let (cities, of_cities) = self.cities();
         let (regions, of_regions) = self.region_records(&cities);
         let words = self.words(&cities, &regions);
@@ -159,15 +159,18 @@ impl Builder {
         Image::make(made, sections)
     }
 
-    /// By country and code.
+    /// By country and code, those that have places.
     fn order_regions(&mut self) {
         let strings = &self.strings;
-        let mut order: Vec<u32> = (0..self.regions.len() as u32).collect();
+        let mut is_used = vec![false; self.regions.len()];
+        self.rows.iter().for_each(|row| is_used[row.region as usize] = true);
+        let all = 0..self.regions.len() as u32;
+        let mut order: Vec<u32> = all.filter(|region| is_used[*region as usize]).collect();
         order.sort_by_key(|at| {
             let region = &self.regions[*at as usize];
             (region.country, strings.text(region.code), strings.text(region.name))
         });
-        let mut place_of = vec![0; order.len()];
+        let mut place_of = vec![0; self.regions.len()];
         order.iter().enumerate().for_each(|(place, was)| place_of[*was as usize] = place as u32);
         self.rows.iter_mut().for_each(|row| row.region = place_of[row.region as usize]);
         self.regions = order.iter().map(|was| self.regions[*was as usize]).collect();

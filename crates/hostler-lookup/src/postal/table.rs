@@ -259,7 +259,7 @@ impl Table {
     }
 
     /// The states of a country, by code.
-    pub fn regions(&self, country: &Country) -> impl Iterator<Item = Region<'_>> {
+    pub fn regions<'a>(&'a self, country: &Country) -> impl Iterator<Item = Region<'a>> + use<'a> {
         country.regions.clone().map(|at| self.region_at(at))
     }
 

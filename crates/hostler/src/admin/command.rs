@@ -102,7 +102,7 @@ pub async fn upgrade(State(orders): State<Orders>) -> Response {
     answer(&orders, Command::Upgrade).await
 }
 
-async fn answer(orders: &Orders, command: Command) -> Response {
+pub(super) async fn answer(orders: &Orders, command: Command) -> Response {
     let asked = Instant::now();
     let outcome = order(orders, command).await;
     let took_ms = asked.elapsed().as_millis() as u64;
@@ -111,6 +111,7 @@ async fn answer(orders: &Orders, command: Command) -> Response {
         Err(undone) => {
             let status = match undone {
                 Undone::UnknownPool { .. } => StatusCode::NOT_FOUND,
+                Undone::Invalid(_) => StatusCode::BAD_REQUEST,
                 Undone::Refused(_) => StatusCode::CONFLICT,
                 Undone::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };

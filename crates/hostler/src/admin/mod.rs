@@ -1,5 +1,6 @@
 //! Where questions and orders come in: the admin listener. Knows the Status, and nothing of requests.
 
+mod cache;
 mod command;
 mod orders;
 mod routes;
@@ -15,6 +16,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
+pub use cache::Purging;
 pub use command::{Answered, FIELD as COMMAND_FIELD, PAUSE};
 pub use orders::{Command, Done, Order, Orders, Undone};
 pub use routes::as_text;
@@ -34,6 +36,7 @@ POST /restart              new workers for all pools
 POST /pools/NAME/restart   new workers for one
 POST /pools/NAME/pause     hold its requests; ?timeout=60s
 POST /pools/NAME/resume    let them go
+POST /purge                forget stored answers; ?url= ?prefix= ?tag= (as many as you like), ?all=true
 POST /reload               apply the configuration as it is now
 POST /upgrade              hand over to the program as it is now
 ";
@@ -51,6 +54,7 @@ pub async fn serve(
         .route("/pools/{pool}/restart", post(command::restart))
         .route("/pools/{pool}/pause", post(command::pause))
         .route("/pools/{pool}/resume", post(command::resume))
+        .route("/purge", post(cache::purge))
         .route("/reload", post(command::reload))
         .route("/upgrade", post(command::upgrade))
         .route_layer(axum::middleware::from_fn(command::only_operators))

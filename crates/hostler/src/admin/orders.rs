@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::cache::Purging;
+
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -13,6 +15,8 @@ pub enum Command {
     Pause(String, Duration),
     /// Let them go.
     Resume(String),
+    /// Forget stored answers.
+    Purge(Purging),
     /// Apply the configuration as it is now.
     Reload,
     /// Hand over to the program as it is now.
@@ -33,6 +37,9 @@ pub enum Undone {
         /// What was probably meant.
         meant: Option<String>,
     },
+    /// It cannot be understood.
+    #[error("{0}")]
+    Invalid(String),
     /// Not now, or not for this pool.
     #[error("{0}")]
     Refused(String),

@@ -11,9 +11,13 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::cache::CacheStatus;
+use crate::cache::Stock;
 use crate::coding::{Memory, Usage};
 use crate::exchange::{Connections, Counters, CountersView, HandshakesView};
 use crate::gateway::{KeptOff, Poison};
+use crate::native::geo::{Geo, GeoStatus};
+use crate::native::postal::{Postal, PostalStatus};
 use crate::proxy::{Endpoint, Meter, Times};
 use crate::tls::{Certificate, Terminator};
 
@@ -35,6 +39,12 @@ pub struct Sources {
     pub last_reload: ArcSwapOption<LastReload>,
     /// Routes that register themselves; none: they do not.
     pub registrations: Option<Registrations>,
+    /// Where addresses are looked up; none: nowhere.
+    pub geo: ArcSwapOption<Geo>,
+    /// Stored answers.
+    pub stock: Arc<Stock>,
+    /// Where postal codes are looked up; none: nowhere.
+    pub postal: ArcSwapOption<Postal>,
     /// What is shown to clients that speak TLS.
     pub tls: Option<Arc<Terminator>>,
 }
@@ -98,12 +108,18 @@ pub struct Status {
     pub memory: Option<u64>,
     pub connections: ConnectionStatus,
     pub compression: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheStatus>,
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registrar: Option<Value>,
     pub last_reload: Option<LastReload>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub geo: Option<GeoStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub postal: Option<PostalStatus>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateStatus>,
 }
@@ -174,11 +190,14 @@ impl Sources {
                 flooded: self.connections.flooded(),
             },
             compression: self.encoding.usage(),
+            cache: super::cache::status(&self.stock),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),
             registrar: self.registrations.as_ref().map(|registrations| (registrations.status)()),
             last_reload: self.last_reload.load().as_deref().cloned(),
+            geo: self.geo.load().as_ref().map(|geo| geo.status()),
+            postal: self.postal.load().as_ref().map(|postal| postal.status()),
             certificates: self.tls.iter().flat_map(|tls| certificates(tls)).collect(),
         }
     }

@@ -25,6 +25,25 @@ pub fn table(status: &Value) -> String {
         let (before, after) = (bytes(&compression["bytes_before"]), bytes(&compression["bytes_after"]));
         let _ = writeln!(out, "compressed {} answers, {before} to {after}{spared}", compression["encoded"]);
     }
+    let geo = &status["geo"];
+    if geo.is_object() {
+        let databases: Vec<_> = array(&geo["databases"]).iter().map(line).collect();
+        let (unknown, broken) =
+            (if_any(&geo["unknown"], " unknown"), if_any(&geo["broken"], " in damaged records"));
+        let _ = writeln!(
+            out,
+            "geo: {} addresses looked up{unknown}{broken}, in {}",
+            geo["lookups"],
+            databases.join(", ")
+        );
+    }
+    super::cache::write(&mut out, &status["cache"], bytes);
+    let postal = &status["postal"];
+    if postal.is_object() {
+        let (places, countries) = (&postal["places"], &postal["countries"]);
+        let memory = bytes(&postal["bytes"]);
+        let _ = writeln!(out, "postal: {places} places in {countries} countries, {memory}");
+    }
     let reload = &status["last_reload"];
     if reload["ok"] == false {
         let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();

@@ -102,20 +102,25 @@ impl Filling {
         Some(Reading { filling: self.clone(), key, until: None, trailers: None })
     }
 
-    /// Pours the source for as long as there is something to say of it.
-    pub async fn pour(&self, source: &mut impl Source) -> Poured {
-        let mut piece = Vec::new();
-        poll_fn(|cx| self.poll_pour(cx, source, &mut piece)).await
+    /// A body that is there already.
+    pub fn full(body: Bytes) -> Arc<Self> {
+        let filling = Self::new(body.len());
+        filling.state().end = Some(End::Whole(body, None));
+        filling
     }
 
     /// Pours what has come; none where more is to come.
-    pub async fn begin(&self, source: &mut impl Source) -> Option<Poured> {
-        let mut piece = Vec::new();
-        poll_fn(|cx| match self.poll_pour(cx, source, &mut piece) {
-            Poll::Ready(poured) => Poll::Ready(Some(poured)),
-            Poll::Pending => Poll::Ready(None),
-        })
-        .await
+    pub fn begin(&self, source: &mut impl Source) -> Option<Poured> {
+        // Whoever goes on asks anew to be woken.
+        match self.poll_pour(&mut Context::from_waker(Waker::noop()), source, &mut Vec::new()) {
+            Poll::Ready(poured) => Some(poured),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Leave to pour; once that is given up, nothing more will come.
+    pub fn pouring(&self) -> Pouring<'_> {
+        Pouring(self)
     }
 
     fn poll_pour(&self, cx: &mut Context<'_>, source: &mut impl Source, piece: &mut Vec<u8>) -> Poll<Poured> {
@@ -158,13 +163,6 @@ impl Filling {
         self.state().is_too_large
     }
 
-    /// Tells the readers that nothing more will come, unless all has: whoever poured has gone.
-    pub fn give_up(&self, why: &str) {
-        if self.state().end.is_none() {
-            self.end(Err(Cut(why.into())));
-        }
-    }
-
     /// True if that makes it too large.
     fn take(&self, piece: &[u8]) -> bool {
         let mut state = self.state();
@@ -202,6 +200,26 @@ impl Filling {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leave to pour.
+pub struct Pouring<'f>(&'f Filling);
+
+impl Pouring<'_> {
+    /// Pours the source for as long as there is nothing to say of it.
+    pub async fn pour(&self, source: &mut impl Source) -> Poured {
+        let mut piece = Vec::new();
+        poll_fn(|cx| self.0.poll_pour(cx, source, &mut piece)).await
+    }
+}
+
+/// Whoever reads is told, why ever nobody pours any more.
+impl Drop for Pouring<'_> {
+    fn drop(&mut self) {
+        if self.0.state().end.is_none() {
+            self.0.end(Err(Cut("it came to no end".into())));
+        }
     }
 }
 
@@ -324,3 +342,6 @@ impl Drop for Reading {
         self.filling.pourer.wake();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,10 +26,7 @@ pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> Response
     let confirmation = Lines(&not_modified.fields);
     let mut text = start(stored);
     stored.fields.copy_lines(&mut text, |_, name| Kept::outlives(name, &confirmation));
-    // How old the confirmation was is part of how old the answer is now; it is not stored for that.
-    not_modified.fields.copy_lines(&mut text, |field, name| {
-        !field.listed && (Kept::replaces(name) || field.known == Name::Age)
-    });
+    not_modified.fields.copy_lines(&mut text, |field, name| !field.listed && Kept::replaces(name));
     parsed(stored, text)
 }
 
@@ -63,14 +60,29 @@ pub fn size(head: &ResponseHead) -> usize {
     size_of::<ResponseHead>() + head.fields.bytes().len() + head.fields.len() * FIELD_BYTES
 }
 
+/// As bytes, for whoever shares it.
+pub(super) fn pack(head: &ResponseHead, into: &mut Vec<u8>) {
+    let mut text = start(head);
+    head.fields.copy_lines(&mut text, |_, _| true);
+    text.extend_from_slice(b"\r\n");
+    into.append(&mut text);
+}
+
+/// What was packed.
+pub(super) fn unpack(packed: &[u8]) -> Option<ResponseHead> {
+    let mut head = ResponseHead::default();
+    let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
+    head.parse(packed, &limits).ok().map(|()| head)
+}
+
 /// A moment as HTTP says it.
 pub fn date(moment: Moment) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_millis(moment.0))
 }
 
-/// A field that says something of the answer, and not of the way that it came. How old it was is counted from there.
+/// A field that says something of the answer, and not of the way that it came.
 fn is_of_answer(field: &Field) -> bool {
-    let is_of_message = matches!(field.known, Name::ContentLength | Name::Trailer | Name::Age);
+    let is_of_message = matches!(field.known, Name::ContentLength | Name::Trailer);
     !field.listed && !field.known.is_hop_by_hop() && !is_of_message
 }
 
@@ -124,7 +136,7 @@ mod tests {
         );
         let stored = stored(&came, &Kept::default(), Moment(0));
         assert_eq!((stored.status, stored.reason()), (203, &b"Fine"[..]));
-        assert_eq!(lines(&stored), "A:  1\nEtag: \"x\"\nDate: Thu, 01 Jan 1970 00:00:00 GMT\n");
+        assert_eq!(lines(&stored), "A:  1\nAge: 7\nEtag: \"x\"\nDate: Thu, 01 Jan 1970 00:00:00 GMT\n");
     }
 
     #[test]

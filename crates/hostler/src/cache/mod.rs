@@ -2,15 +2,19 @@
 //! served is decided in `hostler-cache`.
 
 mod filling;
+mod forms;
 mod head;
 mod lines;
+mod shared;
 
 use std::sync::Arc;
 
-use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Vary};
+use arc_swap::ArcSwapOption;
+use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Tier, Vary};
 use hostler_wire::{BodyLength, ResponseHead};
 
-pub use filling::{Cut, Filling, Poured, Reading, Source};
+pub use filling::{Cut, Filling, Poured, Pouring, Reading, Source};
+pub use forms::{Encoded, Place, Shared};
 pub use head::{freshened, not_modified, part, size, stored};
 pub use lines::Lines;
 
@@ -23,7 +27,9 @@ const ALONE_MS: u64 = 5_000;
 /// What all routes with a cache share. One for the whole program.
 pub struct Stock {
     /// What is stored.
-    pub memory: Cache<ResponseHead>,
+    pub memory: Arc<Cache<ResponseHead>>,
+    /// What others have stored; none: this Hostler is for itself.
+    pub tier: ArcSwapOption<Tier<ResponseHead>>,
     /// What is being fetched.
     pub flights: Arc<Flights<Landing>>,
 }
@@ -31,7 +37,8 @@ pub struct Stock {
 impl Stock {
     /// Empty, for so many bytes; no entry may be larger than `max_entry`.
     pub fn new(bytes: u64, max_entry: usize) -> Self {
-        Self { memory: Cache::new(bytes, max_entry), flights: Flights::new(ALONE_MS) }
+        let memory = Arc::new(Cache::new(bytes, max_entry));
+        Self { memory, tier: ArcSwapOption::empty(), flights: Flights::new(ALONE_MS) }
     }
 }
 
@@ -56,12 +63,16 @@ pub enum Landing {
     Stored(Arc<Entry>),
     /// It is on its way.
     Coming(Arc<Coming>),
+    /// One of its forms is being made: its head and its body.
+    Form(Arc<ResponseHead>, Arc<Filling>),
     /// Nothing came that anybody could use.
     Failed,
 }
 
 /// An answer whose body is on its way into memory.
 pub struct Coming {
+    /// Where it will be stored.
+    pub place: Place,
     /// Its head, as it is stored.
     pub head: Arc<ResponseHead>,
     /// How long its body will be.

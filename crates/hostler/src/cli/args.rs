@@ -77,12 +77,22 @@ pub enum Command {
     Pause(Pause),
     /// Let the requests of a paused pool go on.
     Resume(Resume),
+    /// Forget stored answers, here and in memcached, so that the next request for them is fetched anew.
+    ///
+    /// By URL, as a client asks for it (with all variants of it), by the beginning of a URL, by a tag that answers have in
+    /// Cache-Tag or Surrogate-Key, or all. Other Hostlers at the same memcached follow within a second.
+    Purge(Purge),
     /// Hand over to the program as it is now, without losing a request.
     ///
     /// Starts the binary that lies where this one was started from, with the same arguments, and gives it the listening
     /// sockets. Once all its workers are ready, it accepts, and the old process leaves when its clients have gone. If it
     /// does not get ready in server.upgrade_timeout, nothing has happened. The same as SIGUSR2.
     Upgrade(Ask),
+    /// Make files of postal codes into one that is mapped instead of read.
+    ///
+    /// With it a Hostler starts at once however many codes there are, and several share its memory. It takes the place of an older
+    /// one by a rename, which a running Hostler sees.
+    Pack(Pack),
     /// Outlives Hostler and ends its workers; started by Hostler itself.
     #[command(name = "__guard", hide = true)]
     Guard {
@@ -203,6 +213,38 @@ pub struct Resume {
     /// Which running Hostler.
     #[command(flatten)]
     pub ask: Ask,
+}
+
+/// `hostler purge`
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
+pub struct Purge {
+    /// URLs, such as https://www.example.com/page?id=7
+    #[arg(value_name = "URL", group = "what")]
+    pub urls: Vec<String>,
+    /// All URLs that begin so; can be repeated
+    #[arg(long, value_name = "URL", group = "what")]
+    pub prefix: Vec<String>,
+    /// All answers with this tag; can be repeated
+    #[arg(long, value_name = "TAG", group = "what")]
+    pub tag: Vec<String>,
+    /// Everything
+    #[arg(long, group = "what")]
+    pub all: bool,
+    /// Which running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler pack`
+#[derive(Debug, clap::Args)]
+pub struct Pack {
+    /// Files of GeoNames, such as US.txt
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The pack
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// Which running Hostler.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use hostler_lookup::geo::verify;
+use hostler_lookup::postal::Postal;
 
 use super::Check;
 use crate::config::{
@@ -30,17 +31,20 @@ pub fn check(args: &Check) -> ExitCode {
 
 /// All of the data is looked at: here nobody waits for an answer meanwhile.
 fn data(config: &Config) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
     match config.geo.as_ref().map(|geo| verify(&geo.databases)) {
         Some(Err(error)) => {
             eprintln!("geo.databases: {error}");
-            ExitCode::from(2)
+            code = ExitCode::from(2);
         }
-        Some(Ok(verified)) => {
-            verified.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            ExitCode::SUCCESS
-        }
-        None => ExitCode::SUCCESS,
+        Some(Ok(verified)) => verified.warnings.iter().for_each(|warning| eprintln!("warning: {warning}")),
+        None => {}
     }
+    if let Some(Err(error)) = config.postal.as_ref().map(|postal| Postal::open(&postal.data)) {
+        eprintln!("postal.data: {error}");
+        code = ExitCode::from(2);
+    }
+    code
 }
 
 /// The meaning in a few lines. Writing to a String cannot fail, so its results are let go.

@@ -5,14 +5,16 @@ mod admin;
 mod args;
 mod check;
 mod order;
+mod pack;
 pub mod reference;
 mod routes;
 mod start;
 mod status;
 
-pub use args::{Args, Ask, Check, Command, Pause, Restart, Resume, Routes, Run, Start, Status};
+pub use args::{Args, Ask, Check, Command, Pack, Pause, Purge, Restart, Resume, Routes, Run, Start, Status};
 pub use check::{check, summary};
-pub use order::{pause, reload, restart, resume, upgrade};
+pub use order::{pause, purge, reload, restart, resume, upgrade};
+pub use pack::pack;
 pub use routes::routes;
 pub use start::start;
 pub use status::status;

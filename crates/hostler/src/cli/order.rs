@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::admin::Admin;
-use super::{Ask, Pause, Restart, Resume};
+use super::{Ask, Pause, Purge, Restart, Resume};
 use crate::admin::{Answered, COMMAND_FIELD};
 use crate::proxy::post;
 
@@ -33,6 +33,21 @@ pub fn pause(args: &Pause) -> ExitCode {
 /// `hostler resume`
 pub fn resume(args: &Resume) -> ExitCode {
     order("resume", &args.ask, &of_pool(&args.pool, "resume"))
+}
+
+/// `hostler purge`
+pub fn purge(args: &Purge) -> ExitCode {
+    let encode = |text: &str| {
+        percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+    };
+    let named = |name, values: &[String]| {
+        values.iter().map(|value| format!("{name}={}", encode(value))).collect::<Vec<_>>()
+    };
+    let mut query = named("url", &args.urls);
+    query.extend(named("prefix", &args.prefix));
+    query.extend(named("tag", &args.tag));
+    query.extend(args.all.then(|| "all=true".to_owned()));
+    order("purge", &args.ask, &format!("/purge?{}", query.join("&")))
 }
 
 /// `hostler upgrade`

@@ -38,6 +38,11 @@ impl Coding {
         }
     }
 
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Brotli, Self::Zstd, Self::Gzip].into_iter().find(|coding| coding.name() == name)
+    }
+
     /// Whether a member of `Accept-Encoding` means it.
     fn is_named(self, name: &[u8]) -> bool {
         name.eq_ignore_ascii_case(self.name().as_bytes())

@@ -1,7 +1,7 @@
 //! What a changed configuration changes: pools by name, routes as a whole, keys of `[server]` one by one. Knows not what
 //! can be applied while Hostler runs.
 
-use super::resolved::{Config, Pool, Server, Tls};
+use super::resolved::{Cache, Config, Pool, Server, Tls};
 
 /// From one configuration to the next.
 #[derive(Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Difference<'a> {
     pub platform: bool,
     /// Whether `[geo]` or `[postal]` has: the names of those.
     pub lookups: Vec<&'static str>,
+    /// The keys of `[cache]` whose meaning has changed; `tier` is all that is about memcached.
+    pub cache: Vec<&'static str>,
     /// Whether routes register themselves otherwise.
     pub registrar: bool,
 }
@@ -54,6 +56,7 @@ impl Config {
                 .into_iter()
                 .filter_map(|(section, changed)| changed.then_some(section))
                 .collect(),
+            cache: changed_cache(&self.cache, &newer.cache),
             registrar: self.registrar != newer.registrar,
         }
     }
@@ -67,7 +70,8 @@ impl Config {
 impl Difference<'_> {
     /// Both mean the same.
     pub fn is_empty(&self) -> bool {
-        let sections = self.platform || self.registrar || self.routes || !self.lookups.is_empty();
+        let sections = self.platform || self.registrar || self.routes;
+        let sections = sections || !self.lookups.is_empty() || !self.cache.is_empty();
         self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && !sections
     }
 }
@@ -125,6 +129,10 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
             client_ip_header,
         ]
     )
+}
+
+fn changed_cache(old: &Cache, new: &Cache) -> Vec<&'static str> {
+    changed!(Cache, old, new, [memory, max_entry, tier])
 }
 
 /// A section that comes or goes is a listener that does.

@@ -5,6 +5,7 @@
 //! resolved.
 
 mod answer;
+mod cache;
 mod lookups;
 mod registrar;
 
@@ -27,6 +28,7 @@ use super::pattern::MatchPattern;
 use crate::coding::Plan;
 use crate::tls::{CertificateFiles, ClientCertificates, Version};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
+pub use cache::Cache;
 pub use lookups::{Geo, Postal};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 
@@ -47,6 +49,8 @@ pub struct Config {
     pub registrar: Option<Registrar>,
     /// How registered routes are treated, if anything was said of it.
     pub platform: Option<Platform>,
+    /// Where answers are stored.
+    pub cache: Cache,
     /// Where addresses are; always there if a route's target says `geo`.
     pub geo: Option<Geo>,
     /// Where postal codes are; always there if a route's target says `postal`.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
-use crate::cache::Reading;
+use crate::cache::Shared;
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, Whole};
 use crate::proxy::{self, Call};
 use crate::route::Table;
@@ -81,16 +81,6 @@ pub struct Streamed {
     pub body: Box<dyn BodySource>,
 }
 
-/// An answer whose body is on its way into memory, for this client and others.
-pub struct Shared {
-    /// Its head, without fields that frame the message.
-    pub head: Arc<ResponseHead>,
-    /// How long the body is.
-    pub length: BodyLength,
-    /// The body.
-    pub reading: Reading,
-}
-
 /// What a client gets instead of an answer.
 pub struct Instead {
     /// Why there is none.
@@ -139,9 +129,7 @@ impl Gateway {
         {
             return Ok(answer);
         }
-        if let Some(geo) = &route.changes.places {
-            geo.introduce(exchange);
-        }
+        native::introduce(&route, exchange);
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
@@ -169,11 +157,7 @@ impl Gateway {
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
             (Some(errand), _) => Box::pin(errand.run((&route, target), exchange, client, thread)).await,
             (None, Some(platform)) => {
-                let called = platform::call(platform, (&route, target), exchange, client, thread).await;
-                if let Ok(call) = &called {
-                    platform.answered(exchange, call.answer());
-                }
-                called.map(Answer::from)
+                platform::call(platform, (&route, target), exchange, client, thread).await.map(Answer::from)
             }
         };
         match answered {

@@ -5,10 +5,10 @@ use std::task::{Context, Poll};
 
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
 
-use crate::cache::Cut;
-use crate::coding::{self, Allowance, Encoder, Flow, Plan, Stream, StreamError, Verdict};
+use crate::cache::{Cut, Encoded, Shared};
+use crate::coding::{self, Allowance, Coding, Encoder, Flow, Plan, Stream, StreamError, Verdict};
 use crate::exchange::{BodyError, Downstream, Exchange};
-use crate::gateway::{Refusal, Shared, Streamed};
+use crate::gateway::{Refusal, Streamed};
 use crate::proxy::Call;
 
 /// An answer: its head, and its body as it comes.
@@ -64,6 +64,9 @@ impl Supply {
             Verdict::Encode(coding) if exchange.head.version == Version::Http11 => coding,
             Verdict::Encode(_) | Verdict::Vary => return self.varying(),
         };
+        if let Self::Shared(shared) = self {
+            return Self::in_form(shared, coding, plan, allowance);
+        }
         let head = coding::encoded(self.head(), coding);
         if exchange.is_head_request() {
             return self.with_head(head, None, true);
@@ -73,6 +76,30 @@ impl Supply {
         };
         let flow = if self.is_endless() { Flow::Events } else { Flow::Bytes };
         self.with_head(head, Some(Stream::new(Encoder::new(coding, plan.effort), flow, grant)), true)
+    }
+
+    /// Of what is kept the form is kept as well.
+    fn in_form(shared: Box<Shared>, coding: Coding, plan: &Plan, allowance: &Arc<Allowance>) -> Self {
+        let encoder = || {
+            let grant = allowance.grant(Encoder::memory(coding, plan.effort))?;
+            Some(Stream::new(Encoder::new(coding, plan.effort), Flow::Bytes, grant))
+        };
+        let plain = match shared.encoded(coding, encoder) {
+            Encoded::Coming(shared) => return Self::Shared(shared),
+            Encoded::Whole(head, body) => {
+                let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
+                return Self::Own(Box::new(Streamed { head, length, body: Box::new(body) }));
+            }
+            Encoded::Spared(plain) => return Self::Shared(plain).varying(),
+            Encoded::Not(plain) => Self::Shared(plain),
+        };
+        match encoder() {
+            Some(stream) => {
+                let head = coding::encoded(plain.head(), coding);
+                plain.with_head(head, Some(stream), true)
+            }
+            None => plain.varying(),
+        }
     }
 
     /// As it is, for this time.

@@ -3,12 +3,13 @@
 mod accept;
 mod cors;
 pub mod geo;
+mod openapi;
 pub mod postal;
 pub mod problem;
 mod query;
 pub mod tag;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::exchange::{Exchange, Whole};
 use geo::Geo;
@@ -30,10 +31,17 @@ pub struct Native {
     /// Where postal codes are.
     pub postal: Option<Arc<Postal>>,
     /// The route's prefix, decoded and without a slash at its end; empty for a route that takes one path, or all.
-    pub prefix: Box<str>,
+    prefix: Box<str>,
+    /// What they answer, for programs to read: made when it is asked for.
+    openapi: OnceLock<Whole>,
 }
 
 impl Native {
+    /// These services, below a prefix.
+    pub fn new(geo: Option<Arc<Geo>>, postal: Option<Arc<Postal>>, prefix: Box<str>) -> Self {
+        Self { geo, postal, prefix, openapi: OnceLock::new() }
+    }
+
     /// The answer; `path` is percent-decoded and without dot segments. What follows the prefix is looked up first, then the whole: so
     /// `/lookup/*` has `/lookup/geo/8.8.8.8`, and `/geo/*` need not have `/geo/geo/8.8.8.8`.
     pub fn answer(&self, exchange: &Exchange, path: &[u8]) -> Whole {
@@ -51,5 +59,19 @@ impl Native {
         let near = self.postal.as_deref().map(|postal| postal as &dyn Nearest);
         let geo = self.geo.as_ref().and_then(|geo| geo.answer(exchange, path, near));
         geo.or_else(|| self.postal.as_ref()?.answer(exchange, path))
+            .or_else(|| self.described(exchange, path))
+    }
+
+    fn described(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
+        if path != b"/openapi.json" {
+            return None;
+        }
+        if let Some(refused) = problem::method(exchange.head.method(), &["GET", "HEAD"]) {
+            return Some(refused);
+        }
+        // Where the prefix is the name of a service, its paths stand there whole.
+        let server = if matches!(&*self.prefix, "/geo" | "/postal") { "" } else { &self.prefix };
+        let described = || openapi::describe(self.geo.is_some(), self.postal.is_some(), server);
+        Some(self.openapi.get_or_init(described).clone())
     }
 }

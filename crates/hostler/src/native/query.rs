@@ -4,10 +4,12 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 
 use super::problem::repeated;
 
+/// All but what stands for itself anywhere (RFC 3986 section 2.3).
+const CODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// More parameters than any question has.
 const MOST: usize = 64;
 
@@ -41,7 +43,7 @@ impl Query {
     pub fn with(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|(known, _)| known != name);
         let all = others.map(|(name, value)| (name.as_str(), value.as_str())).chain([(name, value)]);
-        let coded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+        let coded = |text| utf8_percent_encode(text, CODED);
         all.map(|(name, value)| format!("{}={}", coded(name), coded(value))).collect::<Vec<_>>().join("&")
     }
 

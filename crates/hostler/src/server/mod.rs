@@ -2,6 +2,7 @@
 
 mod announce;
 mod boot;
+mod cache;
 mod channel;
 mod environment;
 mod listeners;
@@ -27,6 +28,7 @@ mod threads;
 mod tls;
 mod trace;
 mod upgrade;
+mod watch;
 
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ use crate::admin::{self, Command, Order};
 use crate::config::{AccessLog, Config, Invocation};
 use crate::journal::{Form, Journal, Level, Writer};
 use crate::listen::Door;
+use crate::native::geo::Geo;
+use crate::native::postal::Postal;
 
 use listeners::{Inherited, Listeners};
 use notify::Notify;
@@ -221,7 +225,8 @@ fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
         &running.sources,
     )?;
     tokio::spawn(tls::watch(running.clone()));
-    tokio::spawn(lookups::watch(running.clone()));
+    tokio::spawn(watch::watch::<Geo>(running.clone()));
+    tokio::spawn(watch::watch::<Postal>(running.clone()));
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
     for (door, address) in listeners.addresses() {

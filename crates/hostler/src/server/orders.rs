@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::pools::RunningPool;
 use super::running::Running;
 use super::signals::Wish;
-use super::{reload, upgrade};
+use super::{cache, reload, upgrade};
 use crate::admin::{Command, Done, Order, Undone};
 use crate::config::nearest;
 use crate::journal::Level;
@@ -47,6 +47,7 @@ async fn act(running: &Arc<Running>, command: Command) -> Result<Done, Undone> {
         Command::Restart(Some(pool)) => restart(&find(running, &pool)?).await.map(|done| vec![done]),
         Command::Pause(pool, longest) => pause(running, &find(running, &pool)?, longest),
         Command::Resume(pool) => resume(&find(running, &pool)?),
+        Command::Purge(purging) => cache::purge(running, purging).await,
     }
 }
 
@@ -102,6 +103,7 @@ fn name(command: &Command) -> &'static str {
         Command::Restart(_) => "restart",
         Command::Pause(..) => "pause",
         Command::Resume(_) => "resume",
+        Command::Purge(_) => "purge",
         Command::Reload => "reload",
         Command::Upgrade => "upgrade",
     }

@@ -11,7 +11,7 @@ use super::retire::retire;
 use super::routes::{Behind, Routes, routes};
 use super::running::Running;
 use super::tls::{self, Fresh};
-use super::{boot, settings};
+use super::{boot, cache, settings};
 use crate::admin::{Done, LastReload, Undone};
 use crate::config::{self, Config, PoolChange};
 
@@ -50,6 +50,10 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
     for key in older.difference(&newer).server.iter().filter(|key| FIXED.contains(key)) {
         done.push(format!("server.{key}: needs hostler upgrade"));
     }
+    for key in older.difference(&newer).cache.iter().filter(|key| **key != "tier") {
+        done.push(format!("cache.{key}: needs hostler upgrade"));
+    }
+    (newer.cache.memory, newer.cache.max_entry) = (older.cache.memory, older.cache.max_entry);
     if older.registrar != newer.registrar {
         done.push("registrar: needs hostler upgrade".into());
         newer.registrar.clone_from(&older.registrar);
@@ -91,6 +95,10 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
         done.push("platform: changed".into());
     }
     done.extend(difference.lookups.iter().map(|section| format!("{section}: changed")));
+    if !difference.cache.is_empty() {
+        cache::share(&running.stock, newer.cache.tier.as_ref(), &running.journal);
+        done.push("cache: memcached changed".into());
+    }
     swap(running, &newer, change, lookups);
     Ok(done)
 }
@@ -232,6 +240,8 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change, lookups: Lo
     }
     let Routes { table, listed, weak } =
         routes(newer, &Behind { pools: &change.pools, lookups: &lookups, stock: &running.stock }, &before);
+    running.sources.geo.store(lookups.geo.clone());
+    running.sources.postal.store(lookups.postal.clone());
     running.lookups.store(Arc::new(lookups));
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));

@@ -18,7 +18,7 @@ use super::registrar::Registering;
 use super::routes::{Behind, Routes, routes};
 use super::tables::Tables;
 use super::tls::Tls;
-use super::{StartError, settings};
+use super::{StartError, cache, settings};
 use crate::admin::Sources;
 use crate::cache::Stock;
 use crate::coding::Memory;
@@ -77,7 +77,7 @@ impl Running {
         let premises = Premises::new(environment, config.server.threads, journal.clone())?;
         let lookups = Lookups::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &premises)?;
-        let stock = Arc::new(Stock::new(64 << 20, 8 << 20));
+        let stock = Arc::new(cache::open(&config, &journal));
         let behind = Behind { pools: &pools, lookups: &lookups, stock: &stock };
         let Routes { table, listed, weak } = routes(&config, &behind, &[]);
         let connections = Arc::new(Connections::default());
@@ -101,6 +101,9 @@ impl Running {
             unrouted: gateway.unrouted.clone(),
             last_reload: ArcSwapOption::empty(),
             registrations: registering.as_ref().and_then(Registering::source),
+            geo: ArcSwapOption::new(lookups.geo.clone()),
+            stock: stock.clone(),
+            postal: ArcSwapOption::new(lookups.postal.clone()),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {

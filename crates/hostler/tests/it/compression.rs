@@ -8,7 +8,7 @@ use crate::in_front_of;
 
 const ON: &str = "[server]\ncompress = true\n";
 
-fn page() -> String {
+pub(crate) fn page() -> String {
     (0..2000).map(|row| format!("<li>Room {row} of the calendar</li>\n")).collect()
 }
 
@@ -33,7 +33,7 @@ fn decoded(coding: &str, encoded: &[u8]) -> String {
     String::from_utf8(plain).unwrap()
 }
 
-fn plain(answer: &Answer) -> String {
+pub(crate) fn plain(answer: &Answer) -> String {
     decoded(&answer.field("content-encoding").unwrap_or_default(), &answer.body)
 }
 
@@ -42,7 +42,7 @@ async fn get(client: &mut Client, path: &str, fields: &str) -> Answer {
     client.answer().await
 }
 
-fn html(fields: &str, body: &str) -> Vec<Step> {
+pub(crate) fn html(fields: &str, body: &str) -> Vec<Step> {
     text(format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n{fields}\r\n{body}",
         body.len()

@@ -1,14 +1,16 @@
 //! Where a client is, as the members of its route read it: `X-Geo-*`, from us and from nobody else.
 
-use hostler_testkit::{Seen, Site, Upstream, mmdb, upstream};
+use hostler_testkit::{Seen, Site, Upstream, eventually, mmdb, text, upstream};
 use serde_json::json;
 
+use crate::http2_member::Http2Plan;
 use crate::site;
 
 /// Clients come through a proxy at 127.0.0.2, which is trusted, or by themselves.
 const CONFIG: &str = "server.trusted_proxies = ['127.0.0.2']\n[geo]\ndatabases = 'places.mmdb'\ndecimals = 2\n\
     [[routes]]\nmatch = '*'\npool = 'app'\ngeo_headers = true\n\
-    [[routes]]\nmatch = '/plain/*'\npool = 'app'\n";
+    [[routes]]\nmatch = '/plain/*'\npool = 'app'\n\
+    [[routes]]\nmatch = '/kept/*'\npool = 'app'\ngeo_headers = true\ncache = 'standard'\n";
 
 /// Two places are known: of one all there is to know, of the other a name beyond ASCII.
 async fn placed(app: &Upstream) -> Site {
@@ -113,4 +115,71 @@ async fn a_route_that_is_not_told_passes_on_what_a_trusted_edge_says_and_nothing
     let claim = "X-Forwarded-For: 81.2.69.160\r\nX-Geo-City: Paris\r\n";
     assert_eq!(told(&site, &app, "127.0.0.2", "/plain/x", claim).await, ["X-Geo-City: Paris"]);
     assert_eq!(told(&site, &app, "127.0.0.1", "/plain/x", claim).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_cache_keeps_an_answer_for_each_country_whatever_clients_claim() {
+    let greets = |seen: &Seen| {
+        let country = seen.field("x-geo-country").unwrap_or_default();
+        text(format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nVary: X-Geo-Country\r\nContent-Length: {}\r\n\r\n{country}",
+            country.len()
+        ))
+    };
+    let app = upstream().script(greets).start().await;
+    let site = placed(&app).await;
+    for (from, claims, country, calls) in [
+        ("81.2.69.160", "", "GB", 1),
+        ("81.2.69.1", "", "GB", 1),
+        ("89.160.20.112", "", "SE", 2),
+        ("89.160.20.113", "X-Geo-Country: GB\r\n", "SE", 2),
+        ("8.8.8.8", "X-Geo-Country: GB\r\n", "", 3),
+        ("10.0.0.1", "", "", 3),
+        ("81.2.69.2", "X-Geo-Country: SE\r\n", "GB", 3),
+    ] {
+        let mut client = site.connect_from("127.0.0.2").await;
+        client
+            .send(format!("GET /kept/x HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {from}\r\n{claims}\r\n"))
+            .await;
+        client.answer().await.assert_ok(country);
+        assert_eq!(app.requests().len(), calls, "{from} {claims}");
+    }
+}
+
+#[tokio::test]
+async fn what_came_from_one_country_is_fetched_anew_for_it() {
+    let greets = |seen: &Seen| {
+        let country = seen.field("x-geo-country").unwrap_or_default();
+        text(format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=0, stale-while-revalidate=60\r\nVary: X-Geo-Country\r\n\
+             Content-Length: {}\r\n\r\n{country}",
+            country.len()
+        ))
+    };
+    let app = upstream().script(greets).start().await;
+    let site = placed(&app).await;
+    let asked = eventually("a refresh after the first", async || {
+        let mut client = site.connect_from("127.0.0.2").await;
+        client.send("GET /kept/x HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 89.160.20.1\r\n\r\n").await;
+        client.answer().await.assert_ok("SE");
+        let asked = app.requests();
+        (asked.len() >= 2).then_some(asked)
+    });
+    for seen in asked.await {
+        assert_eq!(geo(&seen)[0], "X-Geo-City: Link%C3%B6ping");
+    }
+}
+
+#[tokio::test]
+async fn a_member_in_http_2_reads_it_too() {
+    let member = Http2Plan::default().start(|asked| asked.ok("")).await;
+    let plan = site(&format!("pools.app.protocol = 'http2'\n{CONFIG}")).with_member("app", member.address());
+    let places = mmdb("Test-City").city("89.160.20.0/24", &[("en", "Link\u{f6}ping")], "SE", (58.4, 15.6));
+    places.write(plan.folder(), "places.mmdb");
+    let site = plan.start().await;
+    let mut client = site.connect_from("127.0.0.2").await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 89.160.20.1\r\nX-Geo-City: x\r\n\r\n").await;
+    client.answer().await.assert_status(200);
+    let (_, fields) = member.seen().remove(0);
+    assert_eq!(fields.get_all("x-geo-city").iter().collect::<Vec<_>>(), ["Link%C3%B6ping"]);
 }

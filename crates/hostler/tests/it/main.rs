@@ -24,11 +24,15 @@ mod dispatch;
 mod fields;
 mod files;
 mod geo_headers;
+mod lookups_hostile;
+mod lookups_random;
 mod priorities;
 mod whole;
 // Members
 mod cache_flights;
+mod cache_forms;
 mod cache_hits;
+mod cache_shared;
 mod cache_stale;
 mod fallback;
 mod faults;
@@ -39,6 +43,12 @@ mod malformed_answers;
 mod member_tls;
 mod tunnel_ends;
 mod tunnels;
+// Lookups
+mod geo;
+mod geo_data;
+mod openapi;
+mod postal;
+mod postal_data;
 // Routes that are registered
 mod platform;
 // The program

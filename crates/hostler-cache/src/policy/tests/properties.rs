@@ -97,6 +97,19 @@ proptest! {
     }
 
     #[test]
+    fn two_requests_match_exactly_when_their_answers_are_one(
+        name in "accept-encoding|accept-language|cookie",
+        first in "[aB,\" ]{0,6}( [|] accept-encoding: [aB, ]{0,3})?",
+        second in "[aB,\" ]{0,6}",
+    ) {
+        let answer = Lines::of("Vary: Accept-Encoding, Accept-Language, Cookie");
+        let (first, second) = (Lines::of(&format!("{name}: {first}")), Lines::of(&format!("{name}: {second}")));
+        let of = |request| Vary::of(&answer, request, false).expect("names");
+        prop_assert_eq!(of(&first) == of(&second), of(&first).matches(&second, false));
+        prop_assert_eq!(of(&first) == of(&second), of(&second).matches(&first, false));
+    }
+
+    #[test]
     fn a_part_lies_in_the_body(spec in "bytes=[0-9,-]{0,30}", length: u64) {
         if let Ranged::Part(part) = range(&Lines::of(&format!("Range: {spec}")), 200, &Lines::default(), length) {
             prop_assert!(part.start < part.end && part.end <= length);

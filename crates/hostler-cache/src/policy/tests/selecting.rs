@@ -39,9 +39,17 @@ fn what_means_the_same_is_the_same() {
         ("a", "a: 1,2", "a: 1 ,  2", true),
         ("a", "a: 1, 2", "a: 1 | a: 2", true),
         ("a", "a: 1, 2", "a: 2, 1", false),
+        ("a", "a: 1, 2", "a: 1", false),
+        ("a", "a: 1", "a: 1, 2", false),
+        ("a", "a: 1,", "a: 1", true),
+        ("a", "a: ,", "a:", true),
         ("a", "a: \"1,2\"", "a: \"1, 2\"", false),
+        ("a", "a: \"1,2\"", "a: \"1,2\"", true),
+        ("a", "a: \"1\", 2", "a: \"1\" | a: 2", true),
         ("accept-encoding", "accept-encoding: gzip, br", "accept-encoding: BR,gzip", true),
         ("accept-encoding", "accept-encoding: gzip, br", "accept-encoding: gzip", false),
+        ("accept-encoding", "accept-encoding: gzip", "accept-encoding: gzip, br", false),
+        ("accept-encoding", "accept-encoding: gzip, gzip", "accept-encoding: gzip, br", false),
         ("accept-encoding", "accept-encoding: gzip;q=1", "accept-encoding: gzip;q=0", false),
         ("accept-language", "accept-language: en, de", "accept-language: EN,DE", true),
         ("accept-language", "accept-language: EN", "accept-language: en", true),
@@ -51,6 +59,24 @@ fn what_means_the_same_is_the_same() {
     for (vary, first, second, expected) in cases {
         assert_eq!(is_for(vary, first, second), expected, "Vary: {vary}; {first}; {second}");
     }
+}
+
+#[test]
+fn what_means_the_same_is_one_answer_and_not_two() {
+    let of = |request: &str| {
+        let answer = Lines::of("Vary: Accept-Encoding, Accept-Language");
+        Vary::of(&answer, &Lines::of(request), false).expect("names")
+    };
+    assert_eq!(
+        of("Accept-Encoding: gzip, BR | Accept-Language: EN"),
+        of("accept-encoding: br,gzip,br | accept-language: en")
+    );
+    let many: Vec<String> = (0..40).map(|at| format!("x-{at}")).collect();
+    let (forth, back) = (many.join(", "), many.iter().rev().cloned().collect::<Vec<_>>().join(","));
+    assert!(
+        of(&format!("Accept-Encoding: {forth}"))
+            .matches(&Lines::of(&format!("Accept-Encoding: {back}")), false)
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! The comments on fields are the text of `docs/reference/config.md`.
 
 mod answer;
+mod cache;
 mod caching;
 mod changes;
 mod compress;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::value::{Address, AdminAddress, Count, Delay, OneOrMany, Period, Proxy, Size, Switch};
 pub use answer::{Redirect, Respond, Static};
+pub use cache::Cache;
 pub use caching::{CacheSwitch, Caching, Precedence, Query, SetCookie};
 pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding};
@@ -58,6 +60,8 @@ pub struct File {
     /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
     #[schemars(with = "Platform")]
     pub platform: Option<Platform>,
+    /// Where routes with `cache` keep their answers: in memory, and in memcached beside it.
+    pub cache: Cache,
     /// Where addresses are: the data of routes with `geo = true`, which Hostler answers itself.
     #[schemars(with = "Geo")]
     pub geo: Option<Geo>,

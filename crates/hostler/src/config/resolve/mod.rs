@@ -2,6 +2,7 @@
 //! keys, and refuses what does not fit together. Knows no TOML.
 
 mod announce;
+mod cache;
 mod caching;
 mod changes;
 mod compress;
@@ -51,6 +52,8 @@ impl Resolver<'_> {
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
         self.warn_of_unused_data(&file, &routes);
+        let cache = self.cache(&file.cache);
+        self.warn_of_unused_cache(&cache, &routes);
         let (geo, postal) = (self.geo(file.geo.as_ref()), self.postal(file.postal.as_ref()));
         let registrar = self.registrar(&file, &server);
         let platform = match &file.platform {
@@ -58,7 +61,8 @@ impl Resolver<'_> {
             // Where routes may be registered, something has to hold for them.
             None => registrar.as_ref().map(|_| Platform::default()),
         };
-        Config { path, server, tls, pools, routes, registrar, platform, geo, postal, warnings: Vec::new() }
+        let warnings = Vec::new();
+        Config { path, server, tls, pools, routes, registrar, platform, cache, geo, postal, warnings }
     }
 
     /// The meaning of `[server]`.

@@ -1,8 +1,11 @@
 //! Configurations and what becomes of them. The language of these tests: `site(text)` is a file in a folder
 //! of its own.
 
+mod cache;
+mod caching;
 mod difference;
 mod errors;
+mod lookups;
 mod meaning;
 mod member_tls;
 mod registrar;

@@ -1,15 +1,17 @@
 //! Routes to files and elsewhere, and what they change: what they mean, and every mistake with the line that tells it.
 
 use expect_test::{Expect, expect};
+use hostler_testkit::mmdb;
 
 use super::{Site, site};
 use crate::config::{HeaderChange, PathPattern, Piece, Rewrite, Target};
 
-/// A folder with a `public/index.html`.
+/// A folder with a `public/index.html` and a `places.mmdb`.
 fn with_files(text: &str) -> Site {
     let site = site(text);
     std::fs::create_dir_all(site.folder().join("public/docs")).unwrap();
     std::fs::write(site.folder().join("public/index.html"), "<p>").unwrap();
+    mmdb("City").flat("81.2.69.0/24", "London", "GB", (51.5, -0.1)).write(&site.folder(), "places.mmdb");
     site
 }
 
@@ -52,7 +54,7 @@ fn a_pool_is_told_where_clients_are_only_where_somebody_knows() {
             "hostler.toml:5:15: routes[0].geo_headers: out of which data? [geo] with databases is missing"
         ],
     );
-    let geo = "[geo]\ndatabases = \"hostler.toml\"\n";
+    let geo = "[geo]\ndatabases = \"places.mmdb\"\n";
     check(
         &format!("{}{geo}", route("static = \"public\"")),
         expect!["hostler.toml:5:15: routes[0].geo_headers: has no meaning beside static"],

@@ -4,6 +4,7 @@
 mod address;
 mod amount;
 mod announced;
+mod memcached;
 mod nats;
 mod origin;
 mod secret;
@@ -14,6 +15,7 @@ mod text;
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Delay, Period, ShowSize, Size};
 pub use announced::Announced;
+pub use memcached::MemcachedAddress;
 pub use nats::NatsAddress;
 pub use origin::Origin;
 pub use secret::Secret;

@@ -11,7 +11,7 @@ use hostler_wire::{BodyLength, CallError, Fields, ResponseHead};
 use tokio::time::timeout;
 
 use super::show;
-use crate::cache::{self, Caching, Coming, Cut, Entry, Filling, Landing, Poured, Source};
+use crate::cache::{self, Caching, Coming, Cut, Entry, Filling, Landing, Place, Poured, Pouring, Source};
 use crate::exchange::Exchange;
 use crate::gateway::poison::Following;
 use crate::gateway::{Answer, PoolTarget, Refusal};
@@ -22,8 +22,6 @@ const OVERHEAD: usize = 1024;
 
 /// An answer that arrives.
 pub(super) struct Arrival {
-    caching: Arc<Caching>,
-    key: Box<[u8]>,
     /// The head that its own client gets, and nobody else.
     own: Arc<ResponseHead>,
     pub coming: Arc<Coming>,
@@ -40,7 +38,7 @@ impl Arrival {
     /// One that begins; none if it is too large to be kept, which then is its own client's alone.
     pub fn new(
         caching: &Arc<Caching>,
-        key: Box<[u8]>,
+        key: &[u8],
         (stored, own): (Arc<ResponseHead>, Arc<ResponseHead>),
         (vary, terms, tags, length): Parts,
         asked: Moment,
@@ -52,13 +50,15 @@ impl Arrival {
             settle(flight, Outcome::Alone);
             return None;
         }
-        let coming = Coming { head: stored, length, vary, terms, filling: Filling::new(most) };
-        Some(Self { caching: caching.clone(), key, own, coming: Arc::new(coming), tags, asked, flight })
+        let place = Place { stock: caching.stock.clone(), key: key.into() };
+        let coming = Coming { place, head: stored, length, vary, terms, filling: Filling::new(most) };
+        Some(Self { own, coming: Arc::new(coming), tags, asked, flight })
     }
 
     /// Reads what there is; and where that is not all, goes on apart.
-    pub async fn pour(
+    pub fn pour(
         mut self,
+        caching: &Caching,
         exchange: &mut Exchange,
         asks: &Asks,
         call: Call,
@@ -66,11 +66,15 @@ impl Arrival {
     ) -> Result<Result<Answer, Refusal>, Refusal> {
         let reading = self.coming.filling.reading().expect("invariant: nothing has come yet");
         let mut member = Member { call, error: None };
-        match self.coming.filling.begin(&mut member).await {
+        match self.coming.filling.begin(&mut member) {
             Some(Poured::Whole(body)) => {
                 member.call.finish(exchange);
-                self.keep(&body);
-                Ok(show::whole(exchange, asks, &self.own, self.asked, &body))
+                Ok(match self.keep(&body) {
+                    Some(entry) if Arc::ptr_eq(&entry.head, &self.own) => {
+                        show::stored(caching, exchange, asks, &entry)
+                    }
+                    _ => show::whole(exchange, asks, &self.own, self.asked, &body),
+                })
             }
             Some(Poured::Cut(_)) => {
                 let error = member.why();
@@ -91,16 +95,17 @@ impl Arrival {
     /// To the end, whoever is there to read.
     async fn go_on(mut self, mut member: Member, following: Following, patience: Duration) {
         let coming = self.coming.clone();
-        let _pouring = Pouring(&coming.filling);
+        let pouring = coming.filling.pouring();
         if let Some(flight) = &self.flight {
             flight.arrive(&Landing::Coming(coming.clone()));
         }
         loop {
-            match pour(&coming.filling, &mut member, patience).await {
+            match pour(&coming.filling, &pouring, &mut member, patience).await {
                 Poured::TooLarge => settle(self.flight.take(), Outcome::Alone),
                 Poured::Whole(body) => {
                     member.call.end();
-                    return self.keep(&body);
+                    self.keep(&body);
+                    return;
                 }
                 Poured::Passed => {
                     member.call.end();
@@ -115,10 +120,10 @@ impl Arrival {
         }
     }
 
-    /// All of it is there.
-    fn keep(&mut self, body: &Bytes) {
-        let Coming { head, vary, terms, .. } = &*self.coming;
-        let landing = match terms {
+    /// All of it is there; the entry, where it is stored.
+    fn keep(&mut self, body: &Bytes) -> Option<Arc<Entry>> {
+        let Coming { place, head, vary, terms, .. } = &*self.coming;
+        let entry = match terms {
             Ok(terms) => {
                 let entry = Arc::new(Entry {
                     head: head.clone(),
@@ -130,20 +135,22 @@ impl Arrival {
                     tags: std::mem::take(&mut self.tags),
                     forms: Box::default(),
                 });
-                self.caching.stock.memory.keep(&self.key, entry.clone());
-                Landing::Stored(entry)
+                place.stock.keep(&place.key, entry.clone());
+                Some(entry)
             }
-            Err(_) => Landing::Coming(self.coming.clone()),
+            Err(_) => None,
         };
+        let landing = entry.clone().map_or_else(|| Landing::Coming(self.coming.clone()), Landing::Stored);
         settle(self.flight.take(), Outcome::Shared(landing));
+        entry
     }
 }
 
 /// Pours; a member that says nothing for so long is not waited for any more. What is too large is waited for by its readers.
-async fn pour(filling: &Filling, member: &mut Member, patience: Duration) -> Poured {
+async fn pour(filling: &Filling, pouring: &Pouring<'_>, member: &mut Member, patience: Duration) -> Poured {
     loop {
         let before = filling.come();
-        match timeout(patience, filling.pour(member)).await {
+        match timeout(patience, pouring.pour(member)).await {
             Ok(poured) => return poured,
             Err(_) if filling.come() > before || filling.is_too_large() => {}
             Err(_) => return Poured::Unwanted,
@@ -175,15 +182,6 @@ impl Source for Member {
 
     fn trailers(&self) -> Option<&Fields> {
         self.call.trailers()
-    }
-}
-
-/// Whoever reads is told when nobody pours any more, for whatever reason.
-struct Pouring<'f>(&'f Filling);
-
-impl Drop for Pouring<'_> {
-    fn drop(&mut self) {
-        self.0.give_up("the application went silent in the middle of its answer");
     }
 }
 

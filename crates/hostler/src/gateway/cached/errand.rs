@@ -1,11 +1,10 @@
 //! A request on its way to a member for the cache: what it asks for, and what becomes of what it brings. Knows no client protocol.
 
-use std::mem;
 use std::sync::Arc;
 
 use hostler_cache::{
-    Asks, CacheStatus, Flight, Forward, Kept, Method, Moment, NotStored, Outcome, Terms, Validators, Vary,
-    Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error, may_share, tags, write_key,
+    Asks, CacheStatus, Flight, Form, Forward, Kept, Method, Moment, NotStored, Outcome, Terms, Validators,
+    Vary, Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error, may_share, tags, write_key,
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
@@ -13,6 +12,7 @@ use super::arrival::Arrival;
 use super::request::{self, CONDITIONS, Seen};
 use super::{serve, show};
 use crate::cache::{self, Caching, Entry, Landing, Lines};
+use crate::coding::{self, Coding};
 use crate::exchange::{Downstream, Edit, Exchange};
 use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_pool};
 use crate::proxy::Call;
@@ -30,7 +30,7 @@ pub(in crate::gateway) struct Errand {
     /// Others wait for what it brings.
     flight: Option<Flight<Landing>>,
     /// What is stored and may be good still; to be validated, and to stand in where its member fails.
-    stale: Option<Arc<Entry>>,
+    pub(super) stale: Option<Arc<Entry>>,
 }
 
 impl Errand {
@@ -84,6 +84,7 @@ impl Errand {
             Landing::Stored(entry) => (&entry.head, &entry.vary, Ok(entry.terms)),
             Landing::Coming(coming) => (&coming.head, &coming.vary, coming.terms),
             Landing::Failed => return self.serve_stale(exchange, None, now),
+            Landing::Form(..) => return None,
         };
         if !vary.matches(&Seen(exchange), self.secure) {
             return None;
@@ -95,12 +96,12 @@ impl Errand {
             Ok(_) | Err(_) => None,
         };
         let answer = match &landing {
-            Landing::Stored(entry) => show::stored(exchange, &self.asks, entry),
+            Landing::Stored(entry) => show::stored(&self.caching, exchange, &self.asks, entry),
             Landing::Coming(coming) => {
                 let reading = coming.filling.reading()?;
                 show::coming(exchange, &self.asks, &coming.head, coming, reading)
             }
-            Landing::Failed => return None,
+            Landing::Form(..) | Landing::Failed => return None,
         };
         let status = Some(head.status);
         exchange.trail.cache =
@@ -150,7 +151,7 @@ impl Errand {
                     None => continue,
                 }
             }
-            return self.received(exchange, call, asked, target).await;
+            return self.received(exchange, call, asked, target);
         }
     }
 
@@ -176,7 +177,7 @@ impl Errand {
     }
 
     /// A member has answered.
-    async fn received(
+    fn received(
         mut self: Box<Self>,
         exchange: &mut Exchange,
         call: Call,
@@ -192,7 +193,7 @@ impl Errand {
             return Ok(call.into());
         };
         self.note(exchange, Some(call.answer().status), arrival.coming.terms.is_ok() && self.stores);
-        match arrival.pour(exchange, &self.asks, call, target).await {
+        match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
             Ok(answer) => answer,
             Err(refusal) => self.failed(exchange, refusal),
         }
@@ -213,7 +214,7 @@ impl Errand {
         if terms.is_err() {
             // What its member does not want to be kept any more is not what stands in for it.
             if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
-                self.caching.stock.memory.remove(&self.key, stale);
+                self.caching.stock.remove(&self.key, stale);
             }
             self.flight.as_ref()?;
         }
@@ -228,7 +229,7 @@ impl Errand {
             false => Arc::new(cache::stored(head, &Kept::default(), now)),
         };
         let parts = (vary, terms, tags(&lines), call.body_length());
-        Arrival::new(&self.caching, mem::take(&mut self.key), (stored, own), parts, asked, self.flight.take())
+        Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, self.flight.take())
     }
 
     /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.
@@ -242,9 +243,9 @@ impl Errand {
         let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
         let fresh = cache::freshened(&stale.head, call.answer());
         call.finish(exchange);
-        let memory = &self.caching.stock.memory;
+        let stock = &self.caching.stock;
         if !is_about_it {
-            memory.remove(&self.key, &stale);
+            stock.remove(&self.key, &stale);
             return None;
         }
         let lines = Lines(&fresh.fields);
@@ -252,17 +253,17 @@ impl Errand {
         let head = Arc::new(cache::stored(&fresh, &Kept::of(&self.caching.rules, fresh.status, &lines), now));
         let entry = Arc::new(Entry {
             head_bytes: cache::size(&head),
-            head,
             body: stale.body.clone(),
             terms: terms.unwrap_or(stale.terms),
             vary: stale.vary.clone(),
             asked,
             tags: tags(&lines),
-            forms: Box::default(),
+            forms: stale.forms.iter().filter_map(|form| with_head(form, &head)).collect(),
+            head,
         });
         match terms {
             Ok(terms) => {
-                memory.exchange(&self.key, &stale, entry.clone());
+                stock.exchange(&self.key, &stale, entry.clone());
                 self.settle(if is_servable(&terms, now) {
                     Outcome::Shared(Landing::Stored(entry.clone()))
                 } else {
@@ -271,13 +272,13 @@ impl Errand {
             }
             // It must not be stored any more.
             Err(_) => {
-                memory.remove(&self.key, &stale);
+                stock.forget(&self.key);
                 self.settle(Outcome::Alone);
             }
         }
         self.note(exchange, Some(304), terms.is_ok());
         exchange.trail.age = Some(entry.terms.age(now));
-        Some(show::stored(exchange, &self.asks, &entry))
+        Some(show::stored(&self.caching, exchange, &self.asks, &entry))
     }
 
     /// Nothing came.
@@ -299,7 +300,7 @@ impl Errand {
     ) -> Option<Result<Answer, Refusal>> {
         let stale = self.stale.as_ref()?;
         let (age, ttl) = may_serve_on_error(&stale.terms, &self.asks, now)?;
-        let answer = serve(exchange, &self.asks, stale, (age, ttl));
+        let answer = serve(&self.caching, exchange, &self.asks, stale, (age, ttl));
         self.note(exchange, status, false);
         Some(answer)
     }
@@ -315,7 +316,7 @@ impl Errand {
         let mut key = Vec::new();
         for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
             write_key(&self.caching.query, host, &target, &mut key);
-            self.caching.stock.memory.forget(&key, Moment::now());
+            self.caching.stock.forget(&key);
         }
     }
 
@@ -334,4 +335,10 @@ impl Errand {
 /// Whether it may be served to whoever asks now, without anybody's being asked.
 fn is_servable(terms: &Terms, now: Moment) -> bool {
     !terms.no_cache && terms.ttl(now) + i64::from(terms.stale_while_revalidate) > 0
+}
+
+/// What was made of a body is as good as the body, under the head that this has now.
+fn with_head(form: &Form<ResponseHead>, head: &ResponseHead) -> Option<Form<ResponseHead>> {
+    let coding = Coding::named(form.coding)?;
+    Some(Form { head: Arc::new(coding::encoded(head, coding)), ..form.clone() })
 }

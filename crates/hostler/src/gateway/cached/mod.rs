@@ -20,7 +20,7 @@ use hostler_wire::BodyLength;
 use tokio::time::Instant;
 
 use super::{Answer, PoolTarget, Refusal, Route};
-use crate::cache::{Caching, Entry, Landing};
+use crate::cache::{Caching, Entry, Landing, Place};
 use crate::exchange::{Downstream, Exchange};
 use request::Seen;
 
@@ -68,7 +68,7 @@ pub(super) async fn ask<D: Downstream>(
             if let Some(key) = refresh {
                 refresh::begin(caching, route, exchange, asks, (key, entry.clone()), thread);
             }
-            serve(exchange, &asks, &entry, (age, ttl)).map(Asked::Answered)
+            serve(caching, exchange, &asks, &entry, (age, ttl)).map(Asked::Answered)
         }
         Found::Nothing { .. } if asks.only_if_cached => Err(Refusal::OnlyIfCached),
         Found::Nothing { key, why, stale } => {
@@ -81,9 +81,8 @@ pub(super) async fn ask<D: Downstream>(
 
 /// It goes on as it is, and what comes is not stored.
 fn pass(caching: &Arc<Caching>, exchange: &Exchange, asks: Asks, why: Forward) -> Asked {
-    let mut key = Vec::new();
-    write_key(&caching.query, exchange.host(), exchange.head.target(), &mut key);
-    let mut errand = Errand::new(caching, exchange, asks, key.into(), why, None);
+    // Its key is asked for by nobody.
+    let mut errand = Errand::new(caching, exchange, asks, Box::default(), why, None);
     errand.stores = false;
     Asked::Forward(errand)
 }
@@ -110,6 +109,7 @@ fn look(caching: &Caching, exchange: &Exchange, asks: &Asks, now: Moment) -> Fou
 }
 
 fn serve(
+    caching: &Caching,
     exchange: &mut Exchange,
     asks: &Asks,
     entry: &Entry,
@@ -117,7 +117,14 @@ fn serve(
 ) -> Result<Answer, Refusal> {
     exchange.trail.cache = Some(CacheStatus::Hit { ttl });
     exchange.trail.age = Some(age);
-    show::stored(exchange, asks, entry)
+    show::stored(caching, exchange, asks, entry)
+}
+
+/// Where the answer to a request is stored.
+fn place(caching: &Caching, exchange: &Exchange) -> Place {
+    let mut key = Vec::new();
+    write_key(&caching.query, exchange.host(), exchange.head.target(), &mut key);
+    Place { stock: caching.stock.clone(), key: key.into() }
 }
 
 /// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin.
@@ -138,10 +145,17 @@ async fn embark<D: Downstream>(
         Role::Arriving(landing) => landing,
         Role::Leader(flight) => {
             errand.lead(flight);
-            return Ok(match found_meanwhile(&mut errand, exchange)? {
-                Some(answer) => Asked::Answered(answer),
-                None => Asked::Forward(errand),
-            });
+            if let Some(answer) = found_meanwhile(&mut errand, exchange)? {
+                return Ok(Asked::Answered(answer));
+            }
+            // What others have stored; one look for all who wait.
+            if errand.stores
+                && caching.stock.fetch(&errand.key).await
+                && let Some(answer) = found_meanwhile(&mut errand, exchange)?
+            {
+                return Ok(Asked::Answered(answer));
+            }
+            return Ok(Asked::Forward(errand));
         }
         Role::Follower(waiting) => match wait(waiting, until, exchange, client).await {
             Ok(Landed::Shared(landing)) => landing,
@@ -163,11 +177,16 @@ async fn embark<D: Downstream>(
 /// Between the look and the lead another's answer may have come: nobody is asked twice for that.
 fn found_meanwhile(errand: &mut Errand, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
     let (asks, caching) = (errand.asks, errand.caching.clone());
-    let Found::Good { entry, age, ttl, .. } = look(&caching, exchange, &asks, Moment::now()) else {
-        return Ok(None);
-    };
-    errand.land(&entry);
-    serve(exchange, &asks, &entry, (age, ttl)).map(Some)
+    match look(&caching, exchange, &asks, Moment::now()) {
+        Found::Good { entry, age, ttl, .. } => {
+            errand.land(&entry);
+            serve(&caching, exchange, &asks, &entry, (age, ttl)).map(Some)
+        }
+        Found::Nothing { stale, .. } => {
+            errand.stale = stale.or(errand.stale.take());
+            Ok(None)
+        }
+    }
 }
 
 async fn wait<D: Downstream>(

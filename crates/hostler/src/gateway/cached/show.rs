@@ -1,16 +1,17 @@
-//! What of an answer in memory one client gets: all, a part, or the word that it has it already. Knows no members.
+//! What of an answer in memory one client gets: all, a part, or the word that it has it already; and in which form. Knows no members.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_cache::{Asks, Condition, Method, Moment, Ranged, conditions, range};
-use hostler_wire::{BodyLength, ResponseHead};
+use hostler_wire::{BodyLength, ResponseHead, Version};
 
 use super::request;
-use crate::cache::{self, Coming, Entry, Lines, Reading};
+use crate::cache::{self, Caching, Coming, Entry, Filling, Lines, Reading, Shared};
+use crate::coding::{self, Verdict};
 use crate::exchange::{Exchange, Whole};
-use crate::gateway::{Answer, Refusal, Shared, Streamed};
+use crate::gateway::{Answer, Refusal, Streamed};
 
 /// What it gets.
 enum Share {
@@ -20,11 +21,20 @@ enum Share {
 }
 
 /// A stored answer.
-pub(super) fn stored(exchange: &Exchange, asks: &Asks, entry: &Entry) -> Result<Answer, Refusal> {
-    whole(exchange, asks, &entry.head, entry.terms.received, &entry.body)
+pub(super) fn stored(
+    caching: &Caching,
+    exchange: &Exchange,
+    asks: &Asks,
+    entry: &Entry,
+) -> Result<Answer, Refusal> {
+    let (head, body) = (&entry.head, &entry.body);
+    Ok(match share(exchange, asks, head, entry.terms.received, Some(body.len() as u64))? {
+        Share::All => in_form(caching, exchange, entry),
+        share => less(exchange, share, head, body),
+    })
 }
 
-/// One of which all is there.
+/// One of which all is there, with the head that is for this client.
 pub(super) fn whole(
     exchange: &Exchange,
     asks: &Asks,
@@ -32,15 +42,8 @@ pub(super) fn whole(
     received: Moment,
     body: &Bytes,
 ) -> Result<Answer, Refusal> {
-    let length = body.len() as u64;
-    Ok(match share(exchange, asks, head, received, Some(length))? {
-        Share::All => own(exchange, head.clone(), body.clone()),
-        Share::Part(part) => {
-            let head = cache::part(head, &part, length);
-            own(exchange, Arc::new(head), body.slice(part.start as usize..part.end as usize))
-        }
-        Share::Nothing => own(exchange, Arc::new(cache::not_modified(head)), Bytes::new()),
-    })
+    let share = share(exchange, asks, head, received, Some(body.len() as u64))?;
+    Ok(less(exchange, share, head, body))
 }
 
 /// One whose body is still coming. `head`: as this client gets it, who may be the one who has fetched it.
@@ -56,15 +59,19 @@ pub(super) fn coming(
         BodyLength::Known(length) => Some(length),
         BodyLength::Chunked | BodyLength::UntilClose => None,
     };
-    let shared = |head, length, reading| Answer::Shared(Box::new(Shared { head, length, reading }));
+    let shared =
+        |head, length, reading, place| Answer::Shared(Box::new(Shared { head, length, reading, place }));
     Ok(match share(exchange, asks, head, received, known)? {
-        Share::All => shared(head.clone(), coming.length, reading),
+        Share::All => {
+            let is_stored = coming.terms.is_ok() && Arc::ptr_eq(head, &coming.head);
+            shared(head.clone(), coming.length, reading, is_stored.then(|| coming.place.clone()))
+        }
         Share::Part(part) => {
             let head = cache::part(head, &part, known.unwrap_or(part.end));
             let reading = reading.only(part.start as usize..part.end as usize);
-            shared(Arc::new(head), BodyLength::Known(part.end - part.start), reading)
+            shared(Arc::new(head), BodyLength::Known(part.end - part.start), reading, None)
         }
-        Share::Nothing => own(exchange, Arc::new(cache::not_modified(head)), Bytes::new()),
+        Share::Nothing => not_modified(exchange, head),
     })
 }
 
@@ -89,10 +96,55 @@ fn share(
     }
 }
 
-fn own(exchange: &Exchange, head: Arc<ResponseHead>, body: Bytes) -> Answer {
-    if exchange.compress.is_none() {
-        return Answer::Whole(Whole { head, body });
+fn less(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Bytes) -> Answer {
+    match share {
+        Share::All if exchange.compress.is_none() => as_it_is(head, body),
+        Share::All => to_be_dressed(head, body),
+        Share::Part(part) => {
+            let head = cache::part(head, &part, body.len() as u64);
+            as_it_is(&Arc::new(head), &body.slice(part.start as usize..part.end as usize))
+        }
+        Share::Nothing => not_modified(exchange, head),
     }
-    let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
-    Answer::Streamed(Box::new(Streamed { head, length, body: Box::new(body) }))
+}
+
+/// All of a stored answer, encoded where the route says so: as it was made once, or will be now.
+fn in_form(caching: &Caching, exchange: &Exchange, entry: &Entry) -> Answer {
+    let (head, body) = (&entry.head, &entry.body);
+    let Some(plan) = &exchange.compress else { return as_it_is(head, body) };
+    let coding = match plan.verdict(&exchange.head.fields, head, Some(body.len() as u64)) {
+        Verdict::Leave => return as_it_is(head, body),
+        Verdict::Vary => return as_it_is(&Arc::new(coding::varying(head)), body),
+        Verdict::Encode(coding) => coding,
+    };
+    if let Some(form) = entry.form(coding.name()) {
+        return as_it_is(&form.head, &form.body);
+    }
+    let reading = Filling::full(body.clone()).reading();
+    let is_fit = exchange.head.version == Version::Http11 && !exchange.is_head_request();
+    match reading.filter(|_| is_fit) {
+        Some(reading) => {
+            let (head, length) = (head.clone(), BodyLength::Known(body.len() as u64));
+            let place = Some(super::place(caching, exchange));
+            Answer::Shared(Box::new(Shared { head, length, reading, place }))
+        }
+        None => to_be_dressed(head, body),
+    }
+}
+
+fn as_it_is(head: &Arc<ResponseHead>, body: &Bytes) -> Answer {
+    Answer::Whole(Whole { head: head.clone(), body: body.clone() })
+}
+
+fn to_be_dressed(head: &ResponseHead, body: &Bytes) -> Answer {
+    let length = body.len() as u64;
+    Answer::Streamed(Box::new(Streamed { head: head.clone(), length, body: Box::new(body.clone()) }))
+}
+
+fn not_modified(exchange: &Exchange, head: &ResponseHead) -> Answer {
+    let head = cache::not_modified(head);
+    // Whoever got it encoded knows it by a weaker name.
+    let revalidated =
+        exchange.compress.as_ref().and_then(|_| coding::revalidated(&exchange.head.fields, &head));
+    as_it_is(&Arc::new(revalidated.unwrap_or(head)), &Bytes::new())
 }

@@ -25,7 +25,7 @@ impl Edition {
                 Cell::Country(country.code),
                 Cell::Count(country.codes.into()),
                 Cell::Count(country.places_count().into()),
-                Cell::Count(table.regions(country).count() as u64),
+                Cell::Count(named(table, country).count() as u64),
             ]
         }));
         rows
@@ -34,7 +34,7 @@ impl Edition {
     /// A country's states.
     pub(super) fn states<'a>(&'a self, (table, country): (&'a Table, &'a Country)) -> Rows<'a> {
         let mut rows = Rows::new(["country", "state", "state_name", "cities", "places"]);
-        rows.rows.extend(table.regions(country).map(|region| {
+        rows.rows.extend(named(table, country).map(|region| {
             vec![
                 Cell::Country(country.code),
                 Cell::text(region.code),
@@ -112,4 +112,9 @@ impl Edition {
         }));
         Ok(rows)
     }
+}
+
+/// The states of a country; what belongs to none is in one without a name.
+fn named<'a>(table: &'a Table, country: &Country) -> impl Iterator<Item = Region<'a>> {
+    table.regions(country).filter(|region| !(region.code.is_empty() && region.name.is_empty()))
 }

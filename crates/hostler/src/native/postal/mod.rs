@@ -20,15 +20,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use hostler_lookup::postal::{Point, PostalError};
+use hostler_wire::ResponseHead;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::config;
 use crate::exchange::{Exchange, Whole};
-use crate::native::problem::problem;
+use crate::native::problem::{method, problem};
 use crate::native::{Nearest, cors};
 use edition::Edition;
 use form::{Form, Number};
 use rows::{Rows, Unit};
+
+/// What the licence of the data asks for (CC BY 4.0).
+const THANKS: &str = "Postal codes: GeoNames, https://www.geonames.org, CC BY 4.0";
 
 /// The service.
 pub struct Postal {
@@ -98,9 +104,33 @@ impl Postal {
         let whole = match std::str::from_utf8(below) {
             Err(_) => Err(problem(400, "the path is not UTF-8, percent-encoded")),
             Ok(below) if zipinfo.is_some() => edition.zipinfo(exchange, below),
+            Ok("/meta") => self.meta(exchange),
             Ok(below) => edition.ask(exchange, below.trim_matches('/')),
         };
         Some(cors::allow(&self.settings.cors, exchange, whole.unwrap_or_else(|problem| problem)))
+    }
+
+    /// What there is to know about the data itself.
+    fn meta(&self, exchange: &Exchange) -> Result<Whole, Whole> {
+        if let Some(refused) = method(exchange.head.method(), &["GET", "HEAD"]) {
+            return Err(refused);
+        }
+        let PostalStatus { edition, countries, places, bytes, reloads } = self.status();
+        let made =
+            self.edition.load().data().made().and_then(|made| Timestamp::from_second(made as i64).ok());
+        let body = json!({
+            "edition": edition,
+            "made": made.map(|made| made.to_string()),
+            "countries": countries,
+            "places": places,
+            "bytes": bytes,
+            "reloads": reloads,
+            "attribution": THANKS,
+        });
+        let mut head = ResponseHead::new(200, "OK");
+        head.fields.add(b"Content-Type", b"application/json");
+        head.fields.add(b"Cache-Control", b"no-cache");
+        Ok(Whole::new(head, format!("{body}\n")))
     }
 
     /// The answer to what is no path of any service here.

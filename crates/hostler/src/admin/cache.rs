@@ -1,0 +1,150 @@
+//! The cache in the Status, and what can be purged of it. Knows no requests.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use hostler_cache::ServerStatus;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::command::answer;
+use super::orders::{Command, Orders};
+use crate::cache::Stock;
+
+/// What to forget; nothing of it may be known here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Purging {
+    /// Whole URLs, with or without `https://`.
+    pub urls: Vec<String>,
+    /// Beginnings of URLs.
+    pub prefixes: Vec<String>,
+    /// Tags that answers have in `Cache-Tag` or `Surrogate-Key`.
+    pub tags: Vec<String>,
+    /// Everything.
+    pub all: bool,
+}
+
+/// The cache at one moment.
+#[derive(Debug, Serialize)]
+pub struct CacheStatus {
+    pub keys: u64,
+    pub bytes: u64,
+    pub limit: u64,
+    pub evicted: u64,
+    pub purged: u64,
+    pub fetching: usize,
+    pub memcached: Vec<ServerStatus>,
+}
+
+/// None where no route has a cache and nothing is in it.
+pub(super) fn status(stock: &Arc<Stock>) -> Option<CacheStatus> {
+    let counts = stock.memory.counts();
+    let memcached = stock.tier.load().as_ref().map(|tier| tier.status()).unwrap_or_default();
+    let is_used = counts.keys + counts.evicted + counts.purged > 0 || !memcached.is_empty();
+    is_used.then(|| CacheStatus {
+        keys: counts.keys,
+        bytes: counts.bytes,
+        limit: stock.memory.capacity(),
+        evicted: counts.evicted,
+        purged: counts.purged,
+        fetching: stock.flights.count(),
+        memcached,
+    })
+}
+
+/// Its lines in the table for people.
+pub(super) fn write(out: &mut String, cache: &Value, bytes: fn(&Value) -> String) {
+    if cache.is_null() {
+        return;
+    }
+    let (held, limit) = (bytes(&cache["bytes"]), bytes(&cache["limit"]));
+    let _ = write!(out, "cache: {} keys, {held} of {limit}", cache["keys"]);
+    for (key, what) in [("evicted", "evicted"), ("purged", "purged"), ("fetching", "being fetched")] {
+        if cache[key].as_u64() > Some(0) {
+            let _ = write!(out, ", {} {what}", cache[key]);
+        }
+    }
+    out.push('\n');
+    for server in cache["memcached"].as_array().into_iter().flatten() {
+        let name = server["server"].as_str().unwrap_or_default();
+        let _ = write!(out, "  memcached {name}: ");
+        match server["why"].as_str() {
+            Some(why) => drop(write!(out, "AWAY ({why})")),
+            None => out.push_str("here"),
+        }
+        let _ = writeln!(
+            out,
+            ", {} hits, {} misses, {} slow, {} failed, {} garbled, {} stored, {} dropped",
+            server["hits"],
+            server["misses"],
+            server["slow"],
+            server["failed"],
+            server["garbled"],
+            server["stored"],
+            server["dropped"],
+        );
+    }
+}
+
+/// `POST /purge?url=..&prefix=..&tag=..&all=true`, each as often as one likes.
+pub(super) async fn purge(State(orders): State<Orders>, RawQuery(query): RawQuery) -> Response {
+    match purging(query.as_deref().unwrap_or_default()) {
+        Ok(purging) => answer(&orders, Command::Purge(purging)).await,
+        Err(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
+    }
+}
+
+fn purging(query: &str) -> Result<Purging, String> {
+    let mut purging = Purging::default();
+    for (name, value) in query.split('&').filter(|part| !part.is_empty()).map(split) {
+        // A `+` is a plus sign here, as in a URL that was pasted.
+        let value = percent_encoding::percent_decode_str(value).decode_utf8();
+        let value = value.map_err(|_| format!("{name}: not UTF-8"))?.into_owned();
+        match (name, value.as_str()) {
+            ("url" | "prefix" | "tag", "") => return Err(format!("{name}: nothing is named")),
+            ("url", _) => purging.urls.push(value),
+            ("prefix", _) => purging.prefixes.push(value),
+            ("tag", _) => purging.tags.push(value),
+            ("all", "" | "true" | "1") => purging.all = true,
+            ("all", _) => return Err("all: true, or leave it out".into()),
+            _ => return Err(format!("{name:?} is none of url, prefix, tag, all")),
+        }
+    }
+    Ok(purging)
+}
+
+fn split(part: &str) -> (&str, &str) {
+    part.split_once('=').unwrap_or((part, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_purged_can_be_named_often_and_in_any_order() {
+        let named =
+            purging("tag=a%20b&url=https%3A%2F%2Fx.org%2F%3Fa%3D1%26b&tag=c+d&prefix=x.org/shop/&all")
+                .unwrap();
+        assert_eq!(named.urls, ["https://x.org/?a=1&b"]);
+        assert_eq!(named.tags, ["a b", "c+d"]);
+        assert_eq!(named.prefixes, ["x.org/shop/"]);
+        assert!(named.all);
+    }
+
+    #[test]
+    fn what_is_not_meant_is_refused_by_name() {
+        for (query, part) in [
+            ("tags=a", "\"tags\" is none of"),
+            ("url=", "url: nothing"),
+            ("all=false", "all: true"),
+            ("tag=%ff", "not UTF-8"),
+        ] {
+            let why = purging(query).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `hostler pack`: files of postal codes made into one that is mapped. Knows nothing that runs.
+
+use std::process::ExitCode;
+
+use hostler_lookup::postal;
+
+use super::Pack;
+
+/// Writes the pack and exits with 0, or says what is wrong with a file and exits with 2.
+pub fn pack(args: &Pack) -> ExitCode {
+    let (output, files) = (&args.output, &args.files);
+    let packed = postal::pack(files).map_err(|error| error.to_string());
+    let written = packed.and_then(|image| {
+        let bytes = image.as_bytes().len();
+        let write = image.write(output).map_err(|error| format!("{}: {error}", output.display()));
+        write.map(|()| bytes)
+    });
+    match written.and_then(|bytes| {
+        let opened = postal::Postal::open(std::slice::from_ref(output)).map_err(|error| error.to_string())?;
+        Ok((opened, bytes))
+    }) {
+        Ok((postal, bytes)) => {
+            let countries: Vec<_> = postal.countries().map(|(_, country)| country.as_str()).collect();
+            println!(
+                "{}: {} places in {}, {} bytes",
+                output.display(),
+                postal.len(),
+                countries.join(", "),
+                bytes
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}

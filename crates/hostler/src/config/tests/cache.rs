@@ -1,0 +1,63 @@
+//! `[cache]`: what it means, and what cannot be meant.
+
+use expect_test::expect;
+
+use super::site;
+
+const ROUTE: &str =
+    "[[routes]]\nmatch = \"*\"\npool = \"web\"\ncache = \"standard\"\n[pools.web]\ncommand = \"node a.js\"\n";
+
+#[test]
+fn what_is_not_written_is_a_memory_of_its_own() {
+    let cache = site(ROUTE).config().cache;
+    assert_eq!((cache.memory, cache.max_entry, cache.tier), (64 << 20, 8 << 20, None));
+    let small = site(&format!("[cache]\nmemory = \"2 MiB\"\n{ROUTE}")).config().cache;
+    assert_eq!((small.memory, small.max_entry), (2 << 20, 2 << 20));
+}
+
+#[test]
+fn servers_are_called_as_they_are_written() {
+    let text =
+        "[cache]\nmemcached = [\"10.0.0.1:11211\", \"cache.internal:11212\", \"unix:/run/memcached.sock\"]\n";
+    let tier = site(&format!("{text}{ROUTE}")).config().cache.tier.unwrap();
+    let servers: Vec<_> = tier.servers.iter().map(|server| &**server).collect();
+    assert_eq!(servers, ["10.0.0.1:11211", "cache.internal:11212", "unix:/run/memcached.sock"]);
+    assert_eq!((&*tier.namespace, tier.patience.as_millis(), tier.max_item), ("hostler", 50, 1_000_000));
+}
+
+#[test]
+fn what_cannot_be_meant_is_told_with_its_place() {
+    let text = "[cache]\nmemory = \"2 MiB\"\nmax_entry = \"3 MiB\"\nnamespace = \"a b\"\nmemcached = [\"a:1\", \"a:1\"]\n";
+    site(&format!("{text}{ROUTE}")).says(expect![[r#"
+        hostler.toml:3:13: cache.max_entry: more than all the memory there is (2 MiB)
+        hostler.toml:4:13: cache.namespace: 1 to 64 letters, digits, '-', '_' and '.'
+        hostler.toml:5:21: cache.memcached[1]: named twice"#]]);
+    for (server, why) in [
+        (
+            "localhost",
+            expect![[
+                r#"hostler.toml:2:13: cache.memcached: "localhost" is not an address such as "127.0.0.1:8080": it names no port"#
+            ]],
+        ),
+        (
+            "[::1]:11211",
+            expect![[
+                r#"hostler.toml:2:13: cache.memcached: "[::1]:11211": memcached is spoken to over IPv4 or a socket ("unix:/path")"#
+            ]],
+        ),
+        (
+            "https://a:1",
+            expect![[
+                r#"hostler.toml:2:13: cache.memcached: "https://a:1": memcached is spoken to without TLS, in a network of your own"#
+            ]],
+        ),
+    ] {
+        site(&format!("[cache]\nmemcached = \"{server}\"\n{ROUTE}")).says(why);
+    }
+}
+
+#[test]
+fn servers_that_nobody_asks_are_told() {
+    site("[cache]\nmemcached = \"a:1\"\n[pools.web]\ncommand = \"node a.js\"\n")
+        .says(expect!["hostler.toml:2:1: cache.memcached: no route has a cache"]);
+}

@@ -1,0 +1,50 @@
+//! Where a memcached listens. Parsed here, looked up elsewhere.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::one_string;
+use super::{MemberAddress, address::Address};
+
+/// `host:port`, by name or IPv4, or `unix:/path`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MemcachedAddress {
+    /// A host and a port, both given.
+    Tcp(String, u16),
+    /// As written, possibly relative.
+    Unix(PathBuf),
+}
+
+impl FromStr for MemcachedAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse()? {
+            MemberAddress::Tcp(host, _) if host.parse::<Ipv6Addr>().is_ok() => {
+                Err(format!("{text:?}: memcached is spoken to over IPv4 or a socket (\"unix:/path\")"))
+            }
+            MemberAddress::Tcp(host, port) => Ok(Self::Tcp(host, port)),
+            MemberAddress::Tls(..) => {
+                Err(format!("{text:?}: memcached is spoken to without TLS, in a network of your own"))
+            }
+            MemberAddress::Unix(path) => Ok(Self::Unix(path)),
+        }
+    }
+}
+
+impl fmt::Display for MemcachedAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) => Address { host: Some(host.clone()), port: *port }.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+one_string!(
+    MemcachedAddress,
+    kind: "address or \"unix:PATH\"",
+    expects: "\"host:port\" or \"unix:/path\""
+);

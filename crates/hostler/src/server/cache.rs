@@ -1,0 +1,81 @@
+//! Where answers are stored, as the server keeps it: begun, changed and purged. Knows no requests.
+
+use hostler_cache::{Purge, Purged, Query, TierSettings, write_key_of_url};
+
+use super::running::Running;
+use crate::admin::{Done, Purging, Undone};
+use crate::cache::Stock;
+use crate::config::Config;
+use crate::journal::{Journal, Level};
+
+/// An empty one.
+pub(super) fn open(config: &Config, journal: &Journal) -> Stock {
+    let stock = Stock::new(config.cache.memory, config.cache.max_entry);
+    share(&stock, config.cache.tier.as_ref(), journal);
+    stock
+}
+
+/// Shares with others from now on as this says. Says so when a server comes or goes.
+pub(super) fn share(stock: &Stock, settings: Option<&TierSettings>, journal: &Journal) {
+    let journal = journal.clone();
+    stock.share(settings, move |notice| match notice.lost {
+        None => journal.event(Level::Info, &format!("memcached {}: it answers", notice.server)),
+        Some(why) => {
+            let text = format!("memcached {}: {why}; nobody asks it until it answers again", notice.server);
+            journal.event(Level::Warn, &text);
+        }
+    });
+}
+
+/// Forgets what is meant.
+pub(super) async fn purge(running: &Running, purging: Purging) -> Result<Done, Undone> {
+    let meant = meant(&running.config.load(), purging)?;
+    let Purged { entries, told, servers } = running.stock.purge(meant).await;
+    let mut done =
+        vec![format!("{entries} stored {} purged", if entries == 1 { "answer" } else { "answers" })];
+    if servers > 0 {
+        let late = if told < servers { "; the others are told when they are back" } else { "" };
+        let text = format!(
+            "{told} of {servers} memcached servers know of it{late}; other Hostlers follow in a second"
+        );
+        done.push(text);
+    }
+    Ok(done)
+}
+
+/// A URL has as many keys as there are ways in which routes read a query.
+fn meant(config: &Config, purging: Purging) -> Result<Vec<Purge>, Undone> {
+    let mut queries = vec![Query::AsSent];
+    for query in config.routes.iter().filter_map(|route| Some(&route.caching.as_ref()?.query)) {
+        if !queries.contains(query) {
+            queries.push(query.clone());
+        }
+    }
+    let mut meant = Vec::new();
+    for url in &purging.urls {
+        for query in &queries {
+            let purge = Purge::Url(key(query, url)?);
+            if !meant.contains(&purge) {
+                meant.push(purge);
+            }
+        }
+    }
+    for prefix in &purging.prefixes {
+        meant.push(Purge::Prefix(key(&Query::AsSent, prefix)?));
+    }
+    meant.extend(purging.tags.into_iter().map(Purge::Tag));
+    if purging.all {
+        meant.push(Purge::All);
+    }
+    if meant.is_empty() {
+        return Err(Undone::Invalid("purge what? url=, prefix=, tag= or all=true".into()));
+    }
+    Ok(meant)
+}
+
+fn key(query: &Query, url: &str) -> Result<String, Undone> {
+    let mut key = Vec::new();
+    let is_url = write_key_of_url(query, url, &mut key);
+    let key = String::from_utf8(key).ok().filter(|_| is_url);
+    key.ok_or_else(|| Undone::Invalid(format!("{url:?} is not a URL such as https://www.example.com/page")))
+}

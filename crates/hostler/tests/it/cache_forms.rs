@@ -1,0 +1,113 @@
+//! What is kept and compressed: compressed once for all, and kept like that beside the answer itself.
+
+use hostler_testkit::{Answer, Site, Step, Upstream, text, upstream};
+
+use crate::cache_hits::{asked, assert_cache};
+use crate::compression::{html, page, plain};
+use crate::site;
+
+const FRESH: &str = "ETag: \"v1\"\r\nCache-Control: max-age=60\r\n";
+const GZIP: &str = "Accept-Encoding: gzip\r\n";
+
+async fn with_compression(app: &Upstream) -> Site {
+    let config = "server.compress = true\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'";
+    site(config).with("app", app).start().await
+}
+
+async fn encoded(site: &Site) -> serde_json::Value {
+    site.status().await["compression"]["encoded"].clone()
+}
+
+#[track_caller]
+fn assert_gzip(answer: &Answer, body: &str) {
+    answer
+        .assert_status(200)
+        .assert_field("content-encoding", "gzip")
+        .assert_field("vary", "Accept-Encoding");
+    answer.assert_field("etag", "W/\"v1\"");
+    assert_eq!(plain(answer), body);
+}
+
+#[tokio::test]
+async fn an_answer_is_compressed_once_for_all_who_ask_for_it() {
+    // The one takes several turns to encode, the other one.
+    for body in [page(), page()[..4000].to_owned()] {
+        let sent = body.clone();
+        let app = upstream().script(move |_| html(FRESH, &sent)).start().await;
+        let site = with_compression(&app).await;
+        assert_gzip(&asked(&site, "GET", "/", GZIP).await, &body);
+        let mut last = None;
+        for _ in 0..5 {
+            let hit = asked(&site, "GET", "/", GZIP).await;
+            assert_gzip(&hit, &body);
+            assert_cache(&hit, "hit");
+            last = Some(hit);
+        }
+        let size = last.unwrap().body.len().to_string();
+        let head = asked(&site, "HEAD", "/", GZIP).await;
+        head.assert_status(200)
+            .assert_field("content-encoding", "gzip")
+            .assert_field("content-length", &size);
+        assert_eq!(encoded(&site).await, 1);
+        assert_eq!(app.targets().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn whoever_takes_it_only_as_it_is_gets_it_as_it_is() {
+    let app = upstream().script(|_| html(FRESH, &page())).start().await;
+    let site = with_compression(&app).await;
+    for _ in 0..2 {
+        assert_gzip(&asked(&site, "GET", "/", GZIP).await, &page());
+        let plain = asked(&site, "GET", "/", "").await;
+        plain.assert_ok(&page()).assert_no_field("content-encoding").assert_field("vary", "Accept-Encoding");
+        plain.assert_field("etag", "\"v1\"");
+    }
+    let part = asked(&site, "GET", "/", &format!("{GZIP}Range: bytes=0-3\r\n")).await;
+    part.assert_status(206).assert_no_field("content-encoding").assert_says("<li>");
+    let old = site.send(format!("GET / HTTP/1.0\r\nHost: site.test\r\n{GZIP}\r\n")).await;
+    assert_eq!(plain_or_not(&old), page());
+    let same = asked(&site, "GET", "/", &format!("{GZIP}If-None-Match: W/\"v1\"\r\n")).await;
+    same.assert_status(304).assert_field("etag", "W/\"v1\"").assert_field("vary", "Accept-Encoding");
+    let same = asked(&site, "GET", "/", "If-None-Match: \"v1\"\r\n").await;
+    same.assert_status(304).assert_field("etag", "\"v1\"");
+    assert_eq!(app.targets().len(), 1);
+}
+
+fn plain_or_not(answer: &Answer) -> String {
+    if answer.field("content-encoding").is_some() { plain(answer) } else { answer.text() }
+}
+
+#[tokio::test]
+async fn those_who_wait_for_one_answer_get_it_compressed_by_one_encoder() {
+    let app = upstream().script(|_| [vec![Step::Hold], html(FRESH, &page())].concat()).start().await;
+    let site = with_compression(&app).await;
+    let mut clients = Vec::new();
+    for _ in 0..50 {
+        let mut client = site.connect().await;
+        client.send(format!("GET / HTTP/1.1\r\nHost: site.test\r\n{GZIP}\r\n")).await;
+        clients.push(client);
+    }
+    app.has_seen(1).await;
+    app.release_all();
+    for client in &mut clients {
+        assert_gzip(&client.answer().await, &page());
+    }
+    assert_eq!((app.targets().len(), encoded(&site).await), (1, 1.into()));
+}
+
+#[tokio::test]
+async fn what_is_confirmed_keeps_its_compressed_form() {
+    let app = upstream().script(|seen| match seen.field("if-none-match") {
+        None => html("ETag: \"v1\"\r\nCache-Control: max-age=0\r\n", &page()),
+        Some(_) => text("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\nX-New: 1\r\n\r\n"),
+    });
+    let app = app.start().await;
+    let site = with_compression(&app).await;
+    for _ in 0..4 {
+        assert_gzip(&asked(&site, "GET", "/", GZIP).await, &page());
+    }
+    let hit = asked(&site, "GET", "/", GZIP).await;
+    assert_gzip(hit.assert_field("x-new", "1"), &page());
+    assert_eq!((app.targets().len(), encoded(&site).await), (2, 1.into()));
+}

@@ -1,0 +1,178 @@
+//! Several Hostlers at one memcached, and what is purged: real ones, and one that is slow, mute or mad.
+
+use std::time::Duration;
+
+use hostler_testkit::{Meddling, Site, Upstream, eventually, meddler, memcached, upstream};
+
+use crate::cache_hits::{answer, asked, assert_cache};
+use crate::site;
+
+/// For whoever is waited for: on a machine under load, nobody here is to be taken for slow.
+const PATIENT: &str = "cache.patience = '5s'\n";
+
+async fn sharing(upstream: &Upstream, memcached: &str, more: &str) -> Site {
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let config = format!("cache.memcached = '{memcached}'\n{more}{routes}");
+    let site = site(&config).with("app", upstream).start().await;
+    site.says(&format!("memcached {memcached}: it answers")).await;
+    site
+}
+
+async fn figure(site: &Site, name: &str) -> u64 {
+    site.status().await["cache"]["memcached"][0][name].as_u64().unwrap()
+}
+
+/// Waits until memcached has taken so much.
+async fn stores(site: &Site, count: u64) {
+    let look = async || (figure(site, "stored").await >= count).then_some(());
+    eventually(format!("{count} to be stored"), look).await;
+}
+
+fn tagged(tag: &str) -> String {
+    answer(&format!("Cache-Control: max-age=600\r\nCache-Tag: {tag}\r\nETag: \"1\"\r\n"), "rendered")
+}
+
+#[tokio::test]
+async fn what_one_hostler_has_rendered_is_a_hit_at_the_other() {
+    let Some(memcached) = memcached().await else { return };
+    let (app, idle) = (upstream().answers(tagged("a")).start().await, upstream().start().await);
+    let address = memcached.address().to_string();
+    let (one, other) = (sharing(&app, &address, PATIENT).await, sharing(&idle, &address, PATIENT).await);
+    one.get("/a?b=1").await.assert_ok("rendered");
+    stores(&one, 1).await;
+    let hit = other.get("/a?b=1").await;
+    hit.assert_ok("rendered").assert_field("etag", "\"1\"").assert_field("cache-control", "max-age=600");
+    assert_cache(&hit, "hit; ttl=");
+    other.get("/a?b=1").await.assert_ok("rendered");
+    assert_eq!((figure(&other, "hits").await, figure(&other, "misses").await), (1, 0));
+    assert_eq!(idle.targets(), Vec::<String>::new());
+    other.command(&["status"]).await.assert_exit(0);
+    let shown = other.command(&["status"]).await.stdout;
+    assert!(shown.contains(&format!("memcached {address}: here, 1 hits")), "{shown}");
+}
+
+#[tokio::test]
+async fn a_purge_at_one_reaches_the_memory_of_the_other_and_what_memcached_has() {
+    let Some(memcached) = memcached().await else { return };
+    let app = upstream().answers(tagged("shop")).start().await;
+    let address = memcached.address().to_string();
+    let (one, other) = (sharing(&app, &address, PATIENT).await, sharing(&app, &address, PATIENT).await);
+    one.get("/a").await.assert_ok("rendered");
+    stores(&one, 1).await;
+    other.get("/a").await.assert_ok("rendered");
+    assert_eq!(app.targets().len(), 1);
+
+    let purged = one.command(&["purge", "--tag", "shop"]).await;
+    purged.assert_exit(0);
+    assert!(purged.stdout.contains("1 stored answer purged"), "{purged:?}");
+    assert!(purged.stdout.contains("1 of 1 memcached servers know of it"), "{purged:?}");
+    let gone = async || (other.status().await["cache"]["keys"] == 0).then_some(());
+    eventually("the other's memory to be empty", gone).await;
+    assert_cache(&other.get("/a").await, "fwd=uri-miss");
+    assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn purges_are_by_url_by_prefix_by_tag_or_of_everything() {
+    let app = upstream().answers(tagged("t1, t2")).start().await;
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = { query_without = ['utm_*'] }\n";
+    let site = site(routes).with("app", &app).start().await;
+    let fill = async || {
+        for path in ["/", "/shop/1?b=2&a=1", "/shop/2", "/news"] {
+            site.get(path).await.assert_ok("rendered");
+        }
+    };
+    let host = "site.test";
+    for (arguments, count) in [
+        (vec!["purge".to_owned(), format!("https://{host}/shop/1?a=1&utm_source=x&b=2")], 1),
+        (vec!["purge".into(), "--prefix".into(), format!("{host}/shop/")], 2),
+        (vec!["purge".into(), "--tag".into(), "t2".into()], 4),
+        (vec!["purge".into(), "--tag".into(), "other".into()], 0),
+        (vec!["purge".into(), "--all".into()], 4),
+    ] {
+        fill().await;
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let purged = site.command(&arguments).await;
+        purged.assert_exit(0);
+        assert!(purged.stdout.starts_with(&format!("{count} stored answer")), "{arguments:?}: {purged:?}");
+    }
+    site.command(&["purge"]).await.assert_exit(2).assert_complains("required");
+    site.command(&["purge", "not a url"]).await.assert_exit(1).assert_complains("is not a URL such as");
+}
+
+#[tokio::test]
+async fn an_order_to_purge_needs_what_orders_need() {
+    let app = upstream().start().await;
+    let site = crate::in_front_of(&app, "").await;
+    let mut admin = hostler_testkit::client(site.admin()).await;
+    admin.send("POST /purge?all=true HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n").await;
+    admin.answer_to("POST").await.assert_status(403);
+    for (query, status) in [("", 400), ("?tags=a", 400), ("?url=", 400), ("?all=true", 200)] {
+        let fields = "Host: 127.0.0.1\r\nHostler-Command: 1\r\nContent-Length: 0\r\n";
+        admin.send(format!("POST /purge{query} HTTP/1.1\r\n{fields}\r\n")).await;
+        admin.answer_to("POST").await.assert_status(status);
+    }
+}
+
+#[tokio::test]
+async fn no_request_fails_whatever_becomes_of_memcached() {
+    let Some(memcached) = memcached().await else { return };
+    let between = meddler(memcached.address()).await;
+    let address = between.address().to_string();
+    let app = upstream().answers(tagged("a")).start().await;
+    let site = sharing(&app, &address, "cache.patience = '200ms'\n").await;
+    let meddlings =
+        [Meddling::Garbled, Meddling::Mute, Meddling::Late(Duration::from_secs(1)), Meddling::None];
+    for (round, meddling) in meddlings.into_iter().enumerate() {
+        between.set(meddling);
+        for number in 0..20 {
+            let path = format!("/{round}/{number}");
+            site.get(&path).await.assert_ok("rendered");
+            let again = site.get(&path).await;
+            assert_cache(&again, "hit; ttl=");
+        }
+        if meddling != Meddling::None {
+            site.says(&format!("memcached {address}: ")).await;
+        }
+    }
+    assert_eq!(app.targets().len(), 80);
+    let look = async || (site.status().await["cache"]["memcached"][0]["state"] == "here").then_some(());
+    eventually("memcached to be back", look).await;
+}
+
+#[tokio::test]
+async fn an_unsafe_method_at_one_takes_it_from_memcached_too() {
+    let Some(memcached) = memcached().await else { return };
+    let app = upstream().answers(tagged("a")).start().await;
+    let address = memcached.address().to_string();
+    let (one, other) = (sharing(&app, &address, PATIENT).await, sharing(&app, &address, PATIENT).await);
+    one.get("/a").await.assert_ok("rendered");
+    stores(&one, 1).await;
+    asked(&one, "DELETE", "/a", "").await.assert_status(200);
+    stores(&one, 2).await;
+    other.get("/a").await.assert_ok("rendered");
+    assert_eq!(app.targets().len(), 3);
+}
+
+#[tokio::test]
+async fn a_reload_goes_over_to_another_memcached() {
+    let Some(memcached) = memcached().await else { return };
+    let Some(second) = hostler_testkit::memcached().await else { return };
+    let app = upstream().answers(tagged("a")).start().await;
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let member = format!("pools.app.members = ['{}']\n", app.address());
+    let config = |more: &str| format!("{more}{PATIENT}{member}{routes}");
+    let first = format!("cache.memcached = '{}'\n", memcached.address());
+    let then = format!("cache.memcached = '{}'\ncache.memory = '2 MiB'\n", second.address());
+    let site = site(&config(&first)).start().await;
+    site.says(&format!("memcached {}: it answers", memcached.address())).await;
+    site.get("/a").await.assert_ok("rendered");
+    site.rewrite(&config(&then));
+    let reloaded = site.command(&["reload"]).await;
+    reloaded.assert_exit(0);
+    assert!(reloaded.stdout.contains("cache.memory: needs hostler upgrade"), "{reloaded:?}");
+    assert!(reloaded.stdout.contains("cache: memcached changed"), "{reloaded:?}");
+    site.says(&format!("memcached {}: it answers", second.address())).await;
+    assert_cache(&site.get("/a").await, "hit; ttl=");
+    assert_eq!(site.status().await["cache"]["memcached"][0]["server"], second.address().to_string());
+}

@@ -1,0 +1,131 @@
+//! The databases of places while Hostler runs: exchanged, broken, configured otherwise.
+
+use hostler_testkit::{eventually, mmdb, mmdb_v4};
+
+use crate::geo::{places, started};
+use crate::site;
+
+const ROUTE: &str = "[[routes]]\nmatch = '*'\ngeo = true\n";
+
+#[tokio::test]
+async fn a_newer_database_takes_the_place_of_the_older_one_by_a_rename() {
+    let site = started("", ROUTE).await;
+    let mut client = site.connect().await;
+    client.get("/geo/81.2.69.160/city").await.assert_ok("London\n");
+    let moved = mmdb("Newer").city("81.2.69.0/24", &[("en", "Paris")], "FR", (48.8, 2.3));
+    moved.write(site.folder(), "places.mmdb");
+    eventually("the newer database", async || {
+        (site.get("/geo/81.2.69.160/city").await.text() == "Paris\n").then_some(())
+    })
+    .await;
+    site.says("geo: now from places.mmdb (Newer, built").await;
+    client.get("/geo/81.2.69.160/city").await.assert_ok("Paris\n");
+    assert_eq!(client.get("/geo/meta").await.json()["reloads"], 1);
+    assert_eq!(site.status().await["geo"]["reloads"], 1);
+}
+
+#[tokio::test]
+async fn two_databases_are_exchanged_together() {
+    let plan = site(&format!("[geo]\ndatabases = ['v4.mmdb', 'v6.mmdb']\n{ROUTE}"));
+    let write = |folder: &std::path::Path, city: &str| {
+        mmdb_v4("v4").flat("81.2.69.0/24", city, "GB", (51.5, -0.1)).write(folder, "v4.mmdb");
+        mmdb("v6").flat("2a02:100::/32", city, "DE", (48.1, 11.5)).write(folder, "v6.mmdb");
+    };
+    write(plan.folder(), "Old");
+    let site = plan.start().await;
+    site.get("/geo/2a02:100::1/city").await.assert_ok("Old\n");
+    write(site.folder(), "New");
+    eventually("the newer databases", async || {
+        let (v4, v6) = (site.get("/geo/81.2.69.160/city").await, site.get("/geo/2a02:100::1/city").await);
+        (v4.text() == "New\n" && v6.text() == "New\n").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_broken_database_is_told_once_and_the_older_one_stays() {
+    let site = started("", ROUTE).await;
+    let good = std::fs::read(site.folder().join("places.mmdb")).unwrap();
+    let mut bad = good.clone();
+    let at = bad.windows(6).position(|part| part == b"London").unwrap();
+    bad[at] = 0xff;
+    for (bytes, why) in [(&bad[..], "places.mmdb: "), (&good[..20], "places.mmdb: invalid database")] {
+        let new = site.folder().join("new");
+        std::fs::write(&new, bytes).unwrap();
+        std::fs::rename(&new, site.folder().join("places.mmdb")).unwrap();
+        let told = || site.lines().iter().filter(|line| line.contains("what was read before")).count();
+        let before = told();
+        eventually("the complaint", async || (told() > before).then_some(())).await;
+        let lines = site.lines();
+        let line = lines.iter().rev().find(|line| line.contains("what was read before")).unwrap();
+        assert!(line.contains(why), "{line}");
+        site.get("/geo/81.2.69.160/city").await.assert_ok("London\n");
+    }
+    places().city("9.9.9.0/24", &[("en", "Zurich")], "CH", (47.3, 8.5)).write(site.folder(), "places.mmdb");
+    eventually("a good one again", async || {
+        (site.get("/geo/9.9.9.9/city").await.text() == "Zurich\n").then_some(())
+    })
+    .await;
+    let told = site.lines().iter().filter(|line| line.contains("what was read before")).count();
+    assert_eq!(told, 2);
+}
+
+#[tokio::test]
+async fn a_start_with_a_broken_database_ends_with_its_name_and_line() {
+    let plan = site(&format!("[geo]\ndatabases = ['places.mmdb']\n{ROUTE}"));
+    let config = format!("[geo]\ndatabases = ['places.mmdb']\n{ROUTE}");
+    std::fs::write(plan.folder().join("hostler.toml"), config).unwrap();
+    std::fs::write(plan.folder().join("places.mmdb"), "nothing of the kind").unwrap();
+    for command in ["start", "check"] {
+        let refused = plan.run(&[command]).await;
+        refused.assert_exit(2).assert_complains("hostler.toml:2:14: geo.databases[0]: ");
+        refused.assert_complains("places.mmdb: invalid database");
+    }
+}
+
+#[tokio::test]
+async fn a_check_looks_at_all_of_the_data() {
+    let plan = site(&format!("[geo]\ndatabases = 'places.mmdb'\n{ROUTE}"));
+    std::fs::write(plan.folder().join("hostler.toml"), format!("[geo]\ndatabases = 'places.mmdb'\n{ROUTE}"))
+        .unwrap();
+    let mut many = mmdb("Many");
+    for at in 0..200 {
+        many = many.city(&format!("8.8.{at}.0/24"), &[("en", &format!("Town {at}"))], "US", (1.0, 1.0));
+    }
+    let path = many.write(plan.folder(), "places.mmdb");
+    plan.run(&["check"]).await.assert_exit(0);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(8).rposition(|part| part == b"Town 199").unwrap();
+    bytes[at] = 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    plan.run(&["check"]).await.assert_exit(2).assert_complains("places.mmdb: ");
+}
+
+#[tokio::test]
+async fn a_reload_changes_what_is_answered_and_by_whom() {
+    let site = started("", ROUTE).await;
+    let config = |keys: &str| {
+        format!("server.trusted_proxies = ['127.0.0.1']\n[geo]\ndatabases = 'places.mmdb'\n{keys}\n{ROUTE}")
+    };
+    site.get("/get_city").await.assert_status(200);
+    site.rewrite(&config("lookups = 'off'"));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("geo: changed"), "{said}");
+    site.get("/geo/81.2.69.160").await.assert_status(403);
+    assert_eq!(site.get("/status").await.json()["cities"], 1, "what was counted is still counted");
+
+    mmdb("Other")
+        .city("81.2.69.0/24", &[("en", "Paris")], "FR", (48.8, 2.3))
+        .write(site.folder(), "other.mmdb");
+    site.rewrite(&config("").replace("places.mmdb", "other.mmdb"));
+    site.command(&["reload"]).await.assert_exit(0);
+    site.get("/geo/81.2.69.160/city").await.assert_ok("Paris\n");
+
+    site.rewrite(&config("").replace("places.mmdb", "missing.mmdb"));
+    site.command(&["reload"]).await.assert_exit(1).assert_complains("missing.mmdb");
+    site.get("/geo/81.2.69.160/city").await.assert_ok("Paris\n");
+
+    site.rewrite("[[routes]]\nmatch = '*'\nrespond = 'none'\n");
+    site.command(&["reload"]).await.assert_exit(0);
+    site.get("/get_city").await.assert_ok("none");
+}

@@ -1,0 +1,208 @@
+//! What the services that Hostler answers itself say to those who mean no good: each gets a clear answer and none a 5xx, and the next
+//! client finds all as it was.
+
+use hostler_testkit::{Answer, Client, Site, mmdb};
+
+use crate::site;
+
+const ROWS: &str = "US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4\n\
+    US\t97210\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.5303\t-122.7033\t4\n\
+    US\t55401\tMinneapolis\tMinnesota\tMN\tHennepin\t053\t\t\t44.9835\t-93.2683\t4\n\
+    US\t09012\tAPO AE\t\t\t\t\t\t\t49.4333\t7.6\t4\n";
+
+/// Both services for everybody, at the root; clients of 127.0.0.1 are who they say they are.
+pub(crate) async fn services(server: &str) -> Site {
+    let plan = site(&format!(
+        "{server}\nserver.trusted_proxies = ['127.0.0.1']\n\
+         [geo]\ndatabases = 'places.mmdb'\nlookups = 'public'\n[postal]\ndata = 'US.txt'\njsonp = true\n\
+         [[routes]]\nmatch = '*'\ngeo = true\npostal = true\n"
+    ));
+    mmdb("City")
+        .city("81.2.69.0/24", &[("en", "London")], "GB", (51.5, -0.1))
+        .write(plan.folder(), "places.mmdb");
+    std::fs::write(plan.folder().join("US.txt"), ROWS).unwrap();
+    plan.start().await
+}
+
+/// What is wrong is told: in a sentence, as a problem, without more of what was sent than fits a line.
+pub(crate) fn assert_clear(answer: &Answer, asked: &str) {
+    let body = answer.text();
+    assert!(body.len() < 1500, "{asked:.200}: {} bytes", body.len());
+    assert!(!body.bytes().any(|byte| byte < b' ' && byte != b'\n' || byte == 0x7f), "{asked:.200}: {body:?}");
+    match answer.field("content-type").as_deref() {
+        Some("application/problem+json") => {
+            let told = answer.json();
+            assert_eq!(told["status"], answer.status, "{asked:.200}");
+            assert!(told["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{asked:.200}: {told}");
+        }
+        Some("text/plain" | "text/plain; charset=utf-8") => assert!(!body.is_empty(), "{asked:.200}"),
+        other => panic!("{asked:.200}: a problem as {other:?}: {answer:?}"),
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_asked_wrongly_is_told_and_the_next_request_is_answered() {
+    let site = services("").await;
+    let long = "9".repeat(20_000);
+    let commas = ",".repeat(20_000);
+    let codes = "97209,".repeat(2000);
+    let words = "a&".repeat(5000);
+    let cases: &[(&str, u16)] = &[
+        ("/geo/999.1.1.1", 400),
+        ("/geo/1.1.1.1%00", 400),
+        ("/geo/%00", 400),
+        ("/geo/%ff%fe", 400),
+        ("/geo/%0d%0aSet-Cookie:x", 400),
+        ("/geo/<script>", 400),
+        ("/geo/2130706433", 400),
+        ("/geo/0x7f.1", 400),
+        ("/geo/fe80::1%25eth0", 400),
+        (&format!("/geo/{long}"), 400),
+        (&format!("/geo/1.1.1.1/{long}"), 404),
+        (&format!("/geo/1.1.1.1?fields={long}"), 400),
+        ("/geo/1.1.1.1?fields=%00", 400),
+        ("/geo/1.1.1.1?lang=%ff", 400),
+        ("/geo/batch", 405),
+        ("/postal/us/%00", 404),
+        ("/postal/us/00000", 404),
+        ("/postal/xx/97209", 404),
+        ("/postal/us/%ff", 400),
+        ("/postal/%ff/97209", 400),
+        (&format!("/postal/us/{long}"), 404),
+        (&format!("/postal/us/{codes}"), 400),
+        (&format!("/postal/us/97209/distance/{codes}"), 400),
+        ("/postal/us/00000/nearest", 404),
+        ("/postal/us/97209/nearest?limit=-1", 400),
+        ("/postal/us/97209/nearest?limit=99999999999999999999", 400),
+        ("/postal/us/97209/distance/97210?unit=furlong", 400),
+        ("/postal/near", 400),
+        ("/postal/near?lat=NaN&lng=0", 400),
+        ("/postal/near?lat=91&lng=0", 400),
+        ("/postal/near?lat=0&lng=1e999", 400),
+        ("/postal/near?lat=0&lng=0&radius_km=inf", 400),
+        ("/postal/us/search", 400),
+        ("/postal/us/search?q=a&prefix=9", 400),
+        ("/postal/us/search?q=%ff", 400),
+        ("/postal/us/or?page=0", 400),
+        ("/postal/us/or?page=18446744073709551615", 400),
+        ("/postal/us/or?page=2", 404),
+        ("/postal/us/or?per_page=0", 400),
+        ("/postal/us/97209?format=exe", 400),
+        ("/postal/us/97209?fields=nonsense", 400),
+        (&format!("/postal/us/97209?{words}"), 400),
+        ("/postal/batch", 405),
+        ("/api/zipinfo/byzip/%00", 404),
+        ("/api/zipinfo/byzip/%ff", 400),
+        (&format!("/api/zipinfo/byzip/{long}"), 404),
+        ("/api/zipinfo/bystate/xx", 404),
+        ("/api/zipinfo/bystate/or/bycity/%00", 404),
+        ("/api/zipinfo/bystate/or/bycity/portland/bycounty/nowhere", 404),
+        ("/api/zipinfo/byzip/97209?callback=alert(1)", 400),
+        (&format!("/api/zipinfo/byzip/97209?callback={long}"), 400),
+        ("/", 404),
+        ("/..%2f..%2fetc/passwd", 404),
+        (&format!("/{commas}"), 404),
+    ];
+    let mut client = site.connect().await;
+    for (path, status) in cases {
+        let answer = client.get(path).await;
+        assert_eq!(answer.status, *status, "{path:.200}: {answer:?}");
+        assert_clear(&answer, path);
+        client.get("/get_city").await.assert_ok("{\"city\":\"Unknown\"}");
+    }
+    assert_eq!(site.complaints(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_chain_of_ten_thousand_proxies_is_not_followed() {
+    let chain = |entry: &str| {
+        format!(
+            "GET /get_city HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {}\r\n\r\n",
+            vec![entry; 10_000].join(",")
+        )
+    };
+    // As it is delivered, such a head is too large for anybody to read.
+    services("").await.send(chain("127.0.0.1")).await.assert_refused(431, "header_too_large");
+
+    let site = services("server.max_header_size = '1 MiB'\nserver.max_header_fields = 256").await;
+    let mut client = site.connect().await;
+    let cases =
+        [("127.0.0.1", "Unknown", true), ("81.2.69.160", "London", false), ("nonsense", "Unknown", true)];
+    for (at, (entry, city, doubtful)) in cases.into_iter().enumerate() {
+        client.send(chain(entry)).await;
+        client.answer().await.assert_ok(&format!("{{\"city\":\"{city}\"}}"));
+        let line = format!("X-Forwarded-For: {entry}\r\n");
+        client.send(format!("GET /geo?fields=ip HTTP/1.1\r\nHost: a\r\n{}\r\n", line.repeat(250))).await;
+        let answer = client.answer().await;
+        assert_eq!(answer.json()["ip"], if entry == "nonsense" { "127.0.0.1" } else { entry });
+        let logged = &site.exchanges(2 * at + 2).await[2 * at..];
+        assert!(
+            logged.iter().all(|line| (line["client_doubtful"] == true) == doubtful),
+            "{entry}: {logged:?}"
+        );
+    }
+}
+
+async fn post(client: &mut Client, path: &str, fields: &str, body: &[u8]) -> Answer {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
+    client.send([head.as_bytes(), body].concat()).await;
+    client.answer().await
+}
+
+#[tokio::test]
+async fn batches_that_are_none_or_too_many_are_refused_in_words() {
+    let site = services("").await;
+    let mut client = site.connect().await;
+    let lines = "97209\n".repeat(1001);
+    let deep = "[".repeat(100_000);
+    let list = format!("[{}1]", "1,".repeat(400_000));
+    for path in ["/geo/batch", "/postal/batch", "/postal/validate"] {
+        for (body, status) in [
+            (lines.as_bytes(), 413),
+            (list.as_bytes(), 413),
+            (deep.as_bytes(), 400),
+            (b"[\"97209\"", 400),
+            (b"[\xff\xfe]", 400),
+            (b"\xff", 400),
+        ] {
+            let answer = post(&mut client, path, "", body).await;
+            let asked = format!("{path} {:.20}", String::from_utf8_lossy(body));
+            assert_eq!(answer.status, status, "{asked}: {answer:?}");
+            assert_clear(&answer, &asked);
+        }
+        client.get("/get_city").await.assert_status(200);
+        let announced = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\n\r\n");
+        site.send(announced).await.assert_refused(413, "body_too_large");
+        let mut endless = site.connect().await;
+        endless.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")).await;
+        let chunk = format!("40000\r\n{}\r\n", "1".repeat(0x40000));
+        for _ in 0..5 {
+            endless.send_some(chunk.as_bytes());
+        }
+        endless.answer().await.assert_refused(413, "body_too_large");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_item_is_said_at_the_item_and_costs_no_more_than_a_line() {
+    // More than is kept in memory of the bodies of other routes.
+    let site = services("server.body_memory = '1 KiB'").await;
+    let mut client = site.connect().await;
+    let item = format!("\u{0}\u{7f}<{}>\u{1f600}", "x".repeat(900));
+    let list = serde_json::to_vec(&vec![item; 1000]).unwrap();
+    for path in ["/geo/batch", "/postal/batch", "/postal/validate"] {
+        for accept in ["", "Accept: text/csv\r\n", "Accept: application/x-ndjson\r\n"] {
+            let answer = post(&mut client, path, accept, &list).await;
+            answer.assert_status(200);
+            assert!(answer.body.len() < 1_000_000, "{path} {accept}: {} bytes", answer.body.len());
+            let lines = answer.text().lines().count();
+            let items = if accept.is_empty() { answer.json().as_array().map_or(0, Vec::len) } else { lines };
+            assert!(items >= 1000, "{path} {accept}: {items}");
+        }
+    }
+    let odd = br#"["97209", null, 5, {}, {"code": 97209}, {"code": "x", "country": "\u0000"}, [], "", "81.2.69.160"]"#;
+    for path in ["/geo/batch", "/postal/batch", "/postal/validate"] {
+        let answer = post(&mut client, path, "", odd).await;
+        assert_eq!(answer.assert_status(200).json().as_array().map(Vec::len), Some(9), "{path}: {answer:?}");
+    }
+}

@@ -1,0 +1,75 @@
+//! The files of postal codes: packed, exchanged while Hostler runs, broken, configured otherwise.
+
+use hostler_testkit::eventually;
+
+use crate::postal::{EVERYWHERE, ROWS, started};
+use crate::site;
+
+#[tokio::test]
+async fn a_pack_answers_as_its_rows_do() {
+    let rows = started("", EVERYWHERE).await;
+    let plan = site(&format!("[postal]\ndata = 'rows.pack'\n{EVERYWHERE}"));
+    std::fs::write(plan.folder().join("rows.txt"), ROWS).unwrap();
+    let packed = plan.run(&["pack", "rows.txt", "-o", "rows.pack"]).await;
+    let said = &packed.stdout;
+    assert!(packed.code == Some(0) && said.contains("10 places in DE, US"), "{packed:?}");
+    let pack = plan.start().await;
+    for path in
+        ["/postal/us/or", "/postal/us/search?q=portl", "/api/zipinfo/byzip/97209", "/postal/near?lat=1&lng=1"]
+    {
+        assert_eq!(pack.get(path).await.text(), rows.get(path).await.text(), "{path}");
+    }
+    let status = pack.status().await;
+    assert_eq!((&status["postal"]["places"], &status["postal"]["countries"]), (&10.into(), &2.into()));
+}
+
+#[tokio::test]
+async fn a_newer_file_takes_the_place_of_the_older_one_and_a_broken_one_does_not() {
+    let site = started("", EVERYWHERE).await;
+    let tag = site.get("/api/zipinfo/byzip/97209").await.field("etag");
+    let put = |text: &str| {
+        let new = site.folder().join("new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(&new, site.folder().join("rows.txt")).unwrap();
+    };
+    put(&ROWS.replace("Portland", "Stumptown"));
+    eventually("the newer file", async || {
+        let city = site.get("/api/zipinfo/byzip/97209").await.json()["city"].clone();
+        (city == "Stumptown").then_some(())
+    })
+    .await;
+    site.says("postal: now from 10 places in 2 countries").await;
+    assert_ne!(site.get("/api/zipinfo/byzip/97209").await.field("etag"), tag);
+    put("US\t97209\n");
+    site.says("rows.txt:1: the line has 2 columns, not the 12 of a GeoNames postal file").await;
+    assert_eq!(site.get("/api/zipinfo/byzip/97209").await.json()["city"], "Stumptown");
+    assert_eq!(site.status().await["postal"]["reloads"], 1);
+}
+
+#[tokio::test]
+async fn a_reload_applies_other_settings() {
+    let site = started("", EVERYWHERE).await;
+    site.get("/api/zipinfo/byzip/00000").await.assert_status(404);
+    site.rewrite(&format!("[postal]\ndata = 'rows.txt'\ncompat_strings = true\n{EVERYWHERE}"));
+    let reload = site.command(&["reload"]).await;
+    assert!(&reload.stdout.contains("postal: changed"), "{reload:?}");
+    site.get("/api/zipinfo/byzip/00000").await.assert_ok("null");
+}
+
+#[tokio::test]
+async fn data_that_is_no_good_is_told_with_its_file_and_line() {
+    for (text, why) in [
+        ("US\t97209\tPortland\n", "rows.txt:1: the line has 3 columns"),
+        ("", "rows.txt: has no postal codes"),
+        ("PK\u{3}\u{4}", "rows.txt: is a ZIP archive; unpack it first"),
+        ("HOSTLERP\u{1}\u{0}\u{0}\u{0}", "rows.txt: is no pack"),
+    ] {
+        let plan = site(&format!("[postal]\ndata = 'rows.txt'\n{EVERYWHERE}"));
+        std::fs::write(plan.folder().join("rows.txt"), text).unwrap();
+        let checked = plan.run(&["check"]).await;
+        let said = &checked.stderr;
+        assert!(checked.code == Some(2) && said.contains(why), "{checked:?}");
+        let packed = plan.run(&["pack", "rows.txt", "-o", "rows.pack"]).await;
+        assert!(packed.code == Some(2) && !plan.folder().join("rows.pack").exists(), "{packed:?}");
+    }
+}
