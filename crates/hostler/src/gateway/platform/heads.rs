@@ -63,7 +63,7 @@ impl Platform {
     }
 
     /// What the client of an answer reads besides: which instance it is to come back to, and by what its request came.
-    pub(in crate::gateway) fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead) {
+    pub(super) fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead) {
         let settings = self.rules.settings();
         let Some(registered) = &exchange.registered else { return };
         if let Some(instance) = registered.instance.as_ref().filter(|instance| is_cookie_value(&instance.id))
