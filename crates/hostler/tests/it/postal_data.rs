@@ -50,10 +50,12 @@ async fn a_newer_file_takes_the_place_of_the_older_one_and_a_broken_one_does_not
 async fn a_reload_applies_other_settings() {
     let site = started("", EVERYWHERE).await;
     site.get("/api/zipinfo/byzip/00000").await.assert_status(404);
+    let tag = site.get("/api/zipinfo/byzip/97209").await.field("etag");
     site.rewrite(&format!("[postal]\ndata = 'rows.txt'\ncompat_strings = true\n{EVERYWHERE}"));
     let reload = site.command(&["reload"]).await;
     assert!(&reload.stdout.contains("postal: changed"), "{reload:?}");
     site.get("/api/zipinfo/byzip/00000").await.assert_ok("null");
+    assert_ne!(site.get("/api/zipinfo/byzip/97209").await.field("etag"), tag, "other words, another tag");
 }
 
 #[tokio::test]

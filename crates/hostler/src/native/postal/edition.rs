@@ -53,8 +53,9 @@ type Poster = for<'a> fn(&'a Edition, &Batch, &Query) -> Result<Rows<'a>, Whole>
 impl Edition {
     pub fn open(settings: &Arc<config::Postal>) -> Result<Self, PostalError> {
         let data = Data::open(&settings.data)?;
-        // Another Hostler may show the same data otherwise.
-        let name = format!("{:08x}-{}", data.fingerprint(), env!("CARGO_PKG_VERSION"));
+        // Another Hostler may show the same data otherwise, and so may this one with other settings.
+        let words = if settings.compat_strings { "c" } else { "" };
+        let name = format!("{:08x}{words}-{}", data.fingerprint(), env!("CARGO_PKG_VERSION"));
         let modified = data.made().map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
         Ok(Self { data, settings: settings.clone(), name, modified, ready: Ready::new() })
     }
