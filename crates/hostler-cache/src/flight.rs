@@ -71,6 +71,8 @@ pub enum Outcome<T> {
     /// Nobody else can use what came: all fetch for themselves, and so does who comes within the next seconds. Without that
     /// they would queue up, one behind the other.
     Alone,
+    /// The same for so many milliseconds: what came was such that the next is sure to be like it.
+    AloneFor(u64),
 }
 
 impl<T: Clone> Flights<T> {
@@ -159,15 +161,17 @@ impl<T: Clone> Flight<T> {
         let Some(flights) = self.flights.take() else { return };
         let waiting = {
             let mut shard = flights.shard(&self.key);
-            if matches!(outcome, Outcome::Alone) {
-                shard.remember_alone(Arc::clone(&self.key), now, flights.alone_ms);
+            match outcome {
+                Outcome::Shared(_) => {}
+                Outcome::Alone => shard.remember_alone(Arc::clone(&self.key), now, flights.alone_ms),
+                Outcome::AloneFor(ms) => shard.remember_alone(Arc::clone(&self.key), now, ms),
             }
             shard.flights.remove(&self.key).map(Course::waiting).unwrap_or_default()
         };
         for sender in waiting {
             let landed = match &outcome {
                 Outcome::Shared(answer) => Landed::Shared(answer.clone()),
-                Outcome::Alone => Landed::Alone,
+                Outcome::Alone | Outcome::AloneFor(_) => Landed::Alone,
             };
             // Who has gone does not miss it.
             let _ = sender.send(landed);

@@ -148,7 +148,7 @@ fn what_cannot_be_used_is_told_with_its_name() {
         ),
     ];
     for (path, why) in cases {
-        let error = Atlas::open(&[path.clone()]).err().unwrap();
+        let error = Atlas::open(std::slice::from_ref(&path)).err().unwrap();
         assert_eq!(error.path(), &path);
         assert!(error.to_string().contains(why), "{error}");
         assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
@@ -169,12 +169,12 @@ fn a_record_that_is_damaged_is_found_when_all_of_a_file_is_looked_at() {
         .map(|(at, net)| (net.as_str(), flat(&format!("Town {at}"), "", "US", (1.0, 1.0))))
         .collect();
     let path = database(folder.path(), "towns.mmdb", IpVersion::V4, &networks);
-    assert!(verify(&[path.clone()]).is_ok());
+    assert!(verify(std::slice::from_ref(&path)).is_ok());
     let mut bytes = std::fs::read(&path).unwrap();
     let at = bytes.windows(8).rposition(|part| part == b"Town 199").unwrap();
     bytes[at] = 0xff;
     std::fs::write(&path, bytes).unwrap();
-    let error = verify(&[path.clone()]).unwrap_err();
+    let error = verify(std::slice::from_ref(&path)).unwrap_err();
     assert!(error.to_string().contains("towns.mmdb: "), "{error}");
     // Who has it open says that he does not know, and knows the rest.
     let atlas = Atlas::open(&[path]).unwrap();
@@ -214,7 +214,7 @@ fn databases_below(folder: &Path, found: &mut Vec<PathBuf>) {
 fn maxminds_city_database_says_what_its_source_says() {
     let Some(folder) = test_set() else { return };
     let path = folder.join("test-data/GeoLite2-City-Test.mmdb");
-    assert_eq!(verify(&[path.clone()]).unwrap().warnings, [""; 0]);
+    assert_eq!(verify(std::slice::from_ref(&path)).unwrap().warnings, [""; 0]);
     let atlas = Atlas::open(&[path]).unwrap();
     for (ip, city) in [
         ("81.2.69.142", Some("London")),
@@ -249,8 +249,8 @@ fn whatever_is_broken_in_maxminds_test_set_is_refused_or_not_known() {
     for path in files {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         // Neither may panic, nor take for ever.
-        let verified = verify(&[path.clone()]);
-        match Atlas::open(&[path.clone()]) {
+        let verified = verify(std::slice::from_ref(&path));
+        match Atlas::open(std::slice::from_ref(&path)) {
             Err(error) => refused.push(format!("{name}: {error}")),
             Ok(atlas) => {
                 let whole = (0..=255_u8).flat_map(|high| {
@@ -296,7 +296,7 @@ proptest::proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         std::fs::write(&path, bytes).unwrap();
-        let _ = verify(&[path.clone()]);
+        let _ = verify(std::slice::from_ref(&path));
         if let Ok(atlas) = Atlas::open(&[path]) {
             for ip in ["2.125.160.1", "0.0.0.0", "255.255.255.255", "::", "2a02:100::1", "ffff::"] {
                 if let Ok(Some(found)) = atlas.find(ip.parse().unwrap()) {

@@ -21,8 +21,8 @@ pub fn conditions(request: &impl Head, status: u16, stored: &impl Head, received
     }
     let mut tags = request.lines("if-none-match").peekable();
     let is_known = if tags.peek().is_some() {
-        let stored = stored.lines("etag").next().map(opaque);
-        tags.any(|list| any_tag(list, |tag| stored == Some(tag)))
+        let stored = stored.lines("etag").next().map(|tag| split_weak(tag).1);
+        tags.any(|list| any_tag(list, |tag, _| stored == Some(tag)))
     } else {
         has_since(request, stored, received)
     };
@@ -36,13 +36,10 @@ fn has_since(request: &impl Head, stored: &impl Head, received: Moment) -> bool 
     changed.unwrap_or(received.0 / 1000) <= since
 }
 
-/// A tag without the mark that makes it weak: a copy that was compressed on its way has the weak form of ours, and means ours.
-fn opaque(tag: &[u8]) -> &[u8] {
-    tag.strip_prefix(b"W/").unwrap_or(tag)
-}
-
-/// Whether the list has `*`, or a tag that `fits`, which gets it with its quotes. What is malformed ends the list.
-fn any_tag(list: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
+/// Whether the value of an `If-None-Match` or `If-Match` is `*`, or has a tag that `fits`: which gets it with its quotes and without the
+/// mark that makes it weak, and whether it has that. By the weak comparison the mark does not matter: a copy that was compressed on
+/// its way has the weak form of our tag, and means ours. What is malformed ends the list.
+pub fn any_tag(list: &[u8], fits: impl Fn(&[u8], bool) -> bool) -> bool {
     let mut rest = list.trim_ascii();
     if rest == b"*" {
         return true;
@@ -51,16 +48,21 @@ fn any_tag(list: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
         rest = match rest.split_first() {
             Some((b',' | b' ' | b'\t', rest)) => rest,
             _ => {
-                let inner = opaque(rest).strip_prefix(b"\"");
+                let (is_weak, opaque) = split_weak(rest);
+                let inner = opaque.strip_prefix(b"\"");
                 let Some(end) = inner.and_then(|inner| inner.iter().position(|&byte| byte == b'"')) else {
                     return false;
                 };
-                let (tag, rest) = opaque(rest).split_at(end + 2);
-                if fits(tag) {
+                let (tag, rest) = opaque.split_at(end + 2);
+                if fits(tag, is_weak) {
                     return true;
                 }
                 rest
             }
         }
     }
+}
+
+fn split_weak(tag: &[u8]) -> (bool, &[u8]) {
+    tag.strip_prefix(b"W/").map_or((false, tag), |opaque| (true, opaque))
 }

@@ -22,11 +22,11 @@ mod validate;
 mod vary;
 
 pub use asks::{Asks, Method, admit};
-pub use conditions::{Condition, conditions};
+pub use conditions::{Condition, any_tag, conditions};
 pub use invalidated::invalidated;
 pub use judge::{Verdict, is_failure, judge, may_serve_on_error, may_share};
 pub use key::{Query, write_key, write_key_of_url};
-pub use range::{Ranged, range};
+pub use range::{Ranged, part, range};
 pub use rules::{CookiesOfAnswers, Precedence, Rules, Ttl};
 pub use tags::tags;
 pub use terms::{NotStored, Terms};

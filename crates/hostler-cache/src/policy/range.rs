@@ -40,7 +40,8 @@ fn is_same(request: &impl Head, stored: &impl Head) -> bool {
     validator.starts_with(b"\"") && stored.lines("etag").next() == Some(validator)
 }
 
-fn part(range: &[u8], length: u64) -> Ranged {
+/// Which part of a body of `length` bytes the value of a `Range` asks for.
+pub fn part(range: &[u8], length: u64) -> Ranged {
     let Some((unit, specs)) = range.split_at_checked(6) else { return Ranged::Whole };
     if !unit.eq_ignore_ascii_case(b"bytes=") {
         return Ranged::Whole;

@@ -44,8 +44,12 @@ pub fn county(text: &str) -> String {
 
 /// A postal code without the spaces and hyphens that people leave out.
 pub fn code(text: &str) -> String {
-    let kept = text.chars().filter(|c| c.is_alphanumeric());
-    kept.flat_map(char::to_uppercase).collect()
+    code_letters(text).collect()
+}
+
+/// The same letter by letter, for those who only compare.
+pub fn code_letters(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_uppercase)
 }
 
 /// Lower case without accents; apostrophes and dots go, everything else between words is a space.

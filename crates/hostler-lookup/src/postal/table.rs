@@ -154,16 +154,19 @@ impl Table {
 
     /// All countries, by code.
     pub fn countries(&self) -> impl Iterator<Item = Country> + '_ {
-        (0..self.image.count::<11>(Section::Countries)).map(|at| {
+        let image = &self.image;
+        let (regions_end, words_end) = (image.count::<7>(Section::Regions), image.count::<2>(Section::Words));
+        let points_end = image.count::<4>(Section::Points);
+        (0..image.count::<11>(Section::Countries)).map(move |at| {
             let [code, place, places, region, regions, word, words, point, points, codes, shapes] =
                 self.image.record(Section::Countries, at);
             Country {
                 code: (code as u16).to_be_bytes(),
                 codes,
-                places: run(place, places),
-                regions: run(region, regions),
-                words: run(word, words),
-                points: run(point, points),
+                places: run(place, places, self.len()),
+                regions: run(region, regions, regions_end),
+                words: run(word, words, words_end),
+                points: run(point, points, points_end),
                 shapes,
             }
         })
@@ -238,24 +241,25 @@ impl Table {
                 Some(place) => place,
                 None => return Places::Picked(Vec::new()),
             },
-            _ => self.first(country.places.clone(), |at| *self.key(at) < *key),
+            _ => self.first(country.places.clone(), |at| self.key(at).lt(key.chars())),
         };
         let rest = first..country.places.end;
-        Places::Run(first..first + rest.take_while(|at| self.key(*at) == key).count() as u32)
+        Places::Run(first..first + rest.take_while(|at| self.key(*at).eq(key.chars())).count() as u32)
     }
 
     /// The places whose codes begin so, by code.
     pub fn prefix(&self, country: &Country, prefix: &str) -> Places {
         let key = fold::code(prefix);
-        let first = self.first(country.places.clone(), |at| *self.key(at) < *key);
-        let end = self.first(first..country.places.end, |at| self.key(at).starts_with(&key));
-        Places::Run(first..end)
+        let first = self.first(country.places.clone(), |at| self.key(at).lt(key.chars()));
+        let letters = key.chars().count();
+        let begins = |at| self.key(at).take(letters).eq(key.chars());
+        Places::Run(first..self.first(first..country.places.end, begins))
     }
 
     /// The folded code of a place.
-    fn key(&self, at: u32) -> String {
+    fn key(&self, at: u32) -> impl Iterator<Item = char> {
         let [_, code, ..]: [u32; 7] = self.image.record(Section::Places, at);
-        fold::code(self.image.text(code))
+        fold::code_letters(self.image.text(code))
     }
 
     /// The states of a country, by code.
@@ -281,7 +285,7 @@ impl Table {
 
     /// The places of a state, by code.
     pub fn in_region(&self, region: &Region<'_>) -> Places {
-        Places::Listed(run(region.list.0, region.list.1), Listing::Regions)
+        Places::Listed(run(region.list.0, region.list.1, self.len()), Listing::Regions)
     }
 
     /// How many cities a state has.
@@ -292,7 +296,7 @@ impl Table {
     /// A city of a state, by name.
     pub fn city(&self, region: &Region<'_>, name: &str) -> Option<City<'_>> {
         let folded = fold::name(name);
-        let cities = run(region.cities.0, region.cities.1);
+        let cities = run(region.cities.0, region.cities.1, self.image.count::<5>(Section::Cities));
         let at = self.first(cities.clone(), |at| self.city_at(at).key < folded.as_str());
         Some(at).filter(|at| cities.contains(at)).map(|at| self.city_at(at)).filter(|city| city.key == folded)
     }
@@ -309,7 +313,7 @@ impl Table {
 
     /// The places of a city, by code.
     pub fn in_city(&self, city: &City<'_>) -> Places {
-        Places::Listed(run(city.list.0, city.list.1), Listing::Cities)
+        Places::Listed(run(city.list.0, city.list.1, self.len()), Listing::Cities)
     }
 
     /// Of these places those in a county: in the one of exactly that name if there is one, else in those that are called so
@@ -356,7 +360,7 @@ pub(super) fn point(lat: u32, lng: u32) -> Option<Point> {
     Some(Point { lat: Degrees::from_steps(lat as i32)?, lng: Degrees::from_steps(lng as i32)? })
 }
 
-/// From a first and how many there are, however a pack lies.
-fn run(first: u32, count: u32) -> Range<u32> {
-    first..first.saturating_add(count)
+/// From a first and how many there are, within what there is: a pack whose checksum is right may lie all the same.
+fn run(first: u32, count: u32, end: u32) -> Range<u32> {
+    first.min(end)..first.saturating_add(count).min(end)
 }

@@ -248,3 +248,48 @@ fn the_nearest_are_those_that_looking_at_all_would_find() {
         assert_eq!(table.near(from, Some(de), 5000, Some(1500.0)).len(), within);
     }
 }
+
+#[test]
+fn a_pack_that_lies_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, lie) = (folder.path().join("rows.txt"), folder.path().join("lie.pack"));
+    std::fs::write(&text, ROWS).unwrap();
+    let good = pack(&[text]).unwrap().as_bytes().to_vec();
+    let mut random = fastrand::Rng::with_seed(11);
+    for _ in 0..400 {
+        let mut bad = good.clone();
+        for _ in 0..random.usize(1..20) {
+            let at = random.usize(16..bad.len());
+            bad[at] = *random.choice([0, 1, 0x7f, 0x80, 0xff].iter()).unwrap();
+        }
+        let checksum = crc32fast::hash(&bad[16..]);
+        bad[12..16].copy_from_slice(&checksum.to_le_bytes());
+        // By a rename, as always: the one before may still be mapped.
+        let new = folder.path().join("new");
+        std::fs::write(&new, &bad).unwrap();
+        std::fs::rename(&new, &lie).unwrap();
+        let Ok(postal) = Postal::open(std::slice::from_ref(&lie)) else { continue };
+        for (table, country) in postal.countries() {
+            ask_everything(&postal, table, country);
+        }
+    }
+}
+
+fn ask_everything(postal: &Postal, table: &Table, country: &Country) {
+    for place in table.each(&table.prefix(country, "")) {
+        postal.code(table, country, place.code);
+    }
+    for region in table.regions(country) {
+        assert!(table.each(&table.in_region(&region)).count() <= 20);
+        for name in ["Portland", ""] {
+            let places = table.city(&region, name).map(|city| table.in_city(&city));
+            assert!(places.is_none_or(|places| table.in_county(&places, "Multnomah").len() <= 20));
+        }
+    }
+    for text in ["p", "st", "portland or", "9", "x, y"] {
+        table.suggest(country, text, None, 10);
+    }
+    table.shapes(country).fit("97209");
+    table.random(country, 7);
+    table.near(Point::new(45.0, -122.0).unwrap(), Some(country), 5, None);
+}

@@ -64,7 +64,7 @@ impl Shared {
         let mut encoding = Encoding { stream, reading: self.reading };
         let filling = Filling::new(stock.memory.max_entry());
         let making = Making { stock, key, of, coding, head: head.clone(), flight };
-        let Some(reading) = filling.reading() else { unreachable!("invariant: nothing has come yet") };
+        let reading = filling.reading().expect("invariant: nothing has come yet");
         match filling.begin(&mut encoding) {
             Some(Poured::Whole(body)) => {
                 making.keep(body.clone());

@@ -69,6 +69,17 @@ pub enum Landing {
     Failed,
 }
 
+impl Landing {
+    /// The answer's head, if it is one.
+    pub fn head(&self) -> Option<&ResponseHead> {
+        match self {
+            Self::Stored(entry) => Some(&entry.head),
+            Self::Coming(coming) => Some(&coming.head),
+            Self::Form(..) | Self::Failed => None,
+        }
+    }
+}
+
 /// An answer whose body is on its way into memory.
 pub struct Coming {
     /// Where it will be stored.

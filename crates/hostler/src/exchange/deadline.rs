@@ -81,6 +81,11 @@ impl Sweep {
         Deadline { sweep: self.clone(), key, entry }
     }
 
+    /// Another number after each tick, while there is anything to watch: for what need not be looked up more often.
+    pub fn tick(&self) -> u64 {
+        self.0.now.load(Ordering::Relaxed)
+    }
+
     /// Wakes every task that waits on a deadline of this thread, to look around (a drain has begun).
     pub fn wake_all(&self) {
         let all: Vec<_> = self.entries().iter().map(|(_, entry)| entry.clone()).collect();

@@ -1,15 +1,19 @@
 //! Files as a target: what a request gets in the words of the straight line. Knows no file system.
 
-use super::{Answer, Refusal, Route, Streamed};
+use super::{Answer, Refusal, Route, Streamed, Target};
 use crate::exchange::Exchange;
 use crate::files::{Files, NotServed, Served};
 
 /// Before its body is read: to say no, nobody needs that.
-pub(super) fn check_method(exchange: &Exchange) -> Result<(), Refusal> {
-    match exchange.head.method() {
-        b"GET" | b"HEAD" => Ok(()),
-        _ => Err(Refusal::FileMethod),
+pub(super) fn check_method(route: &Route, exchange: &Exchange) -> Result<(), Refusal> {
+    match route.target {
+        Target::Files(_) if !reads(exchange) => Err(Refusal::FileMethod),
+        _ => Ok(()),
     }
+}
+
+fn reads(exchange: &Exchange) -> bool {
+    matches!(exchange.head.method(), b"GET" | b"HEAD")
 }
 
 /// The file, or why there is none.
@@ -21,7 +25,7 @@ pub(super) async fn answer(files: &Files, exchange: &Exchange) -> Result<Answer,
 /// The file that comes before the route's target, if there is one.
 pub(super) async fn first(route: &Route, exchange: &Exchange) -> Result<Option<Answer>, Refusal> {
     let Some(files) = &route.files_first else { return Ok(None) };
-    if check_method(exchange).is_err() || exchange.offer.is_some() {
+    if !reads(exchange) || exchange.offer.is_some() {
         return Ok(None);
     }
     match answer(files, exchange).await {

@@ -121,9 +121,7 @@ impl Gateway {
         let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
         route.changes.begin(exchange)?;
-        if let Target::Files(_) = &route.target {
-            files::check_method(exchange)?;
-        }
+        files::check_method(&route, exchange)?;
         if route.files_first.is_some()
             && let Some(answer) = files::first(&route, exchange).await?
         {
@@ -157,22 +155,17 @@ impl Gateway {
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
             (Some(errand), _) => Box::pin(errand.run((&route, target), exchange, client, thread)).await,
             (None, Some(platform)) => {
-                let called = platform::call(platform, (&route, target), exchange, client, thread).await;
-                if let Ok(call) = &called {
-                    platform.answered(exchange, call.answer());
-                }
-                called.map(Answer::from)
+                platform::call(platform, (&route, target), exchange, client, thread).await.map(Answer::from)
             }
         };
         match answered {
-            Ok(answer) => {
-                if let Answer::Tunnel(_) = answer {
-                    // It has been answered, whatever becomes of the tunnel, and however long that takes.
-                    target.poison.settle(exchange);
-                    exchange.is_suspect = false;
-                }
-                Ok(answer)
+            Ok(Answer::Tunnel(call)) => {
+                // It has been answered, whatever becomes of the tunnel, and however long that takes.
+                target.poison.settle(exchange);
+                exchange.is_suspect = false;
+                Ok(Answer::Tunnel(call))
             }
+            Ok(answer) => Ok(answer),
             Err(refusal) => {
                 exchange.trail.retry_after = target.meter.retry_after();
                 Err(fall_back(&route, exchange, refusal).await)

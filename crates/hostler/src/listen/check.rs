@@ -123,6 +123,9 @@ fn is_host(host: &[u8]) -> bool {
     if let Some(inner) = host.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")) {
         return std::str::from_utf8(inner).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
     }
+    if host.iter().all(|byte| IN_HOST[usize::from(*byte)]) {
+        return (1..=255).contains(&host.len());
+    }
     let mut bytes = host.iter();
     while let Some(byte) = bytes.next() {
         let fine = match byte {

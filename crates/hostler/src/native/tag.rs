@@ -1,7 +1,8 @@
 //! Entity tags of answers out of memory, and what becomes of a request that has one (RFC 9110 section 13). Knows no service.
 
 use bytes::Bytes;
-use hostler_wire::{Name, ResponseHead, tokens};
+use hostler_cache::any_tag;
+use hostler_wire::{Name, ResponseHead};
 use sha1::{Digest as _, Sha1};
 
 use crate::exchange::{Exchange, Whole};
@@ -42,9 +43,6 @@ pub fn tagged(exchange: &Exchange, answer: Tagged) -> Whole {
 
 /// `If-None-Match`, by the weak comparison: an answer that was compressed on its way has the tag as a weak one.
 pub fn is_known(exchange: &Exchange, tag: &str) -> bool {
-    let lines = exchange.head.fields.all(Name::IfNoneMatch);
-    // Our tags have no comma in them.
-    lines
-        .flat_map(tokens)
-        .any(|known| known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == tag.as_bytes())
+    let mut lines = exchange.head.fields.all(Name::IfNoneMatch);
+    lines.any(|list| any_tag(list, |known, _| known == tag.as_bytes()))
 }

@@ -267,3 +267,25 @@ async fn who_reads_while_we_stop_gets_all() {
     }
     site.exit().await;
 }
+
+#[tokio::test]
+async fn those_who_ask_otherwise_wait_for_one_of_their_kind() {
+    let numbered = numbered(|seen, _| {
+        let language = seen.field("accept-language").unwrap_or_default();
+        format!("{FRESH}Vary: Accept-Language\r\nContent-Language: {language}\r\n")
+    });
+    let app = upstream().script(move |seen| [vec![Step::Hold], numbered(seen)].concat()).start().await;
+    let site = with_cache(&app).await;
+    let mut clients = Vec::new();
+    for language in ["de", "fr", "it"].repeat(20) {
+        let mut client = site.connect().await;
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nAccept-Language: {language}\r\n\r\n")).await;
+        clients.push((language, client));
+    }
+    app.has_seen(1).await;
+    app.release_all();
+    for (language, client) in &mut clients {
+        client.answer().await.assert_status(200).assert_field("content-language", language);
+    }
+    assert_eq!(app.targets().len(), 3);
+}

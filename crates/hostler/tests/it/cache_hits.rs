@@ -246,3 +246,19 @@ async fn what_came_in_chunks_is_sent_in_one_piece() {
     old.assert_ok("hello").assert_field("content-length", "5");
     assert_eq!(app.targets().len(), 1);
 }
+
+#[tokio::test]
+async fn what_has_its_length_from_its_chunks_keeps_its_trailers_for_the_one_who_waits() {
+    let app = upstream().script(|_| {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: max-age=60\r\nTrailer: X-Sum\r\n\r\n";
+        [text(format!("{head}2\r\nab\r\n")), vec![Step::Hold], text("0\r\nX-Sum: 7\r\n\r\n")].concat()
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    let mut waits = site.begin("/").await;
+    waits.read_until("ab").await;
+    app.release_all();
+    assert!(waits.read_until("X-Sum: 7\r\n\r\n").await.contains("X-Sum"));
+    site.get("/").await.assert_ok("ab").assert_no_field("x-sum");
+    assert_eq!(app.targets().len(), 1);
+}

@@ -295,6 +295,38 @@ async fn what_the_data_is_and_whom_to_thank_is_told() {
     assert_eq!(two.get("/geo/2a02:100::1/city").await.text(), "Munich\n");
 }
 
+#[tokio::test]
+async fn the_nearest_postal_code_is_where_both_services_meet() {
+    let plan = site(
+        "server.trusted_proxies = ['127.0.0.1']
+        [geo]
+        databases = 'places.mmdb'
+        [postal]
+        data = 'US.txt'
+        [[routes]]
+        match = '/x/*'
+        geo = true
+        postal = true",
+    );
+    let portland = mmdb("City").city("9.9.9.0/24", &[("en", "Portland")], "US", (45.52, -122.68));
+    portland.city("67.43.156.0/24", &[], "BT", (91.0, 0.0)).write(plan.folder(), "places.mmdb");
+    let rows = [
+        "US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4",
+        "US\t10001\tNew York\tNew York\tNY\tNew York\t061\t\t\t40.7484\t-73.9967\t4",
+    ];
+    std::fs::write(plan.folder().join("US.txt"), rows.join("\n")).unwrap();
+    let site = plan.start().await;
+    let own = get(&site, "9.9.9.9", "/x/geo/nearest-zip").await;
+    own.assert_status(200).assert_says("97209").assert_field("cache-control", "private, no-store");
+    let named = site.get("/x/geo/9.9.9.9/nearest-zip").await;
+    named.assert_status(200).assert_says("97209").assert_field("cache-control", "private, max-age=3600");
+    site.get("/x/geo/nearest-zip").await.assert_status(404).assert_says("is not known");
+    get(&site, "67.43.156.1", "/x/geo/nearest-zip").await.assert_status(404);
+    site.get("/x/api/zipinfo/byzip/97209").await.assert_status(200);
+    site.get("/x/nothing").await.assert_status(404).assert_says("404 Not Found");
+    assert_eq!(site.status().await["routes"][0]["target"], "geo, postal");
+}
+
 fn site_of_two() -> hostler_testkit::SitePlan {
     site(&format!("[geo]\ndatabases = ['v4.mmdb', 'dbip-v6.mmdb']\n{EVERYWHERE}"))
 }

@@ -9,8 +9,11 @@ use crate::geo::places;
 use crate::postal::{ROWS, ask};
 use crate::site;
 
-/// Each path with requests that bring out its answers: status, method, target, body.
-const REQUESTS: &[(&str, &[(u16, &str, &str, &str)])] = &[
+/// Status, method, target, body.
+type Request = (u16, &'static str, &'static str, &'static str);
+
+/// Each path with requests that bring out its answers.
+const REQUESTS: &[(&str, &[Request])] = &[
     ("/get_city", &[(200, "GET", "/get_city", "")]),
     ("/crossdomain.xml", &[(200, "GET", "/crossdomain.xml", "")]),
     ("/status", &[(200, "GET", "/status", "")]),
@@ -105,6 +108,13 @@ const REQUESTS: &[(&str, &[(u16, &str, &str, &str)])] = &[
     (
         "/postal/batch",
         &[(200, "POST", "/postal/batch", "[\"97209\",1,\"x\"]"), (400, "POST", "/postal/batch", "[")],
+    ),
+    (
+        "/postal/match-close",
+        &[
+            (200, "POST", "/postal/match-close", "[\"97209\",\"97201\"]"),
+            (400, "POST", "/postal/match-close?within_km=x", "[]"),
+        ],
     ),
     ("/postal/validate", &[(200, "POST", "/postal/validate", "[\"97209\",1,\"x\"]")]),
 ];

@@ -247,6 +247,13 @@ async fn many_codes_are_posted_at_once() {
     assert_eq!(each(&valid, "known"), [true, false, false, false]);
     assert_eq!(each(&valid, "code")[0], "97209");
 
+    let close =
+        site.post("/postal/match-close?within_km=5", r#"["97209","04101","97201","00000","09012"]"#).await;
+    assert_eq!((each(&close, "code"), each(&close, "other")), (vec!["97209".into()], vec!["97201".into()]));
+    site.post("/postal/match-close", format!("[{}]", vec!["\"97209\""; 201].join(",")))
+        .await
+        .assert_status(413);
+
     let many = |count: usize| format!("[{}]", vec!["\"97209\""; count].join(","));
     assert_eq!(each(&site.post("/postal/batch", many(1000)).await, "status").len(), 1000);
     site.post("/postal/batch", many(1001)).await.assert_status(413);

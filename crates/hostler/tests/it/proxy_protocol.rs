@@ -1,9 +1,11 @@
 //! PROXY headers: whom a load balancer names is the client; who else sends one, or sends none, is refused.
 
-use hostler_testkit::{Client, Site, Upstream, authority, client_from, eventually, tls_clients, upstream};
+use hostler_testkit::{
+    Client, Site, Upstream, authority, client_from, eventually, mmdb, tls_clients, upstream,
+};
 
-use crate::in_front_of;
 use crate::tls::{ONE, secured};
+use crate::{in_front_of, site};
 
 /// A site to which a load balancer connects from `127.0.0.2`.
 const BALANCED: &str = "server.proxy_protocol = ['127.0.0.2']\nserver.access_log = 'json'";
@@ -65,6 +67,27 @@ async fn the_client_is_whom_the_header_names() {
     }
     let access = site.exchanges(cases.len()).await;
     assert_eq!(access[0]["client"], "81.2.69.160");
+}
+
+#[tokio::test]
+async fn whoever_asks_is_told_that_the_balancer_has_named_him() {
+    let geo = "[geo]\ndatabases = 'places.mmdb'\n[[routes]]\nmatch = '*'\ngeo = true";
+    let plan = site(&format!("{BALANCED}\n{geo}"));
+    mmdb("City")
+        .city("81.2.69.0/24", &[("en", "London")], "GB", (51.5, -0.1))
+        .write(plan.folder(), "places.mmdb");
+    let site = plan.start().await;
+    for (header, expected) in [
+        ("PROXY TCP4 81.2.69.160 203.0.113.1 4000 443\r\n", ["81.2.69.160", "proxy-protocol", "London"]),
+        ("PROXY TCP6 ::ffff:81.2.69.1 ::1 4000 443\r\n", ["81.2.69.1", "proxy-protocol", "London"]),
+        ("PROXY UNKNOWN\r\n", ["127.0.0.2", "socket", ""]),
+    ] {
+        let mut client = from_balancer(&site).await;
+        client.send(format!("{header}GET /geo HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let told = client.answer().await.json();
+        let told = ["ip", "source", "city"].map(|field| told[field].as_str().unwrap_or_default().to_owned());
+        assert_eq!(told, expected, "{header}");
+    }
 }
 
 #[tokio::test]

@@ -19,6 +19,9 @@ use crate::proxy::Call;
 
 /// What an entry takes besides its head and body, roughly.
 const OVERHEAD: usize = 1024;
+/// For how long what was too large to be kept is taken to be still: its parts are asked for as they are wanted, and not the whole for
+/// each of them.
+const LARGE_MS: u64 = 10 * 60 * 1000;
 
 /// An answer that arrives.
 pub(super) struct Arrival {
@@ -47,7 +50,7 @@ impl Arrival {
         let labels: usize = vary.size() + tags.iter().map(|tag| tag.len() + 16).sum::<usize>();
         let most = caching.stock.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);
         if matches!(length, BodyLength::Known(length) if length > most as u64) {
-            settle(flight, Outcome::Alone);
+            settle(flight, Outcome::AloneFor(LARGE_MS));
             return None;
         }
         let place = Place { stock: caching.stock.clone(), key: key.into() };
@@ -82,7 +85,7 @@ impl Arrival {
             }
             poured => {
                 if poured == Some(Poured::TooLarge) {
-                    settle(self.flight.take(), Outcome::Alone);
+                    settle(self.flight.take(), Outcome::AloneFor(LARGE_MS));
                 }
                 let answer = show::coming(exchange, asks, &self.own, &self.coming, reading);
                 let following = target.poison.following(exchange);
@@ -101,7 +104,7 @@ impl Arrival {
         }
         loop {
             match pour(&coming.filling, &pouring, &mut member, patience).await {
-                Poured::TooLarge => settle(self.flight.take(), Outcome::Alone),
+                Poured::TooLarge => settle(self.flight.take(), Outcome::AloneFor(LARGE_MS)),
                 Poured::Whole(body) => {
                     member.call.end();
                     self.keep(&body);

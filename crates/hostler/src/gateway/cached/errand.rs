@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    Asks, CacheStatus, Flight, Form, Forward, Kept, Method, Moment, NotStored, Outcome, Terms, Validators,
-    Vary, Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error, may_share, tags, write_key,
+    Asks, CacheStatus, Flight, Form, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting, Terms,
+    Validators, Vary, Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error, may_share, tags,
+    write_key,
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
@@ -27,6 +28,8 @@ pub(in crate::gateway) struct Errand {
     why: Forward,
     /// What it brings may be stored.
     pub(super) stores: bool,
+    /// What it has in the fields by which answers to it are chosen, as far as they are known.
+    selection: Vec<u8>,
     /// Others wait for what it brings.
     flight: Option<Flight<Landing>>,
     /// What is stored and may be good still; to be validated, and to stand in where its member fails.
@@ -50,6 +53,7 @@ impl Errand {
             why,
             // What HEAD brings is no answer to GET.
             stores: caching.stores && asks.method == Method::Get && !asks.no_store,
+            selection: Vec::new(),
             flight: None,
             stale,
         })
@@ -65,7 +69,23 @@ impl Errand {
     /// Equal requests have the same. Those whose answers are known to differ have not.
     pub(super) fn flight_key(&self) -> Vec<u8> {
         let secure: &[u8] = if self.secure { b"\0s" } else { b"\0" };
-        [&*self.key, secure].concat()
+        [&*self.key, secure, &self.selection].concat()
+    }
+
+    /// An answer to others is there, and says by what it was chosen: this request goes with those that are like it in that. False if
+    /// it has done so already.
+    pub(super) fn select(&mut self, exchange: &Exchange, answer: &ResponseHead) -> bool {
+        let Ok(vary) = Vary::of(&Lines(&answer.fields), &Seen(exchange), self.secure) else { return false };
+        let mut selection = Vec::new();
+        for Selecting { name, value } in &vary.fields {
+            selection.push(0);
+            selection.extend_from_slice(name.as_bytes());
+            selection.push(if value.is_some() { b'=' } else { b'-' });
+            selection.extend_from_slice(value.as_deref().unwrap_or_default());
+        }
+        let is_new = selection != self.selection;
+        self.selection = selection;
+        is_new
     }
 
     pub(super) fn lead(&mut self, flight: Flight<Landing>) {
@@ -78,9 +98,9 @@ impl Errand {
     }
 
     /// What another has fetched, if it is for this request as well.
-    pub(super) fn take(&self, exchange: &mut Exchange, landing: Landing) -> Option<Result<Answer, Refusal>> {
+    pub(super) fn take(&self, exchange: &mut Exchange, landing: &Landing) -> Option<Result<Answer, Refusal>> {
         let now = Moment::now();
-        let (head, vary, terms) = match &landing {
+        let (head, vary, terms) = match landing {
             Landing::Stored(entry) => (&entry.head, &entry.vary, Ok(entry.terms)),
             Landing::Coming(coming) => (&coming.head, &coming.vary, coming.terms),
             Landing::Failed => return self.serve_stale(exchange, None, now),
@@ -95,7 +115,7 @@ impl Errand {
             Err(why) if !self.may_collapse(why, head) => return None,
             Ok(_) | Err(_) => None,
         };
-        let answer = match &landing {
+        let answer = match landing {
             Landing::Stored(entry) => show::stored(&self.caching, exchange, &self.asks, entry),
             Landing::Coming(coming) => {
                 let reading = coming.filling.reading()?;
@@ -178,7 +198,7 @@ impl Errand {
 
     /// A member has answered.
     fn received(
-        mut self: Box<Self>,
+        &mut self,
         exchange: &mut Exchange,
         call: Call,
         asked: Moment,

@@ -39,8 +39,8 @@ pub(super) enum Asked {
 enum Found {
     /// An answer that may be served.
     Good { entry: Arc<Entry>, age: u64, ttl: i64, refresh: Option<Box<[u8]>> },
-    /// None, or one that is good for something only once a member was asked.
-    Nothing { key: Box<[u8]>, why: Forward, stale: Option<Arc<Entry>> },
+    /// None, or one that is good for something only once a member was asked; or only one for other requests.
+    Nothing { key: Box<[u8]>, why: Forward, stale: Option<Arc<Entry>>, other: Option<Arc<Entry>> },
 }
 
 thread_local! {
@@ -71,8 +71,12 @@ pub(super) async fn ask<D: Downstream>(
             serve(caching, exchange, &asks, &entry, (age, ttl)).map(Asked::Answered)
         }
         Found::Nothing { .. } if asks.only_if_cached => Err(Refusal::OnlyIfCached),
-        Found::Nothing { key, why, stale } => {
-            let errand = Errand::new(caching, exchange, asks, key, why, stale);
+        Found::Nothing { key, why, stale, other } => {
+            let known = other.or_else(|| stale.clone());
+            let mut errand = Errand::new(caching, exchange, asks, key, why, stale);
+            if let Some(known) = known {
+                errand.select(exchange, &known.head);
+            }
             // Boxed: most requests never get here, and need no room for it.
             Box::pin(embark(errand, target.request_timeout, exchange, client)).await
         }
@@ -90,11 +94,12 @@ fn pass(caching: &Arc<Caching>, exchange: &Exchange, asks: Asks, why: Forward) -
 fn look(caching: &Caching, exchange: &Exchange, asks: &Asks, now: Moment) -> Found {
     KEY.with_borrow_mut(|key| {
         write_key(&caching.query, exchange.host(), exchange.head.target(), key);
-        let nothing = |why, stale| Found::Nothing { key: key.as_slice().into(), why, stale };
+        let nothing = |why, stale| Found::Nothing { key: key.as_slice().into(), why, stale, other: None };
         let Some(variants) = caching.stock.memory.look(key) else { return nothing(Forward::UriMiss, None) };
         let secure = request::is_secure(exchange);
         let Some(entry) = variants.find(|entry| entry.vary.matches(&Seen(exchange), secure)) else {
-            return nothing(Forward::VaryMiss, None);
+            let (key, other) = (key.as_slice().into(), variants.iter().next().cloned());
+            return Found::Nothing { key, why: Forward::VaryMiss, stale: None, other };
         };
         let entry = entry.clone();
         match judge(&entry.terms, asks, now) {
@@ -134,59 +139,55 @@ async fn embark<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
 ) -> Result<Asked, Refusal> {
-    if !errand.may_share() {
-        return Ok(Asked::Forward(errand));
-    }
-    let caching = errand.caching.clone();
     let until = Instant::now() + patience;
-    let flight_key = errand.flight_key();
-    let landing = match caching.stock.flights.join(&flight_key, Moment::now()) {
-        Role::Alone => return Ok(Asked::Forward(errand)),
-        Role::Arriving(landing) => landing,
-        Role::Leader(flight) => {
-            errand.lead(flight);
-            if let Some(answer) = found_meanwhile(&mut errand, exchange)? {
-                return Ok(Asked::Answered(answer));
-            }
-            // What others have stored; one look for all who wait.
-            if errand.stores
-                && caching.stock.fetch(&errand.key).await
-                && let Some(answer) = found_meanwhile(&mut errand, exchange)?
-            {
-                return Ok(Asked::Answered(answer));
-            }
-            return Ok(Asked::Forward(errand));
-        }
-        Role::Follower(waiting) => match wait(waiting, until, exchange, client).await {
-            Ok(Landed::Shared(landing)) => landing,
-            Ok(Landed::Lead(flight)) => {
+    let flights = errand.caching.stock.flights.clone();
+    while errand.may_share() {
+        let landed = match flights.join(&errand.flight_key(), Moment::now()) {
+            Role::Alone => break,
+            Role::Arriving(landing) => Landed::Shared(landing),
+            Role::Leader(flight) => Landed::Lead(flight),
+            Role::Follower(waiting) => match wait(waiting, until, exchange, client).await {
+                Ok(landed) => landed,
+                Err(refusal) => return errand.failed(exchange, refusal).map(Asked::Answered),
+            },
+        };
+        let landing = match landed {
+            Landed::Alone => break,
+            Landed::Lead(flight) => {
                 errand.lead(flight);
-                return Ok(Asked::Forward(errand));
+                let found = found_meanwhile(&mut errand, exchange).await?;
+                return Ok(found.map_or(Asked::Forward(errand), Asked::Answered));
             }
-            Ok(Landed::Alone) => return Ok(Asked::Forward(errand)),
-            Err(refusal) => return errand.failed(exchange, refusal).map(Asked::Answered),
-        },
-    };
-    match errand.take(exchange, landing) {
-        Some(answer) => answer.map(Asked::Answered),
-        // It was for others.
-        None => Ok(Asked::Forward(errand)),
+            Landed::Shared(landing) => landing,
+        };
+        if let Some(answer) = errand.take(exchange, &landing) {
+            return answer.map(Asked::Answered);
+        }
+        // It was for others. Those who are like this one may be many as well.
+        if !landing.head().is_some_and(|head| errand.select(exchange, head)) {
+            break;
+        }
     }
+    Ok(Asked::Forward(errand))
 }
 
-/// Between the look and the lead another's answer may have come: nobody is asked twice for that.
-fn found_meanwhile(errand: &mut Errand, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
-    let (asks, caching) = (errand.asks, errand.caching.clone());
-    match look(&caching, exchange, &asks, Moment::now()) {
-        Found::Good { entry, age, ttl, .. } => {
-            errand.land(&entry);
-            serve(&caching, exchange, &asks, &entry, (age, ttl)).map(Some)
+/// Between the look and the lead another's answer may have come, or it lies where several Hostlers keep theirs: nobody is asked twice
+/// for that, and for all who wait one looks.
+async fn found_meanwhile(errand: &mut Errand, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
+    let caching = errand.caching.clone();
+    for is_fetched in [false, true] {
+        if is_fetched && !(errand.stores && caching.stock.fetch(&errand.key).await) {
+            break;
         }
-        Found::Nothing { stale, .. } => {
-            errand.stale = stale.or(errand.stale.take());
-            Ok(None)
+        match look(&caching, exchange, &errand.asks, Moment::now()) {
+            Found::Good { entry, age, ttl, .. } => {
+                errand.land(&entry);
+                return serve(&caching, exchange, &errand.asks, &entry, (age, ttl)).map(Some);
+            }
+            Found::Nothing { stale, .. } => errand.stale = stale.or(errand.stale.take()),
         }
     }
+    Ok(None)
 }
 
 async fn wait<D: Downstream>(

@@ -21,7 +21,8 @@ pub(super) fn begin(
     (key, stale): (Box<[u8]>, Arc<Entry>),
     thread: usize,
 ) {
-    let mut errand = Errand::new(caching, exchange, asks, key, Forward::Stale, Some(stale));
+    let mut errand = Errand::new(caching, exchange, asks, key, Forward::Stale, Some(stale.clone()));
+    errand.select(exchange, &stale.head);
     let Role::Leader(flight) = caching.stock.flights.join(&errand.flight_key(), Moment::now()) else {
         return;
     };

@@ -95,7 +95,10 @@ pub(in crate::gateway) async fn call<D: Downstream>(
             registered.attempted = Some(Instant::now());
         }
         let failure = match proxy::forward(exchange, client, lease, &target.call, thread).await {
-            Ok(call) => return Ok(call),
+            Ok(call) => {
+                platform.answered(exchange, call.answer());
+                return Ok(call);
+            }
             Err(failure) => failure,
         };
         sends += u32::from(!failure.was_never_sent());

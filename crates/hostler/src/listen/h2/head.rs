@@ -8,7 +8,7 @@ use http::header::{
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::websocket::Key;
-use crate::exchange::{Edits, Exchange};
+use crate::exchange::Exchange;
 use crate::gateway::Refusal;
 use crate::listen::check;
 use crate::listen::head::{CACHE_STATUS, Framing, cache_status, is_kept, new_age, with_date};
@@ -83,7 +83,7 @@ fn check_host(authority: Option<&[u8]>, host: &[u8], hosts: usize) -> Result<(),
 
 /// A final head, a member's or our own.
 pub(super) fn answer(head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Response<()> {
-    let mut answer = edited(head, &exchange.to_client, framing);
+    let mut answer = edited(head, exchange, framing);
     let fields = answer.headers_mut();
     if let Some(age) = new_age(exchange) {
         fields.insert(AGE, HeaderValue::from(age));
@@ -94,7 +94,8 @@ pub(super) fn answer(head: &ResponseHead, exchange: &Exchange, framing: Framing)
     answer
 }
 
-fn edited(head: &ResponseHead, edits: &Edits, framing: Framing) -> Response<()> {
+fn edited(head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Response<()> {
+    let edits = &exchange.to_client;
     let keeps = |name: &[u8]| edits.is_empty() || edits.keeps(name);
     let mut fields = HeaderMap::with_capacity(head.fields.len() + 2);
     // One copy of all values instead of one of each; but HPACK's table may keep any of them for long, and the whole with it.
@@ -113,7 +114,9 @@ fn edited(head: &ResponseHead, edits: &Edits, framing: Framing) -> Response<()> 
         append(&mut fields, name.as_bytes(), HeaderValue::from_bytes(value));
     }
     if !fields.contains_key(DATE) {
-        with_date(|date| append(&mut fields, DATE.as_str().as_bytes(), HeaderValue::from_str(date)));
+        with_date(exchange, |date| {
+            append(&mut fields, DATE.as_str().as_bytes(), HeaderValue::from_str(date))
+        });
     }
     if let Framing::Length(length) = framing {
         fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -122,8 +125,8 @@ fn edited(head: &ResponseHead, edits: &Edits, framing: Framing) -> Response<()> 
 }
 
 /// The head that says that a WebSocket is open (RFC 8441 section 5): that of the 101 but for what was between us and the member.
-pub(super) fn switch(head: &ResponseHead, edits: &Edits) -> Response<()> {
-    let mut response = edited(head, edits, Framing::Chunked);
+pub(super) fn switch(head: &ResponseHead, exchange: &Exchange) -> Response<()> {
+    let mut response = edited(head, exchange, Framing::Chunked);
     response.headers_mut().remove(SEC_WEBSOCKET_ACCEPT);
     *response.status_mut() = StatusCode::OK;
     response

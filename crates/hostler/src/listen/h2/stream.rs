@@ -181,7 +181,7 @@ impl StreamClient<'_> {
 
     /// Tells the client that its WebSocket is open; none if it has gone.
     fn switch(mut self, exchange: &mut Exchange, call: &Call) -> Option<Within> {
-        let head = head::switch(call.answer(), &exchange.to_client);
+        let head = head::switch(call.answer(), exchange);
         match self.respond.send_response(head, false) {
             Ok(sender) => {
                 exchange.trail.status = 200;

@@ -42,7 +42,7 @@ impl Edition {
     /// The body that says in which city an address is; none where nobody knows.
     pub fn city(&self, ip: IpAddr) -> Result<Option<Bytes>, Broken> {
         // Databases say things of addresses that are nowhere: some have Australia for those of documentation.
-        if Kind::of(ip) != Kind::Global {
+        if !Kind::of(ip).has_place() {
             return Ok(None);
         }
         let Some(found) = self.atlas.find(plain(ip))? else { return Ok(None) };
@@ -63,7 +63,7 @@ impl Edition {
     /// All that is known of an address.
     pub fn facts(&self, ip: IpAddr, source: Option<&'static str>, decimals: u8) -> Result<Facts<'_>, Broken> {
         let mut facts = Facts::unknown(ip, source, decimals);
-        if facts.kind == Kind::Global
+        if facts.kind.has_place()
             && let Some(found) = self.atlas.find(plain(ip))?
         {
             facts.network = found.network();

@@ -81,7 +81,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::field_reassign_with_default, reason = "some of its fields are its own")]
     fn what_is_known_is_said_in_ascii() {
         let mut place = Place::default();
         assert!(lines(&place, 2).is_empty());

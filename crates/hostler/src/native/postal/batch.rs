@@ -5,13 +5,18 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::edition::Edition;
-use super::rows::{Cell, Rows};
+use super::near::FARTHEST_KM;
+use super::rows::{Cell, Rows, Unit};
 use crate::exchange::{Body, Exchange, Whole};
 use crate::native::problem::problem;
 use crate::native::query::Query;
 
 /// Items in one request.
 const MOST: usize = 1000;
+/// Of those that are compared with each other.
+const MOST_COMPARED: usize = 200;
+/// What is close where nobody says how close.
+const CLOSE_KM: f64 = 10.0;
 /// The longest item that is repeated as it came.
 const LONGEST: usize = 64;
 
@@ -85,7 +90,7 @@ fn short(text: &str) -> Cow<'_, str> {
 
 impl Edition {
     /// Where many codes are.
-    pub(super) fn batch(&self, batch: &Batch) -> Rows<'_> {
+    pub(super) fn batch(&self, batch: &Batch, _: &Query) -> Result<Rows<'_>, Whole> {
         let mut rows = Self::asked_rows();
         rows.rows.extend(batch.0.iter().map(|item| match &item.code {
             Some(code) => self.asked(&item.query, self.data().country(&item.country), code),
@@ -96,11 +101,36 @@ impl Edition {
                 row
             }
         }));
-        rows
+        Ok(rows)
+    }
+
+    /// Which of many codes lie within a distance of each other. Those that there are not lie nowhere.
+    pub(super) fn match_close(&self, batch: &Batch, query: &Query) -> Result<Rows<'_>, Whole> {
+        let wrong = |detail| problem(400, detail);
+        let within = query.number("within_km", 0.0..=FARTHEST_KM).map_err(wrong)?.unwrap_or(CLOSE_KM);
+        let unit = Unit::of(query.get("unit")).map_err(wrong)?;
+        // Each is compared with each.
+        if batch.0.len() > MOST_COMPARED {
+            return Err(problem(413, format_args!("at most {MOST_COMPARED} codes are compared at once")));
+        }
+        let place = |item: &Item| {
+            let (table, country) = self.data().country(&item.country)?;
+            let place = self.data().code(table, country, item.code.as_deref()?).into_iter().next()?;
+            Some((place.code, place.point?))
+        };
+        let places: Vec<_> = batch.0.iter().filter_map(place).collect();
+        let mut rows = Rows::new(["code", "other", unit.column()]);
+        for (at, (code, from)) in places.iter().enumerate() {
+            let others = places[at + 1..].iter().map(|(other, to)| (other, from.distance_km(*to)));
+            rows.rows.extend(others.filter(|(_, km)| *km <= within).map(|(other, km)| {
+                vec![Cell::Text(code), Cell::Text(other), Cell::Distance(unit.of_km(km))]
+            }));
+        }
+        Ok(rows)
     }
 
     /// Whether many codes could be ones, and are.
-    pub(super) fn validate(&self, batch: &Batch) -> Rows<'_> {
+    pub(super) fn validate(&self, batch: &Batch, _: &Query) -> Result<Rows<'_>, Whole> {
         let mut rows = Rows::new(["query", "country", "valid", "known", "code"]);
         rows.rows.extend(batch.0.iter().map(|item| {
             let found = item.code.as_deref().zip(self.data().country(&item.country));
@@ -117,6 +147,6 @@ impl Edition {
                 known.map_or(Cell::Unknown, |place| Cell::Text(place.code)),
             ]
         }));
-        rows
+        Ok(rows)
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct Told<'a> {
 pub(super) type Answered<'a> = Result<(Rows<'a>, Number), Whole>;
 
 /// What answers to something posted.
-type Poster = for<'a> fn(&'a Edition, &Batch) -> Rows<'a>;
+type Poster = for<'a> fn(&'a Edition, &Batch, &Query) -> Result<Rows<'a>, Whole>;
 
 impl Edition {
     pub fn open(settings: &Arc<config::Postal>) -> Result<Self, PostalError> {
@@ -74,6 +74,7 @@ impl Edition {
         let posted: Option<Poster> = match *parts {
             ["batch"] => Some(Self::batch),
             ["validate"] => Some(Self::validate),
+            ["match-close"] => Some(Self::match_close),
             _ => None,
         };
         let methods: &[&str] = if posted.is_some() { &["POST"] } else { &["GET", "HEAD"] };
@@ -88,7 +89,7 @@ impl Edition {
         let told = |kept| Told { kind: form.content_type(), kept, varies: chosen.is_none() };
         if let Some(answer) = posted {
             let batch = Batch::read(exchange, &query)?;
-            let body = written(&answer(self, &batch), Number::Many, &query, form)?;
+            let body = written(&answer(self, &batch, &query)?, Number::Many, &query, form)?;
             return Ok(self.tell(exchange, &told(NOT_KEPT), body));
         }
         let mut link = None;

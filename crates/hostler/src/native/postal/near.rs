@@ -11,7 +11,7 @@ use crate::native::query::Query;
 const NEAREST: usize = 10;
 const MOST: usize = 1000;
 /// Half the earth's circumference: from there on, everything is within.
-const FARTHEST_KM: f64 = 20_038.0;
+pub(super) const FARTHEST_KM: f64 = 20_038.0;
 const MOST_DISTANCES: usize = 100;
 
 /// How much of what is near is wanted.
