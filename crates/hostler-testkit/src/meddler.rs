@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 /// What becomes of what the server says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,8 @@ async fn meddle(client: TcpStream, server: SocketAddr, told: watch::Receiver<Med
             let how = *told.borrow();
             match how {
                 Meddling::None => {}
-                Meddling::Late(pause) => tokio::time::sleep(pause).await,
+                // Of what it is asked meanwhile the answers wait too: so is a server that is slow.
+                Meddling::Late(pause) => drop(timeout(pause, std::future::pending::<()>()).await),
                 Meddling::Mute => continue,
                 Meddling::Garbled => piece[..count].iter_mut().for_each(garble),
             }
