@@ -1,6 +1,6 @@
 // Caches in front of one origin, each with so many bytes of memory: Hostler, nginx, Varnish. Knows how they are started, not what is
 // asked of them.
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch } from './hostler.mjs';
 import { freePort } from '../lib/session.mjs';
@@ -57,6 +57,12 @@ export const CACHES = {
   },
 };
 
+/** What a process of ours may raise its limit to. Beyond it nginx would take no connection. */
+function openFiles() {
+  const [, , hard] = /^Max open files +(\S+) +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+  return hard === 'unlimited' ? 1_000_000 : Math.min(Number(hard), 1_000_000);
+}
+
 const UNLOGGED = [
   'Begin', 'End', 'Link', 'SessOpen', 'SessClose', 'ReqStart', 'ReqMethod', 'ReqURL', 'ReqProtocol', 'ReqHeader', 'ReqUnset', 'ReqAcct',
   'RespProtocol', 'RespStatus', 'RespReason', 'RespHeader', 'RespUnset', 'VCL_call', 'VCL_return', 'Hit', 'HitMiss', 'Timestamp',
@@ -67,7 +73,7 @@ export function nginxConfiguration({ dir, pages, port, origin, megabytes, user =
 ${user ? `user ${user};` : ''}
 daemon off;
 worker_processes 1;
-worker_rlimit_nofile 65536;
+worker_rlimit_nofile ${openFiles()};
 pid ${dir}/nginx.pid;
 error_log stderr warn;
 
@@ -79,7 +85,8 @@ http {
     access_log off;
     server_tokens off;
     sendfile on;
-    tcp_nopush on;
+    # Corked, a long answer waits 200 ms for the end of a segment on loopback, where segments have 64 KiB.
+    tcp_nopush off;
     tcp_nodelay on;
     keepalive_timeout 75s;
     keepalive_requests 10000000;
@@ -91,7 +98,8 @@ http {
 
     proxy_cache_path ${pages} levels=1:2 keys_zone=pages:128m max_size=${megabytes}m inactive=1h use_temp_path=off
                      manager_files=10000 manager_threshold=500ms manager_sleep=50ms;
-    open_file_cache max=200000 inactive=1h;
+    # As many as may be open, less what connections need.
+    open_file_cache max=${openFiles() - 9000} inactive=1h;
     open_file_cache_valid 1h;
 
     upstream origin {
