@@ -2,7 +2,8 @@
 //!
 //! `bench-pace 127.0.0.1:8080 /path RATE SECONDS CONNECTIONS SEED`. It never sleeps: it wants a core for itself, where the generator in
 //! `bench/load`, which waits by timers and takes a goroutine a request, is late by milliseconds from some thousand requests a second on.
-//! Latency counts from the intended instant. It knows HTTP/1.1 answers with `Content-Length`, and nothing else of who answers.
+//! Latency counts from the intended instant; beside it, from the instant at which the request did start: where the two differ, it is we who
+//! were late. It knows HTTP/1.1 answers with `Content-Length`, and nothing else of who answers.
 
 #![expect(clippy::disallowed_types, reason = "it measures real time: there is no clock to pause")]
 
@@ -31,6 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         connections,
         waiting: VecDeque::new(),
         hits: Vec::new(),
+        served: Vec::new(),
         lags: Vec::new(),
         refused: 0,
     };
@@ -59,8 +61,8 @@ fn arrivals(rate: f64, length: Duration, seed: u64) -> Vec<Duration> {
 
 struct Connection {
     stream: TcpStream,
-    /// When the request that is on its way was meant to start.
-    asked: Option<Instant>,
+    /// When the request that is on its way was meant to start, and when it did.
+    asked: Option<(Instant, Instant)>,
     input: Vec<u8>,
 }
 
@@ -99,6 +101,8 @@ struct Run<'a> {
     /// Meant to have started, while all connections were busy.
     waiting: VecDeque<Instant>,
     hits: Vec<u64>,
+    /// The same from the instants at which they did start.
+    served: Vec<u64>,
     lags: Vec<u64>,
     refused: usize,
 }
@@ -136,20 +140,22 @@ impl Run<'_> {
     }
 
     fn start(&mut self, connection: usize, meant: Instant) -> std::io::Result<()> {
-        self.lags.push(micros(meant.elapsed()));
+        let started = Instant::now();
+        self.lags.push(micros(started - meant));
         let connection = &mut self.connections[connection];
-        connection.asked = Some(meant);
+        connection.asked = Some((meant, started));
         connection.stream.write_all(self.request)
     }
 
     fn finish(&mut self, connection: usize) -> std::io::Result<bool> {
         let connection = &mut self.connections[connection];
         let Some(status) = connection.answer()? else { return Ok(false) };
-        let took = connection.asked.take().map_or(0, |meant| micros(meant.elapsed()));
-        if status == 200 {
-            self.hits.push(took);
-        } else {
-            self.refused += 1;
+        match connection.asked.take() {
+            Some((meant, started)) if status == 200 => {
+                self.hits.push(micros(meant.elapsed()));
+                self.served.push(micros(started.elapsed()));
+            }
+            _ => self.refused += 1,
         }
         Ok(true)
     }
@@ -164,9 +170,9 @@ impl Run<'_> {
         };
         let (p50, p99, longest) = (at(50.0), at(99.0), at(100.0));
         let (refused, failed) = (self.refused, planned - ok - self.refused);
-        let lag = percentile(&mut self.lags, 99.0);
+        let (served, lag) = (percentile(&mut self.served, 99.0), percentile(&mut self.lags, 99.0));
         format!(
-            r#"{{"planned":{planned},"ok":{ok},"refused":{refused},"failed":{failed},"p50_us":{p50},"p99_us":{p99},"longest_us":{longest},"start_lag_p99_us":{lag}}}"#
+            r#"{{"planned":{planned},"ok":{ok},"refused":{refused},"failed":{failed},"p50_us":{p50},"p99_us":{p99},"longest_us":{longest},"served_p99_us":{served},"start_lag_p99_us":{lag}}}"#
         )
     }
 }
