@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch } from './hostler.mjs';
+import { opening } from './nginx.mjs';
 import { freePort } from '../lib/session.mjs';
 
 const SHARED_MEMORY = '/dev/shm';
@@ -63,6 +64,8 @@ function openFiles() {
   return hard === 'unlimited' ? 1_000_000 : Math.min(Number(hard), 1_000_000);
 }
 
+const CORK = '# Corked, a long answer waits 200 ms for the end of a segment on loopback, where segments have 64 KiB.';
+
 const UNLOGGED = [
   'Begin', 'End', 'Link', 'SessOpen', 'SessClose', 'ReqStart', 'ReqMethod', 'ReqURL', 'ReqProtocol', 'ReqHeader', 'ReqUnset', 'ReqAcct',
   'RespProtocol', 'RespStatus', 'RespReason', 'RespHeader', 'RespUnset', 'VCL_call', 'VCL_return', 'Hit', 'HitMiss', 'Timestamp',
@@ -71,31 +74,7 @@ const UNLOGGED = [
 export function nginxConfiguration({ dir, pages, port, origin, megabytes, user = process.getuid() === 0 ? 'root' : null }) {
   return `# Workers of a master that is root would become www-data and could not reach the socket in our folder.
 ${user ? `user ${user};` : ''}
-daemon off;
-worker_processes 1;
-worker_rlimit_nofile ${openFiles()};
-pid ${dir}/nginx.pid;
-error_log stderr warn;
-
-events {
-    worker_connections 8192;
-}
-
-http {
-    access_log off;
-    server_tokens off;
-    sendfile on;
-    # Corked, a long answer waits 200 ms for the end of a segment on loopback, where segments have 64 KiB.
-    tcp_nopush off;
-    tcp_nodelay on;
-    keepalive_timeout 75s;
-    keepalive_requests 10000000;
-    client_body_temp_path ${dir}/body;
-    proxy_temp_path ${dir}/proxy;
-    fastcgi_temp_path ${dir}/fastcgi;
-    uwsgi_temp_path ${dir}/uwsgi;
-    scgi_temp_path ${dir}/scgi;
-
+${opening({ dir, files: openFiles(), sending: ['sendfile on;', CORK, 'tcp_nopush off;'] })}
     proxy_cache_path ${pages} levels=1:2 keys_zone=pages:128m max_size=${megabytes}m inactive=1h use_temp_path=off
                      manager_files=10000 manager_threshold=500ms manager_sleep=50ms;
     # As many as may be open, less what connections need.

@@ -2,6 +2,7 @@
 // measured of them.
 import { mkdirSync } from 'node:fs';
 import { launch } from './hostler.mjs';
+import { opening } from './nginx.mjs';
 import { data, services } from '../lib/lookups.mjs';
 import { freePort } from '../lib/session.mjs';
 
@@ -38,28 +39,7 @@ async function node(session, file, { cpu, geo = true }) {
 }
 
 export function nginxConfiguration({ dir, port, said }) {
-  return `daemon off;
-worker_processes 1;
-worker_rlimit_nofile 65536;
-pid ${dir}/nginx.pid;
-error_log stderr warn;
-
-events {
-    worker_connections 8192;
-}
-
-http {
-    access_log off;
-    server_tokens off;
-    tcp_nodelay on;
-    keepalive_timeout 75s;
-    keepalive_requests 10000000;
-    client_body_temp_path ${dir}/body;
-    proxy_temp_path ${dir}/proxy;
-    fastcgi_temp_path ${dir}/fastcgi;
-    uwsgi_temp_path ${dir}/uwsgi;
-    scgi_temp_path ${dir}/scgi;
-
+  return `${opening({ dir })}
     server {
         listen 127.0.0.1:${port} backlog=4096;
         default_type application/json;

@@ -25,12 +25,11 @@ export async function startNginx(session, { upstreams, tunnels, cpu, tls }) {
   return { port, started };
 }
 
-export function configuration({ dir, port, upstreams, tunnels, tls, user = process.getuid() === 0 ? 'root' : null }) {
-  return `# Workers of a master that is root would become www-data and could not reach the sockets in our folder.
-${user ? `user ${user};` : ''}
-daemon off;
+/** How each of them begins: one worker, no log, connections that are kept, its files in our folder. The `http` block is still open. */
+export function opening({ dir, files = 65536, sending = [] }) {
+  return `daemon off;
 worker_processes 1;
-worker_rlimit_nofile 65536;
+worker_rlimit_nofile ${files};
 pid ${dir}/nginx.pid;
 error_log stderr warn;
 
@@ -41,9 +40,7 @@ events {
 http {
     access_log off;
     server_tokens off;
-    sendfile on;
-    tcp_nopush on;
-    tcp_nodelay on;
+${sending.map((line) => `    ${line}\n`).join('')}    tcp_nodelay on;
     keepalive_timeout 75s;
     keepalive_requests 10000000;
     client_body_temp_path ${dir}/body;
@@ -51,7 +48,13 @@ http {
     fastcgi_temp_path ${dir}/fastcgi;
     uwsgi_temp_path ${dir}/uwsgi;
     scgi_temp_path ${dir}/scgi;
+`;
+}
 
+export function configuration({ dir, port, upstreams, tunnels, tls, user = process.getuid() === 0 ? 'root' : null }) {
+  return `# Workers of a master that is root would become www-data and could not reach the sockets in our folder.
+${user ? `user ${user};` : ''}
+${opening({ dir, sending: ['sendfile on;', 'tcp_nopush on;'] })}
 ${tunnels ? UPGRADES : ''}    upstream workers {
 ${upstreams.map((path) => `        server unix:${path} fail_timeout=0;`).join('\n')}
         keepalive 256;

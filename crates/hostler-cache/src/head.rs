@@ -4,13 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The fields of a head.
 pub trait Head {
-    /// The values of all lines with this name (in lower case), in their order, without white space around them.
-    fn lines<'a>(&'a self, name: &'static str) -> impl DoubleEndedIterator<Item = &'a [u8]>
-    where
-        Self: 'a;
-
-    /// As [`lines`](Self::lines), for a name that an answer has given (as in `Vary`), in whatever case.
-    fn named<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    /// The values of all lines with this name, in whatever case, in their order, without white space around them.
+    fn lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
     where
         Self: 'a;
 }

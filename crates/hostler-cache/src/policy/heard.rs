@@ -16,7 +16,7 @@ impl Heard {
         if rules.precedence == Precedence::Route && rules.ttl(status).is_some() {
             return Self { says: Says::default(), targeted: true };
         }
-        let targeted = rules.targeted.iter().find_map(|name| Says::of_targeted(answer.named(name)));
+        let targeted = rules.targeted.iter().find_map(|name| Says::of_targeted(answer.lines(name)));
         let (mut says, targeted) = match targeted {
             Some(says) => (says, true),
             None => (Says::of(answer.lines("cache-control")), false),

@@ -84,7 +84,7 @@ impl Kept {
         if is_one_of(name, &["date", "age"]) {
             return false;
         }
-        let is_there = |name: &str| not_modified.named(name).next().is_some();
+        let is_there = |name: &str| not_modified.lines(name).next().is_some();
         !Self::replaces(name) || !std::str::from_utf8(name).is_ok_and(is_there)
     }
 }

@@ -64,7 +64,7 @@ fn is_set(name: &str) -> bool {
 
 /// What a request says in a field, in one form for all that mean the same (RFC 9111 section 4.1).
 fn said(request: &impl Head, name: &str) -> Option<Box<[u8]>> {
-    let lines: Vec<_> = request.named(name).collect();
+    let lines: Vec<_> = request.lines(name).collect();
     if lines.is_empty() {
         return None;
     }
@@ -87,7 +87,7 @@ fn said(request: &impl Head, name: &str) -> Option<Box<[u8]>> {
 /// `Accept-Encoding` is looked at with every hit.
 fn says(request: &impl Head, field: &Selecting) -> bool {
     let name = &*field.name;
-    let mut lines = request.named(name);
+    let mut lines = request.lines(name);
     let (first, stored) = match (lines.next(), field.value.as_deref()) {
         (None, stored) => return stored.is_none(),
         (Some(_), None) => return false,
@@ -96,8 +96,8 @@ fn says(request: &impl Head, field: &Selecting) -> bool {
     if first == stored && lines.next().is_none() {
         return true;
     }
-    let sent = || request.named(name).flat_map(members);
-    let is_odd = request.named(name).any(|line| line.contains(&b'"')) || sent().nth(MOST_MEMBERS).is_some();
+    let sent = || request.lines(name).flat_map(members);
+    let is_odd = request.lines(name).any(|line| line.contains(&b'"')) || sent().nth(MOST_MEMBERS).is_some();
     if is_odd {
         return said(request, name).as_deref() == Some(stored);
     }

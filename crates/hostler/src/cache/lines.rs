@@ -8,14 +8,7 @@ use hostler_wire::Fields;
 pub struct Lines<'f>(pub &'f Fields);
 
 impl Head for Lines<'_> {
-    fn lines<'a>(&'a self, name: &'static str) -> impl DoubleEndedIterator<Item = &'a [u8]>
-    where
-        Self: 'a,
-    {
-        self.0.values(name)
-    }
-
-    fn named<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    fn lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
     where
         Self: 'a,
     {

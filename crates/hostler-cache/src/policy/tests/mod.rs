@@ -33,14 +33,7 @@ impl Lines {
 }
 
 impl Head for Lines {
-    fn lines<'a>(&'a self, name: &'static str) -> impl DoubleEndedIterator<Item = &'a [u8]>
-    where
-        Self: 'a,
-    {
-        self.named(name)
-    }
-
-    fn named<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    fn lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
     where
         Self: 'a,
     {

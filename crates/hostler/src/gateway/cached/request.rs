@@ -21,14 +21,7 @@ pub(super) fn sent(exchange: &Exchange) -> Lines<'_> {
 pub(super) struct Seen<'e>(pub &'e Exchange);
 
 impl Head for Seen<'_> {
-    fn lines<'a>(&'a self, name: &'static str) -> impl DoubleEndedIterator<Item = &'a [u8]>
-    where
-        Self: 'a,
-    {
-        self.named(name)
-    }
-
-    fn named<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
+    fn lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
     where
         Self: 'a,
     {
