@@ -1,7 +1,8 @@
 //! Where registrations come in: Cloud Foundry's router protocol over NATS. Knows pools and routes, and nothing of requests.
 //!
 //! One task, on the control thread, hears and obeys: a message becomes changes ([`registry`]), these change pools at once
-//! ([`pools`]), and hosts under which other routes are served than before are published together, a moment later.
+//! ([`pools`]), and hosts under which other routes are served than before are published together, a moment later; before that, if
+//! somebody asks what there is: what he is told is served.
 
 mod key;
 mod log;
@@ -46,19 +47,20 @@ pub struct Registrar {
     books: Arc<Mutex<Books>>,
 }
 
-/// What is known at a moment.
+/// What is known at a moment, and whom it is told.
 struct Books {
     registry: Registry,
     pools: Pools,
     log: Log,
     /// Hosts under which others are served than was published.
     touched: HashSet<HostPattern>,
+    publish: Publish,
 }
 
 impl Registrar {
-    /// Begins to listen on the connection, with what a predecessor has exported; that is published before this returns. Later
-    /// `publish` is called from the task that this spawns.
-    pub fn open(connection: Connection, mould: Mould, known: &[u8], mut publish: Publish) -> Self {
+    /// Begins to listen on the connection, with what a predecessor has exported; that is published before this returns. `publish`
+    /// must not ask us anything.
+    pub fn open(connection: Connection, mould: Mould, known: &[u8], publish: Publish) -> Self {
         let settings = &mould.settings;
         let rules = Rules {
             stale_threshold: settings.stale_threshold,
@@ -81,20 +83,21 @@ impl Registrar {
             log: Log::new(mould.journal.clone()),
             pools: Pools::new(mould, failed),
             touched: HashSet::new(),
+            publish,
         };
         known
             .split(|&byte| byte == b'\n')
             .filter(|line| !line.is_empty())
             .for_each(|line| books.register(line));
-        publish(books.delta());
+        books.publish();
         let registrar = Self { connection, books: Arc::new(Mutex::new(books)) };
-        tokio::spawn(ear.listen(registrar.clone(), publish));
+        tokio::spawn(ear.listen(registrar.clone()));
         registrar
     }
 
     /// For the Status.
     pub fn status(&self) -> Value {
-        let books = self.books();
+        let books = self.published();
         let (routes, members) = books
             .registry
             .iter()
@@ -112,7 +115,7 @@ impl Registrar {
 
     /// All routes with their members, as gorouter answers `/routes`.
     pub fn routes(&self) -> Value {
-        let books = self.books();
+        let books = self.published();
         let routes = books.registry.iter().map(|(host, path, entry)| {
             let members: Vec<_> = entry.members.iter().map(view::MemberView::of).collect();
             (name(host, path), json!(members))
@@ -122,7 +125,7 @@ impl Registrar {
 
     /// All routes, in the order of their names, with what an operator asks of them.
     pub fn table(&self) -> Vec<Value> {
-        let (books, now) = (self.books(), Instant::now());
+        let (books, now) = (self.published(), Instant::now());
         let mut rows: BTreeMap<String, Value> = BTreeMap::new();
         for (host, path, entry) in books.registry.iter() {
             let name = name(host, path);
@@ -156,6 +159,13 @@ impl Registrar {
         self.books().pools.dismiss_tunnels();
     }
 
+    /// The books, with nothing in them that is not served.
+    fn published(&self) -> MutexGuard<'_, Books> {
+        let mut books = self.books();
+        books.publish();
+        books
+    }
+
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,7 +185,7 @@ struct Ear {
 }
 
 impl Ear {
-    async fn listen(mut self, registrar: Registrar, mut publish: Publish) {
+    async fn listen(mut self, registrar: Registrar) {
         let mut pruning = interval_at(Instant::now() + self.prune_interval, self.prune_interval);
         let mut tidying = interval(TIDYING);
         let mut due: Option<Instant> = None;
@@ -196,8 +206,7 @@ impl Ear {
                 _ = tidying.tick() => registrar.books().tidy(self.threads),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     due = None;
-                    let delta = registrar.books().delta();
-                    publish(delta);
+                    registrar.books().publish();
                 }
             }
         }
@@ -270,12 +279,15 @@ impl Books {
         self.pools.sweep();
     }
 
-    fn delta(&mut self) -> Vec<(HostPattern, Vec<Served>)> {
+    fn publish(&mut self) {
+        if self.touched.is_empty() {
+            return;
+        }
         let touched = std::mem::take(&mut self.touched);
         let delta = touched.into_iter().map(|host| {
             let served = self.pools.served(&self.registry, &host);
             (host, served)
         });
-        delta.collect()
+        (self.publish)(delta.collect());
     }
 }

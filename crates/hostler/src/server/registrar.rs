@@ -31,7 +31,6 @@ pub(super) struct Registering {
 
 impl Registering {
     /// Begins to listen, where a registrar is configured, and rules for its routes with it.
-    /// Begins to listen.
     pub fn open(
         config: &Config,
         rules: Option<Arc<Rules>>,

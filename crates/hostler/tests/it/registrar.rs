@@ -108,6 +108,20 @@ async fn a_route_is_served_from_its_registration_on() {
 }
 
 #[tokio::test]
+async fn what_is_listed_is_served() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().script(|_| ok("here")).start().await;
+    let site = site_on(&nats, "").await;
+    let client = client(&nats).await;
+    for number in 0..20 {
+        let host = format!("app{number}.example.test");
+        say(&client, "router.register", &registration(&app, &[&host])).await;
+        lists(&site, "the host", |routes| routes[&host].is_array()).await;
+        get(&site, &host, "/").await.assert_status(200);
+    }
+}
+
+#[tokio::test]
 async fn what_route_registrar_says_is_understood_from_its_first_word_to_its_last() {
     let Some(nats) = nats().start().await else { return };
     let site = site_on(&nats, "").await;
