@@ -1,4 +1,4 @@
-// Reads how many tests passed and failed from what cargo and node print. Knows nothing of how they are run.
+// Reads how many tests passed and failed, and why, from what cargo and node print. Knows nothing of how they are run.
 
 const NOTHING = { passed: 0, failed: 0, skipped: 0 };
 
@@ -23,6 +23,19 @@ export function judge(counted, code) {
   if (code !== 0 && counted.failed === 0) return { ...counted, failed: 1, why: `exit code ${code}` };
   if (code === 0 && counted.passed + counted.failed === 0) return { ...counted, failed: 1, why: 'it ran no test' };
   return counted;
+}
+
+const LONGEST_REASON = 100;
+
+/** What was said of the tests that failed, as one finds it among thousands of lines; of a long text its first lines. */
+export function reasons(output) {
+  // cargo: from "failures:" to the result of that binary, where their names follow a second time. node: its closing block.
+  const blocks = plain(output).matchAll(/^failures:\n\n----[^]*?(?=^failures:$)|^✖ failing tests:\n[^]*?(?=^ℹ |(?![^]))/gm);
+  return [...blocks].map(([block]) => shortened(block.trimEnd().split('\n')).join('\n'));
+}
+
+function shortened(lines) {
+  return lines.length <= LONGEST_REASON ? lines : [...lines.slice(0, LONGEST_REASON), `(${lines.length - LONGEST_REASON} lines more above)`];
 }
 
 export function add(a, b) {

@@ -1,7 +1,7 @@
 // The counting behind npm test's last line: it must never say "0 failed" when something failed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countCargo, countNode, judge } from './count.mjs';
+import { countCargo, countNode, judge, reasons } from './count.mjs';
 
 const CARGO = `running 2 tests
 test a ... ok
@@ -29,4 +29,18 @@ test('a suite that ends with an error or runs nothing has failed, whatever it co
   assert.equal(judge({ passed: 9, failed: 0, skipped: 0 }, 1).failed, 1);
   assert.equal(judge(countNode(''), 0).failed, 1);
   assert.equal(judge({ passed: 9, failed: 0, skipped: 0 }, 0).failed, 0);
+});
+
+test('why tests failed is found in the output of both, once for each suite', () => {
+  const cargo = 'running 2 tests\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\npanicked: 1 != 2\n\n\nfailures:\n    a\n\ntest result: FAILED. 1 passed; 1 failed;\n';
+  assert.deepEqual(reasons(`${cargo}${CARGO}${cargo}`), Array(2).fill('failures:\n\n---- a stdout ----\npanicked: 1 != 2'));
+  const node = '✖ a (3ms)\nℹ tests 1\nℹ fail 1\n\n✖ failing tests:\n\ntest at a.test.mjs:1:1\n✖ a (3ms)\n  Error: no\n';
+  assert.deepEqual(reasons(`${node}ℹ tests 3\n`), ['✖ failing tests:\n\ntest at a.test.mjs:1:1\n✖ a (3ms)\n  Error: no']);
+  assert.deepEqual(reasons(node), reasons(`${node}ℹ tests 3\n`));
+  assert.deepEqual(reasons('✔ failing tests: 3\nℹ fail 0\n'), []);
+});
+
+test('a long reason is cut, and says so', () => {
+  const [reason] = reasons(`✖ failing tests:\n${'  x\n'.repeat(500)}`);
+  assert.match(reason, /^✖ failing tests:\n( {2}x\n){99}\(401 lines more above\)$/);
 });

@@ -1,7 +1,7 @@
 // npm test: installs what the tests need, runs every test, and closes with one line that counts them. --rust or --node for one half.
 import { readdirSync } from 'node:fs';
 
-import { add, countCargo, countNode, judge } from './count.mjs';
+import { add, countCargo, countNode, judge, reasons } from './count.mjs';
 import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, workspacesWith } from './steps.mjs';
 import { makePrograms } from './tools.mjs';
 
@@ -52,10 +52,15 @@ async function suite(name, count, command, args) {
   say(`Tests: ${name}`);
   let output = '';
   const code = await run(command, args, { onOutput: (text) => (output += text) });
-  return { name, ...judge(count(output), code) };
+  return { name, ...judge(count(output), code), complaints: code === 0 ? [] : reasons(output) };
 }
 
 function report(results) {
+  // Said again at the end, which is what one sees of a log of thousands of lines.
+  for (const { name, complaints } of results.filter(({ complaints }) => complaints.length > 0)) {
+    say(`What failed in ${name}`);
+    console.log(complaints.join('\n\n'));
+  }
   say('Summary');
   for (const { name, passed, failed, why } of results) {
     console.log(`${failed === 0 ? 'ok    ' : 'FAILED'}  ${name}: ${passed} passed, ${failed} failed${why ? ` (${why})` : ''}`);
