@@ -46,6 +46,7 @@ mod tunnels;
 // Lookups
 mod geo;
 mod geo_data;
+mod nats_tls;
 mod openapi;
 mod postal;
 mod postal_data;
