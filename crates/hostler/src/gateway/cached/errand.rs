@@ -200,7 +200,7 @@ impl Errand {
     fn received(
         &mut self,
         exchange: &mut Exchange,
-        call: Call,
+        call: Box<Call>,
         asked: Moment,
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {
@@ -256,7 +256,7 @@ impl Errand {
     fn confirmed(
         &mut self,
         exchange: &mut Exchange,
-        call: Call,
+        call: Box<Call>,
         asked: Moment,
     ) -> Option<Result<Answer, Refusal>> {
         let (stale, now) = (self.stale.take()?, Moment::now());

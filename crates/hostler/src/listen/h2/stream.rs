@@ -110,7 +110,7 @@ pub(super) async fn serve(
     After::Nothing(seat)
 }
 
-fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Call) -> Box<Passage> {
+fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Box<Call>) -> Box<Passage> {
     let Seat { exchange, silence, refusal_to_read } = seat;
     let third = exchange.deadline.sweep().deadline();
     let client = ClientEnd {
@@ -125,7 +125,7 @@ fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Call) -> Box<Pas
 
 impl StreamClient<'_> {
     /// Has the request answered; but for one that becomes a tunnel.
-    async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Call> {
+    async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Box<Call>> {
         let gateway = &link.shard.gateway;
         let answer = match link.settings.insist_on_https(exchange) {
             Some(elsewhere) => Ok(Answer::Whole(gateway.health(exchange).unwrap_or(elsewhere))),
