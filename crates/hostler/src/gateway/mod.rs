@@ -3,6 +3,7 @@
 mod cached;
 mod fallback;
 mod files;
+mod hops;
 mod hypernova;
 mod native;
 pub mod platform;
@@ -130,6 +131,11 @@ impl Gateway {
         native::introduce(&route, exchange);
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
+        }
+        if let Target::Pool(_) = &route.target
+            && let Some(answer) = hops::count(exchange)?
+        {
+            return Ok(Answer::Whole(answer));
         }
         let errand = match (&route.caching, &route.target) {
             (Some(caching), Target::Pool(target)) => {
