@@ -228,12 +228,16 @@ impl Gateway {
         exchange: &mut Exchange,
         client: &mut D,
         route: &Route,
-    ) -> Result<(), BodyError> {
+    ) -> Result<(), Refusal> {
         client.allow_body(route.max_body);
+        let refuse = |exchange: &mut Exchange, error: BodyError| match &route.target {
+            Target::Native(native) => native::refuse(native, exchange, error),
+            _ => error.into(),
+        };
         match exchange.length {
             BodyLength::Known(0) => return Ok(()),
             BodyLength::Known(length) if length > route.max_body => {
-                return Err(BodyError::TooLarge(route.max_body));
+                return Err(refuse(exchange, BodyError::TooLarge(route.max_body)));
             }
             // Whoever offers another protocol must have sent his request first.
             _ if route.streams_body && exchange.offer.is_none() => {
@@ -247,7 +251,8 @@ impl Gateway {
             // Short, and read here and now: it need not come back from a disk.
             Arc::make_mut(&mut spool).memory = usize::MAX;
         }
-        (exchange.body, exchange.trail.bytes_in) = spool::read_whole(client, exchange.length, &spool).await?;
+        let read = spool::read_whole(client, exchange.length, &spool).await;
+        (exchange.body, exchange.trail.bytes_in) = read.map_err(|error| refuse(exchange, error))?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }
