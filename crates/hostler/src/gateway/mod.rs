@@ -5,6 +5,7 @@ mod fallback;
 mod files;
 mod hops;
 mod hypernova;
+mod line;
 mod native;
 pub mod platform;
 mod poison;
@@ -29,6 +30,7 @@ use cached::Asked;
 use wait::Visit;
 
 pub use fallback::StandIn;
+pub use line::access_line;
 pub use poison::{Poison, PoisonSettings};
 pub use refusal::{Facts, Refusal};
 pub use rewrite::Rewrite;
@@ -185,14 +187,18 @@ impl Gateway {
     }
 
     /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.
-    pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Instead {
+    pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Instead> {
         if exchange.registered.is_some() {
             platform::forget_answer(exchange);
         }
-        match self.route(exchange) {
-            Some(route) => fall_back(&route, exchange, refusal).await,
-            None => refusal.into(),
+        exchange.trail.bytes_out = 0;
+        let Some(route) = self.route(exchange) else { return Err(refusal.into()) };
+        if let Some(caching) = &route.caching
+            && let Some(stale) = cached::stand_in(caching, exchange, &refusal)
+        {
+            return stale.map_err(Instead::from);
         }
+        Err(fall_back(&route, exchange, refusal).await)
     }
 
     /// What has come is no request, and is refused in the words of those who count on them.

@@ -14,14 +14,15 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use hostler_cache::{
-    Asks, CacheStatus, Forward, Landed, Moment, Role, Verdict, Waiting, admit, judge, write_key,
+    Asks, CacheStatus, Forward, Landed, Moment, Role, Verdict, Waiting, admit, judge, may_serve_on_error,
+    write_key,
 };
 use hostler_wire::BodyLength;
 use tokio::time::Instant;
 
 use super::{Answer, PoolTarget, Refusal, Route};
 use crate::cache::{Caching, Entry, Landing, Place};
-use crate::exchange::{Downstream, Exchange};
+use crate::exchange::{Downstream, Exchange, Whole};
 use request::Seen;
 
 pub(super) use errand::Errand;
@@ -56,11 +57,8 @@ pub(super) async fn ask<D: Downstream>(
     client: &mut D,
     thread: usize,
 ) -> Result<Asked, Refusal> {
-    let asks = Asks::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
-    if exchange.length != BodyLength::Known(0) || exchange.offer.is_some() {
-        return Ok(pass(caching, exchange, asks, Forward::Bypass));
-    }
-    if let Err(why) = admit(&asks) {
+    let (asks, admitted) = hear(caching, exchange);
+    if let Err(why) = admitted {
         return Ok(pass(caching, exchange, asks, why));
     }
     match look(caching, exchange, &asks, Moment::now()) {
@@ -81,6 +79,42 @@ pub(super) async fn ask<D: Downstream>(
             Box::pin(embark(errand, target.request_timeout, exchange, client)).await
         }
     }
+}
+
+/// What is stored for a request whose answer has broken off before its client had any of it, where that may stand in. All that is
+/// known of its errand went with the answer, so it is looked for anew.
+pub(super) fn stand_in(
+    caching: &Caching,
+    exchange: &mut Exchange,
+    refusal: &Refusal,
+) -> Option<Result<Whole, Refusal>> {
+    let (asks, admitted) = hear(caching, exchange);
+    if admitted.is_err() || !refusal.facts().may_fall_back {
+        return None;
+    }
+    let now = Moment::now();
+    let (entry, age) = match look(caching, exchange, &asks, now) {
+        Found::Good { entry, age, .. } => (entry, age),
+        Found::Nothing { stale, .. } => {
+            let entry = stale?;
+            let (age, _) = may_serve_on_error(&entry.terms, &asks, now)?;
+            (entry, age)
+        }
+    };
+    exchange.trail.age = Some(age);
+    if let Some(CacheStatus::Forwarded { stored, collapsed, .. }) = &mut exchange.trail.cache {
+        // So it had been, but for what came of it.
+        (*stored, *collapsed) = (false, false);
+    }
+    Some(show::at_hand(exchange, &asks, &entry))
+}
+
+/// What a request asks for, and whether it is one that may be answered from memory.
+fn hear(caching: &Caching, exchange: &Exchange) -> (Asks, Result<(), Forward>) {
+    let asks = Asks::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
+    let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
+    let admitted = if has_more { Err(Forward::Bypass) } else { admit(&asks) };
+    (asks, admitted)
 }
 
 /// It goes on as it is, and what comes is not stored.
