@@ -129,15 +129,16 @@ mod tests {
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-    /// Serves one connection, after it has waited for so long.
-    fn server(patience: Duration) -> SocketAddr {
+    /// Serves one connection; the first answer comes so late.
+    #[expect(clippy::disallowed_methods, reason = "a thread of its own, that has nothing else to do")]
+    fn server(late: Duration) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut wait = patience;
+            let mut wait = late;
             while stream.read(&mut [0; 1024]).is_ok_and(|count| count > 0) {
-                std::thread::park_timeout(std::mem::take(&mut wait));
+                std::thread::sleep(std::mem::take(&mut wait));
                 stream.write_all(ANSWER).unwrap();
             }
         });
