@@ -6,12 +6,15 @@ const TICK_NS = 1e9 / 100; // USER_HZ: 100 on every Linux port of Node
 /**
  * CPU time so far, two ways. `scheduled`: run time that the scheduler kept, in nanoseconds, over all living threads.
  * `ticks`: utime + stime, coarse but with the threads that have ended: a check that no thread was missed.
+ * `waited`: how long they were ready to run while others had the core.
  */
 export function cpuTime(pids) {
-  const total = { scheduled: 0, ticks: 0 };
+  const total = { scheduled: 0, ticks: 0, waited: 0 };
   for (const pid of pids) {
     for (const task of readdirSync(`/proc/${pid}/task`)) {
-      total.scheduled += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]);
+      const [ran, waited] = readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ').map(Number);
+      total.scheduled += ran;
+      total.waited += waited;
     }
     total.ticks += statTicks(readFileSync(`/proc/${pid}/stat`, 'utf8')) * TICK_NS;
   }
@@ -43,6 +46,12 @@ export function residentParts(pid) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const [resident, own, files] = ['VmRSS', 'RssAnon', 'RssFile'].map((name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)[1]) * 1024);
   return { resident, own, files };
+}
+
+/** Milliseconds that the host of a virtual machine has taken of all its cores so far. */
+export function stolen() {
+  const [, line] = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'));
+  return (Number(line.split(' ')[7]) * TICK_NS) / 1e6;
 }
 
 export function loadAverage() {

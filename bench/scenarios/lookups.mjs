@@ -7,7 +7,8 @@ import { installLookups } from '../lib/lookups.mjs';
 import { pace } from '../lib/pace.mjs';
 import { cpuTime, family, loadAverage, residentParts } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { buildHostler, buildUpstream, installPackages } from '../lib/tools.mjs';
+import { freePort } from '../lib/session.mjs';
+import { buildHostler, buildUpstream, installPackages, upstreamBinary } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { mulberry32 } from '../lib/zipf.mjs';
 import { LOOKUPS } from '../peers/lookups.mjs';
@@ -21,6 +22,8 @@ const CITY = '/get_city';
 const VISITOR = '128.101.101.101';
 const ADDRESSES = 20_000;
 const SETTLE_MS = 500;
+/** How long people wait is measured at these shares of what a peer can do. */
+const SHARES = { quarter: 0.25, half: 0.5, 'three quarters': 0.75 };
 
 /** `from`: whose city is asked for; nginx says the same to all. */
 const CELLS = [
@@ -32,10 +35,10 @@ const CELLS = [
 export const lookups = {
   name: 'lookups',
   peers: Object.keys(LOOKUPS),
-  titles: Object.fromEntries(Object.entries(LOOKUPS).map(([name, peer]) => [name, peer.title])),
+  titles: { ...Object.fromEntries(Object.entries(LOOKUPS).map(([name, peer]) => [name, peer.title])), floor: 'a fixed answer, nothing read' },
   // The original's own test was 2,000 requests, 500 at once.
-  settings: { rounds: 4, seconds: 4, warmup: 2, half: 10, ab: { requests: 20_000, connections: 500 } },
-  quick: { rounds: 1, seconds: 1, warmup: 1, half: 2, ab: { requests: 2_000, connections: 500 } },
+  settings: { rounds: 4, seconds: 4, warmup: 2, paced: 8, ab: { requests: 20_000, connections: 500 } },
+  quick: { rounds: 1, seconds: 1, warmup: 1, paced: 1, ab: { requests: 2_000, connections: 500 } },
 
   async prepare(peers) {
     if (availableParallelism() < 2) throw new Error('the lookups scenario needs two cores: one for the service, one for the load');
@@ -45,27 +48,30 @@ export const lookups = {
     if (peers.includes('hostler')) await buildHostler();
   },
 
-  async run(session, { peers, rounds, seconds, warmup, half, ab: burst }) {
-    const each = CELLS.length * (seconds + warmup) + half + 6;
+  async run(session, { peers, rounds, seconds, warmup, paced, ab: burst }) {
+    const each = CELLS.length * (seconds + warmup) + Object.keys(SHARES).length * paced + 6;
     const starts = peers.includes('hostler') ? rounds : 0;
-    const progress = createProgress({ steps: rounds * peers.length + starts, plannedSeconds: rounds * peers.length * each + starts * 8 });
+    const progress = createProgress({ steps: rounds * peers.length + starts, plannedSeconds: rounds * (peers.length * each + paced) + starts * 8 });
     progress.begin('lookups');
     const said = await reference(session, peers);
     const files = Object.fromEntries(CELLS.filter(({ from }) => from).map(({ name, path, from }) => [name, session.write('requests', from.map((ip) => `${path} ${ip}\n`).join(''))]));
     const rows = [];
     for (let round = 1; round <= rounds; round += 1) {
+      let half;
       for (const peer of rotated(peers, round - 1)) {
-        const own = await measure(session, { peer, said, files, seconds, warmup, half, burst });
+        const own = await measure(session, { peer, said, files, seconds, warmup, paced, burst });
         rows.push(...own.map((row) => ({ round, peer, ...row })));
         progress.step(described(own, { round, rounds, peer }));
+        if (peer === peers[0]) ({ rate: half } = own.find(({ cell }) => cell === 'half'));
       }
+      rows.push({ round, peer: 'floor', ...(await floor(session, { rate: half, seconds: paced })) });
       if (starts === 0) continue;
       const row = { round, peer: 'hostler', cell: 'start', ...(await started(session, files)) };
       rows.push(row);
       progress.step(`round ${round}/${rounds}  start: first answer after ${row.first_answer_ms.toFixed(0)} ms, ${(row.asked.resident / 1e6).toFixed(1)} MB`);
     }
     const cells = CELLS.map(({ name, path, from }) => ({ name, path, addresses: from?.length ?? 0 }));
-    return { settings: { rounds, seconds, warmup, half, ab: burst, connections: CONNECTIONS }, cells, rows };
+    return { settings: { rounds, seconds, warmup, paced, ab: burst, connections: CONNECTIONS }, cells, rows };
   },
 };
 
@@ -100,7 +106,7 @@ async function ask(port, path) {
   return { headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN.includes(name))), body };
 }
 
-async function measure(session, { peer, said, files, seconds, warmup, half, burst }) {
+async function measure(session, { peer, said, files, seconds, warmup, paced, burst }) {
   const { port, processes } = await LOOKUPS[peer].start(session, { said, cpu: PEER_CORE });
   await untilAnswers(port, { path: ZIP, processes });
   for (const path of [ZIP, CITY]) {
@@ -118,16 +124,31 @@ async function measure(session, { peer, said, files, seconds, warmup, half, burs
     const after = cpuTime(pids);
     rows.push({ cell: name, load1, ...figures, cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks });
   }
-  rows.push({ cell: 'half', ...(await atHalf(session, { port, full: rows[0], seconds: half })) });
+  for (const [cell, share] of Object.entries(SHARES)) {
+    const rate = (share * rows[0].requests) / rows[0].seconds;
+    rows.push({ cell, share, ...(await waits(session, { port, processes, rate, seconds: paced })) });
+  }
   rows.push({ cell: 'ab', ...(await ab(session, { port, path: ZIP, cpu: LOAD_CORE, ...burst })) });
   await stopAll(session, processes);
   return rows;
 }
 
-/** Half of what it has just done, in an open loop. */
-async function atHalf(session, { port, full, seconds }) {
-  const rate = full.requests / full.seconds / 2;
-  return { rate, ...(await pace(session, { port, path: ZIP, rate, seconds, connections: CONNECTIONS, seed: 1, cpu: LOAD_CORE })) };
+/** How long answers take in an open loop, and how long the service waited for its core behind others. */
+async function waits(session, { port, processes, rate, seconds }) {
+  const pids = processes.flatMap((one) => family(one.pid));
+  const before = cpuTime(pids).waited;
+  const figures = await pace(session, { port, path: ZIP, rate, seconds, connections: CONNECTIONS, seed: 1, cpu: LOAD_CORE });
+  return { ...figures, service_waited_ms: (cpuTime(pids).waited - before) / 1e6 };
+}
+
+/** What the machine and the generator alone take: a fixed answer from a program that looks at nothing, at half of what Hostler can do. */
+async function floor(session, { rate, seconds }) {
+  const port = await freePort();
+  const processes = [session.start(upstreamBinary, [`127.0.0.1:${port}`], { cpu: PEER_CORE, name: 'floor' })];
+  await untilAnswers(port, { path: ZIP, processes });
+  const row = { cell: 'half', ...(await waits(session, { port, processes, rate, seconds })) };
+  await stopAll(session, processes);
+  return row;
 }
 
 /** From the start of the process to its first answer out of each data; its memory then, and when it has been asked for many. */
@@ -147,7 +168,7 @@ async function started(session, files) {
 
 function described(rows, { round, rounds, peer }) {
   const cells = rows.filter(({ cpu_ns }) => cpu_ns).map(({ cell, requests, cpu_ns }) => `${cell} ${(cpu_ns / requests / 1000).toFixed(2)} us`);
-  const { p99_us, rate } = rows.find(({ cell }) => cell === 'half');
+  const { p99_us, rate, intervals, stalled_intervals: stalled } = rows.find(({ cell }) => cell === 'half');
   const { longest_ms } = rows.find(({ cell }) => cell === 'ab');
-  return `round ${round}/${rounds}  ${peer}: ${cells.join(', ')}; p99 ${(p99_us / 1000).toFixed(2)} ms at ${Math.round(rate)}/s; ab: ${longest_ms} ms at most`;
+  return `round ${round}/${rounds}  ${peer}: ${cells.join(', ')}; p99 ${(p99_us / 1000).toFixed(2)} ms at ${Math.round(rate)}/s (${stalled} of ${intervals} intervals stalled); ab: ${longest_ms} ms at most`;
 }

@@ -115,8 +115,18 @@ test('lookups count by their medians, the longest wait by its worst round', () =
   const text = render([lookups]);
   assert.match(text, /byzip\/97209` \| 0\.94 .*\| met \| 4\.2\d .*\| met \|/);
   assert.match(text, /`, 20,000 addresses \| 0\.86 .*\| \*\*not met\*\* \| 4\.1/);
-  assert.match(text, /Hostler \| 0\.40 .*\| met \|.*\| 62 .*\| met \|/);
+  assert.match(text, /Hostler \| 0\.20 .*\| 0\.40 .*\| met \|.*\| 62 .*\| met \|/);
   lookups.rows.findLast(({ peer, cell }) => peer === 'hostler' && cell === 'ab').failed = 1;
   for (const row of lookups.rows) if (row.peer === 'hostler' && row.cell === 'half') row.p99_us = null;
-  assert.match(render([lookups]), /Hostler \| – .*\| \*\*not met\*\* \|.*\| \*\*not met\*\* \|[^]*1 failed/);
+  assert.match(render([lookups]), /Hostler \| 0\.20 .*\| – .*\| \*\*not met\*\* \|.*\| \*\*not met\*\* \|[^]*1 failed/);
+});
+
+test('what the machine took from the generator stays in p99, and is named beside it', () => {
+  const lookups = fixture('lookups');
+  const half = lookups.rows.filter(({ peer, cell }) => peer === 'hostler' && cell === 'half');
+  for (const row of half) Object.assign(row, { p99_us: 14_000, stalled_intervals: 7, longest_stall_us: 51_000, real_time: false });
+  const text = render([lookups]);
+  assert.match(text, /Hostler \| 0\.20 .*\| 14\.00 .*\| \*\*not met\*\* \|/);
+  assert.match(text, /Hostler \| 14\.00 .*\| 14 of 160 \| 51\.0 ms \| 0\.39 .* ms \|/);
+  assert.match(text, /\*\*without real-time priority/);
 });
