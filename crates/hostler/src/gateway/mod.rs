@@ -27,7 +27,7 @@ use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchang
 use crate::proxy::{self, Call};
 use crate::route::Table;
 use cached::Asked;
-use wait::Visit;
+use wait::{Patience, Visit};
 
 pub use fallback::StandIn;
 pub use line::access_line;
@@ -159,7 +159,10 @@ impl Gateway {
         };
         // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         let answered = match (errand, &route.platform) {
-            (None, None) => call_pool(&route, target, exchange, client, thread).await.map(Answer::from),
+            (None, None) => {
+                let patience = Patience::begin();
+                call_pool((&route, target), patience, exchange, client, thread).await.map(Answer::from)
+            }
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
             (Some(errand), _) => Box::pin(errand.run((&route, target), exchange, client, thread)).await,
             (None, Some(platform)) => {
@@ -266,15 +269,15 @@ impl Gateway {
 
 /// A slot, a call; and where that failed and may be tried again, from the start, at the same place in the queue.
 async fn call_pool<D: Downstream>(
-    route: &Route,
-    target: &PoolTarget,
+    (route, target): (&Route, &PoolTarget),
+    patience: Patience,
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
 ) -> Result<Call, Refusal> {
     exchange.trail.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
-    let mut visit = Visit::begin(target, route.priority);
+    let mut visit = Visit::begin(target, route.priority, patience);
     let (mut sends, mut killed, mut last) = (0, Vec::new(), None);
     loop {
         let trial = target.poison.trial(exchange).await?;

@@ -11,15 +11,14 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
-use std::time::Duration;
 
 use hostler_cache::{
     Asks, CacheStatus, Forward, Landed, Moment, Role, Verdict, Waiting, admit, judge, may_serve_on_error,
     write_key,
 };
 use hostler_wire::BodyLength;
-use tokio::time::Instant;
 
+use super::wait::Patience;
 use super::{Answer, PoolTarget, Refusal, Route};
 use crate::cache::{Caching, Entry, Landing, Place};
 use crate::exchange::{Downstream, Exchange, Whole};
@@ -76,7 +75,7 @@ pub(super) async fn ask<D: Downstream>(
                 errand.select(exchange, &known.head);
             }
             // Boxed: most requests never get here, and need no room for it.
-            Box::pin(embark(errand, target.request_timeout, exchange, client)).await
+            Box::pin(embark(errand, target, exchange, client)).await
         }
     }
 }
@@ -166,21 +165,23 @@ fn place(caching: &Caching, exchange: &Exchange) -> Place {
     Place { stock: caching.stock.clone(), key: key.into() }
 }
 
-/// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin.
+/// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin, and what is left
+/// of that is what it may wait afterwards.
 async fn embark<D: Downstream>(
     mut errand: Box<Errand>,
-    patience: Duration,
+    target: &PoolTarget,
     exchange: &mut Exchange,
     client: &mut D,
 ) -> Result<Asked, Refusal> {
-    let until = Instant::now() + patience;
+    let mut patience = Patience::begin();
     let flights = errand.caching.stock.flights.clone();
     while errand.may_share() {
+        errand.patience = Some(patience);
         let landed = match flights.join(&errand.flight_key(), Moment::now()) {
             Role::Alone => break,
             Role::Arriving(landing) => Landed::Shared(landing),
             Role::Leader(flight) => Landed::Lead(flight),
-            Role::Follower(waiting) => match wait(waiting, until, exchange, client).await {
+            Role::Follower(waiting) => match wait(waiting, (target, &mut patience), exchange, client).await {
                 Ok(landed) => landed,
                 Err(refusal) => return errand.failed(exchange, refusal).map(Asked::Answered),
             },
@@ -226,21 +227,29 @@ async fn found_meanwhile(errand: &mut Errand, exchange: &mut Exchange) -> Result
 
 async fn wait<D: Downstream>(
     waiting: Waiting<Landing>,
-    until: Instant,
+    (target, patience): (&PoolTarget, &mut Patience),
     exchange: &Exchange,
     client: &mut D,
 ) -> Result<Landed<Landing>, Refusal> {
-    exchange.deadline.set_at(until);
+    exchange.deadline.set_at(patience.until(target));
+    let before = patience.look(target);
     let mut waiting = pin!(waiting);
-    poll_fn(|cx| {
-        if let Poll::Ready(landed) = waiting.as_mut().poll(cx) {
-            return Poll::Ready(Ok(landed));
+    let outcome = poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(landed) = waiting.as_mut().poll(cx) {
+                return Poll::Ready(Ok(landed));
+            }
+            if client.poll_left(cx).is_ready() {
+                return Poll::Ready(Err(Refusal::ClientLeft));
+            }
+            ready!(exchange.deadline.poll_due(cx));
+            if !patience.give_back(target, before) {
+                return Poll::Ready(Err(Refusal::AnswerTimeout));
+            }
+            exchange.deadline.set_at(patience.until(target));
         }
-        if client.poll_left(cx).is_ready() {
-            return Poll::Ready(Err(Refusal::ClientLeft));
-        }
-        ready!(exchange.deadline.poll_due(cx));
-        Poll::Ready(Err(Refusal::AnswerTimeout))
     })
-    .await
+    .await;
+    patience.give_back(target, before);
+    outcome
 }
