@@ -27,6 +27,16 @@ export function statTicks(line) {
   return Number(fields[11]) + Number(fields[12]);
 }
 
+/** What `work` gives, and the CPU time that these processes and their children took meanwhile; `cpu_waited_ns`: others had the core. */
+export async function cpuDuring(processes, work) {
+  const pids = processes.flatMap((one) => family(one.pid));
+  const before = cpuTime(pids);
+  const figures = await work();
+  const after = cpuTime(pids);
+  const cpu = { cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks, cpu_waited_ns: after.waited - before.waited };
+  return { ...figures, ...cpu };
+}
+
 /** The process and all its descendants. */
 export function family(pid) {
   const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>

@@ -1,6 +1,6 @@
 // The cache section of RESULTS.md. Knows the rows of results/cache.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** CPU of a hit at most so many times that of nginx, and of Varnish. */
 const TARGET = 1;
@@ -44,7 +44,7 @@ ${number(settings.burst, 0)} equal requests at once for a page that is in no cac
 
 ${table(['', 'renders for each burst', `${RENDERS} render`, 'last answer, median', 'not answered'], peers.map((peer) => burstRow(inCell('burst', peer), { title: titles[peer], isOurs: peer === 'hostler', ...settings })))}
 
-${troubles(rows, titles)}
+${troubles(rows, titles, ({ cell }) => cell)}
 
 How: one cache thread (Varnish: one pool of threads) on core 0; wrk with one thread, ${settings.connections} connections and a browser's request fields on core 1, and there
 too the origin, which counts what reaches it. Everything lies in memory: nginx keeps its files on /dev/shm. Pages are asked for as the web does,
@@ -69,15 +69,4 @@ function burstRow(own, { title, isOurs, burst }) {
     title, number(renders, renders === Math.round(renders) ? 0 : 2), isOurs ? verdict({ renders }, (one) => one.renders === RENDERS) : '–',
     `${number(median(all.map(({ took_us: us }) => us / 1000)), 0)} ms`, number(missing, 0),
   ];
-}
-
-/** A run with errors keeps its place in the figures and is named here. */
-function troubles(rows, titles) {
-  const bad = rows.filter(({ errors = {} }) => Object.values(errors).some((count) => count > 0));
-  if (bad.length === 0) return 'No run had an error.';
-  const lines = bad.map(({ round, peer, cell, errors }) => {
-    const kinds = Object.entries(errors).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
-    return `* round ${round}, ${cell}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`;
-  });
-  return `**Runs with errors (kept in the figures):**\n\n${lines.join('\n')}`;
 }

@@ -1,6 +1,6 @@
 // The lookups section of RESULTS.md. Knows the rows of results/lookups.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** Requests in a second of CPU time, at least so many times the peer's. */
 const TARGETS = { nginx: 0.9, fastify: 3 };
@@ -51,7 +51,7 @@ ${table(['', 'p99', 'late by: p50; p99', 'intervals in which its core stalled', 
 
 ${startTable(inCell('start', 'hostler'))}
 
-${troubles(rows, titles)}
+${troubles(rows, titles, ({ cell }) => cell)}
 
 How: one thread on core 0; wrk with one thread, ${settings.connections} connections and a browser's request fields on core 1. All answer the same body, which each run checks;
 nginx says it as a fixed text with the fields of Hostler's answer (\`return 200\`, \`add_header\`), to every address the same. Fastify and plain Node find a finished
@@ -100,7 +100,7 @@ function punctuality(peer, { inCell, titles }) {
   const late = ['lag_p50_us', 'lag_p99_us'].map((field) => number(median(half.map((row) => row[field]))));
   return [
     titles[peer], written(milliseconds(half, 'p99_us'), 2), `${late[0]}; ${late[1]} µs`, `${sum('stalled_intervals')} of ${number(sum('intervals'), 0)}`,
-    `${number(Math.max(...half.map((row) => row.longest_stall_us)) / 1000)} ms`, written(milliseconds(half, 'calm_p99_us'), 2), `${number(sum('stolen_ms'), 0)} ms`, `${number(sum('service_waited_ms'), 0)} ms`,
+    `${number(Math.max(...half.map((row) => row.longest_stall_us)) / 1000)} ms`, written(milliseconds(half, 'calm_p99_us'), 2), `${number(sum('stolen_ms'), 0)} ms`, `${number(sum('cpu_waited_ns') / 1e6, 0)} ms`,
   ];
 }
 
@@ -122,13 +122,4 @@ function startTable(own) {
     ['the same after questions about 20,000 addresses', written(asked, 1, 'MB'), '–', '–'],
     ['... of which pages of mapped files, which the kernel may take back', written(files, 1, 'MB'), '–', '–'],
   ]);
-}
-
-/** A run with errors keeps its place in the figures and is named here. */
-function troubles(rows, titles) {
-  const bad = rows.flatMap(({ round, peer, cell, errors = {}, failed = 0, refused = 0 }) => {
-    const kinds = Object.entries({ ...errors, failed, refused }).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
-    return kinds.length > 0 ? [`* round ${round}, ${cell}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`] : [];
-  });
-  return bad.length === 0 ? 'No run had an error.' : `**Runs with errors (kept in the figures):**\n\n${bad.join('\n')}`;
 }

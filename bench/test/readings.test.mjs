@@ -10,7 +10,8 @@ import { createProgress, duration } from '../lib/progress.mjs';
 import { createSession } from '../lib/session.mjs';
 import { parseWrk } from '../lib/wrk.mjs';
 import { zipf } from '../lib/zipf.mjs';
-import { planned } from '../scenarios/proxy.mjs';
+import { inRounds } from '../lib/rounds.mjs';
+import { ableTo } from '../scenarios/proxy.mjs';
 
 test('CPU time of a busy process grows by what it used, both ways of counting', () => {
   const spent = () => Object.values(process.cpuUsage()).reduce((sum, us) => sum + us, 0) / 1e6;
@@ -82,14 +83,25 @@ test('refusals and failures are counted apart, and make the tail worse, not bett
   assert.deepEqual(slowest_us, [Infinity, Infinity]);
 });
 
-test('each peer leads in turn, and whoever cannot queue is left out where there is a queue', () => {
-  const steps = planned({ peers: ['hostler', 'haproxy', 'nginx'], rounds: 4 });
-  const order = (round, slots, connections) =>
-    steps.filter((s) => s.round === round && s.slots === slots && s.connections === connections).map((s) => s.peer);
-  assert.deepEqual(order(1, 64, 50), ['direct', 'hostler', 'haproxy', 'nginx']);
-  assert.deepEqual(order(2, 64, 50), ['hostler', 'haproxy', 'nginx', 'direct']);
-  assert.deepEqual(order(1, 1, 200), ['hostler', 'haproxy']);
-  assert.deepEqual(order(2, 1, 200), ['haproxy', 'hostler']);
+test('each peer leads in turn, and each row says its round and who it is of', async () => {
+  const told = [];
+  const progress = { step: (text) => told.push(text) };
+  const ending = ({ round, found }) => [{ peer: 'floor', found: found.length, of: round }];
+  const measure = ({ cell, peer }) => (peer === 'b' ? [{ cell, part: 1 }, { cell, part: 2 }] : { cell, part: 1 });
+  const settings = { rounds: 2, cells: ['one', 'two'], peers: (cell) => (cell === 'one' ? ['a', 'b'] : ['b']), progress, told: (rows) => rows.map(({ peer }) => peer).join('+'), ending };
+  const rows = await inRounds(settings, measure);
+  assert.deepEqual(rows.map(({ round, cell = 'end', peer }) => `${round} ${cell} ${peer}`), [
+    '1 one a', '1 one b', '1 one b', '1 two b', '1 two b', '1 end floor', '2 one b', '2 one b', '2 one a', '2 two b', '2 two b', '2 end floor',
+  ]);
+  assert.deepEqual(rows.filter(({ peer }) => peer === 'floor').map(({ found, of }) => [found, of]), [[5, 1], [5, 2]]);
+  assert.ok(rows.every(({ load1 }) => load1 >= 0));
+  assert.deepEqual(told.slice(0, 4), ['round 1/2  a', 'round 1/2  b+b', 'round 1/2  b+b', 'round 1/2  floor']);
+});
+
+test('whoever cannot queue is left out where there is a queue', () => {
+  const peers = ['hostler', 'haproxy', 'nginx'];
+  assert.deepEqual(ableTo({ slots: 64 }, peers), ['direct', 'hostler', 'haproxy', 'nginx']);
+  assert.deepEqual(ableTo({ slots: 1 }, peers), ['hostler', 'haproxy']);
 });
 
 test('progress says how long the rest will take', () => {
