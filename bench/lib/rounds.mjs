@@ -7,6 +7,11 @@ export function rotated(list, by) {
   return [...list.slice(first), ...list.slice(0, first)];
 }
 
+/** What peers are called, by name. */
+export function titlesOf(peers) {
+  return Object.fromEntries(Object.entries(peers).map(([name, { title }]) => [name, title]));
+}
+
 /**
  * In each round each cell is measured for all peers in turn, another first each time; `peers` is a list, or says who is able to take part
  * in a cell. `measure` gives the figures of one row, or of several; `ending` what is measured once all have had their turn, rows that name

@@ -4,7 +4,7 @@ import { bursts } from '../lib/burst.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
 import { cpuDuring } from '../lib/procfs.mjs';
 import { createProgress, errorsTold } from '../lib/progress.mjs';
-import { inRounds, rotated } from '../lib/rounds.mjs';
+import { inRounds, rotated, titlesOf } from '../lib/rounds.mjs';
 import { buildBurst, buildHostler, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { zipf } from '../lib/zipf.mjs';
@@ -32,7 +32,7 @@ const BURST = { count: 500, size: 10_000, megabytes: 1024 };
 export const cache = {
   name: 'cache',
   peers: Object.keys(CACHES),
-  titles: Object.fromEntries(Object.entries(CACHES).map(([name, peer]) => [name, peer.title])),
+  titles: titlesOf(CACHES),
   settings: { rounds: 4, seconds: 4, warmup: 1, turns: 5, share: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1, turns: 2, share: 0.05 },
 

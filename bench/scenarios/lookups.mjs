@@ -6,10 +6,11 @@ import { installLookups } from '../lib/lookups.mjs';
 import { pace } from '../lib/pace.mjs';
 import { cpuDuring, residentParts } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { inRounds } from '../lib/rounds.mjs';
+import { inRounds, rotated, titlesOf } from '../lib/rounds.mjs';
 import { buildHostler, buildUpstream, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { mulberry32 } from '../lib/zipf.mjs';
+import { GEO, checkTold } from '../peers/geo.mjs';
 import { LOOKUPS } from '../peers/lookups.mjs';
 import { startMembers } from '../peers/members.mjs';
 import { stopAll } from '../peers/renders.mjs';
@@ -21,6 +22,8 @@ const ZIP = '/api/zipinfo/byzip/97209';
 const CITY = '/get_city';
 const VISITOR = '128.101.101.101';
 const ADDRESSES = 20_000;
+const MEMBERS = 4;
+const PROXIED = '/rooms/48213';
 const SETTLE_MS = 500;
 /** How long people wait is measured at these shares of what a peer can do. */
 const SHARES = { quarter: 0.25, half: 0.5, 'three quarters': 0.75 };
@@ -35,7 +38,7 @@ const CELLS = [
 export const lookups = {
   name: 'lookups',
   peers: Object.keys(LOOKUPS),
-  titles: { ...Object.fromEntries(Object.entries(LOOKUPS).map(([name, peer]) => [name, peer.title])), floor: 'a fixed answer, nothing read' },
+  titles: { ...titlesOf(LOOKUPS), floor: 'a fixed answer, nothing read', ...titlesOf(GEO) },
   // The original's own test was 2,000 requests, 500 at once.
   settings: { rounds: 4, seconds: 4, warmup: 2, paced: 8, ab: { requests: 20_000, connections: 500 } },
   quick: { rounds: 1, seconds: 1, warmup: 1, paced: 1, ab: { requests: 2_000, connections: 500 } },
@@ -50,13 +53,15 @@ export const lookups = {
 
   async run(session, { peers, rounds, seconds, warmup, paced, ab: burst }) {
     const each = CELLS.length * (seconds + warmup) + Object.keys(SHARES).length * paced + 6;
-    const progress = createProgress({ steps: rounds * (peers.length + 1), plannedSeconds: rounds * (peers.length * each + paced + 8) });
+    const progress = createProgress({ steps: rounds * (peers.length + 1), plannedSeconds: rounds * (peers.length * each + paced + 8 + 2 * (seconds + warmup)) });
     progress.begin('lookups');
     const said = await reference(session, peers);
-    const files = Object.fromEntries(CELLS.filter(({ from }) => from).map(({ name, path, from }) => [name, session.write('requests', from.map((ip) => `${path} ${ip}\n`).join(''))]));
-    const ending = async ({ found }) => [
+    const asked = [...CELLS.filter(({ from }) => from), { name: 'proxied', path: PROXIED, from: addresses(ADDRESSES) }];
+    const files = Object.fromEntries(asked.map(({ name, path, from }) => [name, session.write('requests', from.map((ip) => `${path} ${ip}\n`).join(''))]));
+    if (peers.includes('hostler')) await checkTold(session, VISITOR);
+    const ending = async ({ round, found }) => [
       await floor(session, { rate: halfOf(found).rate, seconds: paced }),
-      ...(peers.includes('hostler') ? [await started(session, files)] : []),
+      ...(peers.includes('hostler') ? [await started(session, files), ...(await inFront(session, { round, file: files.proxied, seconds, warmup }))] : []),
     ];
     const rows = await inRounds({ rounds, peers, progress, told, ending }, ({ peer }) => measure(session, { peer, said, files, seconds, warmup, paced, burst }));
     const cells = CELLS.map(({ name, path, from }) => ({ name, path, addresses: from?.length ?? 0 }));
@@ -137,6 +142,22 @@ async function floor(session, { rate, seconds }) {
   return row;
 }
 
+/** What it costs to tell members where the client is: 20,000 clients that a trusted proxy names, once passed on as they are and once looked up. */
+async function inFront(session, { round, file, seconds, warmup }) {
+  const { started: behind, members, body } = await startMembers(session, { count: MEMBERS, cpu: LOAD_CORE, probe: PROXIED });
+  const rows = [];
+  for (const peer of rotated(Object.keys(GEO), round - 1)) {
+    const { port, processes } = await GEO[peer].start(session, { members, cpu: PEER_CORE, probe: PROXIED });
+    if ((await get(port, PROXIED)).body !== body) throw new Error(`${peer} changed the answer`);
+    const to = { port, connections: CONNECTIONS, cpu: LOAD_CORE, many: { requests: file } };
+    await wrk(session, { ...to, seconds: warmup });
+    rows.push({ cell: 'proxied', peer, ...(await cpuDuring(processes, () => wrk(session, { ...to, seconds }))) });
+    await stopAll(session, processes);
+  }
+  await session.stop(behind);
+  return rows;
+}
+
 /** From the start of the process to its first answer out of each data; its memory then, and when it has been asked for many. */
 async function started(session, files) {
   const began = performance.now();
@@ -154,10 +175,13 @@ async function started(session, files) {
 
 function told(rows) {
   const of = (name) => rows.find(({ cell }) => cell === name);
-  const waited = ({ peer, p99_us, rate, intervals, stalled_intervals: stalled }) =>
-    `${peer}: p99 ${(p99_us / 1000).toFixed(2)} ms at ${Math.round(rate)}/s (${stalled} of ${intervals} intervals stalled)`;
-  if (of('start')) return `${waited(of('half'))}; start: first answer after ${of('start').first_answer_ms.toFixed(0)} ms, ${(of('start').asked.resident / 1e6).toFixed(1)} MB`;
-  if (!of('ab')) return waited(of('half'));
-  const cells = rows.filter(({ requests, cpu_ns }) => requests && cpu_ns).map(({ cell, requests, cpu_ns }) => `${cell} ${(cpu_ns / requests / 1000).toFixed(2)} us`);
-  return `${waited(of('half'))}; ${cells.join(', ')}; ab: ${of('ab').longest_ms} ms at most`;
+  const cost = rows.filter(({ requests, cpu_ns }) => requests && cpu_ns)
+    .map(({ cell, peer, requests, cpu_ns }) => `${cell === 'proxied' ? `${cell} ${GEO[peer].title}` : cell} ${(cpu_ns / requests / 1000).toFixed(2)} us`);
+  const { peer, p99_us, rate, intervals, stalled_intervals: stalled } = of('half');
+  return [
+    `${peer}: p99 ${(p99_us / 1000).toFixed(2)} ms at ${Math.round(rate)}/s (${stalled} of ${intervals} intervals stalled)`,
+    ...(cost.length > 0 ? [cost.join(', ')] : []),
+    ...(of('ab') ? [`ab: ${of('ab').longest_ms} ms at most`] : []),
+    ...(of('start') ? [`start: first answer after ${of('start').first_answer_ms.toFixed(0)} ms, ${(of('start').asked.resident / 1e6).toFixed(1)} MB`] : []),
+  ].join('; ');
 }

@@ -8,7 +8,7 @@ import { stopAll } from '../peers/renders.mjs';
 import { get } from '../lib/http.mjs';
 import { cpuDuring } from '../lib/procfs.mjs';
 import { createProgress, errorsTold } from '../lib/progress.mjs';
-import { inRounds } from '../lib/rounds.mjs';
+import { inRounds, titlesOf } from '../lib/rounds.mjs';
 import { buildHostler, buildUpstream, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 
@@ -27,7 +27,7 @@ const PROBE = '/rooms/48213';
 export const proxy = {
   name: 'proxy',
   peers: Object.keys(PEERS),
-  titles: Object.fromEntries(Object.entries(PEERS).map(([name, peer]) => [name, peer.title])),
+  titles: titlesOf(PEERS),
   settings: { rounds: 6, seconds: 4, warmup: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1 },
 

@@ -5,7 +5,7 @@ import { handshakes } from '../lib/handshakes.mjs';
 import { get } from '../lib/http.mjs';
 import { cpuDuring } from '../lib/procfs.mjs';
 import { createProgress, errorsTold } from '../lib/progress.mjs';
-import { inRounds } from '../lib/rounds.mjs';
+import { inRounds, titlesOf } from '../lib/rounds.mjs';
 import { buildHandshakes, buildHostler, buildUpstream, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { haproxy } from '../peers/haproxy.mjs';
@@ -34,7 +34,7 @@ const CELLS = [
 export const tls = {
   name: 'tls',
   peers: Object.keys(PEERS),
-  titles: Object.fromEntries(Object.entries(PEERS).map(([name, peer]) => [name, peer.title])),
+  titles: titlesOf(PEERS),
   settings: { rounds: 6, seconds: 4, warmup: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1 },
 

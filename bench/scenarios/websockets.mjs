@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { untilAnswers } from '../lib/http.mjs';
 import { cpuDuring } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { inRounds } from '../lib/rounds.mjs';
+import { inRounds, titlesOf } from '../lib/rounds.mjs';
 import { buildHostler, buildSockets, installPackages, needTwoCores, socketsBinary } from '../lib/tools.mjs';
 import { haproxy } from '../peers/haproxy.mjs';
 import { hostler } from '../peers/hostler.mjs';
@@ -21,7 +21,7 @@ const LOAD_CORE = 1;
 export const websockets = {
   name: 'websockets',
   peers: Object.keys(PEERS),
-  titles: Object.fromEntries(Object.entries(PEERS).map(([name, peer]) => [name, peer.title])),
+  titles: titlesOf(PEERS),
   settings: { rounds: 6, seconds: 10 },
   quick: { rounds: 1, seconds: 2 },
 

@@ -121,6 +121,10 @@ test('lookups count by their medians, the longest wait by its worst round', () =
   assert.match(render([lookups]), /Hostler \| 0\.20 .*\| – .*\| \*\*not met\*\* \|.*\| \*\*not met\*\* \|[^]*1 failed/);
 });
 
+test('what geo_headers cost is their ratio in the same round', () => {
+  assert.match(render([fixture('lookups')]), /without geo_headers \| 16\.0 µs; 12,500\/s \| 1 \|\n\| with geo_headers \| 17\.6 µs; 12,500\/s \| 1\.10 \(1\.10 \.\. 1\.10\) \|/);
+});
+
 test('what the machine took from the generator stays in p99, and is named beside it', () => {
   const lookups = fixture('lookups');
   const half = lookups.rows.filter(({ peer, cell }) => peer === 'hostler' && cell === 'half');
