@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { bursts } from '../lib/burst.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
-import { cpuDuring } from '../lib/procfs.mjs';
+import { cpuDuring, family, filesBytes, proportionalBytes } from '../lib/procfs.mjs';
 import { createProgress, errorsTold } from '../lib/progress.mjs';
 import { inRounds, rotated, titlesOf } from '../lib/rounds.mjs';
 import { buildBurst, buildHostler, installPackages, needTwoCores } from '../lib/tools.mjs';
@@ -78,15 +78,26 @@ async function measure(session, { cell, peer, files, seconds, warmup, share }) {
   const answer = await untilAnswers(running.port, { path: probe, processes: running.processes });
   if (answer.body !== wanted.body) throw new Error(`${peer} changed the answer`);
 
+  const readings = [memory(running)];
+
   const to = { port: running.port, path: probe, connections: CONNECTIONS, cpu: LOAD_CORE };
   const from = cell.keys ? await fill(session, { ...to, cell, files, share }) : 0;
   const many = cell.keys ? { many: { ...files, from } } : {};
   await wrk(session, { ...to, ...many, seconds: warmup });
+  if (cell.keys) readings.push(memory(running));
   const before = await origin.count();
   const figures = await cpuDuring(running.processes, () => wrk(session, { ...to, ...many, seconds }));
   const misses = (await origin.count()) - before;
+  readings.push(memory(running));
   await stopAll(session, [...running.processes, origin.started]);
-  return { cell: cell.name, ...figures, misses };
+  const most = readings.reduce((one, other) => (other.processes + other.files > one.processes + one.files ? other : one));
+  return { cell: cell.name, ...figures, misses, memory: { empty: readings[0], most } };
+}
+
+/** What a cache takes of the machine, in bytes, whatever it counts itself: its processes, and the files in which it keeps pages. */
+function memory({ processes, pages }) {
+  const pids = processes.flatMap((one) => family(one.pid));
+  return { processes: proportionalBytes(pids), files: pages ? filesBytes(pages, pids) : 0 };
 }
 
 /**

@@ -1,15 +1,17 @@
 // What is read from other programs: /proc, wrk, the load generator; and the processes that a session starts.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseAb } from '../lib/ab.mjs';
 import { figures } from '../lib/load.mjs';
 import { parseH2load } from '../lib/h2load.mjs';
-import { cpuTime, family, residentBytes, statTicks } from '../lib/procfs.mjs';
+import { cpuTime, family, filesBytes, proportionalBytes, residentBytes, statTicks } from '../lib/procfs.mjs';
 import { createProgress, duration } from '../lib/progress.mjs';
 import { createSession } from '../lib/session.mjs';
 import { parseWrk } from '../lib/wrk.mjs';
-import { zipf } from '../lib/zipf.mjs';
+import { likeliest, zipf } from '../lib/zipf.mjs';
 import { inRounds } from '../lib/rounds.mjs';
 import { ableTo } from '../scenarios/proxy.mjs';
 
@@ -23,6 +25,33 @@ test('CPU time of a busy process grows by what it used, both ways of counting', 
     assert.ok(Math.abs(used - (end - start)) < 0.05, `${way}: ${used} s, the process says ${end - start} s`);
   }
   assert.ok(residentBytes(process.pid) > 10e6);
+});
+
+test('a page that two processes share counts once, and a file counts until nobody holds it', async () => {
+  const session = createSession();
+  const started = session.start('sh', ['-c', 'sleep 600 & echo up; wait']);
+  while (family(started.pid).length < 2) await new Promise(setImmediate);
+  const pids = family(started.pid);
+  const apart = pids.map(residentBytes).reduce((sum, one) => sum + one, 0);
+  assert.ok(proportionalBytes(pids) > 0 && proportionalBytes(pids) < apart, `${proportionalBytes(pids)} of ${apart}`);
+  await session.close();
+
+  const folder = mkdtempSync(join(tmpdir(), 'hostler-bench-'));
+  mkdirSync(join(folder, 'a'));
+  for (const name of ['kept', 'a/held']) writeFileSync(join(folder, name), 'x'.repeat(100_000));
+  const held = openSync(join(folder, 'a/held'), 'r');
+  const both = filesBytes(folder, [process.pid]);
+  rmSync(join(folder, 'a/held'));
+  assert.ok(both >= 200_000);
+  assert.equal(filesBytes(folder, [process.pid]), both);
+  closeSync(held);
+  assert.equal(filesBytes(folder, [process.pid]), both / 2);
+  rmSync(folder, { recursive: true });
+});
+
+test('the likeliest pages get the share that their weights say', () => {
+  assert.equal(likeliest({ keys: 4, exponent: 1, count: 2 }), 1.5 / (1 + 1 / 2 + 1 / 3 + 1 / 4));
+  assert.equal(likeliest({ keys: 4, exponent: 1, count: 9 }), 1);
 });
 
 test('a command with parentheses and spaces does not shift the fields of a stat line', () => {

@@ -103,6 +103,13 @@ test('a hit is judged beside the better cache, a burst by each render', () => {
   assert.match(render([cache]), /1 kB, one page .*\| \*\*not met\*\* \|[^]*Hostler \| 1\.17 \| \*\*not met\*\* \|/);
 });
 
+test('hits where not all fit stand beside the memory that each cache really took', () => {
+  const text = render([fixture('cache')]);
+  assert.match(text, /memory taken for 64 MB, in MB \| 82\.0 .* \| 130\.0 .* \| 130\.0 /);
+  assert.match(text, /of which files \| 0\.0 .* \| 110\.0 /);
+  assert.match(text, /hits possible in as many bytes, % \| 83\.8 .* \| 93\.1 /);
+});
+
 test('one request that fails for memcached is one too many', () => {
   const memcached = fixture('memcached');
   assert.equal(render([memcached]).match(/\| 0 \| met \|/g).length, 6);
