@@ -1,6 +1,6 @@
 // The lookups section of RESULTS.md. Knows the rows of results/lookups.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** Requests in a second of CPU time, at least so many times the peer's. */
 const TARGETS = { nginx: 0.9, fastify: 3 };
@@ -51,7 +51,9 @@ ${table(['', 'p99', 'late by: p50; p99', 'intervals in which its core stalled', 
 
 ${startTable(inCell('start', 'hostler'))}
 
-${troubles(rows, titles)}
+${headersTable(inCell('proxied'), titles)}
+
+${troubles(rows, titles, ({ cell }) => cell)}
 
 How: one thread on core 0; wrk with one thread, ${settings.connections} connections and a browser's request fields on core 1. All answer the same body, which each run checks;
 nginx says it as a fixed text with the fields of Hostler's answer (\`return 200\`, \`add_header\`), to every address the same. Fastify and plain Node find a finished
@@ -61,7 +63,8 @@ of same-round pairs, with the smallest and the largest in parentheses. Half load
 arrivals from a seed, ${settings.connections} connections; a request that was not answered counts as one that never was). It spins on a core of its own${realTime(rows)}. Its core stalled
 where two readings of the clock, with one call to the kernel between them, are more than 1 ms apart: others of this machine ran there, or its host took it away. Such stalls are in p99, by which
 the service is judged; beside it stands p99 of the intervals of 100 ms that no stall touched. When the service had to wait for its own core is in both, and in the last column, over all rounds: it has no priority. "${titles.floor ?? 'A fixed answer'}" is
-the bench's own upstream at Hostler's rate: what the machine and the generator alone come to. ab sends ${number(settings.ab.requests, 0)} requests, each on a connection of its own; the original's own test was 2,000 of them, with a
+the bench's own upstream at Hostler's rate: what the machine and the generator alone come to. \`geo_headers\`: Hostler on core 0, wrk and the
+members of \`proxy\` on core 1; a trusted proxy's X-Forwarded-For names the clients both times, and each run begins by seeing that members are told, or not. ab sends ${number(settings.ab.requests, 0)} requests, each on a connection of its own; the original's own test was 2,000 of them, with a
 longest of 300 ms wanted. (It published 2,718 requests/s, p50 103 ms and p99 316 ms for that, on another machine.)
 `;
 }
@@ -100,7 +103,7 @@ function punctuality(peer, { inCell, titles }) {
   const late = ['lag_p50_us', 'lag_p99_us'].map((field) => number(median(half.map((row) => row[field]))));
   return [
     titles[peer], written(milliseconds(half, 'p99_us'), 2), `${late[0]}; ${late[1]} µs`, `${sum('stalled_intervals')} of ${number(sum('intervals'), 0)}`,
-    `${number(Math.max(...half.map((row) => row.longest_stall_us)) / 1000)} ms`, written(milliseconds(half, 'calm_p99_us'), 2), `${number(sum('stolen_ms'), 0)} ms`, `${number(sum('service_waited_ms'), 0)} ms`,
+    `${number(Math.max(...half.map((row) => row.longest_stall_us)) / 1000)} ms`, written(milliseconds(half, 'calm_p99_us'), 2), `${number(sum('stolen_ms'), 0)} ms`, `${number(sum('cpu_waited_ns') / 1e6, 0)} ms`,
   ];
 }
 
@@ -109,6 +112,16 @@ function realTime(rows) {
   const asked = rows.filter((row) => 'real_time' in row);
   if (asked.length === 0) return '';
   return asked.every((row) => row.real_time) ? ', with real-time priority' : ', **without real-time priority, which was not permitted**';
+}
+
+/** The members are told where each client is. */
+function headersTable(rows, titles) {
+  const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;
+  const of = (name) => rows.filter(({ peer }) => peer === name);
+  const figures = (name) => (of(name).length > 0 ? `${number(median(of(name).map(cpu)))} µs; ${number(median(of(name).map(rate)), 0)}/s` : 'not measured');
+  const ratio = pairedRatio(rows, { one: 'told', other: 'plain', value: cpu });
+  const line = (name, of) => [titles[name] ?? { plain: 'without geo_headers', told: 'with geo_headers' }[name], figures(name), of];
+  return table(['Hostler in front of four members, 20,000 clients', 'CPU; requests', 'CPU, of that without'], [line('plain', '1'), line('told', spread(ratio, 2))]);
 }
 
 function startTable(own) {
@@ -122,13 +135,4 @@ function startTable(own) {
     ['the same after questions about 20,000 addresses', written(asked, 1, 'MB'), '–', '–'],
     ['... of which pages of mapped files, which the kernel may take back', written(files, 1, 'MB'), '–', '–'],
   ]);
-}
-
-/** A run with errors keeps its place in the figures and is named here. */
-function troubles(rows, titles) {
-  const bad = rows.flatMap(({ round, peer, cell, errors = {}, failed = 0, refused = 0 }) => {
-    const kinds = Object.entries({ ...errors, failed, refused }).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
-    return kinds.length > 0 ? [`* round ${round}, ${cell}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`] : [];
-  });
-  return bad.length === 0 ? 'No run had an error.' : `**Runs with errors (kept in the figures):**\n\n${bad.join('\n')}`;
 }
