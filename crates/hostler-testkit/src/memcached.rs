@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::eventually::eventually;
+use crate::port::{HeldPort, held_port};
 use crate::program;
 
 /// A running memcached. Dropped, it is killed.
@@ -14,7 +15,8 @@ pub struct Memcached {
     program: PathBuf,
     folder: TempDir,
     child: Child,
-    address: SocketAddr,
+    /// Kept while it is away.
+    port: HeldPort,
 }
 
 /// Starts one and waits until it listens; `None` where there is no memcached: that has been said aloud, and the test has nothing
@@ -25,15 +27,15 @@ pub struct Memcached {
 pub async fn memcached() -> Option<Memcached> {
     let program = program::memcached()?;
     let folder = tempfile::tempdir().unwrap();
-    // One of its own choice.
-    let (child, address) = launch(&program, folder.path(), -1).await;
-    Some(Memcached { program, folder, child, address })
+    let port = held_port();
+    let child = launch(&program, folder.path(), &port).await;
+    Some(Memcached { program, folder, child, port })
 }
 
 impl Memcached {
     /// Where it listens, now and when it has come back.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// Takes it away at once, with all that it holds.
@@ -51,7 +53,7 @@ impl Memcached {
     /// # Panics
     /// If it does not start.
     pub async fn start_again(&mut self) {
-        (self.child, _) = launch(&self.program, self.folder.path(), i32::from(self.address.port())).await;
+        self.child = launch(&self.program, self.folder.path(), &self.port).await;
     }
 }
 
@@ -62,27 +64,26 @@ impl Drop for Memcached {
     }
 }
 
-async fn launch(program: &Path, folder: &Path, port: i32) -> (Child, SocketAddr) {
+async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
     let file = folder.join("port");
     // That of its life before.
     let _ = std::fs::remove_file(&file);
     let mut child = Command::new(program)
         // Started by root it wants to be told to stay so.
-        .args(["-u", "root", "-l", "127.0.0.1", "-U", "0", "-p", &port.to_string()])
+        .args(["-u", "root", "-l", "127.0.0.1", "-U", "0", "-p", &port.address().port().to_string()])
         .env("MEMCACHED_PORT_FILENAME", &file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let port = eventually("memcached to listen", async || {
+    eventually("memcached to listen", async || {
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none(), "memcached ended: {ended:?}");
-        let written = std::fs::read_to_string(&file).ok()?;
-        written.lines().find_map(|line| line.strip_prefix("TCP INET: ")?.trim().parse::<u16>().ok())
+        std::fs::read_to_string(&file).ok()?.contains("TCP INET: ").then_some(())
     })
     .await;
-    (child, ([127, 0, 0, 1], port).into())
+    child
 }
 
 #[cfg(test)]
