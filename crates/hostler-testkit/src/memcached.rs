@@ -92,7 +92,7 @@ async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
     eventually("memcached to listen", async || {
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none(), "memcached ended: {ended:?}");
-        std::fs::read_to_string(&file).ok()?.contains("TCP INET: ").then_some(())
+        std::fs::read_to_string(&file).ok()?.starts_with("TCP INET").then_some(())
     })
     .await;
     child
