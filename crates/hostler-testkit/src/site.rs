@@ -270,9 +270,14 @@ impl Site {
         let _ = kill_process(pid, signal);
     }
 
-    /// Waits for its end: the exit code, or minus the signal that ended it.
+    /// Waits for its end, and for the last line of its log: the exit code, or minus the signal that ended it.
     pub async fn exit(&mut self) -> i32 {
         let status = eventually("Hostler's end", async || self.try_exit()).await;
+        // What it has written may still be in the pipe. One to which it has handed over writes there too, and goes on.
+        eventually("the end of Hostler's log", async || {
+            (self.log.ends_within(Duration::ZERO) || !self.successors().is_empty()).then_some(())
+        })
+        .await;
         status.code().unwrap_or_else(|| -status.signal().unwrap_or_default())
     }
 

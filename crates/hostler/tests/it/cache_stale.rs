@@ -3,6 +3,7 @@
 use hostler_testkit::{Seen, Step, eventually, text, upstream};
 
 use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache, with_route};
+use crate::http2::{get, talk};
 use crate::site;
 
 /// Fresh for no time at all, but it can be asked about.
@@ -137,4 +138,42 @@ async fn what_must_be_confirmed_does_not_stand_in() {
     let site = with_route(&app, "cache = { stale_if_error = '1h' }").await;
     site.get("/").await.assert_ok("old");
     site.get("/").await.assert_status(503);
+}
+
+/// Fine as far as its head goes. It is for nobody else, so what is kept stays.
+const NONSENSE: &str = "HTTP/1.1 200 OK\r\nVary: *\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n";
+
+/// A site with a fallback, whose member answers once with these lines and then with nonsense.
+async fn before_nonsense(fields: &str) -> (hostler_testkit::Upstream, hostler_testkit::Site) {
+    let nonsense = (0..5).map(|_| text(NONSENSE));
+    let app = upstream().in_turn(std::iter::once(text(answer(fields, "old"))).chain(nonsense)).start().await;
+    let plan = site("[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\nfallback = 'shell.html'");
+    std::fs::write(plan.folder().join("shell.html"), "shell").unwrap();
+    let site = plan.with("app", &app).start().await;
+    (app, site)
+}
+
+#[tokio::test]
+async fn what_is_kept_stands_in_for_an_answer_that_breaks_off_before_any_of_it_was_sent() {
+    let (_app, site) = before_nonsense(SURVIVES).await;
+    site.get("/").await.assert_ok("old");
+    let stale = site.get("/").await;
+    stale.assert_ok("old").assert_no_field("hostler-fallback");
+    stale.assert_field("cache-status", "Hostler; fwd=stale; fwd-status=200");
+    asked(&site, "GET", "/", "If-None-Match: \"v1\"\r\n").await.assert_status(304);
+    asked(&site, "GET", "/", "Range: bytes=1-\r\n").await.assert_status(206).assert_says("ld");
+    let (answer, body) = talk(&site).await.ask(get("/")).await;
+    assert_eq!((answer.status().as_u16(), &*body), (200, &b"old"[..]), "over HTTP/2 as well");
+    let line = &site.exchanges(5).await[1];
+    assert_eq!((&line["cache"], &line["bytes_out"]), (&"stale".into(), &3.into()), "{line}");
+    site.get("/other").await.assert_ok("shell").assert_field("hostler-fallback", "bad_answer");
+}
+
+#[tokio::test]
+async fn what_must_be_confirmed_does_not_stand_in_for_what_breaks_off() {
+    let (_app, site) =
+        before_nonsense("Cache-Control: max-age=0, must-revalidate, stale-if-error=60\r\nETag: \"v1\"\r\n")
+            .await;
+    site.get("/").await.assert_ok("old");
+    site.get("/").await.assert_ok("shell").assert_field("hostler-fallback", "bad_answer");
 }

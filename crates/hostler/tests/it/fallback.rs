@@ -28,7 +28,7 @@ fn get(path: &str, fields: &str) -> String {
 
 #[tokio::test]
 async fn who_asks_for_a_page_that_cannot_be_had_gets_the_routes_fallback() {
-    let site = with_shell(&no_upstream().await, "pools.app.queue.timeout = '200ms'\n").await;
+    let site = with_shell(&no_upstream(), "pools.app.queue.timeout = '200ms'\n").await;
     let mut client = site.connect().await;
     let answer = client.get("/page").await;
     answer
@@ -53,7 +53,7 @@ async fn who_asks_for_a_page_that_cannot_be_had_gets_the_routes_fallback() {
 
 #[tokio::test]
 async fn who_does_not_ask_for_a_page_is_not_told_that_all_is_well() {
-    let site = with_shell(&no_upstream().await, "pools.app.queue.timeout = '200ms'\n").await;
+    let site = with_shell(&no_upstream(), "pools.app.queue.timeout = '200ms'\n").await;
     let mut client = site.connect().await;
     client.post("/order", "1").await.assert_refused(502, "unreachable");
     client.send(get("/data", "Accept: application/json\r\n")).await;

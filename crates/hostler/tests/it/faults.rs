@@ -9,7 +9,7 @@ const ONE_SLOT: &str = "pools.app.concurrency = 1\n";
 #[tokio::test]
 async fn a_member_that_refuses_connections_is_passed_over() {
     let app = upstream().start().await;
-    let plan = site("pools.app.choice = 'round_robin'").with_member("app", &no_upstream().await);
+    let plan = site("pools.app.choice = 'round_robin'").with_member("app", &no_upstream());
     let site = plan.with("app", &app).start().await;
     for _ in 0..20 {
         site.get("/").await.assert_ok("ok");
@@ -42,8 +42,7 @@ async fn a_request_waits_for_a_member_that_comes_back() {
 
 #[tokio::test]
 async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
-    let site =
-        site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream().await).start().await;
+    let site = site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream()).start().await;
     let mut client = site.connect().await;
     let answer = client.get("/down").await;
     answer.assert_refused(502, "unreachable").assert_says("cannot be reached").assert_no_field("connection");
@@ -57,7 +56,7 @@ async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
 #[tokio::test]
 async fn waiting_for_lost_members_is_waiting_and_has_the_same_limit() {
     // Each failed attempt ends a wait; the next must not begin a new one.
-    let site = site("pools.app.queue.timeout = '3s'").with_member("app", &no_upstream().await).start().await;
+    let site = site("pools.app.queue.timeout = '3s'").with_member("app", &no_upstream()).start().await;
     site.get("/down").await.assert_refused(502, "unreachable");
     let waited = site.access("/down").await["queue_wait_ms"].as_f64().unwrap();
     assert!(waited < 4500.0, "waited {waited} ms");

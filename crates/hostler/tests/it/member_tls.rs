@@ -113,7 +113,7 @@ async fn a_member_that_speaks_no_tls_is_told_apart_from_one_that_is_not_there() 
     let member = format!("https://{address}");
     let site_of_plain = trusting(&trust, IMPATIENT).with_member("app", &member).start().await;
     refused(&site_of_plain, "member_not_tls").await;
-    let nobody = format!("https://{}", no_upstream().await);
+    let nobody = format!("https://{}", no_upstream());
     let site_of_nobody = trusting(&trust, IMPATIENT).with_member("app", &nobody).start().await;
     refused(&site_of_nobody, "unreachable").await;
 }

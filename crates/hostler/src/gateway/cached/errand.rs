@@ -15,6 +15,7 @@ use super::{serve, show};
 use crate::cache::{self, Caching, Entry, Landing, Lines};
 use crate::coding::{self, Coding};
 use crate::exchange::{Downstream, Edit, Exchange};
+use crate::gateway::wait::Patience;
 use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_pool};
 use crate::proxy::Call;
 
@@ -34,6 +35,8 @@ pub(in crate::gateway) struct Errand {
     flight: Option<Flight<Landing>>,
     /// What is stored and may be good still; to be validated, and to stand in where its member fails.
     pub(super) stale: Option<Arc<Entry>>,
+    /// None: its wait has not begun.
+    pub(super) patience: Option<Patience>,
 }
 
 impl Errand {
@@ -56,6 +59,7 @@ impl Errand {
             selection: Vec::new(),
             flight: None,
             stale,
+            patience: None,
         })
     }
 
@@ -138,12 +142,13 @@ impl Errand {
         client: &mut D,
         thread: usize,
     ) -> Result<Answer, Refusal> {
+        let patience = self.patience.unwrap_or_else(Patience::begin);
         loop {
             self.note(exchange, None, false);
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
             let asked = Moment::now();
-            let called = call_pool(route, target, exchange, client, thread).await;
+            let called = call_pool((route, target), patience, exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
                 Ok(call) => call,
@@ -205,17 +210,16 @@ impl Errand {
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {
         let Some(arrival) = self.arrival(exchange, &call, asked) else {
-            self.settle(if is_failure(call.answer().status) {
-                Outcome::Shared(Landing::Failed)
-            } else {
-                Outcome::Alone
-            });
+            self.keep_to_itself(call.answer().status);
             return Ok(call.into());
         };
         self.note(exchange, Some(call.answer().status), arrival.coming.terms.is_ok() && self.stores);
         match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
             Ok(answer) => answer,
-            Err(refusal) => self.failed(exchange, refusal),
+            Err((refusal, flight)) => {
+                self.flight = flight;
+                self.failed(exchange, refusal)
+            }
         }
     }
 
@@ -229,7 +233,7 @@ impl Errand {
         let is_fresh = terms.is_ok_and(|terms| is_servable(&terms, now));
         let is_shared = is_fresh || self.may_collapse(terms.err().unwrap_or(NotStored::Lifetime), head);
         if !is_shared {
-            self.settle(Outcome::Alone);
+            self.keep_to_itself(head.status);
         }
         if terms.is_err() {
             // What its member does not want to be kept any more is not what stands in for it.
@@ -307,8 +311,16 @@ impl Errand {
             // It is this client's own trouble: dropped unsettled, the flight goes to the next.
             return Err(refusal);
         }
-        self.settle(Outcome::Shared(Landing::Failed));
-        self.serve_stale(exchange, None, Moment::now()).unwrap_or(Err(refusal))
+        match self.serve_stale(exchange, None, Moment::now()) {
+            Some(answer) => {
+                self.settle(Outcome::Shared(Landing::Failed));
+                answer
+            }
+            None => {
+                self.settle(Outcome::Failed);
+                Err(refusal)
+            }
+        }
     }
 
     /// What is stored stands in for what a member did not give.
@@ -338,6 +350,11 @@ impl Errand {
             write_key(&self.caching.query, host, &target, &mut key);
             self.caching.stock.forget(&key);
         }
+    }
+
+    /// An answer with this status has come, and is for nobody else.
+    fn keep_to_itself(&mut self, status: u16) {
+        self.settle(if is_failure(status) { Outcome::Failed } else { Outcome::Alone });
     }
 
     pub(super) fn settle(&mut self, outcome: Outcome<Landing>) {
