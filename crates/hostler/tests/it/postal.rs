@@ -319,6 +319,7 @@ async fn what_makes_no_sense_gets_a_clear_answer() {
         (404, "/api/zipinfo/byzip/"),
         (404, "/api/zipinfo/byzip/9720%30%30"),
         (400, "/postal/us/%ff"),
+        (400, "/postal/us/97209/distance/"),
         (400, "/api/zipinfo/byzip/%ff"),
         (400, "/postal/us/97209?fields=%ff"),
         (400, "/postal/us/97209?format=exe"),
