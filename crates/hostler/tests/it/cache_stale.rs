@@ -177,3 +177,56 @@ async fn what_must_be_confirmed_does_not_stand_in_for_what_breaks_off() {
     site.get("/").await.assert_ok("old");
     site.get("/").await.assert_ok("shell").assert_field("hostler-fallback", "bad_answer");
 }
+
+/// What GET brings at first, what HEAD does, and what GET brings from then on.
+fn answering(first: &'static str, to_head: &'static str) -> impl Fn(&Seen) -> Vec<Step> {
+    let first = std::sync::Mutex::new(Some(first));
+    move |seen| match &*seen.method() {
+        "HEAD" => text(format!("HTTP/1.1 200 OK\r\n{to_head}\r\n")),
+        _ => match first.lock().unwrap().take() {
+            Some(first) => text(answer(first, "hello")),
+            None => text(answer("Cache-Control: max-age=60\r\nETag: \"v2\"\r\n", "anew!")),
+        },
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_head_makes_what_is_kept_as_good_as_new_if_it_is_the_same() {
+    let cases = [
+        ("ETag: \"v1\"\r\nContent-Length: 5\r\n", true),
+        ("ETag: \"v1\"\r\n", true),
+        ("ETag: \"v2\"\r\n", false),
+        ("ETag: \"v1\"\r\nContent-Length: 6\r\n", false),
+        ("Content-Length: 5\r\n", false),
+        ("", false),
+    ];
+    for (said, is_same) in cases {
+        let to_head = format!("Cache-Control: max-age=60\r\nX-New: 1\r\n{said}").leak();
+        let app = upstream().script(answering(STALE, to_head)).start().await;
+        let site = with_cache(&app).await;
+        site.get("/").await.assert_ok("hello");
+        let head = asked(&site, "HEAD", "/", "").await;
+        head.assert_status(200).assert_field("x-new", "1");
+        head.assert_field("cache-status", "Hostler; fwd=stale; fwd-status=200");
+        let after = site.get("/").await;
+        if is_same {
+            after.assert_ok("hello").assert_field("x-new", "1").assert_field("etag", "\"v1\"");
+            assert_cache(&after, "hit; ttl=");
+        } else {
+            after.assert_ok("anew!");
+            assert_cache(&after, "fwd=stale");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_head_that_is_another_voids_what_was_fresh() {
+    let fresh = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+    for (said, expected) in [("ETag: \"v2\"\r\n", "anew!"), ("", "hello")] {
+        let app = upstream().script(answering(fresh, said)).start().await;
+        let site = with_route(&app, "cache = { request_directives = true }").await;
+        site.get("/").await.assert_ok("hello");
+        asked(&site, "HEAD", "/", "Cache-Control: no-cache\r\n").await.assert_status(200);
+        site.get("/").await.assert_ok(expected);
+    }
+}
