@@ -230,3 +230,46 @@ async fn an_answer_to_head_that_is_another_voids_what_was_fresh() {
         site.get("/").await.assert_ok(expected);
     }
 }
+
+#[tokio::test]
+async fn what_is_fetched_while_nobody_waits_is_in_the_log_and_nobodys() {
+    let fields = "Cache-Control: max-age=0, stale-while-revalidate=60, stale-if-error=60\r\nETag: \"v1\"\r\n";
+    let app = upstream()
+        .in_turn([
+            text(answer(fields, "old")),
+            text("HTTP/1.1 304 Not Modified\r\n\r\n"),
+            text("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"),
+            text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store\r\n\r\nnonsense\r\n"),
+        ])
+        .start()
+        .await;
+    let site = with_cache(&app).await;
+    let mut client = site.connect().await;
+    client.get("/page").await.assert_ok("old");
+    let mut lines = Vec::new();
+    for fetches in 1..=3 {
+        client.get("/page").await.assert_ok("old");
+        lines = eventually("a line about it", async || {
+            let log = site.exchanges(1).await;
+            let lines: Vec<_> = log.into_iter().filter(|line| line["cache"] == "refresh").collect();
+            (lines.len() == fetches).then_some(lines)
+        })
+        .await;
+    }
+    let statuses: Vec<_> = lines.iter().map(|line| line["status"].clone()).collect();
+    assert_eq!(statuses, [304, 503, 200]);
+    for line in &lines {
+        assert!(line["client"].is_null() && line["user_agent"].is_null(), "{line}");
+        assert_eq!(
+            (&line["method"], &line["target"], &line["pool"]),
+            (&"GET".into(), &"/page".into(), &"app".into())
+        );
+        assert!(line["member"].is_string() && line["attempts"] == 1, "{line}");
+        assert!(line["total_ms"].is_f64() && line["worker_time_ms"].is_f64(), "{line}");
+    }
+    let own: Vec<_> = app.requests().iter().map(|seen| seen.field("x-request-id").unwrap()).collect();
+    let logged: Vec<_> = lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(logged, own[1..], "by the name under which the member knows it");
+    let counted = &site.status().await["routes"][0];
+    assert_eq!(counted["cache"]["stale"], 3, "{counted}");
+}

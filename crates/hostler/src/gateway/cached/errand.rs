@@ -268,6 +268,7 @@ impl Errand {
         match self.serve_stale(exchange, None, Moment::now()) {
             Some(answer) => {
                 self.settle(Outcome::Shared(Landing::Failed));
+                exchange.trail.detail = Some(in_place_of(&refusal));
                 answer
             }
             None => {
@@ -321,6 +322,12 @@ impl Errand {
         exchange.trail.cache =
             Some(CacheStatus::Forwarded { why: self.why, status, stored, collapsed: false });
     }
+}
+
+/// For the log: what the client is not told.
+fn in_place_of(refusal: &Refusal) -> String {
+    let reason = refusal.facts().reason;
+    refusal.detail().map_or_else(|| reason.to_owned(), |detail| format!("{reason}: {detail}"))
 }
 
 /// Whether it may be served to whoever asks now, without anybody's being asked.
