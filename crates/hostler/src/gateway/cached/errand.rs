@@ -245,8 +245,10 @@ impl Errand {
             }
             self.flight.as_ref()?;
         }
-        // The end of a connection is no end of a body that can be told from its being cut off.
-        if call.is_event_stream() || call.body_length() == BodyLength::UntilClose {
+        // The end of a connection is the end of a body, unless it is an error (RFC 9112 section 8; over TLS also without
+        // close_notify). But the kernel closes as properly for a process that dies as for one that has finished, and ours may.
+        let may_be_cut = call.body_length() == BodyLength::UntilClose && call.is_by_worker();
+        if call.is_event_stream() || may_be_cut {
             return None;
         }
         let kept = Kept::of(&self.caching.rules, head.status, &lines);
