@@ -33,7 +33,7 @@ export const CACHES = {
       const file = session.write('nginx.conf', nginxConfiguration({ dir, pages, port, origin, megabytes }));
       const started = session.start('nginx', ['-e', 'stderr', '-p', dir, '-c', file], { cpu, name: 'nginx' });
       started.exit.then(() => rmSync(pages, { recursive: true, force: true }));
-      return { port, processes: [started] };
+      return { port, processes: [started], pages };
     },
   },
 

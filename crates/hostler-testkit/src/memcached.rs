@@ -1,6 +1,6 @@
 //! A real memcached in a process of its own, on a free port that it keeps when it comes back. Knows no item.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -23,10 +23,22 @@ pub struct Memcached {
 /// # Panics
 /// If it does not start.
 pub async fn memcached() -> Option<Memcached> {
+    memcached_at(Ipv4Addr::LOCALHOST.into()).await
+}
+
+/// One that listens at this address; `None` likewise where this machine has none of that kind.
+///
+/// # Panics
+/// If it does not start.
+pub async fn memcached_at(host: IpAddr) -> Option<Memcached> {
+    if let Err(error) = TcpListener::bind((host, 0)) {
+        program::say_skipped(&format!("nothing can listen at {host}: {error}"));
+        return None;
+    }
     let program = program::memcached()?;
     let folder = tempfile::tempdir().unwrap();
     // One of its own choice.
-    let (child, address) = launch(&program, folder.path(), -1).await;
+    let (child, address) = launch(&program, folder.path(), (host, -1)).await;
     Some(Memcached { program, folder, child, address })
 }
 
@@ -51,7 +63,8 @@ impl Memcached {
     /// # Panics
     /// If it does not start.
     pub async fn start_again(&mut self) {
-        (self.child, _) = launch(&self.program, self.folder.path(), i32::from(self.address.port())).await;
+        let place = (self.address.ip(), i32::from(self.address.port()));
+        (self.child, _) = launch(&self.program, self.folder.path(), place).await;
     }
 }
 
@@ -62,13 +75,13 @@ impl Drop for Memcached {
     }
 }
 
-async fn launch(program: &Path, folder: &Path, port: i32) -> (Child, SocketAddr) {
+async fn launch(program: &Path, folder: &Path, (host, port): (IpAddr, i32)) -> (Child, SocketAddr) {
     let file = folder.join("port");
     // That of its life before.
     let _ = std::fs::remove_file(&file);
     let mut child = Command::new(program)
         // Started by root it wants to be told to stay so.
-        .args(["-u", "root", "-l", "127.0.0.1", "-U", "0", "-p", &port.to_string()])
+        .args(["-u", "root", "-l", &host.to_string(), "-U", "0", "-p", &port.to_string()])
         .env("MEMCACHED_PORT_FILENAME", &file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -79,10 +92,12 @@ async fn launch(program: &Path, folder: &Path, port: i32) -> (Child, SocketAddr)
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none(), "memcached ended: {ended:?}");
         let written = std::fs::read_to_string(&file).ok()?;
-        written.lines().find_map(|line| line.strip_prefix("TCP INET: ")?.trim().parse::<u16>().ok())
+        written
+            .lines()
+            .find_map(|line| line.strip_prefix("TCP INET")?.rsplit_once(": ")?.1.parse::<u16>().ok())
     })
     .await;
-    (child, ([127, 0, 0, 1], port).into())
+    (child, (host, port).into())
 }
 
 #[cfg(test)]

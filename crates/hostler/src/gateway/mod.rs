@@ -3,6 +3,7 @@
 mod cached;
 mod fallback;
 mod files;
+mod hops;
 mod hypernova;
 mod line;
 mod native;
@@ -133,6 +134,11 @@ impl Gateway {
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
+        if let Target::Pool(_) = &route.target
+            && let Some(answer) = hops::count(exchange)?
+        {
+            return Ok(Answer::Whole(answer));
+        }
         let errand = match (&route.caching, &route.target) {
             (Some(caching), Target::Pool(target)) => {
                 match cached::ask(caching, (&route, target), exchange, client, thread).await {
@@ -231,12 +237,16 @@ impl Gateway {
         exchange: &mut Exchange,
         client: &mut D,
         route: &Route,
-    ) -> Result<(), BodyError> {
+    ) -> Result<(), Refusal> {
         client.allow_body(route.max_body);
+        let refuse = |exchange: &mut Exchange, error: BodyError| match &route.target {
+            Target::Native(native) => native::refuse(native, exchange, error),
+            _ => error.into(),
+        };
         match exchange.length {
             BodyLength::Known(0) => return Ok(()),
             BodyLength::Known(length) if length > route.max_body => {
-                return Err(BodyError::TooLarge(route.max_body));
+                return Err(refuse(exchange, BodyError::TooLarge(route.max_body)));
             }
             // Whoever offers another protocol must have sent his request first.
             _ if route.streams_body && exchange.offer.is_none() => {
@@ -250,7 +260,8 @@ impl Gateway {
             // Short, and read here and now: it need not come back from a disk.
             Arc::make_mut(&mut spool).memory = usize::MAX;
         }
-        (exchange.body, exchange.trail.bytes_in) = spool::read_whole(client, exchange.length, &spool).await?;
+        let read = spool::read_whole(client, exchange.length, &spool).await;
+        (exchange.body, exchange.trail.bytes_in) = read.map_err(|error| refuse(exchange, error))?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }
