@@ -13,7 +13,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
     Access {
         time: jiff::Timestamp::now(),
         id: exchange.id.as_str(),
-        client: exchange.client.ip,
+        client: Some(exchange.client.ip),
         client_doubtful: exchange.client.doubtful,
         protocol: protocol(exchange),
         method: text(exchange.head.method()),
@@ -39,6 +39,20 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         instance: registered.and_then(|registered| Some(&*registered.instance.as_ref()?.id)),
         user_agent: field(Name::UserAgent),
         referer: field(Name::Referer),
+    }
+}
+
+/// What the log says of a fetch that its client does not wait for.
+pub(super) fn refresh_line(exchange: &Exchange) -> Access<'_> {
+    let line = access_line(exchange);
+    // The client has a line of its own.
+    Access {
+        client: None,
+        client_doubtful: false,
+        cache: Some("refresh"),
+        user_agent: None,
+        referer: None,
+        ..line
     }
 }
 

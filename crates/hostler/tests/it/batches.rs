@@ -91,7 +91,7 @@ async fn a_batch_that_no_worker_can_be_reached_for_is_answered_from_the_edge() {
 #[tokio::test]
 async fn a_batch_that_is_not_rendered_in_time_is_answered_from_the_edge() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, "pools.app.request_timeout = '300ms'").await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '1s'").await;
     assert_stands_in(&ask(&site, JSON, BATCH).await, 504, "answer_timeout");
     assert_stands_in(&ask(&site, JSON, BATCH).await, 503, "queue_timeout");
     app.release_all();

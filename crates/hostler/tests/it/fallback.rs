@@ -80,7 +80,7 @@ async fn a_full_queue_falls_back_without_a_member() {
 #[tokio::test]
 async fn a_member_that_is_silent_too_long_falls_back_and_keeps_its_slot() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, "pools.app.request_timeout = '300ms'").await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '1s'").await;
     site.get("/slow").await.assert_ok(SHELL).assert_field("hostler-fallback", "answer_timeout");
     assert_eq!(site.pool("app").await["in_use"], 1);
     site.get("/next").await.assert_ok(SHELL).assert_field("hostler-fallback", "queue_timeout");

@@ -1,10 +1,12 @@
 //! A request on its way to a member for the cache: what it asks for, and what becomes of what it brings. Knows no client protocol.
 
+mod validation;
+
 use std::sync::Arc;
 
 use hostler_cache::{
-    Asks, CacheStatus, Flight, Form, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting, Terms,
-    Validators, Vary, Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error, may_share, tags,
+    Asks, CacheStatus, Flight, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting, Terms,
+    Validators, Vary, Verdict, invalidated, is_failure, judge, may_serve_on_error, may_share, tags,
     write_key,
 };
 use hostler_wire::{BodyLength, ResponseHead};
@@ -13,7 +15,6 @@ use super::arrival::Arrival;
 use super::request::{self, CONDITIONS, Seen};
 use super::{serve, show};
 use crate::cache::{self, Caching, Entry, Landing, Lines};
-use crate::coding::{self, Coding};
 use crate::exchange::{Downstream, Edit, Exchange};
 use crate::gateway::wait::Patience;
 use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_pool};
@@ -156,8 +157,10 @@ impl Errand {
             };
             let status = call.answer().status;
             self.note(exchange, Some(status), false);
-            if self.asks.method == Method::Unsafe {
-                self.invalidate(exchange, call.answer());
+            match self.asks.method {
+                Method::Unsafe => self.invalidate(exchange, call.answer()),
+                Method::Head if status == 200 => self.compare(call.answer(), asked),
+                Method::Head | Method::Get | Method::Safe => {}
             }
             if is_failure(status)
                 && let Some(answer) = self.serve_stale(exchange, Some(status), Moment::now())
@@ -242,8 +245,10 @@ impl Errand {
             }
             self.flight.as_ref()?;
         }
-        // The end of a connection is no end of a body that can be told from its being cut off.
-        if call.is_event_stream() || call.body_length() == BodyLength::UntilClose {
+        // The end of a connection is the end of a body, unless it is an error (RFC 9112 section 8; over TLS also without
+        // close_notify). But the kernel closes as properly for a process that dies as for one that has finished, and ours may.
+        let may_be_cut = call.body_length() == BodyLength::UntilClose && call.is_by_worker();
+        if call.is_event_stream() || may_be_cut {
             return None;
         }
         let kept = Kept::of(&self.caching.rules, head.status, &lines);
@@ -256,55 +261,6 @@ impl Errand {
         Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, self.flight.take())
     }
 
-    /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.
-    fn confirmed(
-        &mut self,
-        exchange: &mut Exchange,
-        call: Call,
-        asked: Moment,
-    ) -> Option<Result<Answer, Refusal>> {
-        let (stale, now) = (self.stale.take()?, Moment::now());
-        let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
-        let fresh = cache::freshened(&stale.head, call.answer());
-        call.finish(exchange);
-        let stock = &self.caching.stock;
-        if !is_about_it {
-            stock.remove(&self.key, &stale);
-            return None;
-        }
-        let lines = Lines(&fresh.fields);
-        let terms = Terms::of(&self.caching.rules, &self.asks, fresh.status, &lines, asked, now);
-        let head = Arc::new(cache::stored(&fresh, &Kept::of(&self.caching.rules, fresh.status, &lines), now));
-        let entry = Arc::new(Entry {
-            head_bytes: cache::size(&head),
-            body: stale.body.clone(),
-            terms: terms.unwrap_or(stale.terms),
-            vary: stale.vary.clone(),
-            asked,
-            tags: tags(&lines),
-            forms: stale.forms.iter().filter_map(|form| with_head(form, &head)).collect(),
-            head,
-        });
-        match terms {
-            Ok(terms) => {
-                stock.exchange(&self.key, &stale, entry.clone());
-                self.settle(if is_servable(&terms, now) {
-                    Outcome::Shared(Landing::Stored(entry.clone()))
-                } else {
-                    Outcome::Alone
-                });
-            }
-            // It must not be stored any more.
-            Err(_) => {
-                stock.forget(&self.key);
-                self.settle(Outcome::Alone);
-            }
-        }
-        self.note(exchange, Some(304), terms.is_ok());
-        exchange.trail.age = Some(entry.terms.age(now));
-        Some(show::stored(&self.caching, exchange, &self.asks, &entry))
-    }
-
     /// Nothing came.
     pub(super) fn failed(&mut self, exchange: &mut Exchange, refusal: Refusal) -> Result<Answer, Refusal> {
         if !refusal.facts().may_fall_back {
@@ -314,6 +270,7 @@ impl Errand {
         match self.serve_stale(exchange, None, Moment::now()) {
             Some(answer) => {
                 self.settle(Outcome::Shared(Landing::Failed));
+                exchange.trail.detail = Some(in_place_of(&refusal));
                 answer
             }
             None => {
@@ -369,13 +326,13 @@ impl Errand {
     }
 }
 
+/// For the log: what the client is not told.
+fn in_place_of(refusal: &Refusal) -> String {
+    let reason = refusal.facts().reason;
+    refusal.detail().map_or_else(|| reason.to_owned(), |detail| format!("{reason}: {detail}"))
+}
+
 /// Whether it may be served to whoever asks now, without anybody's being asked.
 fn is_servable(terms: &Terms, now: Moment) -> bool {
     !terms.no_cache && terms.ttl(now) + i64::from(terms.stale_while_revalidate) > 0
-}
-
-/// What was made of a body is as good as the body, under the head that this has now.
-fn with_head(form: &Form<ResponseHead>, head: &ResponseHead) -> Option<Form<ResponseHead>> {
-    let coding = Coding::named(form.coding)?;
-    Some(Form { head: Arc::new(coding::encoded(head, coding)), ..form.clone() })
 }

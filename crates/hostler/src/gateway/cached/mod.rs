@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use hostler_cache::{
-    Asks, CacheStatus, Forward, Landed, Moment, Role, Verdict, Waiting, admit, judge, may_serve_on_error,
-    write_key,
+    Asks, CacheStatus, Forward, Landed, Method, Moment, Role, Verdict, Waiting, admit, judge,
+    may_serve_on_error, write_key,
 };
 use hostler_wire::BodyLength;
 
@@ -62,7 +62,8 @@ pub(super) async fn ask<D: Downstream>(
     }
     match look(caching, exchange, &asks, Moment::now()) {
         Found::Good { entry, age, ttl, refresh } => {
-            if let Some(key) = refresh {
+            // What HEAD brings is no answer to GET: the next one fetches it.
+            if let Some(key) = refresh.filter(|_| asks.method == Method::Get) {
                 refresh::begin(caching, route, exchange, asks, (key, entry.clone()), thread);
             }
             serve(caching, exchange, &asks, &entry, (age, ttl)).map(Asked::Answered)
