@@ -118,7 +118,9 @@ impl Edition {
                 self.code_or_state(self.country(country)?, code_or_state, query, link)
             }
             [country, code, "nearest"] => self.nearest_to(self.country(country)?, code, query).map(many),
-            [_, _, "distance"] => Err(problem(400, "how far to which codes? /distance/{code}, or several with commas")),
+            [_, _, "distance"] => {
+                Err(problem(400, "how far to which codes? /distance/{code}, or several with commas"))
+            }
             [country, from, "distance", to] => {
                 self.distances(self.country(country)?, from, to, query).map(many)
             }
