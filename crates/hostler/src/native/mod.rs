@@ -9,6 +9,7 @@ pub mod problem;
 mod query;
 pub mod tag;
 
+use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
 use crate::exchange::{Exchange, Whole};
@@ -53,6 +54,17 @@ impl Native {
             (None, Some(postal)) => postal.not_found(),
             (None, None) => unreachable!("invariant: a native route has at least one service"),
         })
+    }
+
+    /// What is said to whoever asks for this path and is not heard: a problem, which those may read who may read answers.
+    pub fn refuse(&self, exchange: &Exchange, path: &[u8], status: u16, why: impl Display) -> Whole {
+        let behind = path.get(self.prefix.len()..).unwrap_or_default();
+        let origins = [behind, path].into_iter().find_map(|path| {
+            let geo = self.geo.as_ref().filter(|_| path.starts_with(b"/geo"));
+            let postal = self.postal.as_ref().filter(|_| path.starts_with(b"/postal"));
+            geo.map(|geo| geo.origins()).or_else(|| Some(postal?.origins()))
+        });
+        cors::allow(origins.unwrap_or_default(), exchange, problem::problem(status, why))
     }
 
     fn known(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {

@@ -182,6 +182,41 @@ async fn a_folder_is_its_index_and_is_named_with_a_slash() {
 }
 
 #[tokio::test]
+async fn a_prefix_that_is_taken_away_names_a_folder_as_any_other_name_does() {
+    let below = |prefix: &str| {
+        plan(&format!(
+            "[[routes]]\nmatch = '/x/y/*'\nstatic = 'public'\nrewrite = {{ strip_prefix = '{prefix}' }}"
+        ))
+    };
+    for prefix in ["/x/y", "/x/y/"] {
+        let site = below(prefix).start().await;
+        for (path, location) in
+            [("/x/y", "./y/"), ("/x/y?a=//b", "./y/?a=//b"), ("/x/%79", "./%79/"), ("/a/../x/./y", "./y/")]
+        {
+            site.get(path).await.assert_status(308).assert_field("location", location);
+            let head = ask(&site, &format!("HEAD {path}"), "").await;
+            head.assert_status(308).assert_field("location", location);
+        }
+        for path in ["/x/y/", "/x/y/.", "/x/y/docs/..", "/x/y/%2e"] {
+            site.get(path).await.assert_ok("<p>home");
+        }
+        site.get("/x/y/docs").await.assert_status(308).assert_field("location", "./docs/");
+        site.get("/x/y/app.js").await.assert_ok("let a = 1;");
+        site.get("//evil.test/../x/y").await.assert_status(404);
+        site.get("/x/y//evil.test").await.assert_status(308).assert_field("location", "/x/y/evil.test");
+    }
+    // To another place in the folder: its name is still the one that was asked for.
+    let added = "[[routes]]\nmatch = '/x/*'\nstatic = 'public'\nrewrite = { strip_prefix = '/x', add_prefix = '/docs' }";
+    let site = plan(added).start().await;
+    site.get("/x").await.assert_status(308).assert_field("location", "./x/");
+    site.get("/x/").await.assert_ok("<p>docs");
+    // Where only the name leads here, its index is all there is.
+    let site =
+        plan("[[routes]]\nmatch = '/x'\nstatic = 'public'\nrewrite = { strip_prefix = '/x' }").start().await;
+    site.get("/x").await.assert_ok("<p>home");
+}
+
+#[tokio::test]
 async fn nothing_outside_and_nothing_hidden_is_ever_sent() {
     let plan = folder("fallback = 'index.html'");
     let public = plan.folder().join("public");
@@ -396,4 +431,11 @@ async fn files_may_come_before_a_pool() {
     site.send(upgrade).await.assert_ok("ok");
     ask(&site, "GET /app.js", "Range: bytes=99-").await.assert_refused(416, "range");
     assert_eq!(app.requests().len(), 9);
+
+    let first =
+        "[[routes]]\nmatch = '/x/*'\npool = 'app'\nstatic = 'public'\nrewrite = { strip_prefix = '/x' }";
+    let site = self::plan(first).with("app", &app).start().await;
+    site.get("/x?q").await.assert_status(308).assert_field("location", "./x/?q");
+    site.get("/x/").await.assert_ok("<p>home");
+    site.get("/x/users").await.assert_ok("ok");
 }

@@ -192,3 +192,36 @@ fn unsafe_requests_that_succeed_make_void_what_they_are_about() {
     }
     assert_eq!(of("POST", 201, "Location: /x | Content-Location: /y | Content-Location: /x").len(), 3);
 }
+
+#[test]
+fn an_answer_to_head_tells_whether_a_get_would_bring_what_is_stored() {
+    use Likeness::{Other, Same, Unknown};
+    let both = "ETag: \"a\" | Last-Modified: MODIFIED";
+    let cases = [
+        (both, "ETag: \"a\"", Same),
+        (both, "Last-Modified: MODIFIED | Content-Length: 5", Same),
+        (both, "ETag: \"a\" | Last-Modified: MODIFIED | Content-Length: 5", Same),
+        (both, "ETag: \"b\"", Other),
+        (both, "ETag: W/\"a\"", Other),
+        (both, "ETag: \"a\" | Last-Modified: BEFORE", Other),
+        (both, "ETag: \"a\" | Content-Length: 6", Other),
+        (both, "ETag: \"a\" | Content-Length: five", Other),
+        ("", "ETag: \"a\"", Other),
+        (both, "Content-Length: 6", Other),
+        (both, "Content-Length: 5", Unknown),
+        (both, "", Unknown),
+    ];
+    for (stored, to_head, expected) in cases {
+        assert_eq!(compare(&dated(stored), 5, &dated(to_head)), expected, "{stored}; {to_head}");
+    }
+}
+
+#[test]
+fn what_has_turned_out_to_be_outdated_is_stale_from_then_on_and_no_older_than_before() {
+    let terms = stored("Cache-Control: max-age=60, stale-if-error=10");
+    let outdated = |seconds| {
+        outdated(&terms, later(seconds)).map(|terms| (terms.ttl(later(seconds)), terms.stale_if_error))
+    };
+    assert_eq!(outdated(7), Some((0, 10)));
+    assert_eq!(outdated(60), None);
+}

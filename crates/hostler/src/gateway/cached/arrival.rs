@@ -58,7 +58,8 @@ impl Arrival {
         Some(Self { own, coming: Arc::new(coming), tags, asked, flight })
     }
 
-    /// Reads what there is; and where that is not all, goes on apart.
+    /// Reads what there is; and where that is not all, goes on apart. Where it breaks off at once, nothing has been given to anybody:
+    /// the flight comes back.
     pub fn pour(
         mut self,
         caching: &Caching,
@@ -66,7 +67,7 @@ impl Arrival {
         asks: &Asks,
         call: Call,
         target: &PoolTarget,
-    ) -> Result<Result<Answer, Refusal>, Refusal> {
+    ) -> Result<Result<Answer, Refusal>, (Refusal, Option<Flight<Landing>>)> {
         let reading = self.coming.filling.reading().expect("invariant: nothing has come yet");
         let mut member = Member { call, error: None };
         match self.coming.filling.begin(&mut member) {
@@ -81,7 +82,7 @@ impl Arrival {
             }
             Some(Poured::Cut(_)) => {
                 let error = member.why();
-                Err(member.call.give_up(exchange, error).into())
+                Err((member.call.give_up(exchange, error).into(), self.flight))
             }
             poured => {
                 if poured == Some(Poured::TooLarge) {

@@ -67,6 +67,11 @@ impl Geo {
         &self.settings.databases
     }
 
+    /// Whose pages may read answers.
+    pub fn origins(&self) -> &[config::Origin] {
+        &self.settings.cors
+    }
+
     /// Looks at all of the files, and goes over to them if they are good; what is odd about them. Takes seconds.
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
         let verified = lookup::verify(&self.settings.databases)?;

@@ -71,6 +71,11 @@ impl Postal {
         &self.settings.data
     }
 
+    /// Whose pages may read answers.
+    pub fn origins(&self) -> &[config::Origin] {
+        &self.settings.cors
+    }
+
     /// Reads all of the files anew, and goes over to them if they are good.
     pub fn renew(&self) -> Result<(), PostalError> {
         self.edition.store(Arc::new(Edition::open(&self.settings)?));
