@@ -1,12 +1,13 @@
 //! What the tier promises: real memcacheds, and one that is stopped, slowed or mad.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hostler_cache::{Cache, Entry, Moment, Packing, Purge, Terms, Tier, TierSettings, Vary};
-use hostler_testkit::{Meddling, eventually, meddler, memcached};
+use hostler_testkit::{Meddling, eventually, meddler, memcached, memcached_at, no_upstream};
 
 /// Whoever is slower than this is away. Nothing here asserts that anything is faster: it is for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -118,6 +119,24 @@ async fn what_one_has_stored_is_a_hit_at_the_other() {
     let entry = other.cache.look(b"example.org/").unwrap();
     assert_eq!(*entry.find(|_| true).unwrap().head, "HTTP/1.1 200 OK");
     assert_eq!((other.count("hits"), one.count("stored")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_server_may_have_nothing_but_an_ipv6_address() {
+    let Some(mut memcached) = memcached_at(Ipv6Addr::LOCALHOST.into()).await else { return };
+    let servers = [memcached.address().to_string()];
+    assert!(servers[0].starts_with("[::1]:"));
+    let (one, other) = (hostler(&servers), hostler(&servers));
+    one.finds(1).await;
+    other.finds(1).await;
+    // More than any buffer on the way has room for.
+    let large = "x".repeat(900_000);
+    one.stores("example.org/", entry(&large, &[]));
+    assert_eq!(other.gets("example.org/").await, large);
+    memcached.stop();
+    one.finds(0).await;
+    memcached.start_again().await;
+    one.finds(1).await;
 }
 
 #[tokio::test]
@@ -342,10 +361,7 @@ async fn what_is_too_large_for_the_server_is_not_sent() {
 
 #[tokio::test]
 async fn nobody_there_is_no_reason_to_wait() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = nobody.local_addr().unwrap().to_string();
-    drop(nobody);
-    let one = hostler(&[address]);
+    let one = hostler(&[no_upstream()]);
     assert!(!one.tier.fetch(b"example.org/").await);
     let purged = one.tier.purge(vec![Purge::All], Moment::now()).await;
     assert_eq!((purged.told, purged.servers), (0, 1));

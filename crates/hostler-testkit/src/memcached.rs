@@ -1,12 +1,13 @@
 //! A real memcached in a process of its own, on a free port that it keeps when it comes back. Knows no item.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
 use crate::eventually::eventually;
+use crate::port::{HeldPort, held_port_at};
 use crate::program;
 
 /// A running memcached. Dropped, it is killed.
@@ -14,7 +15,8 @@ pub struct Memcached {
     program: PathBuf,
     folder: TempDir,
     child: Child,
-    address: SocketAddr,
+    /// Kept while it is away.
+    port: HeldPort,
 }
 
 /// Starts one and waits until it listens; `None` where there is no memcached: that has been said aloud, and the test has nothing
@@ -23,17 +25,29 @@ pub struct Memcached {
 /// # Panics
 /// If it does not start.
 pub async fn memcached() -> Option<Memcached> {
+    memcached_at(Ipv4Addr::LOCALHOST.into()).await
+}
+
+/// One that listens at this address; `None` likewise where this machine has none of that kind.
+///
+/// # Panics
+/// If it does not start.
+pub async fn memcached_at(host: IpAddr) -> Option<Memcached> {
+    if let Err(error) = TcpListener::bind((host, 0)) {
+        program::say_skipped(&format!("nothing can listen at {host}: {error}"));
+        return None;
+    }
     let program = program::memcached()?;
     let folder = tempfile::tempdir().unwrap();
-    // One of its own choice.
-    let (child, address) = launch(&program, folder.path(), -1).await;
-    Some(Memcached { program, folder, child, address })
+    let port = held_port_at(host);
+    let child = launch(&program, folder.path(), &port).await;
+    Some(Memcached { program, folder, child, port })
 }
 
 impl Memcached {
     /// Where it listens, now and when it has come back.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// Takes it away at once, with all that it holds.
@@ -51,7 +65,7 @@ impl Memcached {
     /// # Panics
     /// If it does not start.
     pub async fn start_again(&mut self) {
-        (self.child, _) = launch(&self.program, self.folder.path(), i32::from(self.address.port())).await;
+        self.child = launch(&self.program, self.folder.path(), &self.port).await;
     }
 }
 
@@ -62,27 +76,26 @@ impl Drop for Memcached {
     }
 }
 
-async fn launch(program: &Path, folder: &Path, port: i32) -> (Child, SocketAddr) {
-    let file = folder.join("port");
+async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
+    let (file, at) = (folder.join("port"), port.address());
     // That of its life before.
     let _ = std::fs::remove_file(&file);
     let mut child = Command::new(program)
         // Started by root it wants to be told to stay so.
-        .args(["-u", "root", "-l", "127.0.0.1", "-U", "0", "-p", &port.to_string()])
+        .args(["-u", "root", "-l", &at.ip().to_string(), "-U", "0", "-p", &at.port().to_string()])
         .env("MEMCACHED_PORT_FILENAME", &file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let port = eventually("memcached to listen", async || {
+    eventually("memcached to listen", async || {
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none(), "memcached ended: {ended:?}");
-        let written = std::fs::read_to_string(&file).ok()?;
-        written.lines().find_map(|line| line.strip_prefix("TCP INET: ")?.trim().parse::<u16>().ok())
+        std::fs::read_to_string(&file).ok()?.starts_with("TCP INET").then_some(())
     })
     .await;
-    (child, ([127, 0, 0, 1], port).into())
+    child
 }
 
 #[cfg(test)]

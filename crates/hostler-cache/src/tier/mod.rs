@@ -1,6 +1,7 @@
 //! The tier that several Hostlers share: memcached servers behind the memory of each. What they do not answer in time, nobody
 //! waits for. Knows no HTTP.
 
+mod dial;
 mod item;
 mod keeper;
 mod log;
@@ -32,7 +33,7 @@ const DELETION_MS: u64 = 10_000;
 /// Where the servers are and how long they are waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierSettings {
-    /// `host:port` or `unix:/path`. Which one has a key goes by these words, so all Hostlers must write the same.
+    /// `host:port`, `[IPv6]:port` or `unix:/path`. Which one has a key goes by these words, so all Hostlers must write the same.
     pub servers: Vec<Box<str>>,
     /// What all keys begin with.
     pub namespace: Box<str>,

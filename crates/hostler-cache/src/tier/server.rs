@@ -10,6 +10,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
+use super::dial::dial;
 use crate::Moment;
 
 /// Connections at once. Who finds none waits for one, no longer than for an answer.
@@ -178,7 +179,7 @@ impl Server {
         let Ok(_room) = self.room.acquire().await else { return Err(Failure::Broken("closed".into())) };
         let mut client = match self.take_idle() {
             Some(client) => client,
-            None => Client::new(self.source()).await.map_err(broken)?,
+            None => dial(&self.name).await.map_err(broken)?,
         };
         let reply = match ask(&mut client, op).await {
             Ok(reply) => reply,
@@ -189,14 +190,6 @@ impl Server {
         };
         self.idle().push((std::thread::current().id(), client));
         Ok(reply)
-    }
-
-    /// As the client wants it written.
-    fn source(&self) -> String {
-        match self.name.strip_prefix("unix:") {
-            Some(path) => format!("unix://{path}"),
-            None => format!("tcp://{}", self.name),
-        }
     }
 
     /// The lock guards a list; each change to it is one call.
