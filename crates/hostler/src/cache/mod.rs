@@ -5,6 +5,7 @@ mod filling;
 mod forms;
 mod head;
 mod lines;
+mod parts;
 mod shared;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub use filling::{Cut, Filling, Poured, Pouring, Reading, Source};
 pub use forms::{Encoded, Place, Shared};
 pub use head::{freshened, not_modified, part, size, stored};
 pub use lines::Lines;
+pub use parts::parts;
 
 use crate::journal::Journal;
 

@@ -159,10 +159,7 @@ impl Gateway {
         };
         // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         let answered = match (errand, &route.platform) {
-            (None, None) => {
-                let patience = Patience::begin();
-                call_pool((&route, target), patience, exchange, client, thread).await.map(Answer::from)
-            }
+            (None, None) => call_pool((&route, target), exchange, client, thread).await.map(Answer::from),
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
             (Some(errand), _) => Box::pin(errand.run((&route, target), exchange, client, thread)).await,
             (None, Some(platform)) => {
@@ -268,9 +265,19 @@ impl Gateway {
 }
 
 /// A slot, a call; and where that failed and may be tried again, from the start, at the same place in the queue.
-async fn call_pool<D: Downstream>(
-    (route, target): (&Route, &PoolTarget),
+fn call_pool<D: Downstream>(
+    at: (&Route, &PoolTarget),
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> impl Future<Output = Result<Call, Refusal>> {
+    call_within(Patience::begin(), at, exchange, client, thread)
+}
+
+/// The same for a client that may have waited for others before.
+async fn call_within<D: Downstream>(
     patience: Patience,
+    (route, target): (&Route, &PoolTarget),
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,

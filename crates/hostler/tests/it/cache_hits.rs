@@ -174,6 +174,35 @@ async fn a_part_is_cut_from_the_whole() {
 }
 
 #[tokio::test]
+async fn several_parts_are_cut_from_what_is_kept() {
+    let letters: String = ('a'..='z').flat_map(|letter| std::iter::repeat_n(letter, 100)).collect();
+    let fields = "Cache-Control: max-age=60\r\nContent-Type: text/x-letters\r\nETag: \"v1\"\r\n";
+    let app = upstream().answers(answer(fields, &letters)).start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok(&letters);
+    let several = asked(&site, "GET", "/", "Range: bytes=0-1, 298-301, 300-302, -1, 9999-\r\n").await;
+    several.assert_status(206).assert_no_field("content-range").assert_field("etag", "\"v1\"");
+    let kind = several.field("content-type").unwrap();
+    let boundary = kind.strip_prefix("multipart/byteranges; boundary=").unwrap();
+    let part = |range: &str, body: &str| {
+        format!(
+            "--{boundary}\r\nContent-Type: text/x-letters\r\nContent-Range: bytes {range}/2600\r\n\r\n{body}\r\n"
+        )
+    };
+    let parts =
+        [part("0-1", "aa"), part("298-302", "ccddd"), part("2599-2599", "z"), format!("--{boundary}--\r\n")];
+    assert_eq!(several.text(), parts.concat());
+
+    let other = asked(&site, "GET", "/", "Range: bytes=0-1,500-501\r\nIf-Range: \"v0\"\r\n").await;
+    other.assert_ok(&letters);
+    let backwards = asked(&site, "GET", "/", "Range: bytes=500-501,0-1\r\n").await;
+    backwards.assert_ok(&letters);
+    let behind = asked(&site, "GET", "/", "Range: bytes=5000-,6000-\r\n").await;
+    behind.assert_refused(416, "range");
+    assert_eq!(app.targets().len(), 1);
+}
+
+#[tokio::test]
 async fn what_was_changed_is_asked_for_anew() {
     let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
     let site = with_cache(&app).await;

@@ -11,13 +11,13 @@ use hostler_cache::{
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
-use super::arrival::Arrival;
+use super::arrival::{Arrival, Broken};
 use super::request::{self, CONDITIONS, Seen};
 use super::{serve, show};
 use crate::cache::{self, Caching, Entry, Landing, Lines};
 use crate::exchange::{Downstream, Edit, Exchange};
 use crate::gateway::wait::Patience;
-use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_pool};
+use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_within};
 use crate::proxy::Call;
 
 /// A request on its way.
@@ -149,7 +149,7 @@ impl Errand {
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
             let asked = Moment::now();
-            let called = call_pool((route, target), patience, exchange, client, thread).await;
+            let called = call_within(patience, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
                 Ok(call) => call,
@@ -219,7 +219,7 @@ impl Errand {
         self.note(exchange, Some(call.answer().status), arrival.coming.terms.is_ok() && self.stores);
         match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
             Ok(answer) => answer,
-            Err((refusal, flight)) => {
+            Err(Broken { refusal, flight }) => {
                 self.flight = flight;
                 self.failed(exchange, refusal)
             }

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_cache::{Asks, Condition, Method, Moment, Ranged, conditions, range};
-use hostler_wire::{BodyLength, ResponseHead, Version};
+use hostler_wire::{BodyLength, Name, ResponseHead, Version};
 
 use super::request;
 use crate::cache::{self, Caching, Coming, Entry, Filling, Lines, Reading, Shared};
 use crate::coding::{self, Verdict};
-use crate::exchange::{Exchange, Whole};
+use crate::exchange::{Exchange, RequestId, Whole};
 use crate::gateway::{Answer, Refusal, Streamed};
 
 /// What it gets.
 enum Share {
     All,
     Part(Range<u64>),
+    Parts(Vec<Range<u64>>),
     Nothing,
 }
 
@@ -75,7 +76,8 @@ pub(super) fn coming(
     let shared =
         |head, length, reading, place| Answer::Shared(Box::new(Shared { head, length, reading, place }));
     Ok(match share(exchange, asks, head, received, known)? {
-        Share::All => {
+        // Several parts are made of what is all there.
+        Share::All | Share::Parts(_) => {
             let is_stored = coming.terms.is_ok() && Arc::ptr_eq(head, &coming.head);
             shared(head.clone(), coming.length, reading, is_stored.then(|| coming.place.clone()))
         }
@@ -105,6 +107,9 @@ fn share(
     match range(&sent, head.status, &lines, length) {
         Ranged::Whole => Ok(Share::All),
         Ranged::Part(part) => Ok(Share::Part(part)),
+        // `Content-Encoding` would be said of the parts together.
+        Ranged::Parts(_) if head.fields.first(Name::ContentEncoding).is_some() => Ok(Share::All),
+        Ranged::Parts(parts) => Ok(Share::Parts(parts)),
         Ranged::Unsatisfiable => Err(Refusal::Range(length)),
     }
 }
@@ -116,6 +121,12 @@ fn less(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Byte
         Share::Part(part) => {
             let head = cache::part(head, &part, body.len() as u64);
             Some(as_it_is(&Arc::new(head), &body.slice(part.start as usize..part.end as usize)))
+        }
+        Share::Parts(parts) => {
+            // Like no other, so that it is not in the body either.
+            let boundary = RequestId::made();
+            let (head, body) = cache::parts(head, body, &parts, boundary.as_str());
+            Some(as_it_is(&Arc::new(head), &body))
         }
         Share::Nothing => Some(not_modified(exchange, head)),
     }
