@@ -83,7 +83,7 @@ ${opening({ dir, files: openFiles(), sending: ['sendfile on;', CORK, 'tcp_nopush
 
     upstream origin {
         server unix:${origin} fail_timeout=0;
-        keepalive 64;
+        keepalive 256;
         keepalive_requests 10000000;
     }
 

@@ -60,7 +60,8 @@ nginx says it as a fixed text with the fields of Hostler's answer (\`return 200\
 text in a Map, and cities with npm maxmind and a cache of as many addresses as are asked for; a trusted proxy's X-Forwarded-For says the address to all. CPU is the scheduler's run
 time of all the peer's processes. ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up, peers in turns within each round; a ratio is the median
 of same-round pairs, with the smallest and the largest in parentheses. Half load is half of what the peer has just done with wrk, in an open loop of ${settings.paced ?? settings.half} s (\`bench-pace\`, Poisson
-arrivals from a seed, ${settings.connections} connections; a request that was not answered counts as one that never was). It spins on a core of its own${realTime(rows)}. Its core stalled
+arrivals from a seed, ${settings.connections} connections; a request that was not answered counts as one that never was). It spins on a core of its own${realTime(rows)}, which it
+leaves for 80 µs in each millisecond, or Linux would take it for 50 ms of each second. Its core stalled
 where two readings of the clock, with one call to the kernel between them, are more than 1 ms apart: others of this machine ran there, or its host took it away. Such stalls are in p99, by which
 the service is judged; beside it stands p99 of the intervals of 100 ms that no stall touched. When the service had to wait for its own core is in both, and in the last column, over all rounds: it has no priority. "${titles.floor ?? 'A fixed answer'}" is
 the bench's own upstream at Hostler's rate: what the machine and the generator alone come to. \`geo_headers\`: Hostler on core 0, wrk and the

@@ -16,7 +16,7 @@ pub(super) fn introduce(route: &Route, exchange: &mut Exchange) {
 pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError) -> Refusal {
     let refusal = Refusal::from(error);
     let status = refusal.facts().status;
-    let words = with_plain_path(exchange.path(), false, |path| native.refuse(exchange, path, status, &error));
+    let words = with_plain_path(exchange.path(), false, |path| native.refuse(exchange, path, status, error));
     exchange.words = Some(Box::new(words));
     refusal
 }

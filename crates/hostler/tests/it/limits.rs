@@ -175,7 +175,7 @@ async fn a_streamed_body_has_its_limit_as_well() {
 #[tokio::test]
 async fn a_head_that_does_not_come_in_time_is_refused() {
     let app = upstream().start().await;
-    let site = in_front_of(&app, "server.header_timeout = '200ms'").await;
+    let site = in_front_of(&app, "server.header_timeout = '1s'").await;
     for start in ["G", "GET / HTTP/1.1\r\nHost: a\r\nX: "] {
         let mut client = site.connect().await;
         client.send(start).await;
@@ -188,7 +188,7 @@ async fn a_head_that_does_not_come_in_time_is_refused() {
 #[tokio::test]
 async fn a_head_that_drips_is_refused_all_the_same() {
     let app = upstream().start().await;
-    let site = in_front_of(&app, "server.header_timeout = '300ms'").await;
+    let site = in_front_of(&app, "server.header_timeout = '1s'").await;
     let mut client = site.connect().await;
     client.send("GET / HTTP/1.1\r\n").await;
     hostler_testkit::eventually("the refusal", async || {

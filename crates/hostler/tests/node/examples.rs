@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Once;
 
-use hostler_testkit::{eventually, no_upstream, request};
+use hostler_testkit::{eventually, held_port, request};
 use serde_json::json;
 
 use super::proc;
@@ -36,7 +36,8 @@ fn plan(file: &str) -> Plan {
 
 /// An example that asks another through Hostler has to be told where that will listen: `pool` and `variable`, and a path.
 async fn start(file: &str, asks: &[(&str, &str, &str)]) -> Site {
-    let address = no_upstream().await;
+    let port = held_port();
+    let address = port.address();
     let plan = asks.iter().fold(plan(file), |plan, (pool, variable, path)| {
         plan.option(&format!("pools.{pool}.env.{variable}=http://{address}{path}"))
     });

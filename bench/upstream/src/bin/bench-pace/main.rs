@@ -1,6 +1,6 @@
 //! An open loop at a high rate: asks for one thing at random instants (Poisson) whether or not answers have come, and says how long they took.
 //!
-//! `bench-pace 127.0.0.1:8080 /path RATE SECONDS CONNECTIONS SEED`. It never sleeps: it wants a core for itself, where the generator in
+//! `bench-pace 127.0.0.1:8080 /path RATE SECONDS CONNECTIONS SEED`. It waits for nothing: it wants a core for itself, where the generator in
 //! `bench/load`, which waits by timers and takes a goroutine a request, is late by milliseconds from some thousand requests a second on.
 //! Latency counts from the intended instant. How late it was itself, and when its core was taken from it, it says beside.
 //! It knows nothing of who answers.
