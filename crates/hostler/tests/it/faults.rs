@@ -117,7 +117,11 @@ async fn a_post_is_never_sent_twice() {
     client.get("/third").await.assert_ok("/third");
     client.send("POST /keyed HTTP/1.1\r\nHost: a\r\nIdempotency-Key: 1\r\nContent-Length: 2\r\n\r\nhi").await;
     client.answer().await.assert_ok("/keyed");
-    assert!(app.targets().ends_with(&["/third", "/keyed", "/keyed"].map(String::from)), "{:?}", app.targets());
+    assert!(
+        app.targets().ends_with(&["/third", "/keyed", "/keyed"].map(String::from)),
+        "{:?}",
+        app.targets()
+    );
 }
 
 #[tokio::test]
