@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::{Moment, Terms, Vary};
 
@@ -25,12 +26,36 @@ pub struct Entry<H> {
     pub terms: Terms,
     /// To whom.
     pub vary: Vary,
-    /// When the request was sent: a purge voids what was asked for before it.
-    pub asked: Moment,
+    /// When its member was asked, and what was known then: a purge voids what was asked for before it.
+    pub asked: Asked,
     /// The tags that it may be purged by.
     pub tags: Box<[Box<str>]>,
     /// What became of the body in other codings.
     pub forms: Box<[Form<H>]>,
+}
+
+/// When a member was asked for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Asked {
+    /// By the clock of whoever has asked.
+    pub at: Moment,
+    /// How far he knew the log that several Hostlers share; none: not at all, and the answer is not for others.
+    pub under: Option<Under>,
+}
+
+impl From<Moment> for Asked {
+    fn from(at: Moment) -> Self {
+        Self { at, under: None }
+    }
+}
+
+/// A place in the log of one memcached server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Under {
+    /// Which log: one that was lost begins anew.
+    pub epoch: u64,
+    /// Its latest record.
+    pub number: u64,
 }
 
 /// An entry's body in another coding, with the head that goes with it.

@@ -92,14 +92,14 @@ impl<H: Send + Sync + 'static> Cache<H> {
     /// Stores it in place of the one under this key that was for the same requests. False: it is too large, or a purge came
     /// meanwhile.
     pub fn keep(&self, key: &[u8], entry: Arc<Entry<H>>) -> bool {
-        let since = entry.asked;
+        let since = entry.asked.at;
         self.keep_unless(key, entry, since, |_| false)
     }
 
     /// Stores what somebody else has kept, unless there is a newer one by now, or a purge came after `since`.
     pub(crate) fn keep_found(&self, key: &[u8], entry: Arc<Entry<H>>, since: Moment) -> bool {
-        let asked = entry.asked;
-        self.keep_unless(key, entry, since, |known| known.asked >= asked)
+        let asked = entry.asked.at;
+        self.keep_unless(key, entry, since, |known| known.asked.at >= asked)
     }
 
     fn keep_unless(

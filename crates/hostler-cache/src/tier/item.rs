@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use super::Packing;
-use crate::{Entry, Moment, Terms, Variants, Vary};
+use crate::{Asked, Entry, Terms, Vary};
 
 /// The format. It is part of every name, so that Hostlers of two versions at one memcached do not see each other's items.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 const MARK: &[u8; 4] = b"Hstl";
 
@@ -29,7 +29,7 @@ pub(super) enum Unreadable {
 struct About {
     terms: Terms,
     vary: Vary,
-    asked: Moment,
+    asked: Asked,
     tags: Box<[Box<str>]>,
 }
 
@@ -49,20 +49,21 @@ pub(super) fn own_name(namespace: &str, what: &str) -> String {
     format!("{namespace}:{VERSION}:{what}")
 }
 
-/// As many variants as fit into `max` bytes, the newest first; none if not even that one does.
+/// As many of these entries as fit into `max` bytes, the newest first; none if not even that one does.
 pub(super) fn write<H>(
     packing: &Packing<H>,
     key: &[u8],
-    variants: &Variants<H>,
+    entries: &[&Entry<H>],
     max: usize,
 ) -> Option<Vec<u8>> {
-    let mut item = Vec::with_capacity(max.min(variants.weight()));
+    let weight = entries.iter().map(|entry| entry.weight()).sum();
+    let mut item = Vec::with_capacity(max.min(weight));
     item.put_slice(MARK);
     // For the checksum.
     item.put_u32(0);
     put_part(&mut item, key);
     let empty = item.len();
-    for entry in variants.iter() {
+    for entry in entries {
         let before = item.len();
         put_entry(packing, &mut item, entry);
         if item.len() > max {

@@ -18,7 +18,7 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
             ..Terms::default()
         },
         vary: Vary::default(),
-        asked: Moment(asked),
+        asked: Moment(asked).into(),
         tags: tags.iter().map(|tag| (*tag).into()).collect(),
         forms: Box::default(),
     })
@@ -50,12 +50,12 @@ fn variants_lie_side_by_side_the_newest_first_and_are_bounded() {
         cache.keep(b"k", variant(at, at, &[]));
     }
     let variants = cache.look(b"k").unwrap();
-    let asked: Vec<_> = variants.iter().map(|entry| entry.asked.0).collect();
+    let asked: Vec<_> = variants.iter().map(|entry| entry.asked.at.0).collect();
     assert_eq!(asked, (84..100).rev().collect::<Vec<_>>());
-    assert_eq!(variants.find(|entry| entry.asked.0 < 90).unwrap().asked, Moment(89));
+    assert_eq!(variants.find(|entry| entry.asked.at.0 < 90).unwrap().asked.at, Moment(89));
     cache.keep(b"k", variant(1000, 90, &[]));
     let variants = cache.look(b"k").unwrap();
-    assert_eq!(variants.find(|entry| entry.vary == variant(0, 90, &[]).vary).unwrap().asked, Moment(1000));
+    assert_eq!(variants.find(|entry| entry.vary == variant(0, 90, &[]).vary).unwrap().asked.at, Moment(1000));
     assert_eq!(variants.iter().count(), 16);
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    Asks, CacheStatus, Flight, Form, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting, Terms,
-    Validators, Vary, Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error, may_share, tags,
-    write_key,
+    Asked, Asks, CacheStatus, Flight, Form, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting,
+    Terms, Validators, Vary, Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error,
+    may_share, tags, write_key,
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
@@ -142,7 +142,7 @@ impl Errand {
             self.note(exchange, None, false);
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
-            let asked = Moment::now();
+            let asked = self.caching.stock.asks(&self.key);
             let called = call_pool(route, target, exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
@@ -201,7 +201,7 @@ impl Errand {
         &mut self,
         exchange: &mut Exchange,
         call: Call,
-        asked: Moment,
+        asked: Asked,
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {
         let Some(arrival) = self.arrival(exchange, &call, asked) else {
@@ -220,11 +220,11 @@ impl Errand {
     }
 
     /// How an answer arrives that is stored, or that others wait for; none for one that is this client's alone.
-    fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: Moment) -> Option<Arrival> {
+    fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: Asked) -> Option<Arrival> {
         let (head, now) = (call.answer(), Moment::now());
         let lines = Lines(&head.fields);
         let vary = Vary::of(&lines, &Seen(exchange), self.secure).ok()?;
-        let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked, now);
+        let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked.at, now);
         let terms = if self.stores { terms } else { terms.and(Err(NotStored::Lifetime)) };
         let is_fresh = terms.is_ok_and(|terms| is_servable(&terms, now));
         let is_shared = is_fresh || self.may_collapse(terms.err().unwrap_or(NotStored::Lifetime), head);
@@ -257,7 +257,7 @@ impl Errand {
         &mut self,
         exchange: &mut Exchange,
         call: Call,
-        asked: Moment,
+        asked: Asked,
     ) -> Option<Result<Answer, Refusal>> {
         let (stale, now) = (self.stale.take()?, Moment::now());
         let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
@@ -269,7 +269,7 @@ impl Errand {
             return None;
         }
         let lines = Lines(&fresh.fields);
-        let terms = Terms::of(&self.caching.rules, &self.asks, fresh.status, &lines, asked, now);
+        let terms = Terms::of(&self.caching.rules, &self.asks, fresh.status, &lines, asked.at, now);
         let head = Arc::new(cache::stored(&fresh, &Kept::of(&self.caching.rules, fresh.status, &lines), now));
         let entry = Arc::new(Entry {
             head_bytes: cache::size(&head),
