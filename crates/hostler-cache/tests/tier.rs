@@ -2,114 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::net::Ipv6Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use hostler_cache::{Asked, Cache, Entry, Moment, Packing, Purge, Terms, Tier, TierSettings, Vary};
+use hostler_cache::{Entry, Moment, Purge};
 use hostler_testkit::{Meddling, eventually, meddler, memcached, memcached_at};
 
-/// Whoever is slower than this is away. Nothing here asserts that anything is faster: it is for a machine under load.
-const PATIENCE: Duration = Duration::from_secs(5);
+#[path = "tier/hostler.rs"]
+mod hostler;
 
-/// One process's part of a site.
-struct Hostler {
-    cache: Arc<Cache<String>>,
-    tier: Tier<String>,
-    told: Arc<Mutex<Vec<String>>>,
-}
-
-fn packing() -> Packing<String> {
-    Packing {
-        write: |head, into| into.extend_from_slice(head.as_bytes()),
-        read: |bytes| String::from_utf8(bytes.to_vec()).ok(),
-        bytes: String::len,
-    }
-}
-
-fn hostler_with(servers: &[String], patience: Duration) -> Hostler {
-    let cache = Arc::new(Cache::new(10 << 20, 1 << 20));
-    let settings = TierSettings {
-        servers: servers.iter().map(|server| server.as_str().into()).collect(),
-        namespace: "test".into(),
-        patience,
-        max_item: 1_000_000,
-    };
-    let told = Arc::<Mutex<Vec<String>>>::default();
-    let listener = told.clone();
-    let tell = move |notice: hostler_cache::Notice<'_>| {
-        let text = format!("{}: {}", notice.server, notice.lost.unwrap_or("here"));
-        listener.lock().unwrap().push(text);
-    };
-    let tier = Tier::start(settings, packing(), cache.clone(), tell);
-    Hostler { cache, tier, told }
-}
-
-fn hostler(servers: &[String]) -> Hostler {
-    hostler_with(servers, PATIENCE)
-}
-
-fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
-    let now = Moment::now();
-    let terms = Terms { received: now, lifetime: 600, shared: true, validates: true, ..Terms::default() };
-    Arc::new(Entry {
-        head: Arc::new("HTTP/1.1 200 OK".into()),
-        head_bytes: 15,
-        body: Bytes::copy_from_slice(body.as_bytes()),
-        terms,
-        vary: Vary::default(),
-        asked: now.into(),
-        tags: tags.iter().map(|tag| (*tag).into()).collect(),
-        forms: Box::default(),
-    })
-}
-
-impl Hostler {
-    /// Waits until this many servers are worth asking.
-    async fn finds(&self, count: usize) {
-        let look = async || {
-            let here = self.tier.status().iter().filter(|server| server.state == "here").count();
-            (here == count).then_some(())
-        };
-        eventually(format!("{count} servers to be here"), look).await;
-    }
-
-    /// As if it had been fetched just now.
-    fn stores(&self, key: &str, entry: Arc<Entry<String>>) {
-        self.stores_what_was_asked(key, entry, self.tier.asks(key.as_bytes()));
-    }
-
-    fn stores_what_was_asked(&self, key: &str, entry: Arc<Entry<String>>, asked: Asked) {
-        let entry = Arc::new(Entry { asked, ..Arc::into_inner(entry).unwrap() });
-        if self.cache.keep(key.as_bytes(), entry) {
-            self.tier.put(key.as_bytes(), self.cache.look(key.as_bytes()).unwrap());
-        }
-    }
-
-    /// Waits until it has forgotten this.
-    async fn forgets(&self, key: &str) {
-        let look = async || self.body(key).is_none().then_some(());
-        eventually(format!("{key} to be forgotten"), look).await;
-    }
-
-    fn body(&self, key: &str) -> Option<Bytes> {
-        let variants = self.cache.look(key.as_bytes())?;
-        variants.find(|_| true).map(|entry| entry.body.clone())
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        self.tier.status().iter().map(|server| server.counts[name].as_u64().unwrap()).sum()
-    }
-
-    /// Waits until another's answer can be had from the tier.
-    async fn gets(&self, key: &str) -> Bytes {
-        let look = async || {
-            self.tier.fetch(key.as_bytes()).await;
-            self.body(key)
-        };
-        eventually(format!("{key} from the tier"), look).await
-    }
-}
+use hostler::{entry, hostler, hostler_with, log};
 
 macro_rules! memcached_or_skip {
     () => {{
@@ -247,13 +149,6 @@ async fn a_server_that_has_lost_its_log_gets_it_back_and_what_it_kept_from_befor
     assert!(log(&servers[0]).await.contains("shop"));
 }
 
-/// What lies on the server, for all to read.
-async fn log(server: &str) -> String {
-    use async_memcached::{AsciiProtocol, Client};
-    let mut client = Client::new(format!("tcp://{server}")).await.unwrap();
-    String::from_utf8(client.get("test:2:log").await.unwrap().unwrap().data.unwrap()).unwrap()
-}
-
 #[tokio::test]
 async fn what_is_made_after_a_purge_was_heard_of_is_for_all_at_once() {
     let memcached = memcached_or_skip!();
@@ -270,7 +165,7 @@ async fn what_is_made_after_a_purge_was_heard_of_is_for_all_at_once() {
     other.forgets("example.org/a").await;
     // This one was under way: its member was asked before.
     let late = Entry { asked: before, ..Arc::into_inner(entry("late", &["shop"])).unwrap() };
-    other.tier.put(b"example.org/a", Arc::new(hostler_cache::Variants::from(Arc::new(late))));
+    other.tier.put(b"example.org/a", hostler_cache::Variants::from(Arc::new(late)));
     eventually("it to be dropped", async || (other.count("dropped") == 1).then_some(())).await;
     other.stores("example.org/a", entry("new", &["shop"]));
     eventually("it to be stored", async || (other.count("stored") == 1).then_some(())).await;
@@ -371,7 +266,7 @@ async fn a_server_that_takes_a_second_is_never_asked() {
     eventually("its keeper to have tried", async || (one.count("slow") > 0).then_some(())).await;
     assert!(!one.tier.fetch(b"example.org/").await);
     assert_eq!(one.tier.status()[0].state, "away");
-    one.tier.put(b"example.org/", Arc::new(hostler_cache::Variants::from(entry("x", &[]))));
+    one.tier.put(b"example.org/", hostler_cache::Variants::from(entry("x", &[])));
     assert_eq!(one.count("dropped"), 1);
 }
 

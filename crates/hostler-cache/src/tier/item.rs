@@ -94,6 +94,7 @@ fn put_part(item: &mut Vec<u8>, part: &[u8]) {
 
 /// What is in an item, the newest first.
 pub(super) fn read<H>(packing: &Packing<H>, key: &[u8], item: Vec<u8>) -> Result<Vec<Entry<H>>, Unreadable> {
+    let length = item.len();
     let mut rest = Bytes::from(item);
     if rest.len() < 8 || !rest.starts_with(MARK) {
         return Err(Unreadable::Garbled);
@@ -109,9 +110,12 @@ pub(super) fn read<H>(packing: &Packing<H>, key: &[u8], item: Vec<u8>) -> Result
     while !rest.is_empty() {
         entries.push(take_entry(packing, &mut rest)?);
     }
-    if entries.len() > 1 {
-        // Each would keep all of the item in memory.
-        entries.iter_mut().for_each(|entry: &mut Entry<H>| entry.body = Bytes::copy_from_slice(&entry.body));
+    // A body that is a piece of the item keeps all of the item in memory, which counts the body only.
+    let rest = length - entries.iter().map(|entry: &Entry<H>| entry.body.len()).sum::<usize>();
+    for entry in &mut entries {
+        if length - entry.body.len() > rest || rest > entry.body.len() / 64 {
+            entry.body = Bytes::copy_from_slice(&entry.body);
+        }
     }
     Ok(entries)
 }

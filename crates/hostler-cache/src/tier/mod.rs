@@ -109,7 +109,7 @@ impl<H: Send + Sync + 'static> Tier<H> {
     }
 
     /// Stores all that memory has under this key, later. What is too large, or too much for now, is not stored.
-    pub fn put(&self, key: &[u8], variants: Arc<Variants<H>>) {
+    pub fn put(&self, key: &[u8], variants: Variants<H>) {
         let weight = variants.weight();
         self.shared.queue(key).push(Write::Put(key.into(), variants), weight, self.shared.server(key));
     }

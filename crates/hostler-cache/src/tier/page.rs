@@ -1,6 +1,7 @@
 //! The log as it lies on one server: what was said in which order. Knows no servers, and judges nothing but numbers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -120,13 +121,13 @@ impl Page {
     }
 
     pub fn under(&self) -> Option<Under> {
-        (self.lies.epoch != 0).then_some(Under { epoch: self.lies.epoch, number: self.lies.last })
+        Some(Under { epoch: NonZeroU64::new(self.lies.epoch)?, number: self.lies.last })
     }
 
     pub fn voids(&self, key: &[u8], under: Under) -> bool {
         let is_it = |changed: &str| changed.as_bytes() == key;
         let mut later = self.lies.changes.iter().rev().take_while(|(number, _)| *number > under.number);
-        under.epoch != self.lies.epoch
+        under.epoch.get() != self.lies.epoch
             || later.any(|(_, changed)| is_it(changed))
             || std::str::from_utf8(key).is_ok_and(|key| self.pending.contains(key))
     }

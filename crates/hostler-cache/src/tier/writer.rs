@@ -17,7 +17,7 @@ const MOST_BYTES: usize = 16 << 20;
 
 /// What to write under a key.
 pub(super) enum Write<H> {
-    Put(Box<[u8]>, Arc<Variants<H>>),
+    Put(Box<[u8]>, Variants<H>),
     Delete(Box<[u8]>),
 }
 

@@ -1,5 +1,7 @@
 //! What becomes an item comes back from it, and nothing else does.
 
+use std::num::NonZeroU64;
+
 use super::*;
 use crate::{Moment, Selecting, Under};
 
@@ -40,7 +42,7 @@ fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
         body: Bytes::from(vec![b'b'; body]),
         terms,
         vary: Vary { secure: at.is_multiple_of(2), fields },
-        asked: Asked { at: Moment(at), under: Some(Under { epoch: 7, number: at }) },
+        asked: Asked { at: Moment(at), under: Some(Under { epoch: NonZeroU64::MIN, number: at }) },
         tags: ["a".into(), "ü".into()].into(),
         forms: Box::default(),
     })
@@ -112,5 +114,15 @@ proptest::proptest! {
             item[4..8].copy_from_slice(&sum.to_be_bytes());
         }
         let _ = read(&packing(), KEY, item);
+    }
+}
+
+#[test]
+fn what_is_read_keeps_no_more_in_memory_than_its_body() {
+    for (size, is_copied) in [(2_000, true), (500_000, false)] {
+        let item = write(&packing(), KEY, &[&entry(1, size)], 1_000_000).unwrap();
+        let bytes = item.as_ptr_range();
+        let entries = read(&packing(), KEY, item).unwrap();
+        assert_eq!(!bytes.contains(&entries[0].body.as_ptr()), is_copied, "{size}");
     }
 }
