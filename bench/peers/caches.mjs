@@ -33,7 +33,7 @@ export const CACHES = {
       const file = session.write('nginx.conf', nginxConfiguration({ dir, pages, port, origin, megabytes }));
       const started = session.start('nginx', ['-e', 'stderr', '-p', dir, '-c', file], { cpu, name: 'nginx' });
       started.exit.then(() => rmSync(pages, { recursive: true, force: true }));
-      return { port, processes: [started] };
+      return { port, processes: [started], pages };
     },
   },
 
@@ -83,7 +83,7 @@ ${opening({ dir, files: openFiles(), sending: ['sendfile on;', CORK, 'tcp_nopush
 
     upstream origin {
         server unix:${origin} fail_timeout=0;
-        keepalive 64;
+        keepalive 256;
         keepalive_requests 10000000;
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_cache::{Entry, Moment, Purge};
-use hostler_testkit::{Meddling, eventually, meddler, memcached, memcached_at};
+use hostler_testkit::{Meddling, eventually, meddler, memcached, memcached_at, no_upstream};
 
 #[path = "tier/hostler.rs"]
 mod hostler;
@@ -324,10 +324,7 @@ async fn what_is_too_large_for_the_server_is_not_sent() {
 
 #[tokio::test]
 async fn nobody_there_is_no_reason_to_wait() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = nobody.local_addr().unwrap().to_string();
-    drop(nobody);
-    let one = hostler(&[address]);
+    let one = hostler(&[no_upstream()]);
     assert!(!one.tier.fetch(b"example.org/").await);
     let purged = one.tier.purge(vec![Purge::All]).await;
     assert_eq!((purged.told, purged.servers), (0, 1));

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::eventually::eventually;
+use crate::port::{HeldPort, held_port_at};
 use crate::program;
 
 /// A running memcached. Dropped, it is killed.
@@ -14,7 +15,8 @@ pub struct Memcached {
     program: PathBuf,
     folder: TempDir,
     child: Child,
-    address: SocketAddr,
+    /// Kept while it is away.
+    port: HeldPort,
 }
 
 /// Starts one and waits until it listens; `None` where there is no memcached: that has been said aloud, and the test has nothing
@@ -37,15 +39,15 @@ pub async fn memcached_at(host: IpAddr) -> Option<Memcached> {
     }
     let program = program::memcached()?;
     let folder = tempfile::tempdir().unwrap();
-    // One of its own choice.
-    let (child, address) = launch(&program, folder.path(), (host, -1)).await;
-    Some(Memcached { program, folder, child, address })
+    let port = held_port_at(host);
+    let child = launch(&program, folder.path(), &port).await;
+    Some(Memcached { program, folder, child, port })
 }
 
 impl Memcached {
     /// Where it listens, now and when it has come back.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// Takes it away at once, with all that it holds.
@@ -63,8 +65,7 @@ impl Memcached {
     /// # Panics
     /// If it does not start.
     pub async fn start_again(&mut self) {
-        let place = (self.address.ip(), i32::from(self.address.port()));
-        (self.child, _) = launch(&self.program, self.folder.path(), place).await;
+        self.child = launch(&self.program, self.folder.path(), &self.port).await;
     }
 }
 
@@ -75,29 +76,26 @@ impl Drop for Memcached {
     }
 }
 
-async fn launch(program: &Path, folder: &Path, (host, port): (IpAddr, i32)) -> (Child, SocketAddr) {
-    let file = folder.join("port");
+async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
+    let (file, at) = (folder.join("port"), port.address());
     // That of its life before.
     let _ = std::fs::remove_file(&file);
     let mut child = Command::new(program)
         // Started by root it wants to be told to stay so.
-        .args(["-u", "root", "-l", &host.to_string(), "-U", "0", "-p", &port.to_string()])
+        .args(["-u", "root", "-l", &at.ip().to_string(), "-U", "0", "-p", &at.port().to_string()])
         .env("MEMCACHED_PORT_FILENAME", &file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let port = eventually("memcached to listen", async || {
+    eventually("memcached to listen", async || {
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none(), "memcached ended: {ended:?}");
-        let written = std::fs::read_to_string(&file).ok()?;
-        written
-            .lines()
-            .find_map(|line| line.strip_prefix("TCP INET")?.rsplit_once(": ")?.1.parse::<u16>().ok())
+        std::fs::read_to_string(&file).ok()?.starts_with("TCP INET").then_some(())
     })
     .await;
-    (child, (host, port).into())
+    child
 }
 
 #[cfg(test)]

@@ -8,10 +8,9 @@ use tempfile::TempDir;
 
 use crate::eventually::eventually;
 use crate::log::Log;
+use crate::port::{HeldPort, held_port};
 use crate::program::nats_server;
 
-/// What follows this in its log is where it listens.
-const LISTENING: &str = "Listening for client connections on ";
 /// It can be asked from here on.
 const READY: &str = "Server is ready";
 
@@ -50,8 +49,9 @@ impl NatsPlan {
     pub async fn start(self) -> Option<Nats> {
         let program = nats_server()?;
         std::fs::write(self.folder.path().join("nats.conf"), &self.config).unwrap();
-        let (child, address) = launch(&program, self.folder.path(), -1).await;
-        Some(Nats { program, folder: self.folder, child, address })
+        let port = held_port();
+        let child = launch(&program, self.folder.path(), &port).await;
+        Some(Nats { program, folder: self.folder, child, port })
     }
 }
 
@@ -60,18 +60,19 @@ pub struct Nats {
     program: PathBuf,
     folder: TempDir,
     child: Child,
-    address: SocketAddr,
+    /// Kept while it is away.
+    port: HeldPort,
 }
 
 impl Nats {
     /// Where it listens, now and when it has come back.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// The same as configuration names it.
     pub fn url(&self) -> String {
-        format!("nats://{}", self.address)
+        format!("nats://{}", self.address())
     }
 
     /// Its process id.
@@ -94,7 +95,7 @@ impl Nats {
     /// # Panics
     /// If it does not start.
     pub async fn start_again(&mut self) {
-        (self.child, _) = launch(&self.program, self.folder.path(), i32::from(self.address.port())).await;
+        self.child = launch(&self.program, self.folder.path(), &self.port).await;
     }
 }
 
@@ -105,10 +106,10 @@ impl Drop for Nats {
     }
 }
 
-/// Starts the program on this port, or with -1 on one of its own choice, and waits until it listens.
-async fn launch(program: &Path, folder: &Path, port: i32) -> (Child, SocketAddr) {
+/// Starts the program on this port, and waits until it listens.
+async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
     let mut child = Command::new(program)
-        .args(["--config", "nats.conf", "--addr", "127.0.0.1", "--port", &port.to_string()])
+        .args(["--config", "nats.conf", "--addr", "127.0.0.1", "--port", &port.address().port().to_string()])
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -116,14 +117,13 @@ async fn launch(program: &Path, folder: &Path, port: i32) -> (Child, SocketAddr)
         .spawn()
         .unwrap();
     let log = Log::of(child.stderr.take().unwrap());
-    let address = eventually("nats-server to listen", async || {
+    eventually("nats-server to listen", async || {
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none(), "nats-server ended: {ended:?} {:#?}", log.lines());
-        log.after(READY)?;
-        log.after(LISTENING)
+        log.after(READY)
     })
     .await;
-    (child, address.parse().unwrap())
+    child
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ pub struct SitePlan {
 }
 
 /// A site with this configuration, on free ports. What it does not say is such that nothing gets in a test's way: one data-plane
-/// thread, so that what is kept for each thread can be counted; endless patience but at the end, so that only that runs out
-/// which the test is about.
+/// thread, so that what is kept for each thread can be counted; endless patience, so that only that runs out which the test is
+/// about.
 ///
 /// # Panics
 /// If the text is not TOML.
@@ -40,7 +40,7 @@ pub(crate) fn complete(config: &mut Table) {
     for (key, value) in [
         ("listen", "127.0.0.1:0"),
         ("admin", "127.0.0.1:0"),
-        ("drain_timeout", "1s"),
+        ("drain_timeout", "1h"),
         ("header_timeout", "1h"),
         ("body_timeout", "1h"),
         ("send_timeout", "1h"),

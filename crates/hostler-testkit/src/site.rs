@@ -20,6 +20,8 @@ use crate::process::{Output, run};
 
 /// How long a site that is dropped has to end by itself.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// How often it is told to meanwhile: from the second time on it waits for nobody, whatever the test has left under way.
+const TOLD: u32 = 20;
 
 /// What of a log is shown when a test has failed.
 const LAST_LINES: usize = 20;
@@ -270,9 +272,14 @@ impl Site {
         let _ = kill_process(pid, signal);
     }
 
-    /// Waits for its end: the exit code, or minus the signal that ended it.
+    /// Waits for its end, and for the last line of its log: the exit code, or minus the signal that ended it.
     pub async fn exit(&mut self) -> i32 {
         let status = eventually("Hostler's end", async || self.try_exit()).await;
+        // What it has written may still be in the pipe. One to which it has handed over writes there too, and goes on.
+        eventually("the end of Hostler's log", async || {
+            (self.log.ends_within(Duration::ZERO) || !self.successors().is_empty()).then_some(())
+        })
+        .await;
         status.code().unwrap_or_else(|| -status.signal().unwrap_or_default())
     }
 
@@ -292,23 +299,29 @@ impl Site {
             lines.iter().filter_map(|line| line.split_once("upgrade: pid ")?.1.split_once(" has taken over"));
         told.filter_map(|(pid, _)| Pid::from_raw(pid.parse().ok()?)).collect()
     }
+
+    /// True when nobody writes to the log any more, in [`FAREWELL`].
+    fn ends_when_told(&self, pid: Pid) -> bool {
+        (0..TOLD).any(|_| {
+            let _ = kill_process(pid, Signal::TERM);
+            self.log.ends_within(FAREWELL / TOLD)
+        })
+    }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
         if let Some(&last) = self.successors().last() {
             // The pipe of the log ends with the last process that writes to it.
-            let _ = kill_process(last, Signal::TERM);
-            if !self.log.ends_within(FAREWELL) {
+            if !self.ends_when_told(last) {
                 for pid in self.successors() {
                     let _ = kill_process(pid, Signal::KILL);
                 }
             }
         }
         if self.try_exit().is_none() {
-            self.terminate();
             // Its log ends when it does.
-            if !self.log.ends_within(FAREWELL) {
+            if !self.ends_when_told(Pid::from_child(&self.child)) {
                 self.signal(Signal::KILL);
             }
             let _ = self.child.wait();

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use crate::eventually::eventually;
+use crate::port::held_port;
 pub use script::{Seen, Step, ok, text};
 use serving::{Listener, Script, Shared, accept};
 
@@ -31,10 +32,9 @@ pub fn upstream() -> UpstreamPlan {
     UpstreamPlan { script: Arc::new(|_| ok("ok")), at_head: false, unix: None, tls: None }
 }
 
-/// The address of a member that refuses connections.
-pub async fn no_upstream() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().to_string()
+/// The address of a member that refuses connections, as long as the tests run.
+pub fn no_upstream() -> String {
+    Box::leak(Box::new(held_port())).address().to_string()
 }
 
 impl UpstreamPlan {

@@ -252,6 +252,11 @@ impl Call {
         }
     }
 
+    /// The member is a worker of ours.
+    pub fn is_by_worker(&self) -> bool {
+        self.lease.fate().is_some()
+    }
+
     /// The answer goes on for as long as somebody listens.
     pub fn is_event_stream(&self) -> bool {
         let kind = self.answer().fields.first(Name::ContentType).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::journal::{Journal, Level};
 
 /// An empty one.
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {
-    let stock = Stock::new(config.cache.memory, config.cache.max_entry);
+    let stock = Stock::new(config.cache.memory, config.cache.max_entry, journal.clone());
     share(&stock, config.cache.tier.as_ref(), journal);
     stock
 }

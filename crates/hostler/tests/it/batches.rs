@@ -84,14 +84,14 @@ async fn a_batch_for_which_there_is_no_room_is_answered_from_the_edge() {
 async fn a_batch_that_no_worker_can_be_reached_for_is_answered_from_the_edge() {
     let route =
         "pools.app.queue.timeout = '1s'\n[[routes]]\nmatch = '*'\npool = 'app'\nfallback = 'hypernova'";
-    let site = site(route).with_member("app", &no_upstream().await).start().await;
+    let site = site(route).with_member("app", &no_upstream()).start().await;
     assert_stands_in(&ask(&site, JSON, BATCH).await, 502, "unreachable");
 }
 
 #[tokio::test]
 async fn a_batch_that_is_not_rendered_in_time_is_answered_from_the_edge() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, "pools.app.request_timeout = '300ms'").await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '1s'").await;
     assert_stands_in(&ask(&site, JSON, BATCH).await, 504, "answer_timeout");
     assert_stands_in(&ask(&site, JSON, BATCH).await, 503, "queue_timeout");
     app.release_all();

@@ -120,9 +120,9 @@ async fn no_request_fails_whatever_becomes_of_memcached() {
     let between = meddler(memcached.address()).await;
     let address = between.address().to_string();
     let app = upstream().answers(tagged("a")).start().await;
-    let site = sharing(&app, &address, "cache.patience = '200ms'\n").await;
+    let site = sharing(&app, &address, "cache.patience = '500ms'\n").await;
     let meddlings =
-        [Meddling::Garbled, Meddling::Mute, Meddling::Late(Duration::from_secs(1)), Meddling::None];
+        [Meddling::Garbled, Meddling::Mute, Meddling::Late(Duration::from_secs(2)), Meddling::None];
     for (round, meddling) in meddlings.into_iter().enumerate() {
         between.set(meddling);
         for number in 0..20 {

@@ -75,7 +75,7 @@ async fn a_port_that_is_taken_is_named() {
 
 #[tokio::test]
 async fn an_address_of_another_machine_is_refused() {
-    let plan = site("server.listen = '192.0.2.1:80'").with_member("app", &no_upstream().await);
+    let plan = site("server.listen = '192.0.2.1:80'").with_member("app", &no_upstream());
     plan.run(&["start"])
         .await
         .assert_exit(1)

@@ -124,8 +124,13 @@ async fn an_idle_connection_is_closed_without_a_word() {
     let site = in_front_of(&app, "server.idle_timeout = '700ms'").await;
     let mut fresh = site.connect().await;
     fresh.assert_closed().await;
-    let mut used = site.connect().await;
-    used.get("/").await.assert_ok("ok");
+    let mut used = eventually("a connection to be used before its time is over", async || {
+        let mut used = site.connect().await;
+        used.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        used.maybe_answer("GET").await?.assert_ok("ok");
+        Some(used)
+    })
+    .await;
     used.assert_closed().await;
 }
 

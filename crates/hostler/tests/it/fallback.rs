@@ -28,7 +28,7 @@ fn get(path: &str, fields: &str) -> String {
 
 #[tokio::test]
 async fn who_asks_for_a_page_that_cannot_be_had_gets_the_routes_fallback() {
-    let site = with_shell(&no_upstream().await, "pools.app.queue.timeout = '200ms'\n").await;
+    let site = with_shell(&no_upstream(), "pools.app.queue.timeout = '200ms'\n").await;
     let mut client = site.connect().await;
     let answer = client.get("/page").await;
     answer
@@ -53,7 +53,7 @@ async fn who_asks_for_a_page_that_cannot_be_had_gets_the_routes_fallback() {
 
 #[tokio::test]
 async fn who_does_not_ask_for_a_page_is_not_told_that_all_is_well() {
-    let site = with_shell(&no_upstream().await, "pools.app.queue.timeout = '200ms'\n").await;
+    let site = with_shell(&no_upstream(), "pools.app.queue.timeout = '200ms'\n").await;
     let mut client = site.connect().await;
     client.post("/order", "1").await.assert_refused(502, "unreachable");
     client.send(get("/data", "Accept: application/json\r\n")).await;
@@ -80,7 +80,7 @@ async fn a_full_queue_falls_back_without_a_member() {
 #[tokio::test]
 async fn a_member_that_is_silent_too_long_falls_back_and_keeps_its_slot() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, "pools.app.request_timeout = '300ms'").await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '1s'").await;
     site.get("/slow").await.assert_ok(SHELL).assert_field("hostler-fallback", "answer_timeout");
     assert_eq!(site.pool("app").await["in_use"], 1);
     site.get("/next").await.assert_ok(SHELL).assert_field("hostler-fallback", "queue_timeout");

@@ -9,7 +9,7 @@ const ONE_SLOT: &str = "pools.app.concurrency = 1\n";
 #[tokio::test]
 async fn a_member_that_refuses_connections_is_passed_over() {
     let app = upstream().start().await;
-    let plan = site("pools.app.choice = 'round_robin'").with_member("app", &no_upstream().await);
+    let plan = site("pools.app.choice = 'round_robin'").with_member("app", &no_upstream());
     let site = plan.with("app", &app).start().await;
     for _ in 0..20 {
         site.get("/").await.assert_ok("ok");
@@ -42,8 +42,7 @@ async fn a_request_waits_for_a_member_that_comes_back() {
 
 #[tokio::test]
 async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
-    let site =
-        site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream().await).start().await;
+    let site = site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream()).start().await;
     let mut client = site.connect().await;
     let answer = client.get("/down").await;
     answer.assert_refused(502, "unreachable").assert_says("cannot be reached").assert_no_field("connection");
@@ -57,7 +56,7 @@ async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
 #[tokio::test]
 async fn waiting_for_lost_members_is_waiting_and_has_the_same_limit() {
     // Each failed attempt ends a wait; the next must not begin a new one.
-    let site = site("pools.app.queue.timeout = '3s'").with_member("app", &no_upstream().await).start().await;
+    let site = site("pools.app.queue.timeout = '3s'").with_member("app", &no_upstream()).start().await;
     site.get("/down").await.assert_refused(502, "unreachable");
     let waited = site.access("/down").await["queue_wait_ms"].as_f64().unwrap();
     assert!(waited < 4500.0, "waited {waited} ms");
@@ -101,18 +100,28 @@ async fn a_post_is_never_sent_twice() {
     let app = upstream().script(|seen| second_on_its_connection(seen, Step::Close)).start().await;
     let site = in_front_of(&app, ONE_SLOT).await;
     let mut client = site.connect().await;
-    client.get("/first").await.assert_ok("/first");
-    let answer = client.post("/post", "body").await;
+    let mut asked = 0;
+    let answer = eventually("a POST on a connection that was used before", async || {
+        client.get("/first").await.assert_ok("/first");
+        asked += 1;
+        // It gets one of its own where the other has been idle for a second.
+        Some(client.post("/post", "body").await).filter(|answer| answer.status != 200)
+    })
+    .await;
     answer
         .assert_refused(502, "worker_lost")
         .assert_says("ended before it answered")
         .assert_no_field("connection");
-    assert_eq!(app.targets(), ["/first", "/post"]);
+    assert_eq!(app.targets().iter().filter(|target| *target == "/post").count(), asked);
     // One with an idempotency key may be.
     client.get("/third").await.assert_ok("/third");
     client.send("POST /keyed HTTP/1.1\r\nHost: a\r\nIdempotency-Key: 1\r\nContent-Length: 2\r\n\r\nhi").await;
     client.answer().await.assert_ok("/keyed");
-    assert_eq!(app.targets(), ["/first", "/post", "/third", "/keyed", "/keyed"]);
+    assert!(
+        app.targets().ends_with(&["/third", "/keyed", "/keyed"].map(String::from)),
+        "{:?}",
+        app.targets()
+    );
 }
 
 #[tokio::test]
@@ -175,7 +184,7 @@ async fn an_answer_that_breaks_off_before_any_of_it_was_passed_on_is_had_again()
 #[tokio::test]
 async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, &format!("{ONE_SLOT}pools.app.request_timeout = '700ms'")).await;
+    let site = in_front_of(&app, &format!("{ONE_SLOT}pools.app.request_timeout = '2s'")).await;
     let mut client = site.connect().await;
     let answer = client.get("/slow").await;
     answer
@@ -204,7 +213,7 @@ async fn an_answer_that_has_begun_in_time_may_take_longer() {
         })
         .start()
         .await;
-    let site = in_front_of(&app, "pools.app.request_timeout = '500ms'").await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '2s'").await;
     let mut client = site.begin("/long").await;
     client.read_until("\r\n\r\nso").await;
     // One that began later has run out of time.

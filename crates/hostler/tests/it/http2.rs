@@ -323,7 +323,7 @@ async fn whoever_has_no_http_2_is_told_so() {
 #[tokio::test]
 async fn a_connection_that_idles_is_told_to_go_away() {
     let app = upstream().start().await;
-    let site = in_front_of(&app, "[server]\nidle_timeout = \"100ms\"\n").await;
+    let site = in_front_of(&app, "[server]\nidle_timeout = \"1s\"\n").await;
     let mut client = frame_client(site.address()).await;
     let last = client.next_of(Frame::GOAWAY).await;
     assert_eq!(last.code(), 0);

@@ -92,7 +92,7 @@ async fn a_head_in_countless_pieces_ends_its_connection() {
 #[tokio::test]
 async fn a_head_that_does_not_come_to_its_end_is_waited_for_so_long() {
     let app = upstream().start().await;
-    let site = in_front_of(&app, "[server]\nheader_timeout = \"200ms\"\n").await;
+    let site = in_front_of(&app, "[server]\nheader_timeout = \"1s\"\n").await;
     let mut client = frame_client(site.address()).await;
     client.send(&[Frame::new(Frame::HEADERS, 0, 1, get())]).await;
     assert_eq!(client.next_of(Frame::GOAWAY).await.code(), CALM);

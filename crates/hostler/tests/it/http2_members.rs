@@ -295,7 +295,7 @@ async fn a_connection_on_which_a_call_had_no_answer_in_time_is_used_no_more() {
         _ => asked.ok("").await,
     };
     let member = Http2Plan::default().start(script).await;
-    let site = in_front_of(&member, "pools.app.request_timeout = \"300ms\"").await;
+    let site = in_front_of(&member, "pools.app.request_timeout = \"3s\"").await;
     site.get("/").await.assert_refused(504, "answer_timeout");
     site.get("/").await.assert_ok("");
     assert_eq!(member.connections(), 2);

@@ -12,14 +12,18 @@ use tokio::time::timeout;
 
 use crate::site;
 
-/// A site that takes registrations.
+/// A site that takes registrations, and hears what is said from now on.
 async fn site_on(nats: &Nats, config: &str) -> Site {
     let url = nats.url();
+    let ear = client(nats).await;
+    let mut starts = ear.subscribe("router.start").await.unwrap();
+    let mut echo = ear.subscribe("echo").await.unwrap();
+    say(&ear, "echo", &json!("the server has taken both")).await;
+    heard(&mut echo).await;
     let site = site(&format!("[registrar]\nnats = \"{url}\"\nstart_delay = \"0s\"\n{config}")).start().await;
-    eventually("the registrar to be connected", async || {
-        (site.status().await["registrar"]["connected"] == true).then_some(())
-    })
-    .await;
+    // That there is a connection is not enough: the server takes its subscription a moment later, and before this word.
+    heard(&mut starts).await;
+    assert_eq!(site.status().await["registrar"]["connected"], true);
     site
 }
 

@@ -136,6 +136,6 @@ async fn members_come_and_go_without_the_others_noticing() {
     first.release_all();
     held.answer().await.assert_ok("/held");
     assert_eq!(site.pool("app").await["members"].as_array().unwrap().len(), 1);
-    reload(&site, &format!("[pools.app]\nmembers = ['{}']\n", no_upstream().await)).await;
+    reload(&site, &format!("[pools.app]\nmembers = ['{}']\n", no_upstream())).await;
     site.get("/").await.assert_status(502);
 }

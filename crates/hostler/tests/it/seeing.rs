@@ -210,7 +210,7 @@ async fn hostler_status_is_a_table_for_people_and_json_for_machines() {
 
 #[tokio::test]
 async fn hostler_status_says_when_nobody_answers() {
-    let nobody = hostler_testkit::no_upstream().await;
+    let nobody = hostler_testkit::no_upstream();
     let plan = site("").with_member("app", &nobody);
     let output = plan.run(&["status", "--admin", &nobody]).await;
     output.assert_exit(1).assert_complains(&format!("no Hostler answers on {nobody}"));

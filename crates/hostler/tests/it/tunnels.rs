@@ -234,7 +234,7 @@ async fn until_it_is_answered_a_handshake_is_a_request_like_any_other() {
 #[tokio::test]
 async fn a_handshake_that_is_not_answered_in_time_is_a_504_and_keeps_its_slot_until_it_is() {
     let member = Member::start().await;
-    let site = in_front(&member, "pools.app.concurrency = 1\npools.app.request_timeout = \"200ms\"").await;
+    let site = in_front(&member, "pools.app.concurrency = 1\npools.app.request_timeout = \"2s\"").await;
     let mut client = site.connect().await;
     client.send(handshake("x")).await;
     let mut end = member.accept().await;

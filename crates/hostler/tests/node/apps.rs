@@ -1,12 +1,11 @@
 //! Unmodified apps of all kinds, started as people start them: each answers, knows its visitor, and opens no TCP port.
 
 use std::collections::HashSet;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use hostler_testkit::{Answer, eventually};
+use hostler_testkit::{Answer, eventually, held_port};
 use serde_json::{Value, json};
 
 use super::proc;
@@ -110,7 +109,8 @@ async fn a_cluster_answers_from_all_its_processes() {
 
 #[tokio::test]
 async fn with_its_port_named_an_app_may_open_a_metrics_port_first() {
-    let metrics = free_port();
+    let port = held_port();
+    let metrics = port.address().port();
     let plan = fixture("metrics-first").runs("node server.mjs").env("METRICS_PORT", &metrics.to_string());
     let site = plan.option("pools.app.port=3000").started().await;
     assert_eq!(visit(&site, "/", "").await.assert_status(200).json()["app"], "metrics-first");
@@ -163,8 +163,4 @@ fn next_app() -> &'static PathBuf {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().into()
     })
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Once;
 
-use hostler_testkit::{eventually, no_upstream, request};
+use hostler_testkit::{eventually, held_port, request};
 use serde_json::json;
 
 use super::proc;
@@ -36,7 +36,8 @@ fn plan(file: &str) -> Plan {
 
 /// An example that asks another through Hostler has to be told where that will listen: `pool` and `variable`, and a path.
 async fn start(file: &str, asks: &[(&str, &str, &str)]) -> Site {
-    let address = no_upstream().await;
+    let port = held_port();
+    let address = port.address();
     let plan = asks.iter().fold(plan(file), |plan, (pool, variable, path)| {
         plan.option(&format!("pools.{pool}.env.{variable}=http://{address}{path}"))
     });
@@ -162,7 +163,7 @@ async fn the_examples_answer_behind_one_address() {
     the_photos_answer(&site).await;
     the_chat_answers(&site, "/chat").await;
     the_places_answer(&site, "/places").await;
-    site.get("/places").await.assert_status(307).assert_field("location", "/places/");
+    site.get("/places").await.assert_status(308).assert_field("location", "./places/");
     site.get("/get_city").await.assert_ok(r#"{"city":"Unknown"}"#);
     assert_eq!(site.get("/api/zipinfo/byzip/97209").await.assert_status(200).json()["state"], json!("OR"));
     let listings = || site.get("/api/listings?country=IE&from=0");

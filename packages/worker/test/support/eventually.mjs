@@ -1,7 +1,7 @@
 // Waits for something to become true, with a deadline and a reason to print.
 import { setTimeout as pause } from 'node:timers/promises';
 
-export async function eventually(what, look, context = () => '', deadlineMs = 20_000) {
+export async function eventually(what, look, context = () => '', deadlineMs = 60_000) {
   const deadline = Date.now() + deadlineMs;
   for (;;) {
     const found = await look();

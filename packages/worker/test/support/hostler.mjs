@@ -67,6 +67,7 @@ class Worker {
   appMessages = []; // the app's own
   output = '';
   exit = null;
+  #speaking = 0;
   #control = null;
   #controlServer;
 
@@ -90,7 +91,8 @@ class Worker {
 
   listenToChild() {
     for (const stream of [this.child.stdout, this.child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text) => (this.output += text));
+      this.#speaking += 1;
+      stream.setEncoding('utf8').on('data', (text) => (this.output += text)).on('close', () => (this.#speaking -= 1));
     }
     this.child.on('message', (message) => this.#heard(message));
     this.child.on('internalMessage', (message) => this.#heard(message));
@@ -136,8 +138,9 @@ class Worker {
     return eventually(`process ${pid} is gone`, () => !isAlive(pid), () => this.output);
   }
 
+  /** How it has ended, and all that it had to say has been heard. */
   async ended() {
-    return eventually('the worker ends', () => this.exit, () => this.output);
+    return eventually('the worker ends', () => this.#speaking === 0 && this.exit, () => this.output);
   }
 
   /** Where the worker said that it listens: the last word counts. */
@@ -171,6 +174,8 @@ class Worker {
     } catch (error) {
       if (error.code !== 'ESRCH') throw error;
     }
+    // Its ports are free then: the next one may be told to use the same.
+    await eventually('the worker to end', () => this.exit ?? this.child.pid === undefined);
     this.closeChannels();
     fs.rmSync(this.dir, { recursive: true, force: true });
   }

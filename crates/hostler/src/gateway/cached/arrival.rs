@@ -34,6 +34,13 @@ pub(super) struct Arrival {
     flight: Option<Flight<Landing>>,
 }
 
+/// One that broke off before anybody was given any of it.
+pub(super) struct Broken {
+    pub refusal: Refusal,
+    /// Not settled.
+    pub flight: Option<Flight<Landing>>,
+}
+
 /// For which requests an answer is, on which terms, its tags and its length.
 pub(super) type Parts = (Vary, Result<Terms, NotStored>, Box<[Box<str>]>, BodyLength);
 
@@ -66,7 +73,7 @@ impl Arrival {
         asks: &Asks,
         call: Call,
         target: &PoolTarget,
-    ) -> Result<Result<Answer, Refusal>, Refusal> {
+    ) -> Result<Result<Answer, Refusal>, Broken> {
         let reading = self.coming.filling.reading().expect("invariant: nothing has come yet");
         let mut member = Member { call, error: None };
         match self.coming.filling.begin(&mut member) {
@@ -81,7 +88,7 @@ impl Arrival {
             }
             Some(Poured::Cut(_)) => {
                 let error = member.why();
-                Err(member.call.give_up(exchange, error).into())
+                Err(Broken { refusal: member.call.give_up(exchange, error).into(), flight: self.flight })
             }
             poured => {
                 if poured == Some(Poured::TooLarge) {

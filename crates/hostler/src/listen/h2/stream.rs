@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use super::websocket::{Key, Within};
 use super::{Link, Seat, head};
 use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
-use crate::gateway::{Answer, Refusal};
+use crate::gateway::{Answer, Instead, Refusal};
 use crate::listen::Settings;
 use crate::listen::supply::Supply;
 use crate::listen::tunnel::Passage;
@@ -143,20 +143,14 @@ impl StreamClient<'_> {
                 }
                 Refusal::NoWebSocket.into()
             }
-            Ok(Answer::Member(call)) => {
-                let supply = Supply::Member(call).dressed(exchange, &link.shard.encoding);
-                match self.deliver(exchange, supply).await {
-                    Ok(()) => return None,
-                    Err(refusal) => gateway.instead(exchange, refusal).await,
-                }
-            }
-            Ok(Answer::Shared(shared)) => {
-                let supply = Supply::Shared(shared).dressed(exchange, &link.shard.encoding);
-                match self.deliver(exchange, supply).await {
-                    Ok(()) => return None,
-                    Err(refusal) => gateway.instead(exchange, refusal).await,
-                }
-            }
+            Ok(Answer::Member(call)) => match self.pass_on(link, exchange, Supply::Member(call)).await {
+                Ok(()) => return None,
+                Err(instead) => instead,
+            },
+            Ok(Answer::Shared(shared)) => match self.pass_on(link, exchange, Supply::Shared(shared)).await {
+                Ok(()) => return None,
+                Err(instead) => instead,
+            },
             Ok(Answer::Streamed(streamed)) => {
                 let supply = Supply::Own(streamed).dressed(exchange, &link.shard.encoding);
                 match self.deliver(exchange, supply).await {
@@ -177,6 +171,16 @@ impl StreamClient<'_> {
             _ => self.refuse(exchange, &instead.refusal).await,
         }
         None
+    }
+
+    /// What comes from a member; and where that breaks off before its client had any of it, what stands in.
+    async fn pass_on(&mut self, link: &Link, exchange: &mut Exchange, supply: Supply) -> Result<(), Instead> {
+        let supply = supply.dressed(exchange, &link.shard.encoding);
+        let Err(refusal) = self.deliver(exchange, supply).await else { return Ok(()) };
+        // Boxed: answers that come whole need no room for it.
+        let stale = Box::pin(link.shard.gateway.instead(exchange, refusal)).await?;
+        self.deliver_own(exchange, &stale.head, stale.body).await;
+        Ok(())
     }
 
     /// Tells the client that its WebSocket is open; none if it has gone.

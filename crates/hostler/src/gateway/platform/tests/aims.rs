@@ -75,7 +75,7 @@ async fn near_members_are_asked_first_and_the_others_when_that_fails() {
         ..Default::default()
     };
     let edge = edge_with(settings, long_bench(), false);
-    let (far, near, dead) = (named("far").await, named("near").await, no_upstream().await);
+    let (far, near, dead) = (named("far").await, named("near").await, no_upstream());
     let _far = edge.join(&far, Instance::default());
     let joined = edge.pool.join_near(edge.endpoint(near.address(), Instance::default()), 10);
     for _ in 0..3 {

@@ -45,7 +45,7 @@ async fn a_route_that_is_bound_to_a_route_service_is_refused() {
 async fn what_was_never_sent_goes_to_another_member_whatever_the_method() {
     for settings in [config::Platform::default(), gorouter()] {
         let edge = edge_with(settings, long_bench(), false);
-        let (dead, b) = (no_upstream().await, named("b").await);
+        let (dead, b) = (no_upstream(), named("b").await);
         let gone = edge.pool.join(edge.endpoint(&dead, instance("dead", "0")), 10);
         let _b = edge.join(&b, instance("inst-B", "1"));
         let got = edge.ask("POST /x", "Host: app.test\r\nContent-Length: 3\r\n", b"abc").await;
@@ -62,7 +62,7 @@ async fn what_was_never_sent_goes_to_another_member_whatever_the_method() {
 async fn gorouter_asks_nobody_twice_and_waits_for_nobody() {
     let pool = PoolSettings { queue_limit: 0, ..long_bench() };
     let edge = edge_with(gorouter(), pool, false);
-    let dead = no_upstream().await;
+    let dead = no_upstream();
     let _dead = edge.pool.join(edge.endpoint(&dead, instance("dead", "0")), 10);
     for _ in 0..3 {
         let got = edge.get("").await;
