@@ -210,6 +210,8 @@ impl Errand {
         exchange: &mut Exchange,
         call: Call,
         asked: Asked,
+        call: Box<Call>,
+        asked: Moment,
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {
         let Some(arrival) = self.arrival(exchange, &call, asked) else {

@@ -22,6 +22,8 @@ impl Errand {
         exchange: &mut Exchange,
         call: Call,
         asked: Asked,
+        call: Box<Call>,
+        asked: Moment,
     ) -> Option<Result<Answer, Refusal>> {
         let (stale, now) = (self.stale.take()?, Moment::now());
         let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
