@@ -9,7 +9,7 @@ mod status;
 mod store;
 mod tier;
 
-pub use entry::{Entry, Form, Variants};
+pub use entry::{Asked, Entry, Form, Under, Variants};
 pub use flight::{Flight, Flights, Landed, Outcome, Role, Waiting};
 pub use head::{Head, Moment};
 pub use policy::{

@@ -5,7 +5,7 @@ mod validation;
 use std::sync::Arc;
 
 use hostler_cache::{
-    Asks, CacheStatus, Flight, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting, Terms,
+    Asked, Asks, CacheStatus, Flight, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting, Terms,
     Validators, Vary, Verdict, invalidated, is_failure, judge, may_serve_on_error, may_share, tags,
     write_key,
 };
@@ -148,7 +148,7 @@ impl Errand {
             self.note(exchange, None, false);
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
-            let asked = Moment::now();
+            let asked = self.caching.stock.asks(&self.key);
             let called = call_within(patience, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
@@ -209,6 +209,8 @@ impl Errand {
         &mut self,
         exchange: &mut Exchange,
         call: Call,
+        asked: Asked,
+        call: Box<Call>,
         asked: Moment,
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {
@@ -227,11 +229,11 @@ impl Errand {
     }
 
     /// How an answer arrives that is stored, or that others wait for; none for one that is this client's alone.
-    fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: Moment) -> Option<Arrival> {
+    fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: Asked) -> Option<Arrival> {
         let (head, now) = (call.answer(), Moment::now());
         let lines = Lines(&head.fields);
         let vary = Vary::of(&lines, &Seen(exchange), self.secure).ok()?;
-        let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked, now);
+        let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked.at, now);
         let terms = if self.stores { terms } else { terms.and(Err(NotStored::Lifetime)) };
         let is_fresh = terms.is_ok_and(|terms| is_servable(&terms, now));
         let is_shared = is_fresh || self.may_collapse(terms.err().unwrap_or(NotStored::Lifetime), head);

@@ -27,7 +27,6 @@ use request::Seen;
 pub(super) use errand::Errand;
 
 /// What the cache says to a request.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box is an allocation")]
 pub(super) enum Asked {
     /// This is the answer.
     Answered(Answer),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    Form, Kept, Likeness, Moment, NotStored, Outcome, Terms, compare, confirms, outdated, tags,
+    Asked, Form, Kept, Likeness, Moment, NotStored, Outcome, Terms, compare, confirms, outdated, tags,
 };
 use hostler_wire::ResponseHead;
 
@@ -21,6 +21,8 @@ impl Errand {
         &mut self,
         exchange: &mut Exchange,
         call: Call,
+        asked: Asked,
+        call: Box<Call>,
         asked: Moment,
     ) -> Option<Result<Answer, Refusal>> {
         let (stale, now) = (self.stale.take()?, Moment::now());
@@ -56,7 +58,7 @@ impl Errand {
 
     /// A 200 to HEAD has come, and says what a GET would bring: a stored answer that is the same is as good as new, and one that
     /// is not is stale from now on (RFC 9111 section 4.3.5).
-    pub(super) fn compare(&self, answer: &ResponseHead, asked: Moment) {
+    pub(super) fn compare(&self, answer: &ResponseHead, asked: Asked) {
         let Some(stored) = self.stale.as_ref().filter(|_| self.caching.stores && !self.asks.no_store) else {
             return;
         };
@@ -88,18 +90,18 @@ impl Errand {
         &self,
         stored: &Entry,
         fresh: &ResponseHead,
-        asked: Moment,
+        asked: Asked,
         now: Moment,
     ) -> (Entry, Result<Terms, NotStored>) {
         let (rules, lines) = (&self.caching.rules, Lines(&fresh.fields));
-        let terms = Terms::of(rules, &self.asks, fresh.status, &lines, asked, now);
+        let terms = Terms::of(rules, &self.asks, fresh.status, &lines, asked.at, now);
         let head = Arc::new(cache::stored(fresh, &Kept::of(rules, fresh.status, &lines), now));
         (with(stored, head, terms.unwrap_or(stored.terms), asked), terms)
     }
 }
 
 /// The same answer with another head, on other terms.
-fn with(stored: &Entry, head: Arc<ResponseHead>, terms: Terms, asked: Moment) -> Entry {
+fn with(stored: &Entry, head: Arc<ResponseHead>, terms: Terms, asked: Asked) -> Entry {
     Entry {
         head_bytes: cache::size(&head),
         body: stored.body.clone(),
