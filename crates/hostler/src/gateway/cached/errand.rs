@@ -208,10 +208,8 @@ impl Errand {
     fn received(
         &mut self,
         exchange: &mut Exchange,
-        call: Call,
-        asked: Asked,
         call: Box<Call>,
-        asked: Moment,
+        asked: Asked,
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {
         let Some(arrival) = self.arrival(exchange, &call, asked) else {

@@ -20,10 +20,8 @@ impl Errand {
     pub(super) fn confirmed(
         &mut self,
         exchange: &mut Exchange,
-        call: Call,
-        asked: Asked,
         call: Box<Call>,
-        asked: Moment,
+        asked: Asked,
     ) -> Option<Result<Answer, Refusal>> {
         let (stale, now) = (self.stale.take()?, Moment::now());
         let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
