@@ -15,6 +15,8 @@ mod rewrite;
 mod spool;
 mod suspects;
 mod target;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::sync::Arc;

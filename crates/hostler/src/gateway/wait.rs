@@ -142,77 +142,12 @@ impl<'a> Visit<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
-    use std::sync::Arc;
-    use std::task::Context;
-
-    use hostler_pool::dispatch::{Pool, PoolSettings};
-    use hostler_wire::{Address, Fields, Limits, ResponseHead};
+mod tests {
+    use hostler_wire::Address;
     use tokio::time::sleep_until;
 
     use super::*;
-    use crate::exchange::{BodyError, Sweep};
-    use crate::gateway::{Poison, PoisonSettings};
-    use crate::journal::{Form, Journal, Writer};
-    use crate::proxy::{CallSettings, Meter};
-
-    /// A client that only waits.
-    pub struct Patient;
-
-    impl Downstream for Patient {
-        fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
-            Poll::Pending
-        }
-        fn allow_body(&mut self, _: u64) {}
-        fn poll_body(
-            &mut self,
-            _: &mut Context<'_>,
-            _: &mut Vec<u8>,
-            _: usize,
-        ) -> Poll<Result<bool, BodyError>> {
-            Poll::Pending
-        }
-        fn trailers(&self) -> Option<&Fields> {
-            None
-        }
-        fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
-    }
-
-    pub fn seconds(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    pub fn journal() -> Journal {
-        Journal::new(Form::Json, false, Writer::new(std::io::sink()))
-    }
-
-    /// Queue 5 s, answer 30 s.
-    pub fn target() -> PoolTarget {
-        let settings = PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false };
-        let journal = journal();
-        PoolTarget {
-            name: "app".into(),
-            pool: Pool::new("app", PoolSettings::default()),
-            queue_timeout: seconds(5),
-            request_timeout: seconds(30),
-            call: CallSettings {
-                connect_timeout: seconds(1),
-                hang_timeout: seconds(60),
-                tunnel_idle_timeout: seconds(60),
-                limits: Limits::default(),
-            },
-            meter: Arc::new(Meter::new(1)),
-            poison: Arc::new(Poison::new("app".into(), settings, journal)),
-        }
-    }
-
-    pub fn exchange() -> Exchange {
-        let sweep = Sweep::new();
-        tokio::spawn(sweep.clone().run());
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        Exchange::new(address, address, sweep.deadline())
-    }
+    use crate::gateway::tests::{Patient, exchange, seconds, target};
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_of_the_pool_costs_no_patience() {

@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
     use crate::cache::Stock;
-    use crate::gateway::wait::tests::{Patient, exchange, journal, seconds, target};
+    use crate::gateway::tests::{Patient, exchange, journal, seconds, target};
 
     /// A request for what another fetches already.
     fn second() -> (Exchange, Box<Errand>, Flight<Landing>) {

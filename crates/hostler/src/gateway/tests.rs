@@ -1,0 +1,65 @@
+//! What the gateway's tests of waiting need: a pool without members, a request, a client that only waits. Knows no case.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hostler_pool::dispatch::{Pool, PoolSettings};
+use hostler_wire::{Fields, Limits, ResponseHead};
+
+use super::{Poison, PoisonSettings, PoolTarget};
+use crate::exchange::{BodyError, Downstream, Exchange, Sweep};
+use crate::journal::{Form, Journal, Writer};
+use crate::proxy::{CallSettings, Meter};
+
+/// A client that only waits.
+pub(super) struct Patient;
+
+impl Downstream for Patient {
+    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+    fn allow_body(&mut self, _: u64) {}
+    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
+        Poll::Pending
+    }
+    fn trailers(&self) -> Option<&Fields> {
+        None
+    }
+    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
+}
+
+pub(super) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(super) fn journal() -> Journal {
+    Journal::new(Form::Json, false, Writer::new(std::io::sink()))
+}
+
+/// Queue 5 s, answer 30 s.
+pub(super) fn target() -> PoolTarget {
+    let settings = PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false };
+    PoolTarget {
+        name: "app".into(),
+        pool: Pool::new("app", PoolSettings::default()),
+        queue_timeout: seconds(5),
+        request_timeout: seconds(30),
+        call: CallSettings {
+            connect_timeout: seconds(1),
+            hang_timeout: seconds(60),
+            tunnel_idle_timeout: seconds(60),
+            limits: Limits::default(),
+        },
+        meter: Arc::new(Meter::new(1)),
+        poison: Arc::new(Poison::new("app".into(), settings, journal())),
+    }
+}
+
+pub(super) fn exchange() -> Exchange {
+    let sweep = Sweep::new();
+    tokio::spawn(sweep.clone().run());
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    Exchange::new(address, address, sweep.deadline())
+}
