@@ -24,10 +24,10 @@ const SIZE = 2_000;
 
 /** `fill`: so many requests before anything counts. */
 const CELLS = [
-  { name: '1 kB', path: '/page/1000/one', megabytes: 1024 },
-  { name: '100 kB', path: '/page/100000/one', megabytes: 1024 },
-  { name: 'many', keys: KEYS, megabytes: 1024, fill: KEYS + 2 * CONNECTIONS },
-  { name: 'tight', keys: KEYS, megabytes: 64, fill: SETTLE },
+  { name: '1 kB', path: '/page/1000/one', size: 1_000, megabytes: 1024 },
+  { name: '100 kB', path: '/page/100000/one', size: 100_000, megabytes: 1024 },
+  { name: 'many', keys: KEYS, size: SIZE, megabytes: 1024, fill: KEYS + 2 * CONNECTIONS },
+  { name: 'tight', keys: KEYS, size: SIZE, megabytes: 64, fill: SETTLE },
 ];
 const BURST = { count: 500, size: 10_000, megabytes: 1024 };
 
@@ -76,7 +76,7 @@ async function measure(session, { cell, peer, files, seconds, warmup, share }) {
   const origin = await startOrigin(session);
   const probe = cell.path ?? `/page/${SIZE}/0`;
   const wanted = await get(origin.at, probe);
-  const running = await CACHES[peer].start(session, { origin: origin.at, cpu: CACHE_CORE, megabytes: cell.megabytes });
+  const running = await CACHES[peer].start(session, { origin: origin.at, cpu: CACHE_CORE, megabytes: cell.megabytes, size: cell.size });
   const answer = await untilAnswers(running.port, { path: probe, processes: running.processes });
   if (answer.body !== wanted.body) throw new Error(`${peer} changed the answer`);
 
@@ -120,7 +120,7 @@ async function burst(session, { peers, turns }) {
   const running = [];
   for (const peer of peers) {
     const origin = await startOrigin(session);
-    const one = await CACHES[peer].start(session, { origin: origin.at, megabytes: BURST.megabytes });
+    const one = await CACHES[peer].start(session, { origin: origin.at, megabytes: BURST.megabytes, size: BURST.size });
     await untilAnswers(one.port, { path: '/page/1000/one', processes: one.processes });
     running.push({ peer, origin, ...one });
   }

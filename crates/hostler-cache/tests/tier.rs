@@ -33,8 +33,8 @@ async fn what_one_has_stored_is_a_hit_at_the_other() {
     let entry = other.cache.look(b"example.org/").unwrap();
     assert_eq!(*entry.find(|_| true).unwrap().head, "HTTP/1.1 200 OK");
     assert_eq!(other.count("hits"), 1);
-    // The other may have it before its author has heard that it was taken.
-    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+    // Of which it is told after others may have it.
+    eventually("it to be counted", async || (one.count("stored") == 1).then_some(())).await;
 }
 
 #[tokio::test]
@@ -67,7 +67,8 @@ async fn several_servers_have_a_share_each_and_one_that_is_gone_takes_no_more_th
     for key in &keys {
         assert_eq!(other.gets(key).await, key.as_str());
     }
-    eventually("all to be stored", async || (one.count("stored") == 40).then_some(())).await;
+    // It is told of the last after others have it.
+    eventually("all to be counted", async || (one.count("stored") == 40).then_some(())).await;
     let stored: Vec<_> =
         one.tier.status().iter().map(|server| server.counts["stored"].as_u64().unwrap()).collect();
     assert!(stored.iter().all(|count| *count > 5), "{stored:?}");

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { eventually } from '@hostler/testkit';
 import { createStandIn } from '../stand-in/api.js';
 
 export const KEY = 'k3y-0f-the-tests-9d41c7';
@@ -28,7 +29,7 @@ export async function startUpstream(options = {}) {
   return upstream;
 }
 
-/** The service on a free port, asking `upstream`. `log` is all it has said. */
+/** The service on a free port, asking `upstream`. `log` is all of what it has said that has been heard: its answers may be faster. */
 export async function startService(upstream, env = {}) {
   const child = launch({ PORT: '0', FLICKR_API_KEY: KEY, FLICKR_URL: `${upstream.url}/services/rest/`, ...PATIENT, ...env });
   const service = { process: child, log: '' };
@@ -45,6 +46,12 @@ export async function startService(upstream, env = {}) {
   after(() => child.kill('SIGKILL'));
   service.base = await listening;
   service.get = (path, options) => get(service.base + path, options);
+  service.says = (words) => eventually(`${words} in its log`, () => words.test(service.log));
+  const ended = once(child, 'close');
+  service.ends = async () => {
+    child.kill('SIGTERM');
+    await ended;
+  };
   return service;
 }
 

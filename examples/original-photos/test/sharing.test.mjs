@@ -45,7 +45,7 @@ test('where Flickr fails, an older answer stands in and says so', async () => {
   assert.match(cacheStatus(stale), /^hit; ttl=-?\d+; detail=upstream_invalid$/);
   assert.equal(stale.headers.get('cache-control'), 'no-cache');
   assert.equal(callsOf('fault-fail_later-a').length, 2);
-  assert.match(own.log, /lookup of fault-fail_later-a failed: upstream_invalid \(status 500\)/);
+  await own.says(/lookup of fault-fail_later-a failed: upstream_invalid \(status 500\)/);
 });
 
 test('a photo that is gone is gone: its older answer does not stand in', async () => {
@@ -61,14 +61,19 @@ test('nothing stands in for longer than it may', async () => {
 });
 
 test('a client that leaves ends its wait, and a lookup that others wait for goes on', async () => {
-  const leaver = new AbortController();
-  const left = service.get('/view/fault-slow-shared', { signal: leaver.signal });
-  await eventually('the call', () => callsOf('fault-slow-shared').length === 1);
-  const stays = service.get('/view/fault-slow-shared');
-  leaver.abort();
-  await assert.rejects(left, { name: 'AbortError' });
-  assert.equal((await stays).status, 302);
-  assert.deepEqual(callsOf('fault-slow-shared').map((call) => call.left), [false]);
+  let tries = 0;
+  await eventually('one call for both', async () => {
+    const id = `fault-slow-shared-${(tries += 1)}`;
+    const leaver = new AbortController();
+    const left = service.get(`/view/${id}`, { signal: leaver.signal });
+    await eventually('the call', () => callsOf(id).length === 1);
+    const stays = service.get(`/view/${id}`);
+    leaver.abort();
+    await assert.rejects(left, { name: 'AbortError' });
+    assert.equal((await stays).status, 302);
+    // Who comes when the other has gone already has a call of his own: then it is tried again.
+    return callsOf(id).length === 1 && !callsOf(id)[0].left;
+  });
 });
 
 test('a lookup that nobody waits for any more is given up, and the next one is another', async () => {

@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Under load of the whole test run, a Node process may take seconds to boot.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A plain app that listens on a hard-coded port and says who it is.
 pub const PLAIN: &str = "require('http').createServer((req, res) => res.end(`${process.pid}`)).listen(3000);";

@@ -45,9 +45,9 @@ const MOST_SENDS: u32 = 3;
 /// What answers a request.
 pub enum Answer {
     /// A member, whose answer's head has come.
-    Member(Call),
+    Member(Box<Call>),
     /// A member, which has switched protocols with 101.
-    Tunnel(Call),
+    Tunnel(Box<Call>),
     /// We ourselves, with what lies in memory.
     Whole(Whole),
     /// We ourselves, with more than lies in memory.
@@ -56,8 +56,8 @@ pub enum Answer {
     Shared(Box<Shared>),
 }
 
-impl From<Call> for Answer {
-    fn from(call: Call) -> Self {
+impl From<Box<Call>> for Answer {
+    fn from(call: Box<Call>) -> Self {
         if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
     }
 }
@@ -270,7 +270,7 @@ fn call_pool<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
-) -> impl Future<Output = Result<Call, Refusal>> {
+) -> impl Future<Output = Result<Box<Call>, Refusal>> {
     call_within(Patience::begin(), at, exchange, client, thread)
 }
 
@@ -281,7 +281,7 @@ async fn call_within<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
-) -> Result<Call, Refusal> {
+) -> Result<Box<Call>, Refusal> {
     exchange.trail.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
     let mut visit = Visit::begin(target, route.priority, patience);

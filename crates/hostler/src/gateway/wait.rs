@@ -142,7 +142,7 @@ impl<'a> Visit<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
     use std::task::Context;
@@ -158,7 +158,7 @@ mod tests {
     use crate::proxy::{CallSettings, Meter};
 
     /// A client that only waits.
-    struct Patient;
+    pub struct Patient;
 
     impl Downstream for Patient {
         fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
@@ -179,14 +179,18 @@ mod tests {
         fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
     }
 
-    fn seconds(seconds: u64) -> Duration {
+    pub fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
 
+    pub fn journal() -> Journal {
+        Journal::new(Form::Json, false, Writer::new(std::io::sink()))
+    }
+
     /// Queue 5 s, answer 30 s.
-    fn target() -> PoolTarget {
+    pub fn target() -> PoolTarget {
         let settings = PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false };
-        let journal = Journal::new(Form::Json, false, Writer::new(std::io::sink()));
+        let journal = journal();
         PoolTarget {
             name: "app".into(),
             pool: Pool::new("app", PoolSettings::default()),
@@ -203,7 +207,7 @@ mod tests {
         }
     }
 
-    fn exchange() -> Exchange {
+    pub fn exchange() -> Exchange {
         let sweep = Sweep::new();
         tokio::spawn(sweep.clone().run());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));

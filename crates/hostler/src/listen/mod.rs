@@ -241,7 +241,7 @@ impl Shard {
                 Outcome::Delivered(delivered) => delivered,
                 Outcome::Switched(call) => {
                     let client = client.switch(call.answer(), &mut exchange);
-                    return After::Tunnel(Passage::new(self, client, exchange, *call));
+                    return After::Tunnel(Passage::new(self, client, exchange, call));
                 }
             };
             self.settle(&mut exchange);
@@ -293,7 +293,7 @@ impl Shard {
                     Err(refusal) => refusal.into(),
                 }
             }
-            Ok(Answer::Tunnel(call)) => return Outcome::Switched(Box::new(call)),
+            Ok(Answer::Tunnel(call)) => return Outcome::Switched(call),
             Ok(Answer::Whole(whole)) => {
                 return Outcome::Delivered(client.deliver_own(exchange, &whole.head, whole.body, keep).await);
             }

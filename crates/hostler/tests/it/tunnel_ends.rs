@@ -1,8 +1,8 @@
 //! How tunnels end: by themselves, by halves, when nobody says anything, and when they have to. Raw bytes on both sides.
 
-use hostler_testkit::{Ending, Site};
+use hostler_testkit::{Ending, PATIENCE, Site};
 
-use crate::tunnels::{GOING_AWAY, Member, PATIENCE, has_tunnels, in_front, tunnel};
+use crate::tunnels::{GOING_AWAY, Member, has_tunnels, in_front, tunnel};
 
 /// A text frame as a server sends it.
 fn frame(text: &str) -> Vec<u8> {

@@ -1,8 +1,6 @@
 //! Tunnels: which requests become one, and what goes through. Raw bytes on both sides.
 
-use std::time::Duration;
-
-use hostler_testkit::{Client, Site, Step, eventually, ok, text, upstream};
+use hostler_testkit::{Client, PATIENCE, Site, Step, eventually, ok, text, upstream};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -10,7 +8,6 @@ use tokio::time::timeout;
 
 use crate::{in_front_of, site};
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: keep-alive, Upgrade\r\n\
                          Upgrade: websocket\r\nSec-WebSocket-Key: abc\r\nSec-WebSocket-Version: 13\r\n\r\n";
 const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\

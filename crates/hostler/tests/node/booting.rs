@@ -1,10 +1,7 @@
 //! Workers on their way to ready, and those that never get there.
 
-use std::time::Duration;
-
 use hostler_testkit::{eventually, run};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::proc;
 use super::site::{Site, app, fixture, source};
@@ -153,8 +150,6 @@ async fn a_program_that_does_not_exist_is_named_and_a_client_does_not_wait_for_e
     let site = plan.start().await;
     let resting = worker(&site, "backs off", |w| w["state"] == "backing off").await;
     assert!(resting["last_error"].as_str().unwrap().contains("nodejs-of-tomorrow"), "{resting}");
-    let started = Instant::now();
     site.get("/").await.assert_refused(503, "queue_timeout");
-    assert!(started.elapsed() < Duration::from_secs(10));
     site.stop().await;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hostler_testkit::{Answer, client, eventually};
 use tokio::process::Command;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, interval, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use super::proc;
 use super::site::{Plan, Site, app};
@@ -32,20 +32,22 @@ async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
     tokio::pin!(running);
     let second = Duration::from_secs(1);
     let mut seconds = interval_at(Instant::now() + second, second);
-    let mut killed = 0;
+    // After a second in which nothing moved, the death of one may not be known yet: nobody is to be killed twice.
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut killed = HashSet::new();
     loop {
         tokio::select! {
             output = &mut running => {
                 let output = output.expect("ab is installed (apache2-utils)");
                 let report = String::from_utf8_lossy(&output.stdout).into_owned();
                 assert!(output.status.success(), "{report}{}", String::from_utf8_lossy(&output.stderr));
-                return (report, killed);
+                return (report, killed.len());
             }
             _ = seconds.tick() => {
                 let pids = ready_pids(site).await;
-                if let Some(&pid) = pids.get(killed % pids.len().max(1)) {
+                if let Some(&pid) = pids.get(killed.len() % pids.len().max(1)).filter(|pid| !killed.contains(*pid)) {
                     proc::kill(pid);
-                    killed += 1;
+                    killed.insert(pid);
                 }
             }
         }

@@ -1,10 +1,7 @@
 //! How Hostler and its workers end: gracefully, at once, or by a death of its own; nothing is ever left behind.
 
-use std::time::Duration;
-
 use hostler_testkit::eventually;
 use rustix::process::Signal;
-use tokio::time::Instant;
 
 use super::proc;
 use super::site::{Plan, Site, app, fixture, source};
@@ -66,17 +63,15 @@ async fn a_drain_that_takes_too_long_is_cut_off() {
 
 #[tokio::test]
 async fn a_second_signal_stops_at_once() {
-    let plan = app("diary.cjs").option("pools.app.stop_timeout=1m").option("server.drain_timeout=1m");
+    let plan = app("diary.cjs").option("pools.app.stop_timeout=1h").option("server.drain_timeout=1h");
     let mut site = plan.started().await;
     let crowd = crowd(&site).await;
     let _request = site.ask("/spin?until=never");
     site.settles_at(1, 0).await;
-    let started = Instant::now();
     site.interrupt();
     site.logged("stopping").await;
     site.interrupt();
     assert_eq!(site.exit().await, 0);
-    assert!(started.elapsed() < Duration::from_secs(20), "took {:?}", started.elapsed());
     site.logged("a second signal").await;
     all_gone(&crowd).await;
 }
@@ -120,27 +115,19 @@ async fn an_app_that_ignores_sigterm_is_killed_after_the_stop_timeout() {
 async fn an_app_that_closes_its_server_at_sigterm_is_not_cut_off() {
     let text = "const server = require('http').createServer((req, res) => res.end()).listen(3000);
         process.on('SIGTERM', () => server.close(() => { console.log('closed'); process.exit(0); }));";
-    let mut site = source(text).started().await;
-    // Leaves a kept connection between Hostler and worker, which server.close() waits for.
+    let mut site = source(text).option("pools.app.stop_timeout=1h").started().await;
+    // Leaves a kept connection between Hostler and worker, which server.close() waits for, and in a worker for ever.
     site.get("/").await.assert_status(200);
-    let started = Instant::now();
     site.terminate();
     assert_eq!(site.exit().await, 0);
     site.printed("closed").await;
-    assert!(
-        started.elapsed() < Duration::from_secs(8),
-        "it waited for an idle connection: {:?}",
-        started.elapsed()
-    );
 }
 
 /// Hostler is killed; whatever belonged to it ends, and its directory goes.
 async fn nothing_outlives_it(site: Site) {
     let crowd = crowd(&site).await;
     proc::signal(site.pid(), Signal::KILL);
-    let started = Instant::now();
     all_gone(&crowd).await;
-    assert!(started.elapsed() < Duration::from_secs(10), "took {:?}", started.elapsed());
     assert_eq!(site.run_directory().len(), 0, "the private directory is removed");
 }
 

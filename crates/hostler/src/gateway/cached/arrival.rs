@@ -71,7 +71,7 @@ impl Arrival {
         caching: &Caching,
         exchange: &mut Exchange,
         asks: &Asks,
-        call: Call,
+        call: Box<Call>,
         target: &PoolTarget,
     ) -> Result<Result<Answer, Refusal>, Broken> {
         let reading = self.coming.filling.reading().expect("invariant: nothing has come yet");
@@ -170,7 +170,7 @@ async fn pour(filling: &Filling, pouring: &Pouring<'_>, member: &mut Member, pat
 
 /// A member as the source of a body.
 struct Member {
-    call: Call,
+    call: Box<Call>,
     error: Option<CallError>,
 }
 

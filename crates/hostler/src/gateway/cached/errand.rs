@@ -208,7 +208,7 @@ impl Errand {
     fn received(
         &mut self,
         exchange: &mut Exchange,
-        call: Call,
+        call: Box<Call>,
         asked: Asked,
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {

@@ -27,7 +27,6 @@ use request::Seen;
 pub(super) use errand::Errand;
 
 /// What the cache says to a request.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box is an allocation")]
 pub(super) enum Asked {
     /// This is the answer.
     Answered(Answer),
@@ -177,7 +176,6 @@ async fn embark<D: Downstream>(
     let mut patience = Patience::begin();
     let flights = errand.caching.stock.flights.clone();
     while errand.may_share() {
-        errand.patience = Some(patience);
         let landed = match flights.join(&errand.flight_key(), Moment::now()) {
             Role::Alone => break,
             Role::Arriving(landing) => Landed::Shared(landing),
@@ -187,6 +185,7 @@ async fn embark<D: Downstream>(
                 Err(refusal) => return errand.failed(exchange, refusal).map(Asked::Answered),
             },
         };
+        errand.patience = Some(patience);
         let landing = match landed {
             Landed::Alone => break,
             Landed::Lead(flight) => {
@@ -253,4 +252,62 @@ async fn wait<D: Downstream>(
     .await;
     patience.give_back(target, before);
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_cache::{Flight, Query, Rules};
+    use hostler_wire::Limits;
+    use tokio::time::{Duration, Instant, sleep_until};
+
+    use super::*;
+    use crate::cache::Stock;
+    use crate::gateway::wait::tests::{Patient, exchange, journal, seconds, target};
+
+    /// A request for what another fetches already.
+    fn second() -> (Exchange, Box<Errand>, Flight<Landing>) {
+        let mut exchange = exchange();
+        exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
+        let stock = Arc::new(Stock::new(1 << 20, 1 << 16, journal()));
+        let (rules, query) = (Rules::default(), Query::AsSent);
+        let caching = Arc::new(Caching { rules, query, stores: true, collapses: false, stock });
+        let (asks, _) = hear(&caching, &exchange);
+        let errand = Errand::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
+        let Role::Leader(flight) = caching.stock.flights.join(&errand.flight_key(), Moment::now()) else {
+            panic!("nobody has come before");
+        };
+        (exchange, errand, flight)
+    }
+
+    /// From here on.
+    async fn after(wait: Duration, then: impl FnOnce()) {
+        sleep_until(Instant::now() + wait).await;
+        then();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_waited_for_another_is_not_there_to_be_waited_for_oneself() {
+        let (target, (mut exchange, errand, flight)) = (target(), second());
+        let began = Instant::now();
+        tokio::spawn(after(seconds(20), || drop(flight)));
+        let Ok(Asked::Forward(errand)) = embark(errand, &target, &mut exchange, &mut Patient).await else {
+            panic!("it is up to this one now");
+        };
+        assert_eq!(began.elapsed(), seconds(20));
+        let until = errand.patience.map(|patience| patience.until(&target) - began);
+        assert_eq!(until, Some(seconds(30)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_of_the_pool_costs_no_patience_with_others_either() {
+        let (target, (mut exchange, errand, flight)) = (target(), second());
+        let (began, pool) = (Instant::now(), target.pool.clone());
+        pool.pause();
+        tokio::spawn(after(seconds(20), move || pool.resume()));
+        let asked = embark(errand, &target, &mut exchange, &mut Patient).await;
+        assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
+        let waited = began.elapsed();
+        assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");
+        drop(flight);
+    }
 }

@@ -61,7 +61,7 @@ pub(in crate::gateway) async fn call<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
-) -> Result<Call, Refusal> {
+) -> Result<Box<Call>, Refusal> {
     exchange.trail.pool = Some(target.name.clone());
     let compat = platform.rules.is_compat();
     let mut visit = Visit::begin(target, route.priority, Patience::begin());

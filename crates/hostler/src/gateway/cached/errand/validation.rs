@@ -20,7 +20,7 @@ impl Errand {
     pub(super) fn confirmed(
         &mut self,
         exchange: &mut Exchange,
-        call: Call,
+        call: Box<Call>,
         asked: Asked,
     ) -> Option<Result<Answer, Refusal>> {
         let (stale, now) = (self.stale.take()?, Moment::now());
