@@ -66,7 +66,8 @@ fn what_is_stored_takes_what_it_is_said_to_take() {
         );
         assert!(counts.bytes <= BOUND && counts.bytes > BOUND / 10 * 9, "it is full: {counts:?}");
         let share = grown as f64 / counts.bytes as f64;
-        assert!((0.85..1.08).contains(&share), "{size} bytes: {share} of what is counted");
+        // The rest is what lies between pieces of the heap: some per cent, and not the same everywhere.
+        assert!((0.85..1.1).contains(&share), "{size} bytes: {share} of what is counted");
         // What was given back would be taken by the next one.
         stores.push(store);
     }

@@ -271,6 +271,10 @@ async fn what_is_fetched_while_nobody_waits_is_in_the_log_and_nobodys() {
     let own: Vec<_> = app.requests().iter().map(|seen| seen.field("x-request-id").unwrap()).collect();
     let logged: Vec<_> = lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(logged, own[1..], "by the name under which the member knows it");
-    let counted = &site.status().await["routes"][0];
-    assert_eq!((&counted["answers"]["2xx"], &counted["cache"]["miss"]), (&4.into(), &1.into()), "{counted}");
+    // A client may have its answer before that is counted; and within its first millisecond none is stale.
+    eventually("its clients' answers to be counted, and nothing else", async || {
+        let counted = &site.status().await["routes"][0];
+        (counted["answers"]["2xx"] == 4 && counted["cache"]["miss"] == 1).then_some(())
+    })
+    .await;
 }
