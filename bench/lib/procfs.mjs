@@ -1,17 +1,21 @@
 // What /proc tells of running processes: CPU time, memory, children. Knows process ids only.
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync, readlinkSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 
 const TICK_NS = 1e9 / 100; // USER_HZ: 100 on every Linux port of Node
 
 /**
  * CPU time so far, two ways. `scheduled`: run time that the scheduler kept, in nanoseconds, over all living threads.
  * `ticks`: utime + stime, coarse but with the threads that have ended: a check that no thread was missed.
+ * `waited`: how long they were ready to run while others had the core.
  */
 export function cpuTime(pids) {
-  const total = { scheduled: 0, ticks: 0 };
+  const total = { scheduled: 0, ticks: 0, waited: 0 };
   for (const pid of pids) {
     for (const task of readdirSync(`/proc/${pid}/task`)) {
-      total.scheduled += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]);
+      const [ran, waited] = readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ').map(Number);
+      total.scheduled += ran;
+      total.waited += waited;
     }
     total.ticks += statTicks(readFileSync(`/proc/${pid}/stat`, 'utf8')) * TICK_NS;
   }
@@ -22,6 +26,16 @@ export function cpuTime(pids) {
 export function statTicks(line) {
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   return Number(fields[11]) + Number(fields[12]);
+}
+
+/** What `work` gives, and the CPU time that these processes and their children took meanwhile; `cpu_waited_ns`: others had the core. */
+export async function cpuDuring(processes, work) {
+  const pids = processes.flatMap((one) => family(one.pid));
+  const before = cpuTime(pids);
+  const figures = await work();
+  const after = cpuTime(pids);
+  const cpu = { cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks, cpu_waited_ns: after.waited - before.waited };
+  return { ...figures, ...cpu };
 }
 
 /** The process and all its descendants. */
@@ -43,6 +57,38 @@ export function residentParts(pid) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const [resident, own, files] = ['VmRSS', 'RssAnon', 'RssFile'].map((name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)[1]) * 1024);
   return { resident, own, files };
+}
+
+/** Resident memory of several processes in bytes, each page that they share counted once. */
+export function proportionalBytes(pids) {
+  return pids.map((pid) => Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))[1]) * 1024).reduce((sum, one) => sum + one, 0);
+}
+
+/** What the files of a folder take of its file system, with those that are removed from it while one of the processes holds them open. */
+export function filesBytes(folder, pids) {
+  const listed = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  const held = pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => `/proc/${pid}/fd/${fd}`)).filter((fd) => attempt(() => readlinkSync(fd))?.startsWith(`${folder}/`));
+  const blocks = new Map();
+  for (const file of [...listed, ...held]) {
+    const about = attempt(() => statSync(file)); // it may be gone by now
+    if (about) blocks.set(about.ino, about.blocks);
+  }
+  return 512 * [...blocks.values()].reduce((sum, one) => sum + one, 0);
+}
+
+function attempt(work) {
+  try {
+    return work();
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error;
+    return undefined;
+  }
+}
+
+/** Milliseconds that the host of a virtual machine has taken of all its cores so far. */
+export function stolen() {
+  const [, line] = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'));
+  return (Number(line.split(' ')[7]) * TICK_NS) / 1e6;
 }
 
 export function loadAverage() {

@@ -15,6 +15,12 @@ export function createProgress({ steps, plannedSeconds, print = (line) => proces
   };
 }
 
+/** How many of wrk's errors there were, for whoever watches; nothing if none. */
+export function errorsTold(...errors) {
+  const count = errors.flatMap(Object.values).reduce((sum, one) => sum + one, 0);
+  return count > 0 ? `, ${count} ERRORS` : '';
+}
+
 export function duration(seconds) {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;

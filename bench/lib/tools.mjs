@@ -2,6 +2,7 @@
 // Knows how to get them and which versions they are; starts none of them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { has, installModules, mustRun, root as ROOT } from '../../scripts/steps.mjs';
 import { app } from './app.mjs';
@@ -26,6 +27,11 @@ export const pm2Script = join(PM2_FOLDER, 'node_modules', 'pm2', 'bin', 'pm2');
 
 export function hostlerBinary() {
   return process.env.HOSTLER_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'release', 'hostler');
+}
+
+/** `one` has the first core to itself. */
+export function needTwoCores(scenario, one) {
+  if (availableParallelism() < 2) throw new Error(`the ${scenario} scenario needs two cores: one for ${one}, one for the load`);
 }
 
 /** What a package's program is called, where it is not called like the package. */

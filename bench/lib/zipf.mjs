@@ -11,6 +11,17 @@ export function zipf({ keys, exponent, count, seed }) {
   return Array.from({ length: count }, () => names[firstAbove(sums, random() * total)]);
 }
 
+/** The share of the draws that the `count` likeliest get: more is no hit where no more pages fit. */
+export function likeliest({ keys, exponent, count }) {
+  let [some, all] = [0, 0];
+  for (let k = 0; k < keys; k += 1) {
+    const weight = 1 / (k + 1) ** exponent;
+    all += weight;
+    if (k < count) some += weight;
+  }
+  return some / all;
+}
+
 function firstAbove(sums, value) {
   let [low, high] = [0, sums.length - 1];
   while (low < high) {

@@ -57,7 +57,7 @@ ${user ? `user ${user};` : ''}
 ${opening({ dir, sending: ['sendfile on;', 'tcp_nopush on;'] })}
 ${tunnels ? UPGRADES : ''}    upstream workers {
 ${upstreams.map((path) => `        server unix:${path} fail_timeout=0;`).join('\n')}
-        keepalive 256;
+        keepalive 1024;
         keepalive_requests 10000000;
     }
 

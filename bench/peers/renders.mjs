@@ -32,12 +32,6 @@ export async function prepareRenders(peers) {
   if (peers.includes('hostler')) await buildHostler();
 }
 
-/** The list with another first: whoever begins does not always begin. */
-export function rotated(list, by) {
-  const first = by % list.length;
-  return [...list.slice(first), ...list.slice(0, first)];
-}
-
 export async function stopAll(session, processes) {
   for (const one of processes) await session.stop(one);
 }

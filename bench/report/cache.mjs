@@ -1,6 +1,7 @@
 // The cache section of RESULTS.md. Knows the rows of results/cache.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { likeliest } from '../lib/zipf.mjs';
+import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** CPU of a hit at most so many times that of nginx, and of Varnish. */
 const TARGET = 1;
@@ -25,7 +26,6 @@ export function cacheSection(result) {
     }),
   ]);
   const tight = cells.find(({ name }) => name === 'tight');
-  const share = (peer) => summary(inCell('tight', peer).map(({ misses, requests }) => 100 * (1 - misses / requests)));
   return `## Cache
 
 ${origin(result, ['hostler', 'nginx', 'varnish', 'wrk', 'node', 'go'])}
@@ -38,18 +38,20 @@ ${table(['one cache thread, medians', ...peers.map((peer) => titles[peer])], fig
 
 What is a hit where ${number(settings.keys, 0)} pages of ${kilo(settings.size)} meet ${tight.megabytes} MB:
 
-${table(['', ...peers.map((peer) => titles[peer])], [['hits, % of the requests', ...peers.map((peer) => spread(share(peer), 1))]])}
+${table(['', ...peers.map((peer) => titles[peer])], tightRows(peers.map((peer) => inCell('tight', peer)), { ...settings, megabytes: tight.megabytes }))}
 
 ${number(settings.burst, 0)} equal requests at once for a page that is in no cache and takes 200 ms to render:
 
 ${table(['', 'renders for each burst', `${RENDERS} render`, 'last answer, median', 'not answered'], peers.map((peer) => burstRow(inCell('burst', peer), { title: titles[peer], isOurs: peer === 'hostler', ...settings })))}
 
-${troubles(rows, titles)}
+${troubles(rows, titles, ({ cell }) => cell)}
 
 How: one cache thread (Varnish: one pool of threads) on core 0; wrk with one thread, ${settings.connections} connections and a browser's request fields on core 1, and there
 too the origin, which counts what reaches it. Everything lies in memory: nginx keeps its files on /dev/shm. Pages are asked for as the web does,
 the k-th likeliest with a weight of 1 / k^${settings.exponent}, from a fixed seed; where all fit, each has been asked for once before, where not, the caches have had
-400,000 requests to settle. CPU is the scheduler's run time of all the peer's processes. ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up,
+400,000 requests to settle. Caches count what they keep in ways of their own: Hostler heads, keys and bodies, nginx its files in blocks of their file system and looks every ten seconds
+whether they are too many, Varnish what it allocates for objects. So their memory is read as the machine sees it, empty, when filled and at the end: the proportional set size of all processes (each shared page once;
+\`smaps_rollup\`) and the blocks of nginx's files, those included that are removed and still open. "As many bytes" are those above the empty process, filled with the likeliest pages and nothing else. CPU is the scheduler's run time of all the peer's processes. ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up,
 peers in turns within each round; a ratio is the median of same-round pairs, with the smallest and the largest in parentheses. The bursts come from the
 generator of \`photos\`, ${settings.turns + 1} in each round, the first of which makes its connections.
 `;
@@ -58,6 +60,29 @@ generator of \`photos\`, ${settings.turns + 1} in each round, the first of which
 const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;
 const rate = ({ requests, seconds }) => requests / seconds;
 const kilo = (bytes) => `${bytes / 1000} kB`;
+
+const MB = 1e6;
+const bytes = ({ processes, files }) => processes + files;
+
+/** Hits beside what they took. `each`: the rows of each peer. */
+function tightRows(each, { keys, exponent, size, megabytes }) {
+  const line = (title, value, written) => [title, ...each.map((rows) => {
+    const known = rows.filter((row) => value(row) !== undefined);
+    return known.length > 0 ? written(summary(known.map(value))) : 'not measured';
+  })];
+  const kept = ({ memory }) => memory && bytes(memory.most) - bytes(memory.empty);
+  const hits = ({ misses, requests }) => 100 * (1 - misses / requests);
+  const possible = (row) => row.memory && 100 * likeliest({ keys, exponent, count: Math.floor(kept(row) / size) });
+  const one = (value) => spread(value, 1);
+  return [
+    line('hits, % of the requests', hits, one),
+    line(`memory taken for ${megabytes} MB, in MB`, (row) => row.memory && bytes(row.memory.most) / MB, one),
+    line('... of which files', ({ memory }) => memory && memory.most.files / MB, one),
+    line('... of which there before the first page', ({ memory }) => memory && bytes(memory.empty) / MB, one),
+    line('hits possible in as many bytes, %', possible, one),
+    line('hits, of those possible', (row) => row.memory && hits(row) / possible(row), (value) => spread(value, 2)),
+  ];
+}
 
 function burstRow(own, { title, isOurs, burst }) {
   if (own.length === 0) return [title, 'not measured', 'not measured', '–', '–'];
@@ -69,15 +94,4 @@ function burstRow(own, { title, isOurs, burst }) {
     title, number(renders, renders === Math.round(renders) ? 0 : 2), isOurs ? verdict({ renders }, (one) => one.renders === RENDERS) : '–',
     `${number(median(all.map(({ took_us: us }) => us / 1000)), 0)} ms`, number(missing, 0),
   ];
-}
-
-/** A run with errors keeps its place in the figures and is named here. */
-function troubles(rows, titles) {
-  const bad = rows.filter(({ errors = {} }) => Object.values(errors).some((count) => count > 0));
-  if (bad.length === 0) return 'No run had an error.';
-  const lines = bad.map(({ round, peer, cell, errors }) => {
-    const kinds = Object.entries(errors).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
-    return `* round ${round}, ${cell}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`;
-  });
-  return `**Runs with errors (kept in the figures):**\n\n${lines.join('\n')}`;
 }

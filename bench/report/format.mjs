@@ -24,6 +24,15 @@ export function verdict(summary, holds) {
   return holds(summary) ? 'met' : '**not met**';
 }
 
+/** A run with errors keeps its place in the figures and is named here; `cellName` says what it was a run of. */
+export function troubles(rows, titles, cellName) {
+  const bad = rows.flatMap(({ round, peer, errors = {}, failed = 0, refused = 0, ...cell }) => {
+    const kinds = Object.entries({ ...errors, failed, refused }).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
+    return kinds.length > 0 ? [`* round ${round}, ${cellName(cell)}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`] : [];
+  });
+  return bad.length === 0 ? 'No run had an error.' : `**Runs with errors (kept in the figures):**\n\n${bad.join('\n')}`;
+}
+
 /** What a figure was measured on, as one paragraph. */
 export function origin({ date, commit, dirty, machine, versions }, names) {
   const listed = names.filter((name) => versions[name]).map((name) => `${NAMES[name]} ${versions[name]}`);

@@ -1,6 +1,6 @@
 // The proxy-cost section of RESULTS.md. Knows the rows of results/proxy.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** CPU per request at most so many times the peer's, in every cell. */
 const TARGETS = { haproxy: 0.9, chain: 0.5 };
@@ -43,7 +43,7 @@ CPU per request and requests per second, medians:
 ${table(['one proxy thread', ...cells.map(cellName)], figures)}
 
 ${ceiling(rows)}
-${troubles(rows, titles)}
+${troubles(rows, titles, cellName)}
 
 How: one proxy thread on core 0; wrk with one thread and the ${settings.members} members on core 1. GET with seven ordinary request fields, a
 200-byte JSON answer, keep-alive, members on Unix sockets, all timeouts on, no access logs. CPU is the scheduler's run time
@@ -67,15 +67,4 @@ function ceiling(rows) {
 
 function tickDifference(rows) {
   return Math.max(0, ...rows.filter(({ cpu_ns }) => cpu_ns > 0).map(({ cpu_ns, cpu_ticks_ns }) => Math.abs(cpu_ticks_ns / cpu_ns - 1)));
-}
-
-/** A run with errors keeps its place in the figures and is named here. */
-function troubles(rows, titles) {
-  const bad = rows.filter(({ errors }) => Object.values(errors).some((count) => count > 0));
-  if (bad.length === 0) return 'No run had an error.';
-  const lines = bad.map(({ round, peer, errors, ...cell }) => {
-    const kinds = Object.entries(errors).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
-    return `* round ${round}, ${cellName(cell)}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`;
-  });
-  return `**Runs with errors (kept in the figures):**\n\n${lines.join('\n')}`;
 }

@@ -1,6 +1,6 @@
 // The TLS section of RESULTS.md. Knows the rows of results/tls.json and the targets set for them.
 import { median, pairedRatio } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** CPU at most so many times the better peer's. */
 const TARGET = 1.1;
@@ -41,7 +41,7 @@ CPU of one, and how many that makes in a second of CPU time, medians:
 
 ${table(['one proxy thread', ...peers.map((peer) => titles[peer])], figures)}
 
-${troubles(rows, titles)}
+${troubles(rows, titles, ({ cell }) => NAMES[cell])}
 
 How: TLS 1.3, X25519, AES-128-GCM or what the peer prefers, a P-256 certificate. A handshake is a connection with its handshake and one request of
 its own, ${settings.clients} clients at a time; resumed ones show a ticket of the client's last connection, which each run checks. Requests go over kept
@@ -52,14 +52,3 @@ same-round pairs, with the smallest and the largest in parentheses.
 }
 
 const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;
-
-/** A run with errors keeps its place in the figures and is named here. */
-function troubles(rows, titles) {
-  const bad = rows.filter(({ errors }) => Object.values(errors).some((count) => count > 0));
-  if (bad.length === 0) return 'No run had an error.';
-  const lines = bad.map(({ round, peer, cell, errors }) => {
-    const kinds = Object.entries(errors).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
-    return `* round ${round}, ${NAMES[cell]}, ${titles[peer] ?? peer}: ${kinds.join(', ')}`;
-  });
-  return `**Runs with errors (kept in the figures):**\n\n${lines.join('\n')}`;
-}

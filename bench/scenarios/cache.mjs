@@ -1,15 +1,15 @@
 // Cache: what a hit costs one cache thread, how much is a hit where not everything fits, and what a burst of equal misses costs the app.
-import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { bursts } from '../lib/burst.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
-import { createProgress } from '../lib/progress.mjs';
-import { cpuTime, family, loadAverage } from '../lib/procfs.mjs';
-import { buildBurst, buildHostler, installPackages } from '../lib/tools.mjs';
+import { cpuDuring, family, filesBytes, proportionalBytes } from '../lib/procfs.mjs';
+import { createProgress, errorsTold } from '../lib/progress.mjs';
+import { inRounds, rotated, titlesOf } from '../lib/rounds.mjs';
+import { buildBurst, buildHostler, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { zipf } from '../lib/zipf.mjs';
 import { CACHES } from '../peers/caches.mjs';
-import { rotated, stopAll } from '../peers/renders.mjs';
+import { stopAll } from '../peers/renders.mjs';
 
 const ORIGIN = fileURLToPath(new URL('../apps/cache/origin.mjs', import.meta.url));
 const CACHE_CORE = 0;
@@ -17,27 +17,29 @@ const LOAD_CORE = 1;
 const CONNECTIONS = 64;
 const KEYS = 100_000;
 const EXPONENT = 0.9;
-const DRAWS = 400_000;
+const SETTLE = 400_000;
+/** More than any cache is asked for in a run: nothing is asked for again in the same order. */
+const DRAWS = 1_400_000;
 const SIZE = 2_000;
 
 /** `fill`: so many requests before anything counts. */
 const CELLS = [
-  { name: '1 kB', path: '/page/1000/one', megabytes: 1024 },
-  { name: '100 kB', path: '/page/100000/one', megabytes: 1024 },
-  { name: 'many', keys: KEYS, megabytes: 1024, fill: KEYS + 2 * CONNECTIONS },
-  { name: 'tight', keys: KEYS, megabytes: 64, fill: DRAWS },
+  { name: '1 kB', path: '/page/1000/one', size: 1_000, megabytes: 1024 },
+  { name: '100 kB', path: '/page/100000/one', size: 100_000, megabytes: 1024 },
+  { name: 'many', keys: KEYS, size: SIZE, megabytes: 1024, fill: KEYS + 2 * CONNECTIONS },
+  { name: 'tight', keys: KEYS, size: SIZE, megabytes: 64, fill: SETTLE },
 ];
 const BURST = { count: 500, size: 10_000, megabytes: 1024 };
 
 export const cache = {
   name: 'cache',
   peers: Object.keys(CACHES),
-  titles: Object.fromEntries(Object.entries(CACHES).map(([name, peer]) => [name, peer.title])),
+  titles: titlesOf(CACHES),
   settings: { rounds: 4, seconds: 4, warmup: 1, turns: 5, share: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1, turns: 2, share: 0.05 },
 
   async prepare(peers) {
-    if (availableParallelism() < 2) throw new Error('the cache scenario needs two cores: one for the cache, one for the load');
+    needTwoCores('cache', 'the cache');
     await installPackages(['wrk', ...peers.flatMap((name) => CACHES[name].packages)]);
     await buildBurst();
     if (peers.includes('hostler')) await buildHostler();
@@ -49,23 +51,8 @@ export const cache = {
     const progress = createProgress({ steps, plannedSeconds });
     progress.begin('cache');
     const files = writeRequests(session);
-    const rows = [];
-    const add = (row) => {
-      rows.push(row);
-      return row;
-    };
-    for (let round = 1; round <= rounds; round += 1) {
-      const order = rotated(peers, round - 1);
-      for (const cell of CELLS) {
-        for (const peer of order) {
-          const row = add({ round, cell: cell.name, peer, ...(await measure(session, { cell, peer, files, seconds, warmup, share })) });
-          progress.step(described(row, rounds));
-        }
-      }
-      const sent = await burst(session, { peers: order, turns });
-      sent.forEach((row) => add({ round, cell: 'burst', ...row }));
-      progress.step(`round ${round}/${rounds}  burst: ${sent.map(({ peer, renders, bursts: { length } }) => `${peer} ${renders} renders in ${length} bursts`).join(', ')}`);
-    }
+    const ending = ({ round }) => burst(session, { peers: rotated(peers, round - 1), turns });
+    const rows = await inRounds({ rounds, cells: CELLS, peers, progress, told, ending }, (turn) => measure(session, { ...turn, files, seconds, warmup, share }));
     const cells = CELLS.map(({ name, megabytes }) => ({ name, megabytes }));
     return { settings: { rounds, seconds, warmup, turns, connections: CONNECTIONS, keys: KEYS, exponent: EXPONENT, size: SIZE, burst: BURST.count }, cells, rows };
   },
@@ -86,24 +73,33 @@ async function startOrigin(session) {
 }
 
 async function measure(session, { cell, peer, files, seconds, warmup, share }) {
-  const load1 = loadAverage();
   const origin = await startOrigin(session);
   const probe = cell.path ?? `/page/${SIZE}/0`;
   const wanted = await get(origin.at, probe);
-  const running = await CACHES[peer].start(session, { origin: origin.at, cpu: CACHE_CORE, megabytes: cell.megabytes });
+  const running = await CACHES[peer].start(session, { origin: origin.at, cpu: CACHE_CORE, megabytes: cell.megabytes, size: cell.size });
   const answer = await untilAnswers(running.port, { path: probe, processes: running.processes });
   if (answer.body !== wanted.body) throw new Error(`${peer} changed the answer`);
 
+  const readings = [memory(running)];
+
   const to = { port: running.port, path: probe, connections: CONNECTIONS, cpu: LOAD_CORE };
-  const from = cell.keys ? await fill(session, { ...to, cell, files, share }) : 0;
-  const many = cell.keys ? { many: { ...files, from } } : {};
-  await wrk(session, { ...to, ...many, seconds: warmup });
-  const pids = running.processes.flatMap((one) => family(one.pid));
-  const before = { ...cpuTime(pids), asked: await origin.count() };
-  const figures = await wrk(session, { ...to, ...many, seconds });
-  const after = { ...cpuTime(pids), asked: await origin.count() };
+  const filled = cell.keys ? await fill(session, { ...to, cell, files, share }) : 0;
+  const many = (from) => (cell.keys ? { many: { ...files, from } } : {});
+  const { requests: warmed } = await wrk(session, { ...to, ...many(filled), seconds: warmup });
+  if (cell.keys) readings.push(memory(running));
+  const before = await origin.count();
+  const figures = await cpuDuring(running.processes, () => wrk(session, { ...to, ...many(filled + warmed), seconds }));
+  const misses = (await origin.count()) - before;
+  readings.push(memory(running));
   await stopAll(session, [...running.processes, origin.started]);
-  return { load1, ...figures, misses: after.asked - before.asked, cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks };
+  const most = readings.reduce((one, other) => (other.processes + other.files > one.processes + one.files ? other : one));
+  return { cell: cell.name, ...figures, misses, memory: { empty: readings[0], most } };
+}
+
+/** What a cache takes of the machine, in bytes, whatever it counts itself: its processes, and the files in which it keeps pages. */
+function memory({ processes, pages }) {
+  const pids = processes.flatMap((one) => family(one.pid));
+  return { processes: proportionalBytes(pids), files: pages ? filesBytes(pages, pids) : 0 };
 }
 
 /**
@@ -124,7 +120,7 @@ async function burst(session, { peers, turns }) {
   const running = [];
   for (const peer of peers) {
     const origin = await startOrigin(session);
-    const one = await CACHES[peer].start(session, { origin: origin.at, megabytes: BURST.megabytes });
+    const one = await CACHES[peer].start(session, { origin: origin.at, megabytes: BURST.megabytes, size: BURST.size });
     await untilAnswers(one.port, { path: '/page/1000/one', processes: one.processes });
     running.push({ peer, origin, ...one });
   }
@@ -135,14 +131,16 @@ async function burst(session, { peers, turns }) {
   const after = await Promise.all(running.map(({ origin }) => origin.count()));
   await stopAll(session, running.flatMap(({ origin, processes }) => [...processes, origin.started]));
   return running.map(({ peer }, i) => ({
+    cell: 'burst',
     peer,
     renders: after[i] - before[i],
     bursts: sent.filter((row) => row.peer === peer).map(({ turn, took_us, ends }) => ({ turn, took_us, ends })),
   }));
 }
 
-function described({ round, cell, peer, requests, seconds, cpu_ns, misses, errors }, rounds) {
-  const failed = Object.values(errors).reduce((sum, count) => sum + count, 0);
-  return `round ${round}/${rounds}  ${cell}  ${peer}: ${(cpu_ns / requests / 1000).toFixed(2)} us CPU/request, ${Math.round(requests / seconds)} requests/s, `
-    + `${(100 * (1 - misses / requests)).toFixed(1)} % hits${failed > 0 ? `, ${failed} ERRORS` : ''}`;
+function told(rows) {
+  const [{ cell, peer, requests, seconds, cpu_ns, misses, errors }] = rows;
+  if (cell === 'burst') return `burst: ${rows.map((row) => `${row.peer} ${row.renders} renders in ${row.bursts.length} bursts`).join(', ')}`;
+  return `${cell}  ${peer}: ${(cpu_ns / requests / 1000).toFixed(2)} us CPU/request, ${Math.round(requests / seconds)} requests/s, `
+    + `${(100 * (1 - misses / requests)).toFixed(1)} % hits${errorsTold(errors)}`;
 }

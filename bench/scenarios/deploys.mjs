@@ -3,7 +3,7 @@
 import { haproxy } from '../peers/haproxy.mjs';
 import { startRestartable } from '../peers/hostler.mjs';
 import { startPm2 } from '../peers/pm2.mjs';
-import { MIX, QUEUE_TIMEOUT, WARM_AT_ONCE, WORKERS, rotated, stopAll } from '../peers/renders.mjs';
+import { MIX, QUEUE_TIMEOUT, WARM_AT_ONCE, WORKERS, stopAll } from '../peers/renders.mjs';
 import { startRolling } from '../peers/rolling.mjs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { app } from '../lib/app.mjs';
@@ -11,8 +11,8 @@ import { measureCapacity } from '../lib/capacity.mjs';
 import { get } from '../lib/http.mjs';
 import { closedLoop, loopDuring } from '../lib/load.mjs';
 import { around } from '../lib/phases.mjs';
-import { loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
+import { inRounds } from '../lib/rounds.mjs';
 import { buildApp, buildHostler, buildLoad, installPackages, installPm2 } from '../lib/tools.mjs';
 
 const LOAD = 0.5;
@@ -49,15 +49,7 @@ export const deploys = {
     progress.begin('deploys');
     const capacity = await measureCapacity(session, { app, mix: MIX, workers: WORKERS, warmup, seconds: capacitySeconds });
     progress.step(`capacity: two bare workers render ${capacity.rate.toFixed(1)} pages/s of this mix`);
-    const rows = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      for (const peer of rotated(peers, round - 1)) {
-        const load1 = loadAverage();
-        const row = { round, peer, load1, ...(await oneRun(session, { peer, round, count, pause, warmup, capacity })) };
-        rows.push(row);
-        progress.step(described(row));
-      }
-    }
+    const rows = await inRounds({ rounds, peers, progress, told }, (turn) => oneRun(session, { ...turn, count, pause, warmup, capacity }));
     const settings = { rounds, deploys: count, pause, warmup, workers: WORKERS, queueTimeout: QUEUE_TIMEOUT, mix: MIX, app: app.name };
     return { settings: { ...settings, load: LOAD, patience: PATIENCE }, capacity, rows };
   },
@@ -99,7 +91,7 @@ async function rendering(port) {
   return pids;
 }
 
-function described({ peer, failed, refused, asked, deploys_ms: took, during }) {
+function told([{ peer, failed, refused, asked, deploys_ms: took, during }]) {
   const mean = took.reduce((sum, ms) => sum + ms, 0) / took.length;
   return `${peer}: ${took.length} deploys of ${(mean / 1000).toFixed(1)} s, ${asked} requests, ${failed} failed, ${refused} refused, `
     + `p99 ${(during.p99_us / 1000).toFixed(0)} ms during a deploy`;

@@ -6,6 +6,7 @@ import { app } from '../lib/app.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
 import { residentBytes } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
+import { inRounds } from '../lib/rounds.mjs';
 import { freePort } from '../lib/session.mjs';
 import { buildApp, buildHostler } from '../lib/tools.mjs';
 
@@ -37,15 +38,7 @@ export const idle = {
   async run(session, { peers, rounds }) {
     const progress = createProgress({ steps: rounds * peers.length, plannedSeconds: rounds * peers.length * 3.5 });
     progress.begin('idle');
-    const rows = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      for (const peer of peers) {
-        const row = { round, peer, ...(await measure(session, PEERS[peer])) };
-        rows.push(row);
-        const memory = (row.resident_bytes / 1e6).toFixed(1);
-        progress.step(`round ${round}/${rounds}  ${peer}: first answer after ${row.first_answer_ms.toFixed(0)} ms, ${memory} MB`);
-      }
-    }
+    const rows = await inRounds({ rounds, peers, progress, told }, ({ peer }) => measure(session, PEERS[peer]));
     return { settings: { rounds, app: app.name }, rows };
   },
 };
@@ -61,4 +54,8 @@ async function measure(session, launchPeer) {
   const resident_bytes = residentBytes(processes[0].pid);
   for (const one of processes) await session.stop(one);
   return { first_answer_ms, resident_bytes };
+}
+
+function told([{ peer, first_answer_ms, resident_bytes }]) {
+  return `${peer}: first answer after ${first_answer_ms.toFixed(0)} ms, ${(resident_bytes / 1e6).toFixed(1)} MB`;
 }

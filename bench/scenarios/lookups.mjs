@@ -1,17 +1,19 @@
 // Lookups: what a postal code and the visitor's city cost one thread, how long people wait for them, and what Hostler takes to have the data.
-import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ab } from '../lib/ab.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
 import { installLookups } from '../lib/lookups.mjs';
 import { pace } from '../lib/pace.mjs';
-import { cpuTime, family, loadAverage, residentParts } from '../lib/procfs.mjs';
+import { cpuDuring, residentParts } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { buildHostler, buildUpstream, installPackages } from '../lib/tools.mjs';
+import { inRounds, rotated, titlesOf } from '../lib/rounds.mjs';
+import { buildHostler, buildUpstream, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { mulberry32 } from '../lib/zipf.mjs';
+import { GEO, checkTold } from '../peers/geo.mjs';
 import { LOOKUPS } from '../peers/lookups.mjs';
-import { rotated, stopAll } from '../peers/renders.mjs';
+import { startMembers } from '../peers/members.mjs';
+import { stopAll } from '../peers/renders.mjs';
 
 const PEER_CORE = 0;
 const LOAD_CORE = 1;
@@ -20,7 +22,11 @@ const ZIP = '/api/zipinfo/byzip/97209';
 const CITY = '/get_city';
 const VISITOR = '128.101.101.101';
 const ADDRESSES = 20_000;
+const MEMBERS = 4;
+const PROXIED = '/rooms/48213';
 const SETTLE_MS = 500;
+/** How long people wait is measured at these shares of what a peer can do. */
+const SHARES = { quarter: 0.25, half: 0.5, 'three quarters': 0.75 };
 
 /** `from`: whose city is asked for; nginx says the same to all. */
 const CELLS = [
@@ -32,40 +38,34 @@ const CELLS = [
 export const lookups = {
   name: 'lookups',
   peers: Object.keys(LOOKUPS),
-  titles: Object.fromEntries(Object.entries(LOOKUPS).map(([name, peer]) => [name, peer.title])),
+  titles: { ...titlesOf(LOOKUPS), floor: 'a fixed answer, nothing read', ...titlesOf(GEO) },
   // The original's own test was 2,000 requests, 500 at once.
-  settings: { rounds: 4, seconds: 4, warmup: 2, half: 10, ab: { requests: 20_000, connections: 500 } },
-  quick: { rounds: 1, seconds: 1, warmup: 1, half: 2, ab: { requests: 2_000, connections: 500 } },
+  settings: { rounds: 4, seconds: 4, warmup: 2, paced: 8, ab: { requests: 20_000, connections: 500 } },
+  quick: { rounds: 1, seconds: 1, warmup: 1, paced: 1, ab: { requests: 2_000, connections: 500 } },
 
   async prepare(peers) {
-    if (availableParallelism() < 2) throw new Error('the lookups scenario needs two cores: one for the service, one for the load');
+    needTwoCores('lookups', 'the service');
     await installPackages(['wrk', 'apache2-utils', ...peers.flatMap((name) => LOOKUPS[name].packages)]);
     await installLookups();
     await buildUpstream();
     if (peers.includes('hostler')) await buildHostler();
   },
 
-  async run(session, { peers, rounds, seconds, warmup, half, ab: burst }) {
-    const each = CELLS.length * (seconds + warmup) + half + 6;
-    const starts = peers.includes('hostler') ? rounds : 0;
-    const progress = createProgress({ steps: rounds * peers.length + starts, plannedSeconds: rounds * peers.length * each + starts * 8 });
+  async run(session, { peers, rounds, seconds, warmup, paced, ab: burst }) {
+    const each = CELLS.length * (seconds + warmup) + Object.keys(SHARES).length * paced + 6;
+    const progress = createProgress({ steps: rounds * (peers.length + 1), plannedSeconds: rounds * (peers.length * each + paced + 8 + 2 * (seconds + warmup)) });
     progress.begin('lookups');
     const said = await reference(session, peers);
-    const files = Object.fromEntries(CELLS.filter(({ from }) => from).map(({ name, path, from }) => [name, session.write('requests', from.map((ip) => `${path} ${ip}\n`).join(''))]));
-    const rows = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      for (const peer of rotated(peers, round - 1)) {
-        const own = await measure(session, { peer, said, files, seconds, warmup, half, burst });
-        rows.push(...own.map((row) => ({ round, peer, ...row })));
-        progress.step(described(own, { round, rounds, peer }));
-      }
-      if (starts === 0) continue;
-      const row = { round, peer: 'hostler', cell: 'start', ...(await started(session, files)) };
-      rows.push(row);
-      progress.step(`round ${round}/${rounds}  start: first answer after ${row.first_answer_ms.toFixed(0)} ms, ${(row.asked.resident / 1e6).toFixed(1)} MB`);
-    }
+    const asked = [...CELLS.filter(({ from }) => from), { name: 'proxied', path: PROXIED, from: addresses(ADDRESSES) }];
+    const files = Object.fromEntries(asked.map(({ name, path, from }) => [name, session.write('requests', from.map((ip) => `${path} ${ip}\n`).join(''))]));
+    if (peers.includes('hostler')) await checkTold(session, VISITOR);
+    const ending = async ({ round, found }) => [
+      await floor(session, { rate: halfOf(found).rate, seconds: paced }),
+      ...(peers.includes('hostler') ? [await started(session, files), ...(await inFront(session, { round, file: files.proxied, seconds, warmup }))] : []),
+    ];
+    const rows = await inRounds({ rounds, peers, progress, told, ending }, ({ peer }) => measure(session, { peer, said, files, seconds, warmup, paced, burst }));
     const cells = CELLS.map(({ name, path, from }) => ({ name, path, addresses: from?.length ?? 0 }));
-    return { settings: { rounds, seconds, warmup, half, ab: burst, connections: CONNECTIONS }, cells, rows };
+    return { settings: { rounds, seconds, warmup, paced, ab: burst, connections: CONNECTIONS }, cells, rows };
   },
 };
 
@@ -100,7 +100,7 @@ async function ask(port, path) {
   return { headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN.includes(name))), body };
 }
 
-async function measure(session, { peer, said, files, seconds, warmup, half, burst }) {
+async function measure(session, { peer, said, files, seconds, warmup, paced, burst }) {
   const { port, processes } = await LOOKUPS[peer].start(session, { said, cpu: PEER_CORE });
   await untilAnswers(port, { path: ZIP, processes });
   for (const path of [ZIP, CITY]) {
@@ -109,25 +109,53 @@ async function measure(session, { peer, said, files, seconds, warmup, half, burs
   }
   const rows = [];
   for (const { name, path } of CELLS) {
-    const load1 = loadAverage();
     const to = { port, path, connections: CONNECTIONS, cpu: LOAD_CORE, ...(files[name] ? { many: { requests: files[name] } } : {}) };
     await wrk(session, { ...to, seconds: warmup });
-    const pids = processes.flatMap((one) => family(one.pid));
-    const before = cpuTime(pids);
-    const figures = await wrk(session, { ...to, seconds });
-    const after = cpuTime(pids);
-    rows.push({ cell: name, load1, ...figures, cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks });
+    rows.push({ cell: name, ...(await cpuDuring(processes, () => wrk(session, { ...to, seconds }))) });
   }
-  rows.push({ cell: 'half', ...(await atHalf(session, { port, full: rows[0], seconds: half })) });
+  for (const [cell, share] of Object.entries(SHARES)) {
+    const rate = (share * rows[0].requests) / rows[0].seconds;
+    rows.push({ cell, share, ...(await waits(session, { port, processes, rate, seconds: paced })) });
+  }
   rows.push({ cell: 'ab', ...(await ab(session, { port, path: ZIP, cpu: LOAD_CORE, ...burst })) });
   await stopAll(session, processes);
   return rows;
 }
 
-/** Half of what it has just done, in an open loop. */
-async function atHalf(session, { port, full, seconds }) {
-  const rate = full.requests / full.seconds / 2;
-  return { rate, ...(await pace(session, { port, path: ZIP, rate, seconds, connections: CONNECTIONS, seed: 1, cpu: LOAD_CORE })) };
+/** How long answers take in an open loop. */
+function waits(session, { port, processes, rate, seconds }) {
+  const loop = { port, path: ZIP, rate, seconds, connections: CONNECTIONS, seed: 1, cpu: LOAD_CORE };
+  return cpuDuring(processes, () => pace(session, loop));
+}
+
+/** Hostler's, where it takes part. */
+function halfOf(rows) {
+  const halves = rows.filter(({ cell }) => cell === 'half');
+  return halves.find(({ peer }) => peer === 'hostler') ?? halves[0];
+}
+
+/** What the machine and the generator alone take: a fixed answer from a program that looks at nothing, at the same rate. */
+async function floor(session, { rate, seconds }) {
+  const { port, started: process } = await startMembers(session, { count: 0, cpu: PEER_CORE, probe: ZIP });
+  const row = { cell: 'half', peer: 'floor', ...(await waits(session, { port, processes: [process], rate, seconds })) };
+  await session.stop(process);
+  return row;
+}
+
+/** What it costs to tell members where the client is: 20,000 clients that a trusted proxy names, once passed on as they are and once looked up. */
+async function inFront(session, { round, file, seconds, warmup }) {
+  const { started: behind, members, body } = await startMembers(session, { count: MEMBERS, cpu: LOAD_CORE, probe: PROXIED });
+  const rows = [];
+  for (const peer of rotated(Object.keys(GEO), round - 1)) {
+    const { port, processes } = await GEO[peer].start(session, { members, cpu: PEER_CORE, probe: PROXIED });
+    if ((await get(port, PROXIED)).body !== body) throw new Error(`${peer} changed the answer`);
+    const to = { port, connections: CONNECTIONS, cpu: LOAD_CORE, many: { requests: file } };
+    await wrk(session, { ...to, seconds: warmup });
+    rows.push({ cell: 'proxied', peer, ...(await cpuDuring(processes, () => wrk(session, { ...to, seconds }))) });
+    await stopAll(session, processes);
+  }
+  await session.stop(behind);
+  return rows;
 }
 
 /** From the start of the process to its first answer out of each data; its memory then, and when it has been asked for many. */
@@ -142,12 +170,18 @@ async function started(session, files) {
   await wrk(session, { port, path: CITY, connections: CONNECTIONS, seconds: 2, cpu: LOAD_CORE, many: { requests: files['get_city, many'] } });
   const asked = residentParts(processes[0].pid);
   await stopAll(session, processes);
-  return { first_answer_ms, idle, asked };
+  return { cell: 'start', peer: 'hostler', first_answer_ms, idle, asked };
 }
 
-function described(rows, { round, rounds, peer }) {
-  const cells = rows.filter(({ cpu_ns }) => cpu_ns).map(({ cell, requests, cpu_ns }) => `${cell} ${(cpu_ns / requests / 1000).toFixed(2)} us`);
-  const { p99_us, rate } = rows.find(({ cell }) => cell === 'half');
-  const { longest_ms } = rows.find(({ cell }) => cell === 'ab');
-  return `round ${round}/${rounds}  ${peer}: ${cells.join(', ')}; p99 ${(p99_us / 1000).toFixed(2)} ms at ${Math.round(rate)}/s; ab: ${longest_ms} ms at most`;
+function told(rows) {
+  const of = (name) => rows.find(({ cell }) => cell === name);
+  const cost = rows.filter(({ requests, cpu_ns }) => requests && cpu_ns)
+    .map(({ cell, peer, requests, cpu_ns }) => `${cell === 'proxied' ? `${cell} ${GEO[peer].title}` : cell} ${(cpu_ns / requests / 1000).toFixed(2)} us`);
+  const { peer, p99_us, rate, intervals, stalled_intervals: stalled } = of('half');
+  return [
+    `${peer}: p99 ${(p99_us / 1000).toFixed(2)} ms at ${Math.round(rate)}/s (${stalled} of ${intervals} intervals stalled)`,
+    ...(cost.length > 0 ? [cost.join(', ')] : []),
+    ...(of('ab') ? [`ab: ${of('ab').longest_ms} ms at most`] : []),
+    ...(of('start') ? [`start: first answer after ${of('start').first_answer_ms.toFixed(0)} ms, ${(of('start').asked.resident / 1e6).toFixed(1)} MB`] : []),
+  ].join('; ');
 }

@@ -1,13 +1,13 @@
 // memcached: what becomes of hits and of misses when the memcached behind the cache is slow, answers nonsense, hangs or is gone.
-import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { untilAnswers } from '../lib/http.mjs';
-import { createProgress } from '../lib/progress.mjs';
-import { cpuTime, family, loadAverage } from '../lib/procfs.mjs';
+import { cpuDuring } from '../lib/procfs.mjs';
+import { createProgress, errorsTold } from '../lib/progress.mjs';
+import { inRounds } from '../lib/rounds.mjs';
 import { freePort } from '../lib/session.mjs';
-import { buildHostler, installPackages } from '../lib/tools.mjs';
+import { buildHostler, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { CACHES } from '../peers/caches.mjs';
 import { stopAll } from '../peers/renders.mjs';
@@ -31,32 +31,24 @@ export const memcached = {
   quick: { rounds: 1, seconds: 1, warmup: 1 },
 
   async prepare() {
-    if (availableParallelism() < 2) throw new Error('the memcached scenario needs two cores: one for the cache, one for the load');
+    needTwoCores('memcached', 'the cache');
     await installPackages(['wrk', 'memcached']);
     await buildHostler();
   },
 
-  async run(session, { rounds, seconds, warmup }) {
+  async run(session, { peers, rounds, seconds, warmup }) {
     const steps = rounds * STATES.length;
     const progress = createProgress({ steps, plannedSeconds: steps * (2 * seconds + warmup + 1.5) });
     progress.begin('memcached');
     // None is asked for twice, so that each is a question to memcached.
     const pages = Array.from({ length: PAGES }, (_, i) => `/page/1000/${i}`);
     const requests = session.write('requests', `${pages.join('\n')}\n`);
-    const rows = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      for (const state of STATES) {
-        const row = { round, peer: 'hostler', cell: state, ...(await measure(session, { state, requests, seconds, warmup })) };
-        rows.push(row);
-        progress.step(described(row, rounds));
-      }
-    }
+    const rows = await inRounds({ rounds, cells: STATES, peers, progress, told }, ({ cell: state }) => measure(session, { state, requests, seconds, warmup }));
     return { settings: { rounds, seconds, warmup, connections: CONNECTIONS }, states: STATES, rows };
   },
 };
 
 async function measure(session, { state, requests, seconds, warmup }) {
-  const load1 = loadAverage();
   const origin = session.path('origin.sock');
   const behind = [session.start(process.execPath, [app('origin.mjs')], { cpu: LOAD_CORE, env: { PORT: origin }, name: 'origin' })];
   await untilAnswers(origin, { path: '/count', processes: behind });
@@ -68,16 +60,11 @@ async function measure(session, { state, requests, seconds, warmup }) {
   await wrk(session, { ...to, seconds: warmup });
   tier?.become(state);
   await delay(SEEN_MS);
-  const pids = running.processes.flatMap((one) => family(one.pid));
-  const counted = async (load) => {
-    const before = cpuTime(pids).scheduled;
-    const figures = await wrk(session, { ...to, ...load, seconds });
-    return { ...figures, cpu_ns: cpuTime(pids).scheduled - before };
-  };
+  const counted = (load) => cpuDuring(running.processes, () => wrk(session, { ...to, ...load, seconds }));
   const misses = await counted({ many: { requests } });
   const hits = await counted({});
   await stopAll(session, [...running.processes, ...(tier?.processes ?? []), ...behind]);
-  return { load1, hits, misses };
+  return { cell: state, hits, misses };
 }
 
 /** One, and what stands between it and Hostler. */
@@ -93,8 +80,7 @@ async function startMemcached(session) {
   return { port, processes, become: (state) => writeFileSync(mode, state) };
 }
 
-function described({ round, cell, hits, misses }, rounds) {
-  const failed = [hits, misses].flatMap(({ errors }) => Object.values(errors)).reduce((sum, count) => sum + count, 0);
+function told([{ cell, hits, misses }]) {
   const part = ({ requests, seconds, p99_us }) => `${Math.round(requests / seconds)}/s, p99 ${(p99_us / 1000).toFixed(1)} ms`;
-  return `round ${round}/${rounds}  ${cell}: hits ${part(hits)}; misses ${part(misses)}${failed > 0 ? `; ${failed} ERRORS` : ''}`;
+  return `${cell}: hits ${part(hits)}; misses ${part(misses)}${errorsTold(hits.errors, misses.errors)}`;
 }

@@ -1,12 +1,12 @@
 // Overload: half a minute of twice what the workers can render, between two spells at half. What is still answered, how fast,
 // and how soon all is as before.
-import { MIX, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, rotated, stopAll } from '../peers/renders.mjs';
+import { MIX, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, stopAll } from '../peers/renders.mjs';
 import { app } from '../lib/app.mjs';
 import { measureCapacity } from '../lib/capacity.mjs';
 import { closedLoop, steppedLoop } from '../lib/load.mjs';
 import { bySecond, phase, recovery } from '../lib/phases.mjs';
-import { loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
+import { inRounds } from '../lib/rounds.mjs';
 
 const CALM = 0.5;
 const OVERLOAD = 2;
@@ -29,15 +29,8 @@ export const overload = {
     progress.begin('overload');
     const capacity = await measureCapacity(session, { app, mix: MIX, workers: WORKERS, warmup, seconds: capacitySeconds });
     progress.step(`capacity: two bare workers render ${capacity.rate.toFixed(1)} pages/s of this mix`);
-    const rows = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      for (const peer of rotated(peers, round - 1)) {
-        const load1 = loadAverage();
-        const row = { round, peer, load1, ...(await oneRun(session, { peer, round, warmup, before, during, after, capacity })) };
-        rows.push(row);
-        progress.step(described(row, { rounds, capacity, during }));
-      }
-    }
+    const told = ([row]) => described(row, { capacity, during });
+    const rows = await inRounds({ rounds, peers, progress, told }, (turn) => oneRun(session, { ...turn, warmup, before, during, after, capacity }));
     const settings = { rounds, warmup, before, during, after, workers: WORKERS, queueTimeout: QUEUE_TIMEOUT, mix: MIX, app: app.name };
     return { settings: { ...settings, calm: CALM, overload: OVERLOAD, patience: PATIENCE }, capacity, rows };
   },
@@ -64,9 +57,9 @@ async function oneRun(session, { peer, round, warmup, before, during, after, cap
   };
 }
 
-function described({ round, peer, overload: during, recovery_s: recovery }, { rounds, capacity, during: seconds }) {
+function described({ peer, overload: during, recovery_s: recovery }, { capacity, during: seconds }) {
   const share = (100 * during.completed) / (capacity.rate * seconds);
   const back = Number.isFinite(recovery) ? `back to normal after ${recovery} s` : 'NOT back to normal';
-  return `round ${round}/${rounds}  ${peer}: ${share.toFixed(0)} % of the capacity, p99 ${(during.p99_us / 1000).toFixed(0)} ms, `
+  return `${peer}: ${share.toFixed(0)} % of the capacity, p99 ${(during.p99_us / 1000).toFixed(0)} ms, `
     + `${during.refused} refused, ${during.failed} failed, ${back}`;
 }

@@ -2,10 +2,11 @@
 import { bursts } from '../lib/burst.mjs';
 import { loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
+import { rotated } from '../lib/rounds.mjs';
 import { median } from '../lib/statistics.mjs';
 import { buildBurst, buildHostler, installModules, installPackages } from '../lib/tools.mjs';
 import { PHOTOS, PHOTO_TITLES, call, startUpstream } from '../peers/photos.mjs';
-import { rotated, stopAll } from '../peers/renders.mjs';
+import { stopAll } from '../peers/renders.mjs';
 
 const COUNTS = [80, 500];
 const LATENCY_MS = 200;

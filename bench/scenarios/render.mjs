@@ -2,13 +2,14 @@
 // what they can do at most, in bursts how long clients wait.
 import assert from 'node:assert/strict';
 import { ENDPOINT, ISLAND_PEERS } from '../peers/islands.mjs';
-import { rotated, stopAll } from '../peers/renders.mjs';
+import { stopAll } from '../peers/renders.mjs';
 import { get } from '../lib/http.mjs';
 import { HYPERNOVA, ISLANDS, REACT, installIslands } from '../lib/islands.mjs';
 import { closedLoop, steppedLoop } from '../lib/load.mjs';
 import { around } from '../lib/phases.mjs';
-import { cpuTime, family, loadAverage } from '../lib/procfs.mjs';
+import { cpuDuring, loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
+import { rotated } from '../lib/rounds.mjs';
 import { buildHostler, buildLoad, installPackages } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 
@@ -83,7 +84,7 @@ async function oneRound(session, { round, order, islands, seconds, warmup, burst
     for (const peer of rotated(order, i)) {
       const loop = { port: running.get(peer).port, path: ENDPOINT, connections: CONNECTIONS, body: file };
       await wrk(session, { ...loop, seconds: warmup });
-      add({ round, peer, island, load1: loadAverage(), ...(await measured(running.get(peer), () => wrk(session, { ...loop, seconds }))) });
+      add({ round, peer, island, load1: loadAverage(), ...(await cpuDuring(running.get(peer).processes, () => wrk(session, { ...loop, seconds }))) });
     }
   }
   for (const peer of rotated(order, islands.length)) {
@@ -93,15 +94,6 @@ async function oneRound(session, { round, order, islands, seconds, warmup, burst
     add({ round, peer, bursts, load1, ...(await inBursts(session, { port, file, bursts, rate: capacity.rate, seed: round })) });
   }
   for (const { processes } of running.values()) await stopAll(session, processes);
-}
-
-/** `work`, and the CPU time that the peer's processes took for it. */
-async function measured({ processes }, work) {
-  const pids = processes.flatMap((one) => family(one.pid));
-  const before = cpuTime(pids);
-  const figures = await work();
-  const after = cpuTime(pids);
-  return { ...figures, cpu_ns: after.scheduled - before.scheduled, cpu_ticks_ns: after.ticks - before.ticks };
 }
 
 const burstLoad = (body) => ({ app: { short: ENDPOINT, long: ENDPOINT, body }, mix: { longShare: 0, edges: EDGES } });

@@ -1,10 +1,11 @@
 // Render tail: how long people wait for a page under open-loop Poisson load, with two workers behind each peer.
-import { MIX, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, rotated, stopAll } from '../peers/renders.mjs';
+import { MIX, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, stopAll } from '../peers/renders.mjs';
 import { app } from '../lib/app.mjs';
 import { measureCapacity } from '../lib/capacity.mjs';
 import { closedLoop, openLoop } from '../lib/load.mjs';
 import { loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
+import { rotated } from '../lib/rounds.mjs';
 
 const LOADS = [0.5, 0.7, 0.9];
 

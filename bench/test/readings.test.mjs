@@ -1,16 +1,19 @@
 // What is read from other programs: /proc, wrk, the load generator; and the processes that a session starts.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseAb } from '../lib/ab.mjs';
 import { figures } from '../lib/load.mjs';
 import { parseH2load } from '../lib/h2load.mjs';
-import { cpuTime, family, residentBytes, statTicks } from '../lib/procfs.mjs';
+import { cpuTime, family, filesBytes, proportionalBytes, residentBytes, statTicks } from '../lib/procfs.mjs';
 import { createProgress, duration } from '../lib/progress.mjs';
 import { createSession } from '../lib/session.mjs';
 import { parseWrk } from '../lib/wrk.mjs';
-import { zipf } from '../lib/zipf.mjs';
-import { planned } from '../scenarios/proxy.mjs';
+import { likeliest, zipf } from '../lib/zipf.mjs';
+import { inRounds } from '../lib/rounds.mjs';
+import { ableTo } from '../scenarios/proxy.mjs';
 
 test('CPU time of a busy process grows by what it used, both ways of counting', () => {
   const spent = () => Object.values(process.cpuUsage()).reduce((sum, us) => sum + us, 0) / 1e6;
@@ -22,6 +25,33 @@ test('CPU time of a busy process grows by what it used, both ways of counting', 
     assert.ok(Math.abs(used - (end - start)) < 0.05, `${way}: ${used} s, the process says ${end - start} s`);
   }
   assert.ok(residentBytes(process.pid) > 10e6);
+});
+
+test('a page that two processes share counts once, and a file counts until nobody holds it', async () => {
+  const session = createSession();
+  const started = session.start('sh', ['-c', 'sleep 600 & echo up; wait']);
+  while (family(started.pid).length < 2) await new Promise(setImmediate);
+  const pids = family(started.pid);
+  const apart = pids.map(residentBytes).reduce((sum, one) => sum + one, 0);
+  assert.ok(proportionalBytes(pids) > 0 && proportionalBytes(pids) < apart, `${proportionalBytes(pids)} of ${apart}`);
+  await session.close();
+
+  const folder = mkdtempSync(join(tmpdir(), 'hostler-bench-'));
+  mkdirSync(join(folder, 'a'));
+  for (const name of ['kept', 'a/held']) writeFileSync(join(folder, name), 'x'.repeat(100_000));
+  const held = openSync(join(folder, 'a/held'), 'r');
+  const both = filesBytes(folder, [process.pid]);
+  rmSync(join(folder, 'a/held'));
+  assert.ok(both >= 200_000);
+  assert.equal(filesBytes(folder, [process.pid]), both);
+  closeSync(held);
+  assert.equal(filesBytes(folder, [process.pid]), both / 2);
+  rmSync(folder, { recursive: true });
+});
+
+test('the likeliest pages get the share that their weights say', () => {
+  assert.equal(likeliest({ keys: 4, exponent: 1, count: 2 }), 1.5 / (1 + 1 / 2 + 1 / 3 + 1 / 4));
+  assert.equal(likeliest({ keys: 4, exponent: 1, count: 9 }), 1);
 });
 
 test('a command with parentheses and spaces does not shift the fields of a stat line', () => {
@@ -82,14 +112,25 @@ test('refusals and failures are counted apart, and make the tail worse, not bett
   assert.deepEqual(slowest_us, [Infinity, Infinity]);
 });
 
-test('each peer leads in turn, and whoever cannot queue is left out where there is a queue', () => {
-  const steps = planned({ peers: ['hostler', 'haproxy', 'nginx'], rounds: 4 });
-  const order = (round, slots, connections) =>
-    steps.filter((s) => s.round === round && s.slots === slots && s.connections === connections).map((s) => s.peer);
-  assert.deepEqual(order(1, 64, 50), ['direct', 'hostler', 'haproxy', 'nginx']);
-  assert.deepEqual(order(2, 64, 50), ['hostler', 'haproxy', 'nginx', 'direct']);
-  assert.deepEqual(order(1, 1, 200), ['hostler', 'haproxy']);
-  assert.deepEqual(order(2, 1, 200), ['haproxy', 'hostler']);
+test('each peer leads in turn, and each row says its round and who it is of', async () => {
+  const told = [];
+  const progress = { step: (text) => told.push(text) };
+  const ending = ({ round, found }) => [{ peer: 'floor', found: found.length, of: round }];
+  const measure = ({ cell, peer }) => (peer === 'b' ? [{ cell, part: 1 }, { cell, part: 2 }] : { cell, part: 1 });
+  const settings = { rounds: 2, cells: ['one', 'two'], peers: (cell) => (cell === 'one' ? ['a', 'b'] : ['b']), progress, told: (rows) => rows.map(({ peer }) => peer).join('+'), ending };
+  const rows = await inRounds(settings, measure);
+  assert.deepEqual(rows.map(({ round, cell = 'end', peer }) => `${round} ${cell} ${peer}`), [
+    '1 one a', '1 one b', '1 one b', '1 two b', '1 two b', '1 end floor', '2 one b', '2 one b', '2 one a', '2 two b', '2 two b', '2 end floor',
+  ]);
+  assert.deepEqual(rows.filter(({ peer }) => peer === 'floor').map(({ found, of }) => [found, of]), [[5, 1], [5, 2]]);
+  assert.ok(rows.every(({ load1 }) => load1 >= 0));
+  assert.deepEqual(told.slice(0, 4), ['round 1/2  a', 'round 1/2  b+b', 'round 1/2  b+b', 'round 1/2  floor']);
+});
+
+test('whoever cannot queue is left out where there is a queue', () => {
+  const peers = ['hostler', 'haproxy', 'nginx'];
+  assert.deepEqual(ableTo({ slots: 64 }, peers), ['direct', 'hostler', 'haproxy', 'nginx']);
+  assert.deepEqual(ableTo({ slots: 1 }, peers), ['hostler', 'haproxy']);
 });
 
 test('progress says how long the rest will take', () => {

@@ -103,6 +103,13 @@ test('a hit is judged beside the better cache, a burst by each render', () => {
   assert.match(render([cache]), /1 kB, one page .*\| \*\*not met\*\* \|[^]*Hostler \| 1\.17 \| \*\*not met\*\* \|/);
 });
 
+test('hits where not all fit stand beside the memory that each cache really took', () => {
+  const text = render([fixture('cache')]);
+  assert.match(text, /memory taken for 64 MB, in MB \| 82\.0 .* \| 130\.0 .* \| 130\.0 /);
+  assert.match(text, /of which files \| 0\.0 .* \| 110\.0 /);
+  assert.match(text, /hits possible in as many bytes, % \| 83\.8 .* \| 93\.1 /);
+});
+
 test('one request that fails for memcached is one too many', () => {
   const memcached = fixture('memcached');
   assert.equal(render([memcached]).match(/\| 0 \| met \|/g).length, 6);
@@ -115,8 +122,22 @@ test('lookups count by their medians, the longest wait by its worst round', () =
   const text = render([lookups]);
   assert.match(text, /byzip\/97209` \| 0\.94 .*\| met \| 4\.2\d .*\| met \|/);
   assert.match(text, /`, 20,000 addresses \| 0\.86 .*\| \*\*not met\*\* \| 4\.1/);
-  assert.match(text, /Hostler \| 0\.40 .*\| met \|.*\| 62 .*\| met \|/);
+  assert.match(text, /Hostler \| 0\.20 .*\| 0\.40 .*\| met \|.*\| 62 .*\| met \|/);
   lookups.rows.findLast(({ peer, cell }) => peer === 'hostler' && cell === 'ab').failed = 1;
   for (const row of lookups.rows) if (row.peer === 'hostler' && row.cell === 'half') row.p99_us = null;
-  assert.match(render([lookups]), /Hostler \| – .*\| \*\*not met\*\* \|.*\| \*\*not met\*\* \|[^]*1 failed/);
+  assert.match(render([lookups]), /Hostler \| 0\.20 .*\| – .*\| \*\*not met\*\* \|.*\| \*\*not met\*\* \|[^]*1 failed/);
+});
+
+test('what geo_headers cost is their ratio in the same round', () => {
+  assert.match(render([fixture('lookups')]), /without geo_headers \| 16\.0 µs; 12,500\/s \| 1 \|\n\| with geo_headers \| 17\.6 µs; 12,500\/s \| 1\.10 \(1\.10 \.\. 1\.10\) \|/);
+});
+
+test('what the machine took from the generator stays in p99, and is named beside it', () => {
+  const lookups = fixture('lookups');
+  const half = lookups.rows.filter(({ peer, cell }) => peer === 'hostler' && cell === 'half');
+  for (const row of half) Object.assign(row, { p99_us: 14_000, stalled_intervals: 7, longest_stall_us: 51_000, real_time: false });
+  const text = render([lookups]);
+  assert.match(text, /Hostler \| 0\.20 .*\| 14\.00 .*\| \*\*not met\*\* \|/);
+  assert.match(text, /Hostler \| 14\.00 .*\| 14 of 160 \| 51\.0 ms \| 0\.39 .* ms \|/);
+  assert.match(text, /\*\*without real-time priority/);
 });

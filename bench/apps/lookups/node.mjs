@@ -5,24 +5,25 @@ import { cities, postalCodes } from './data.mjs';
 const codes = postalCodes(process.env.POSTAL);
 const cityOf = process.env.GEO ? await cities(process.env.GEO) : undefined;
 const BY_ZIP = '/api/zipinfo/byzip/';
+const JSON_TEXT = 'application/json';
 
 const server = createServer((request, response) => {
-  if (request.url.startsWith(BY_ZIP)) {
-    const found = codes.get(request.url.slice(BY_ZIP.length));
-    if (!found) return send(response, 404, '{}', {});
-    return send(response, 200, found.body, { 'cache-control': 'public, max-age=7200', etag: found.etag });
+  if (request.url === '/get_city') {
+    const { body, length } = cityOf(addressOf(request));
+    response.writeHead(200, { 'content-type': JSON_TEXT, 'content-length': length, 'cache-control': 'private, no-store' }).end(body);
+    return;
   }
-  if (request.url === '/get_city') return send(response, 200, `{"city":${JSON.stringify(cityOf(addressOf(request)))}}`, { 'cache-control': 'private, no-store' });
-  send(response, 404, '{}', {});
+  const found = request.url.startsWith(BY_ZIP) ? codes.get(request.url.slice(BY_ZIP.length)) : undefined;
+  if (found) {
+    const { body, length, etag } = found;
+    response.writeHead(200, { 'content-type': JSON_TEXT, 'content-length': length, 'cache-control': 'public, max-age=7200', etag }).end(body);
+  } else response.writeHead(404, { 'content-type': JSON_TEXT, 'content-length': 2 }).end('{}');
 });
 server.keepAliveTimeout = 600_000;
 server.listen(process.env.PORT, '127.0.0.1', 4096);
 
 /** What a trusted proxy says, as the others are told to take it. */
 function addressOf(request) {
-  return request.headers['x-forwarded-for']?.split(',').at(-1).trim() ?? request.socket.remoteAddress;
-}
-
-function send(response, status, body, headers) {
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers }).end(body);
+  const said = request.headers['x-forwarded-for'];
+  return said === undefined ? request.socket.remoteAddress : said.slice(said.lastIndexOf(',') + 1).trim();
 }

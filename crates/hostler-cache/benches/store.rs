@@ -59,7 +59,7 @@ impl Store for Cache<()> {
             body: Bytes::from_static(&BODY[..size]),
             terms,
             vary: Vary::default(),
-            asked: Moment(1),
+            asked: Moment(1).into(),
             tags: Box::default(),
             forms: Box::default(),
         };

@@ -73,6 +73,14 @@ pub enum Outcome<T> {
     Alone,
     /// The same for so many milliseconds: what came was such that the next is sure to be like it.
     AloneFor(u64),
+    /// Nothing came that anybody could use. The first of those who wait tries once more, for all; where that fails as well,
+    /// everyone fetches for himself.
+    ///
+    /// Once may have been bad luck, or the leader's own doing. So a crowd does not fall upon whoever has just failed. But twice in
+    /// a row is neither, and to go on one after the other would let those behind wait for all the failures before theirs: what
+    /// Varnish's waiting lists are known for, and what nginx ends by `proxy_cache_lock_timeout`. Nor may they be given a failure
+    /// that is not theirs (RFC 9111 section 4). What they ask for has a queue of its own, which is made for crowds.
+    Failed,
 }
 
 impl<T: Clone> Flights<T> {
@@ -110,7 +118,7 @@ impl<T: Clone> Flights<T> {
         }
         let key: Arc<[u8]> = key.into();
         shard.flights.insert(Arc::clone(&key), Course::Out(VecDeque::new()));
-        Role::Leader(Flight { flights: Some(Arc::clone(self)), key })
+        Role::Leader(Flight { flights: Some(Arc::clone(self)), key, is_second: false })
     }
 
     /// An answer under this key can be shared after all.
@@ -142,6 +150,8 @@ pub struct Flight<T> {
     /// None: settled, or handed on.
     flights: Option<Arc<Flights<T>>>,
     key: Arc<[u8]>,
+    /// Another has led it, and failed.
+    is_second: bool,
 }
 
 impl<T: Clone> Flight<T> {
@@ -158,11 +168,15 @@ impl<T: Clone> Flight<T> {
 
     /// Ends it for all who wait. Who asks from now on finds the answer in memory, or leads a flight of his own.
     pub fn settle(mut self, outcome: Outcome<T>, now: Moment) {
+        if matches!(outcome, Outcome::Failed) && !self.is_second {
+            self.is_second = true;
+            return self.hand_on();
+        }
         let Some(flights) = self.flights.take() else { return };
         let waiting = {
             let mut shard = flights.shard(&self.key);
             match outcome {
-                Outcome::Shared(_) => {}
+                Outcome::Shared(_) | Outcome::Failed => {}
                 Outcome::Alone => shard.remember_alone(Arc::clone(&self.key), now, flights.alone_ms),
                 Outcome::AloneFor(ms) => shard.remember_alone(Arc::clone(&self.key), now, ms),
             }
@@ -171,7 +185,7 @@ impl<T: Clone> Flight<T> {
         for sender in waiting {
             let landed = match &outcome {
                 Outcome::Shared(answer) => Landed::Shared(answer.clone()),
-                Outcome::Alone | Outcome::AloneFor(_) => Landed::Alone,
+                Outcome::Alone | Outcome::AloneFor(_) | Outcome::Failed => Landed::Alone,
             };
             // Who has gone does not miss it.
             let _ = sender.send(landed);
@@ -179,8 +193,8 @@ impl<T: Clone> Flight<T> {
     }
 }
 
-impl<T> Drop for Flight<T> {
-    fn drop(&mut self) {
+impl<T> Flight<T> {
+    fn hand_on(&mut self) {
         let Some(flights) = self.flights.take() else { return };
         loop {
             let next = {
@@ -195,7 +209,8 @@ impl<T> Drop for Flight<T> {
                 }
             };
             let Some(next) = next else { return };
-            let heir = Flight { flights: Some(Arc::clone(&flights)), key: Arc::clone(&self.key) };
+            let (key, is_second) = (Arc::clone(&self.key), self.is_second);
+            let heir = Flight { flights: Some(Arc::clone(&flights)), key, is_second };
             match next.send(Landed::Lead(heir)) {
                 Ok(()) => return,
                 // Gone as well. What comes back must not be dropped as it is: it would run this loop again, one level deeper.
@@ -203,6 +218,12 @@ impl<T> Drop for Flight<T> {
                 Err(Landed::Shared(_) | Landed::Alone) => {}
             }
         }
+    }
+}
+
+impl<T> Drop for Flight<T> {
+    fn drop(&mut self) {
+        self.hand_on();
     }
 }
 

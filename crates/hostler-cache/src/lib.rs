@@ -9,13 +9,14 @@ mod status;
 mod store;
 mod tier;
 
-pub use entry::{Entry, Form, Variants};
+pub use entry::{Asked, Entry, Form, Under, Variants};
 pub use flight::{Flight, Flights, Landed, Outcome, Role, Waiting};
 pub use head::{Head, Moment};
 pub use policy::{
-    Asks, Condition, CookiesOfAnswers, Kept, Method, NotStored, Precedence, Query, Ranged, Rules, Selecting,
-    Terms, Ttl, Validators, Vary, Verdict, admit, any_tag, conditions, confirms, invalidated, is_failure,
-    judge, may_serve_on_error, may_share, part, range, tags, write_key, write_key_of_url,
+    Asks, Condition, CookiesOfAnswers, Kept, Likeness, Method, NotStored, Precedence, Query, Ranged, Rules,
+    Selecting, Terms, Ttl, Validators, Vary, Verdict, admit, any_tag, compare, conditions, confirms,
+    invalidated, is_failure, judge, may_serve_on_error, may_share, outdated, part, range, tags, write_key,
+    write_key_of_url,
 };
 pub use purge::Purge;
 pub use status::{CacheStatus, Forward};

@@ -39,7 +39,7 @@ impl Purge {
     }
 
     /// Whether everything under this key is meant, whatever its tags.
-    fn matches_key(&self, key: &[u8]) -> bool {
+    pub(crate) fn matches_key(&self, key: &[u8]) -> bool {
         match self {
             Self::Url(url) => key == url.as_bytes(),
             Self::Prefix(prefix) => key.starts_with(prefix.as_bytes()),

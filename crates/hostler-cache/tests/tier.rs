@@ -1,102 +1,17 @@
 //! What the tier promises: real memcacheds, and one that is stopped, slowed or mad.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
-use std::sync::{Arc, Mutex};
+use std::net::Ipv6Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use hostler_cache::{Cache, Entry, Moment, Packing, Purge, Terms, Tier, TierSettings, Vary};
-use hostler_testkit::{Meddling, eventually, meddler, memcached, no_upstream};
+use hostler_cache::{Entry, Moment, Purge};
+use hostler_testkit::{Meddling, eventually, meddler, memcached, memcached_at, no_upstream};
 
-/// Whoever is slower than this is away. Nothing here asserts that anything is faster: it is for a machine under load.
-const PATIENCE: Duration = Duration::from_secs(5);
+#[path = "tier/hostler.rs"]
+mod hostler;
 
-/// One process's part of a site.
-struct Hostler {
-    cache: Arc<Cache<String>>,
-    tier: Tier<String>,
-    told: Arc<Mutex<Vec<String>>>,
-}
-
-fn packing() -> Packing<String> {
-    Packing {
-        write: |head, into| into.extend_from_slice(head.as_bytes()),
-        read: |bytes| String::from_utf8(bytes.to_vec()).ok(),
-        bytes: String::len,
-    }
-}
-
-fn hostler_with(servers: &[String], patience: Duration) -> Hostler {
-    let cache = Arc::new(Cache::new(10 << 20, 1 << 20));
-    let settings = TierSettings {
-        servers: servers.iter().map(|server| server.as_str().into()).collect(),
-        namespace: "test".into(),
-        patience,
-        max_item: 1_000_000,
-    };
-    let told = Arc::<Mutex<Vec<String>>>::default();
-    let listener = told.clone();
-    let tell = move |notice: hostler_cache::Notice<'_>| {
-        let text = format!("{}: {}", notice.server, notice.lost.unwrap_or("here"));
-        listener.lock().unwrap().push(text);
-    };
-    let tier = Tier::start(settings, packing(), cache.clone(), tell);
-    Hostler { cache, tier, told }
-}
-
-fn hostler(servers: &[String]) -> Hostler {
-    hostler_with(servers, PATIENCE)
-}
-
-fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
-    let now = Moment::now();
-    let terms = Terms { received: now, lifetime: 600, shared: true, validates: true, ..Terms::default() };
-    Arc::new(Entry {
-        head: Arc::new("HTTP/1.1 200 OK".into()),
-        head_bytes: 15,
-        body: Bytes::copy_from_slice(body.as_bytes()),
-        terms,
-        vary: Vary::default(),
-        asked: now,
-        tags: tags.iter().map(|tag| (*tag).into()).collect(),
-        forms: Box::default(),
-    })
-}
-
-impl Hostler {
-    /// Waits until this many servers are worth asking.
-    async fn finds(&self, count: usize) {
-        let look = async || {
-            let here = self.tier.status().iter().filter(|server| server.state == "here").count();
-            (here == count).then_some(())
-        };
-        eventually(format!("{count} servers to be here"), look).await;
-    }
-
-    /// As if it had been fetched just now.
-    fn stores(&self, key: &str, entry: Arc<Entry<String>>) {
-        assert!(self.cache.keep(key.as_bytes(), entry));
-        self.tier.put(key.as_bytes(), self.cache.look(key.as_bytes()).unwrap());
-    }
-
-    fn body(&self, key: &str) -> Option<Bytes> {
-        let variants = self.cache.look(key.as_bytes())?;
-        variants.find(|_| true).map(|entry| entry.body.clone())
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        self.tier.status().iter().map(|server| server.counts[name].as_u64().unwrap()).sum()
-    }
-
-    /// Waits until another's answer can be had from the tier.
-    async fn gets(&self, key: &str) -> Bytes {
-        let look = async || {
-            self.tier.fetch(key.as_bytes()).await;
-            self.body(key)
-        };
-        eventually(format!("{key} from the tier"), look).await
-    }
-}
+use hostler::{entry, hostler, hostler_with, log};
 
 macro_rules! memcached_or_skip {
     () => {{
@@ -120,6 +35,24 @@ async fn what_one_has_stored_is_a_hit_at_the_other() {
     assert_eq!(other.count("hits"), 1);
     // Of which it is told after others may have it.
     eventually("it to be counted", async || (one.count("stored") == 1).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_server_may_have_nothing_but_an_ipv6_address() {
+    let Some(mut memcached) = memcached_at(Ipv6Addr::LOCALHOST.into()).await else { return };
+    let servers = [memcached.address().to_string()];
+    assert!(servers[0].starts_with("[::1]:"));
+    let (one, other) = (hostler(&servers), hostler(&servers));
+    one.finds(1).await;
+    other.finds(1).await;
+    // More than any buffer on the way has room for.
+    let large = "x".repeat(900_000);
+    one.stores("example.org/", entry(&large, &[]));
+    assert_eq!(other.gets("example.org/").await, large);
+    memcached.stop();
+    one.finds(0).await;
+    memcached.start_again().await;
+    one.finds(1).await;
 }
 
 #[tokio::test]
@@ -161,7 +94,7 @@ async fn a_purge_reaches_the_servers_and_the_memory_of_all() {
         one.stores(key, entry(key, tags));
         other.gets(key).await;
     }
-    let purged = one.tier.purge(vec![Purge::Tag("shop".into())], Moment::now()).await;
+    let purged = one.tier.purge(vec![Purge::Tag("shop".into())]).await;
     assert_eq!((purged.entries, purged.told, purged.servers), (1, 1, 1));
     assert!(one.body("example.org/a").is_none());
     let gone = async || other.body("example.org/a").is_none().then_some(());
@@ -188,7 +121,7 @@ async fn a_purge_while_the_server_is_away_is_told_when_it_is_back() {
     other.finds(1).await;
     between.set(Meddling::Mute);
     one.finds(0).await;
-    let purged = one.tier.purge(vec![Purge::Prefix("example.org/".into())], Moment::now()).await;
+    let purged = one.tier.purge(vec![Purge::Prefix("example.org/".into())]).await;
     assert_eq!((purged.told, purged.servers), (0, 1));
     other.stores("example.org/a", entry("a", &[]));
     between.set(Meddling::None);
@@ -203,45 +136,95 @@ async fn a_server_that_has_lost_its_log_gets_it_back_and_what_it_kept_from_befor
     let servers = [memcached.address().to_string()];
     let one = hostler(&servers);
     one.finds(1).await;
-    one.tier.purge(vec![Purge::Tag("shop".into())], Moment::now()).await;
+    one.tier.purge(vec![Purge::Tag("shop".into())]).await;
+    let before = one.tier.asks(b"example.org/a");
     memcached.stop();
     one.finds(0).await;
     memcached.start_again().await;
     one.finds(1).await;
 
-    // It lies there as one from before the purge does on another server.
-    let stale = entry("stale", &["shop"]);
+    one.stores_what_was_asked("example.org/a", entry("old", &[]), before);
+    eventually("it to be dropped", async || (one.count("dropped") == 1).then_some(())).await;
     let other = hostler(&servers);
     other.finds(1).await;
-    one.tier.put(b"example.org/a", Arc::new(hostler_cache::Variants::from(stale)));
-    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
-    let old =
-        Entry { asked: Moment(Moment::now().0 - 60_000), ..Arc::into_inner(entry("old", &[])).unwrap() };
-    one.tier.put(b"example.org/b", Arc::new(hostler_cache::Variants::from(Arc::new(old))));
-    eventually("it to be stored", async || (one.count("stored") == 2).then_some(())).await;
-    assert!(!other.tier.fetch(b"example.org/b").await, "older than the log");
-    assert_eq!(other.count("void"), 1);
+    one.stores("example.org/b", entry("new", &[]));
+    assert_eq!(other.gets("example.org/b").await, "new");
+    assert!(!other.tier.fetch(b"example.org/a").await, "it was asked for when there was another log");
+    assert!(log(&servers[0]).await.contains("shop"));
 }
 
 #[tokio::test]
-async fn an_unsafe_method_deletes_what_the_server_has() {
+async fn what_is_made_after_a_purge_was_heard_of_is_for_all_at_once() {
+    let memcached = memcached_or_skip!();
+    let servers = [memcached.address().to_string()];
+    let hostlers = [hostler(&servers), hostler(&servers), hostler(&servers)];
+    for one in &hostlers {
+        one.finds(1).await;
+    }
+    let [one, other, third] = hostlers;
+    one.stores("example.org/a", entry("old", &["shop"]));
+    other.gets("example.org/a").await;
+    let before = other.tier.asks(b"example.org/a");
+    one.tier.purge(vec![Purge::Tag("shop".into())]).await;
+    other.forgets("example.org/a").await;
+    // This one was under way: its member was asked before.
+    let late = Entry { asked: before, ..Arc::into_inner(entry("late", &["shop"])).unwrap() };
+    other.tier.put(b"example.org/a", hostler_cache::Variants::from(Arc::new(late)));
+    eventually("it to be dropped", async || (other.count("dropped") == 1).then_some(())).await;
+    other.stores("example.org/a", entry("new", &["shop"]));
+    eventually("it to be stored", async || (other.count("stored") == 1).then_some(())).await;
+    assert!(one.tier.fetch(b"example.org/a").await, "no clock has a say in this");
+    assert_eq!(one.body("example.org/a").unwrap(), "new");
+    assert_eq!(third.gets("example.org/a").await, "new");
+}
+
+#[tokio::test]
+async fn what_an_unsafe_method_has_changed_is_forgotten_by_all() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
     let (one, other) = (hostler(&servers), hostler(&servers));
     one.finds(1).await;
     other.finds(1).await;
-    one.stores("example.org/a", entry("old", &[]));
-    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
-    let now = Moment::now();
-    one.cache.forget(b"example.org/a", now);
-    one.tier.forget(b"example.org/a", now);
-    assert!(!one.tier.fetch(b"example.org/a").await, "its deletion may be on its way yet");
-    eventually("it to be deleted", async || (one.count("stored") == 2).then_some(())).await;
-    assert!(!other.tier.fetch(b"example.org/a").await);
+    for key in ["example.org/a", "example.org/b"] {
+        one.stores(key, entry("old", &[]));
+        other.gets(key).await;
+    }
+    let before = other.tier.asks(b"example.org/a");
+    one.cache.forget(b"example.org/a", Moment::now());
+    one.tier.forget(b"example.org/a");
+    assert!(!one.tier.fetch(b"example.org/a").await, "void at once for whoever has seen it");
+    other.forgets("example.org/a").await;
+    assert!(!other.tier.fetch(b"example.org/a").await, "memcached has it, and nobody takes it");
+    other.stores_what_was_asked("example.org/a", entry("late", &[]), before);
+    assert!(other.body("example.org/a").is_none(), "it was asked for before");
+    assert!(other.body("example.org/b").is_some(), "only what was meant");
+    other.stores("example.org/a", entry("new", &[]));
+    assert_eq!(one.gets("example.org/a").await, "new");
 }
 
 #[tokio::test]
-async fn a_deletion_that_the_server_cannot_be_told_becomes_a_purge() {
+async fn thousands_of_changes_at_once_are_told_in_few_words_and_keep_no_purge_from_being_told() {
+    let memcached = memcached_or_skip!();
+    let servers = [memcached.address().to_string()];
+    let (one, other) = (hostler(&servers), hostler(&servers));
+    one.finds(1).await;
+    other.finds(1).await;
+    for key in ["example.org/cart/1", "example.org/cart/2999", "example.org/news/1", "example.org/a"] {
+        one.stores(key, entry(key, &[if key.ends_with('a') { "shop" } else { "" }]));
+        other.gets(key).await;
+    }
+    one.tier.purge(vec![Purge::Tag("shop".into())]).await;
+    (0..3000).for_each(|at| one.tier.forget(format!("example.org/cart/{at}").as_bytes()));
+    for key in ["example.org/cart/1", "example.org/cart/2999", "example.org/a"] {
+        other.forgets(key).await;
+    }
+    assert!(other.body("example.org/news/1").is_some());
+    let log = log(&servers[0]).await;
+    assert!(log.len() < 64 << 10 && log.contains("shop") && log.contains("example.org/cart/\""), "{log}");
+}
+
+#[tokio::test]
+async fn a_change_that_the_server_cannot_be_told_is_told_when_it_is_back() {
     let memcached = memcached_or_skip!();
     let between = meddler(memcached.address()).await;
     let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
@@ -251,10 +234,9 @@ async fn a_deletion_that_the_server_cannot_be_told_becomes_a_purge() {
     other.stores("example.org/a", entry("old", &[]));
     between.set(Meddling::Mute);
     one.finds(0).await;
-    one.tier.forget(b"example.org/a", Moment::now());
+    one.tier.forget(b"example.org/a");
     between.set(Meddling::None);
-    let gone = async || other.body("example.org/a").is_none().then_some(());
-    eventually("it to be purged everywhere", gone).await;
+    other.forgets("example.org/a").await;
 }
 
 #[tokio::test]
@@ -288,7 +270,7 @@ async fn a_server_that_takes_a_second_is_never_asked() {
     eventually("its keeper to have tried", async || (one.count("slow") > 0).then_some(())).await;
     assert!(!one.tier.fetch(b"example.org/").await);
     assert_eq!(one.tier.status()[0].state, "away");
-    one.tier.put(b"example.org/", Arc::new(hostler_cache::Variants::from(entry("x", &[]))));
+    one.tier.put(b"example.org/", hostler_cache::Variants::from(entry("x", &[])));
     assert_eq!(one.count("dropped"), 1);
 }
 
@@ -318,10 +300,10 @@ async fn an_item_that_somebody_else_has_written_over_is_a_miss() {
     one.stores("example.org/", entry("right", &[]));
     eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
     let mut client = Client::new(format!("tcp://{}", servers[0])).await.unwrap();
-    let name = "test:1:3678c956d215f1f094df6580c354b3ce3d90e31d";
+    let name = "test:2:3678c956d215f1f094df6580c354b3ce3d90e31d";
     assert!(
         client.get(name).await.unwrap().is_some(),
-        "the name of its item: test:1: and the SHA-1 of its key"
+        "the name of its item: test:2: and the SHA-1 of its key"
     );
     client.set(name, b"nonsense".as_slice(), None, None).await.unwrap();
     one.cache.purge(&Purge::Url("example.org/".into()), Moment(1));
@@ -348,6 +330,6 @@ async fn what_is_too_large_for_the_server_is_not_sent() {
 async fn nobody_there_is_no_reason_to_wait() {
     let one = hostler(&[no_upstream()]);
     assert!(!one.tier.fetch(b"example.org/").await);
-    let purged = one.tier.purge(vec![Purge::All], Moment::now()).await;
+    let purged = one.tier.purge(vec![Purge::All]).await;
     assert_eq!((purged.told, purged.servers), (0, 1));
 }

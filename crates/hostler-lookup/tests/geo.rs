@@ -273,36 +273,3 @@ fn whatever_is_broken_in_maxminds_test_set_is_refused_or_not_known() {
         assert!(refused.iter().any(|line| line.contains(bad)), "{bad}: {refused:#?}");
     }
 }
-
-proptest::proptest! {
-    #[test]
-    fn whatever_happens_to_a_file_nobody_is_hurt(
-        changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), proptest::prelude::any::<u8>()), 1..8),
-        cut in proptest::option::weighted(0.2, proptest::prelude::any::<proptest::sample::Index>()),
-    ) {
-        let folder = tempfile::tempdir().unwrap();
-        let names = [("en", "Munich"), ("de", "M\u{fc}nchen")];
-        let networks = [
-            ("2.125.160.0/24", nested(&names, "DE", (48.1, 11.5))),
-            ("2a02:100::/32", flat("Berlin", "Berlin", "DE", (52.52, 13.405))),
-        ];
-        let path = database(folder.path(), "mangled.mmdb", IpVersion::V6, &networks);
-        let mut bytes = std::fs::read(&path).unwrap();
-        for (at, byte) in changes {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        if let Some(cut) = cut {
-            bytes.truncate(cut.index(bytes.len()));
-        }
-        std::fs::write(&path, bytes).unwrap();
-        let _ = verify(std::slice::from_ref(&path));
-        if let Ok(atlas) = Atlas::open(&[path]) {
-            for ip in ["2.125.160.1", "0.0.0.0", "255.255.255.255", "::", "2a02:100::1", "ffff::"] {
-                if let Ok(Some(found)) = atlas.find(ip.parse().unwrap()) {
-                    let _ = (found.place(), found.record(), found.network());
-                }
-            }
-        }
-    }
-}

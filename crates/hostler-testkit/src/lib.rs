@@ -37,7 +37,7 @@ pub use client::{Client, client, client_from, client_with_window, try_client};
 pub use eventually::{PATIENCE, eventually, within};
 pub use frames::{Frame, FrameClient, block, frame_client};
 pub use meddler::{Meddler, Meddling, meddler};
-pub use memcached::{Memcached, memcached};
+pub use memcached::{Memcached, memcached, memcached_at};
 pub use message::{Head, chunked, request};
 pub use mmdb::{Mmdb, mmdb, mmdb_v4};
 pub use nats::{Nats, NatsPlan, nats};

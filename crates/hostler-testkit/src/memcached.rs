@@ -1,13 +1,13 @@
 //! A real memcached in a process of its own, on a free port that it keeps when it comes back. Knows no item.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
 use crate::eventually::eventually;
-use crate::port::{HeldPort, held_port};
+use crate::port::{HeldPort, held_port_at};
 use crate::program;
 
 /// A running memcached. Dropped, it is killed.
@@ -25,9 +25,21 @@ pub struct Memcached {
 /// # Panics
 /// If it does not start.
 pub async fn memcached() -> Option<Memcached> {
+    memcached_at(Ipv4Addr::LOCALHOST.into()).await
+}
+
+/// One that listens at this address; `None` likewise where this machine has none of that kind.
+///
+/// # Panics
+/// If it does not start.
+pub async fn memcached_at(host: IpAddr) -> Option<Memcached> {
+    if let Err(error) = TcpListener::bind((host, 0)) {
+        program::say_skipped(&format!("nothing can listen at {host}: {error}"));
+        return None;
+    }
     let program = program::memcached()?;
     let folder = tempfile::tempdir().unwrap();
-    let port = held_port();
+    let port = held_port_at(host);
     let child = launch(&program, folder.path(), &port).await;
     Some(Memcached { program, folder, child, port })
 }
@@ -65,12 +77,12 @@ impl Drop for Memcached {
 }
 
 async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
-    let file = folder.join("port");
+    let (file, at) = (folder.join("port"), port.address());
     // That of its life before.
     let _ = std::fs::remove_file(&file);
     let mut child = Command::new(program)
         // Started by root it wants to be told to stay so.
-        .args(["-u", "root", "-l", "127.0.0.1", "-U", "0", "-p", &port.address().port().to_string()])
+        .args(["-u", "root", "-l", &at.ip().to_string(), "-U", "0", "-p", &at.port().to_string()])
         .env("MEMCACHED_PORT_FILENAME", &file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -80,7 +92,7 @@ async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
     eventually("memcached to listen", async || {
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none(), "memcached ended: {ended:?}");
-        std::fs::read_to_string(&file).ok()?.contains("TCP INET: ").then_some(())
+        std::fs::read_to_string(&file).ok()?.starts_with("TCP INET").then_some(())
     })
     .await;
     child

@@ -1,6 +1,6 @@
 //! Ports that the system gives to nobody else. Knows not who will listen there, if anybody does.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
@@ -18,9 +18,17 @@ pub struct HeldPort {
 /// # Panics
 /// If there is none left.
 pub fn held_port() -> HeldPort {
-    let socket = TcpSocket::new_v4().unwrap();
+    held_port_at(Ipv4Addr::LOCALHOST.into())
+}
+
+/// One of this address.
+///
+/// # Panics
+/// If there is none left, or no such address.
+pub fn held_port_at(host: IpAddr) -> HeldPort {
+    let socket = if host.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.unwrap();
     socket.set_reuseaddr(true).unwrap();
-    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    socket.bind((host, 0).into()).unwrap();
     let address = socket.local_addr().unwrap();
     HeldPort { _socket: socket, address }
 }

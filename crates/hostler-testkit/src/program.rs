@@ -35,10 +35,15 @@ fn find(program: &str, variable: &str, how: &str) -> Option<PathBuf> {
     let folders = std::iter::once(PathBuf::from(BUILT)).chain(std::env::split_paths(&path));
     let found = folders.map(|folder| folder.join(program)).find(|file| Path::is_file(file));
     if found.is_none() {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        // Not eprintln!, which the test harness keeps for itself when a test passes: a skip must be seen.
-        let line = format!("!!! SKIPPED: {test}: {program} is missing ({how})\n");
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        say_skipped(&format!("{program} is missing ({how})"));
     }
     found
+}
+
+/// What the test that is running would have needed.
+pub(crate) fn say_skipped(why: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    // Not eprintln!, which the test harness keeps for itself when a test passes: a skip must be seen.
+    let line = format!("!!! SKIPPED: {test}: {why}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -87,7 +87,13 @@ impl Fields {
 
 /// `1*tchar` (RFC 9110 section 5.6.2).
 fn is_token(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(|&byte| TOKEN[usize::from(byte)])
+    !text.is_empty() && all(text, |byte| TOKEN[usize::from(byte)])
+}
+
+/// Without a branch on any byte, so that many are looked at in one go: nearly always there is nothing to be found.
+#[inline]
+fn all(text: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
+    text.iter().fold(true, |all, &byte| all & is_such(byte))
 }
 
 const TOKEN: [bool; 256] = {
@@ -103,14 +109,14 @@ const TOKEN: [bool; 256] = {
 
 /// Visible ASCII: whatever else a target might have, some parser behind us would cut it there.
 fn is_target(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(u8::is_ascii_graphic)
+    !text.is_empty() && all(text, |byte| byte.is_ascii_graphic())
 }
 
 /// Nothing that could end a line (RFC 9110 section 5.5), and no white space around it (RFC 9113 section 8.2.1).
 fn is_value(text: &[u8]) -> bool {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let is_allowed = |&byte: &u8| byte >= b' ' && byte != 0x7f || byte == b'\t';
-    !is_blank(text.first()) && !is_blank(text.last()) && text.iter().all(is_allowed)
+    let is_allowed = |byte: u8| (byte >= b' ') & (byte != 0x7f) | (byte == b'\t');
+    !is_blank(text.first()) && !is_blank(text.last()) && all(text, is_allowed)
 }
 
 #[cfg(test)]

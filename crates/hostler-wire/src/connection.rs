@@ -14,6 +14,7 @@ use crate::field::{Fields, Name, tokens};
 use crate::framing::{BodyLength, FramingError, response_body};
 use crate::head::{HeadError, ResponseHead, Version};
 use crate::scan::{HeadScan, Limits, ScanError};
+use crate::spare;
 use crate::stream::{Address, Stream, read_some};
 
 /// How much of a body is read before it is asked for, at a time and about at most.
@@ -56,7 +57,7 @@ impl From<ScanError> for CallError {
 #[derive(Debug)]
 pub struct MemberConnection {
     stream: Stream,
-    /// Read, not yet understood.
+    /// Read, not yet understood. Like the outbox it has memory only as long as there is something in it.
     inbox: Vec<u8>,
     taken: usize,
     /// To be written.
@@ -105,6 +106,7 @@ impl MemberConnection {
     /// Begins a call: the request goes into the buffer that this returns.
     pub fn start(&mut self) -> &mut Vec<u8> {
         self.outbox.clear();
+        spare::take(&mut self.outbox);
         self.sent = 0;
         self.scan = HeadScan::default();
         self.body = BodyReader::Length(0);
@@ -147,7 +149,7 @@ impl MemberConnection {
         if !self.send_failed && ready!(Pin::new(&mut self.stream).poll_flush(cx)).is_err() {
             self.send_failed = true;
         }
-        self.outbox.clear();
+        spare::give_back(&mut self.outbox);
         self.sent = 0;
         Poll::Ready(())
     }
@@ -196,6 +198,7 @@ impl MemberConnection {
             }
             let inbox = &mut self.inbox;
             let read = ready!(read_some(&mut self.stream, cx, usize::MAX, |bytes| {
+                spare::take(inbox);
                 inbox.extend_from_slice(bytes);
                 bytes.len()
             }))?;
@@ -324,7 +327,7 @@ impl MemberConnection {
     fn take(&mut self, bytes: usize) {
         self.taken += bytes;
         if self.taken == self.inbox.len() {
-            self.inbox.clear();
+            spare::give_back(&mut self.inbox);
             self.taken = 0;
         }
     }

@@ -205,6 +205,12 @@ impl Default for Fields {
 }
 
 impl Fields {
+    /// Gives back what was kept free for more: for a head that stays for long.
+    pub fn shrink_to_fit(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.list.shrink_to_fit();
+    }
+
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.list.clear();

@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 use crate::field::{Fields, Span};
 use crate::scan::{Limits, ScanError};
 
-/// Field lines beyond which nothing is parsed, whatever the limits say: the parser's table lives on the stack.
-const MOST_FIELDS: usize = 256;
+/// Field lines for which the parser's table lives on the stack. Heads with more are rare, and pay for theirs.
+const TABLE: usize = 128;
 
 /// HTTP/1.0 or HTTP/1.1; everything else is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,18 +68,20 @@ impl RequestHead {
     pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), HeadError> {
         self.clear();
         self.fields.bytes.extend_from_slice(head);
-        let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-        let room = limits.max_fields.min(MOST_FIELDS);
+        let (mut table, mut large) = ([const { MaybeUninit::uninit() }; TABLE], Vec::new());
         let mut parsed = httparse::Request::new(&mut []);
-        let outcome = httparse::ParserConfig::default().parse_request_with_uninit_headers(
-            &mut parsed,
-            head,
-            &mut table[..room],
-        );
+        let parser = httparse::ParserConfig::default();
+        let mut outcome =
+            parser.parse_request_with_uninit_headers(&mut parsed, head, room(&mut table, limits));
+        if is_cut_short(&outcome, limits) {
+            parsed = httparse::Request::new(&mut []);
+            outcome =
+                parser.parse_request_with_uninit_headers(&mut parsed, head, all_room(&mut large, limits));
+        }
         match outcome {
             Ok(httparse::Status::Complete(_)) => {}
             Ok(httparse::Status::Partial) => return Err(HeadError::RequestLine),
-            Err(error) => return Err(explain(error, head, room, HeadError::RequestLine)),
+            Err(error) => return Err(explain(error, head, limits, HeadError::RequestLine)),
         }
         let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
             return Err(HeadError::RequestLine);
@@ -96,12 +98,12 @@ impl RequestHead {
     /// to judge.
     pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
         self.clear();
-        let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+        let mut table = [const { MaybeUninit::uninit() }; TABLE];
         let mut parsed = httparse::Request::new(&mut []);
         let outcome = httparse::ParserConfig::default().parse_request_with_uninit_headers(
             &mut parsed,
             bytes,
-            &mut table[..limits.max_fields.min(MOST_FIELDS)],
+            room(&mut table, limits),
         );
         let Ok(httparse::Status::Complete(end)) = outcome else { return None };
         let (method, target, version) = (parsed.method?, parsed.path?, parsed.version?);
@@ -187,18 +189,20 @@ impl ResponseHead {
     pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), HeadError> {
         self.fields.clear();
         self.fields.bytes.extend_from_slice(head);
-        let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-        let room = limits.max_fields.min(MOST_FIELDS);
+        let (mut table, mut large) = ([const { MaybeUninit::uninit() }; TABLE], Vec::new());
         let mut parsed = httparse::Response::new(&mut []);
-        let outcome = httparse::ParserConfig::default().parse_response_with_uninit_headers(
-            &mut parsed,
-            head,
-            &mut table[..room],
-        );
+        let parser = httparse::ParserConfig::default();
+        let mut outcome =
+            parser.parse_response_with_uninit_headers(&mut parsed, head, room(&mut table, limits));
+        if is_cut_short(&outcome, limits) {
+            parsed = httparse::Response::new(&mut []);
+            outcome =
+                parser.parse_response_with_uninit_headers(&mut parsed, head, all_room(&mut large, limits));
+        }
         match outcome {
             Ok(httparse::Status::Complete(_)) => {}
             Ok(httparse::Status::Partial) => return Err(HeadError::StatusLine),
-            Err(error) => return Err(explain(error, head, room, HeadError::StatusLine)),
+            Err(error) => return Err(explain(error, head, limits, HeadError::StatusLine)),
         }
         let (Some(status @ 100..=599), Some(version)) = (parsed.code, parsed.version) else {
             return Err(HeadError::StatusLine);
@@ -214,12 +218,12 @@ impl ResponseHead {
     pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
         self.reason = Span::default();
         self.fields.clear();
-        let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+        let mut table = [const { MaybeUninit::uninit() }; TABLE];
         let mut parsed = httparse::Response::new(&mut []);
         let outcome = httparse::ParserConfig::default().parse_response_with_uninit_headers(
             &mut parsed,
             bytes,
-            &mut table[..limits.max_fields.min(MOST_FIELDS)],
+            room(&mut table, limits),
         );
         let Ok(httparse::Status::Complete(end)) = outcome else { return None };
         let (Some(status @ 100..=599), Some(version)) = (parsed.code, parsed.version) else { return None };
@@ -245,6 +249,25 @@ impl ResponseHead {
     pub fn is_interim(&self) -> bool {
         (100..200).contains(&self.status)
     }
+}
+
+type Header<'a> = MaybeUninit<httparse::Header<'a>>;
+
+/// As much of a table as the limits allow.
+fn room<'t, 'h>(table: &'t mut [Header<'h>; TABLE], limits: &Limits) -> &'t mut [Header<'h>] {
+    &mut table[..limits.max_fields.min(TABLE)]
+}
+
+/// The parser has found no room where the limits have some.
+fn is_cut_short<T>(outcome: &httparse::Result<T>, limits: &Limits) -> bool {
+    limits.max_fields > TABLE && matches!(outcome, Err(httparse::Error::TooManyHeaders))
+}
+
+/// A table for all that the limits allow.
+#[cold]
+fn all_room<'t, 'h>(large: &'t mut Vec<Header<'h>>, limits: &Limits) -> &'t mut [Header<'h>] {
+    large.resize_with(limits.max_fields, MaybeUninit::uninit);
+    large
 }
 
 /// Takes the fields; says whether the head's lines follow one another without a gap, each ends in CR LF, and so does the head: then
@@ -280,9 +303,9 @@ fn line_end(head: &[u8], header: &httparse::Header<'_>) -> usize {
 }
 
 /// Turns the parser's word into one that names the line. Only for heads that are refused, so it may look again.
-fn explain(error: httparse::Error, head: &[u8], room: usize, start_line: HeadError) -> HeadError {
+fn explain(error: httparse::Error, head: &[u8], limits: &Limits, start_line: HeadError) -> HeadError {
     match error {
-        httparse::Error::TooManyHeaders => HeadError::TooManyFields(room),
+        httparse::Error::TooManyHeaders => HeadError::TooManyFields(limits.max_fields),
         httparse::Error::Version if names_another_version(head) => HeadError::Version,
         httparse::Error::HeaderName | httparse::Error::HeaderValue | httparse::Error::NewLine => {
             offender(head).unwrap_or(start_line)
@@ -411,6 +434,25 @@ mod tests {
     fn field_lines_are_counted() {
         let head = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(101));
         assert_eq!(request(&head).err(), Some(HeadError::TooManyFields(100)));
+    }
+
+    #[test]
+    fn as_many_field_lines_are_read_as_the_limits_allow_however_many_those_are() {
+        for most in [1, TABLE - 1, TABLE, TABLE + 1, 1000] {
+            let limits = Limits { max_fields: most, ..Limits::default() };
+            let head = |start: &str, lines: usize| format!("{start}\r\n{}\r\n", "A: b\r\n".repeat(lines));
+            let request = |lines| {
+                let mut parsed = RequestHead::default();
+                parsed.parse(head("GET /x HTTP/1.1", lines).as_bytes(), &limits).map(|()| parsed.fields.len())
+            };
+            let response = |lines| {
+                let mut parsed = ResponseHead::default();
+                parsed.parse(head("HTTP/1.1 200 OK", lines).as_bytes(), &limits).map(|()| parsed.fields.len())
+            };
+            assert_eq!((request(most), response(most)), (Ok(most), Ok(most)));
+            let refused = Err(HeadError::TooManyFields(most));
+            assert_eq!((request(most + 1), response(most + 1)), (refused.clone(), refused));
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod field;
 pub mod framing;
 pub mod head;
 pub mod scan;
+mod spare;
 pub mod stream;
 pub mod websocket;
 

@@ -149,3 +149,45 @@ async fn what_arrives_is_for_those_who_wait_and_for_those_who_come_until_it_is_t
     drop(next);
     assert_eq!(flights.count(), 0);
 }
+
+#[tokio::test]
+async fn one_failure_leaves_the_others_waiting_for_the_next_and_two_let_them_go() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let (first, mut second) = (follow(&flights), follow(&flights));
+    leader.settle(Outcome::Failed, NOW);
+    let heir = leads(first).await;
+    let late = follow(&flights);
+    assert!(futures_pending(&mut second).await, "it waits on");
+    heir.settle(Outcome::Failed, NOW);
+    for one in [second, late] {
+        assert!(matches!(one.await, Landed::Alone));
+    }
+    // Nothing is remembered against it: the next failure is a first one again.
+    let (leader, waiting) = (lead(&flights), follow(&flights));
+    leader.settle(Outcome::Failed, NOW);
+    leads(waiting).await.settle(Outcome::Shared(1), NOW);
+    assert_eq!(flights.count(), 0);
+}
+
+#[tokio::test]
+async fn who_leaves_in_between_is_no_failure_and_makes_none_good() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let (first, second, third) = (follow(&flights), follow(&flights), follow(&flights));
+    leader.settle(Outcome::Failed, NOW);
+    drop(leads(first).await);
+    leads(second).await.settle(Outcome::Failed, NOW);
+    assert!(matches!(third.await, Landed::Alone));
+}
+
+#[test]
+fn a_failure_that_nobody_waits_for_ends_the_flight() {
+    let flights = flights();
+    lead(&flights).settle(Outcome::Failed, NOW);
+    assert_eq!(flights.count(), 0);
+}
+
+async fn futures_pending(waiting: &mut Waiting<u32>) -> bool {
+    std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *waiting).poll(cx).is_pending())).await
+}

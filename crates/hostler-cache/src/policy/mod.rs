@@ -30,7 +30,7 @@ pub use range::{Ranged, part, range};
 pub use rules::{CookiesOfAnswers, Precedence, Rules, Ttl};
 pub use tags::tags;
 pub use terms::{NotStored, Terms};
-pub use validate::{Kept, Validators, confirms};
+pub use validate::{Kept, Likeness, Validators, compare, confirms, outdated};
 pub use vary::{Selecting, Vary};
 
 #[cfg(test)]

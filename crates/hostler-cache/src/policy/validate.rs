@@ -1,8 +1,8 @@
 //! Asking whether a stored answer is still good, and what the word that it is changes of it (RFC 9111 sections 3.1, 3.2, 4.3).
 
 use super::heard::unstored_fields;
-use super::{CookiesOfAnswers, Rules};
-use crate::Head;
+use super::{CookiesOfAnswers, Rules, Terms};
+use crate::{Head, Moment};
 
 /// The lines that a request for validation carries instead of the client's own `If-None-Match`, `If-Modified-Since`, `If-Range` and
 /// `Range`. With neither, the request is an ordinary one.
@@ -45,6 +45,42 @@ pub fn confirms(stored: &impl Head, not_modified: &impl Head) -> bool {
         (Some(_), None) => Some(false),
     };
     tag.or_else(|| same("last-modified")).unwrap_or(true)
+}
+
+/// What an answer to HEAD says of the stored answer to GET.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Likeness {
+    /// A GET would bring the same.
+    Same,
+    /// It would bring another one.
+    Other,
+    /// It says nothing by which one could tell. RFC 9111 would have the stored answer updated then as well (section 4.3.5); but a
+    /// page that is made for each request would be declared good by every HEAD.
+    Unknown,
+}
+
+/// Compares a stored 200 to GET, with a body of `length` bytes, to a 200 to HEAD (RFC 9111 section 4.3.5).
+pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> Likeness {
+    let says = |name| {
+        let said = to_head.lines(name).next();
+        said.map(|said| stored.lines(name).next() == Some(said))
+    };
+    let length_says = to_head.lines("content-length").next().map(|said| {
+        let said = std::str::from_utf8(said).ok().and_then(|said| said.trim().parse::<u64>().ok());
+        said == Some(length)
+    });
+    match (says("etag"), says("last-modified"), length_says) {
+        (Some(false), ..) | (_, Some(false), _) | (.., Some(false)) => Likeness::Other,
+        (None, None, _) => Likeness::Unknown,
+        (Some(true), ..) | (_, Some(true), _) => Likeness::Same,
+    }
+}
+
+/// The terms of a stored answer that has turned out to be another one than would come: it is stale from now on. None if it is so
+/// already.
+pub fn outdated(terms: &Terms, now: Moment) -> Option<Terms> {
+    let is_fresh = terms.millis_left(now) > 0;
+    is_fresh.then(|| Terms { lifetime: u32::try_from(terms.age(now)).unwrap_or(u32::MAX), ..*terms })
 }
 
 impl Kept {

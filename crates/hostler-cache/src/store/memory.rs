@@ -10,7 +10,7 @@ use crate::purge::Lately;
 use crate::{Entry, Form, Moment, Purge, Variants};
 
 type Key = Box<[u8]>;
-type Memory<H> = moka::sync::Cache<Key, Arc<Variants<H>>, foldhash::quality::RandomState>;
+type Memory<H> = moka::sync::Cache<Key, Variants<H>, foldhash::quality::RandomState>;
 
 /// Entries by key. Shared by all threads.
 pub struct Cache<H> {
@@ -61,7 +61,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         let hasher = foldhash::quality::RandomState::default();
         let memory = moka::sync::Cache::builder()
             .max_capacity(bytes)
-            .weigher(|key: &Key, variants: &Arc<Variants<H>>| {
+            .weigher(|key: &Key, variants: &Variants<H>| {
                 u32::try_from(key.len() + variants.weight()).unwrap_or(u32::MAX)
             })
             .eviction_listener(move |_, _, cause| {
@@ -75,7 +75,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
     }
 
     /// All that is stored under this key. Takes no lock that a writer holds for long, and allocates nothing.
-    pub fn look(&self, key: &[u8]) -> Option<Arc<Variants<H>>> {
+    pub fn look(&self, key: &[u8]) -> Option<Variants<H>> {
         self.memory.get(key)
     }
 
@@ -92,14 +92,14 @@ impl<H: Send + Sync + 'static> Cache<H> {
     /// Stores it in place of the one under this key that was for the same requests. False: it is too large, or a purge came
     /// meanwhile.
     pub fn keep(&self, key: &[u8], entry: Arc<Entry<H>>) -> bool {
-        let since = entry.asked;
+        let since = entry.asked.at;
         self.keep_unless(key, entry, since, |_| false)
     }
 
     /// Stores what somebody else has kept, unless there is a newer one by now, or a purge came after `since`.
     pub(crate) fn keep_found(&self, key: &[u8], entry: Arc<Entry<H>>, since: Moment) -> bool {
-        let asked = entry.asked;
-        self.keep_unless(key, entry, since, |known| known.asked >= asked)
+        let asked = entry.asked.at;
+        self.keep_unless(key, entry, since, |known| known.asked.at >= asked)
     }
 
     fn keep_unless(
@@ -165,7 +165,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         let purged = match purge {
             Purge::Url(key) => drop(key.as_bytes()),
             Purge::Prefix(_) | Purge::Tag(_) | Purge::All => {
-                let matching = |(key, variants): (Arc<Key>, Arc<Variants<H>>)| {
+                let matching = |(key, variants): (Arc<Key>, Variants<H>)| {
                     variants.iter().any(|entry| purge.matches(&key, entry)).then_some(key)
                 };
                 let keys: Vec<_> = self.memory.iter().filter_map(matching).collect();
@@ -190,7 +190,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         dropped
     }
 
-    fn change(&self, key: &[u8], how: impl FnOnce(Option<Arc<Variants<H>>>) -> Change<H>) {
+    fn change(&self, key: &[u8], how: impl FnOnce(Option<Variants<H>>) -> Change<H>) {
         let at = self.hasher.hash_one(key) as usize % LOCKS;
         // It guards nothing but the order of changes.
         let _turn = self.changing[at].lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +198,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         let before = if self.memory.contains_key(key) { self.memory.get(key) } else { None };
         match how(before) {
             Change::Nothing => {}
-            Change::Put(variants) => self.memory.insert(key.into(), Arc::new(variants)),
+            Change::Put(variants) => self.memory.insert(key.into(), variants),
             Change::Remove => self.memory.invalidate(key),
         }
     }

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use super::Packing;
-use crate::{Entry, Moment, Terms, Variants, Vary};
+use crate::{Asked, Entry, Terms, Vary};
 
 /// The format. It is part of every name, so that Hostlers of two versions at one memcached do not see each other's items.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 const MARK: &[u8; 4] = b"Hstl";
 
@@ -29,7 +29,7 @@ pub(super) enum Unreadable {
 struct About {
     terms: Terms,
     vary: Vary,
-    asked: Moment,
+    asked: Asked,
     tags: Box<[Box<str>]>,
 }
 
@@ -49,20 +49,21 @@ pub(super) fn own_name(namespace: &str, what: &str) -> String {
     format!("{namespace}:{VERSION}:{what}")
 }
 
-/// As many variants as fit into `max` bytes, the newest first; none if not even that one does.
+/// As many of these entries as fit into `max` bytes, the newest first; none if not even that one does.
 pub(super) fn write<H>(
     packing: &Packing<H>,
     key: &[u8],
-    variants: &Variants<H>,
+    entries: &[&Entry<H>],
     max: usize,
 ) -> Option<Vec<u8>> {
-    let mut item = Vec::with_capacity(max.min(variants.weight()));
+    let weight = entries.iter().map(|entry| entry.weight()).sum();
+    let mut item = Vec::with_capacity(max.min(weight));
     item.put_slice(MARK);
     // For the checksum.
     item.put_u32(0);
     put_part(&mut item, key);
     let empty = item.len();
-    for entry in variants.iter() {
+    for entry in entries {
         let before = item.len();
         put_entry(packing, &mut item, entry);
         if item.len() > max {
@@ -93,6 +94,7 @@ fn put_part(item: &mut Vec<u8>, part: &[u8]) {
 
 /// What is in an item, the newest first.
 pub(super) fn read<H>(packing: &Packing<H>, key: &[u8], item: Vec<u8>) -> Result<Vec<Entry<H>>, Unreadable> {
+    let length = item.len();
     let mut rest = Bytes::from(item);
     if rest.len() < 8 || !rest.starts_with(MARK) {
         return Err(Unreadable::Garbled);
@@ -108,9 +110,12 @@ pub(super) fn read<H>(packing: &Packing<H>, key: &[u8], item: Vec<u8>) -> Result
     while !rest.is_empty() {
         entries.push(take_entry(packing, &mut rest)?);
     }
-    if entries.len() > 1 {
-        // Each would keep all of the item in memory.
-        entries.iter_mut().for_each(|entry: &mut Entry<H>| entry.body = Bytes::copy_from_slice(&entry.body));
+    // A body that is a piece of the item keeps all of the item in memory, which counts the body only.
+    let rest = length - entries.iter().map(|entry: &Entry<H>| entry.body.len()).sum::<usize>();
+    for entry in &mut entries {
+        if length - entry.body.len() > rest || rest > entry.body.len() / 64 {
+            entry.body = Bytes::copy_from_slice(&entry.body);
+        }
     }
     Ok(entries)
 }

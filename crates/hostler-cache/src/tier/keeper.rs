@@ -1,19 +1,27 @@
-//! Looks after one server for as long as the tier lives: brings it back when it answers again, and makes its log of purges and ours
+//! Looks after one server for as long as the tier lives: brings it back when it answers again, and makes its page of the log and ours
 //! agree. Knows no entries.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::Shared;
-use super::item::own_name;
-use super::log::Written;
-use super::server::{Failure, Op, Reply, Server};
-use crate::Moment;
+use super::item::{self, own_name};
+use super::server::{Failure, Op, Reply, Server, Set};
+use super::{Shared, page};
 
-/// How often a server that is here is asked for purges: so long may a page that another Hostler was told to forget be served here.
-const LOOKING: Duration = Duration::from_secs(1);
+/// How often a server that is here is asked whether its page has changed: so long may be served here what another Hostler was told
+/// to forget. That is one question of some 50 bytes.
+const LOOKING: Duration = Duration::from_millis(250);
+
+/// Changes by unsafe methods are gathered for so long, and written at once.
+const GATHERING: Duration = Duration::from_millis(20);
+
+/// The pause before one that has just gone is asked again.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// Whoever has lost so many races for a page lets the others finish first.
+const MOST_RACES: usize = 8;
 
 /// The longest pause before one that is away is asked again.
 const LONGEST_AWAY: Duration = Duration::from_secs(10);
@@ -27,7 +35,7 @@ pub(super) const UNHURRIED: Duration = Duration::from_secs(1);
 /// Looks after the server, for ever.
 pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<Shared<H>>, index: usize) {
     let server = &shared.servers[index];
-    let mut away = LOOKING;
+    let mut away = AWAY;
     let mut came = Instant::now();
     loop {
         let was_here = server.is_here();
@@ -38,73 +46,105 @@ pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<Shared<H>>, index
                     came = Instant::now();
                 }
                 if came.elapsed() > STAYING {
-                    away = LOOKING;
+                    away = AWAY;
                 }
             }
             // One that comes and goes is asked less and less often.
             Err(_) if !server.is_here() => away = (away * 2).min(LONGEST_AWAY),
             Err(_) => {}
         }
-        let pause = if server.is_here() { LOOKING } else { away };
-        // Elapsed or nudged: look again.
-        let _ = timeout(pause, server.nudged()).await;
+        if !server.is_here() {
+            // A nudge does not hurry one that is away: there may be thousands in a second.
+            sleep(away).await;
+        } else if timeout(LOOKING, server.nudged()).await.is_ok() {
+            sleep(GATHERING).await;
+        }
     }
 }
 
-/// Makes the server's log and ours the same, and memory what they say. A set that both sides add to: whatever two Hostlers
-/// write at once, or a server loses, is there again the next time that somebody looks who knows it.
+/// Makes the server's page and ours the same, and memory what it says. A page that both sides add to: what a server has lost is
+/// there again the next time that somebody looks who knows it.
 pub(super) async fn agree<H: Send + Sync + 'static>(
     shared: &Arc<Shared<H>>,
     index: usize,
 ) -> Result<(), Failure> {
     let server = &shared.servers[index];
-    let namespace = &shared.settings.namespace;
-    let (log_name, sum_name) = (own_name(namespace, "purges"), own_name(namespace, "purges:sum"));
-    // Also what proves that it is worth asking: no slower than a request would wait for it.
-    let told = get(server, &sum_name, server.patience()).await?;
-    let ours = shared.log().written(server.since());
-    if server.since() > Moment(0) && told.as_deref() == Some(&sum(&ours)) {
-        return Ok(());
-    }
-    let theirs = get(server, &log_name, UNHURRIED).await?;
-    let now = Moment::now();
-    match theirs.as_deref().and_then(|theirs| serde_json::from_slice::<Written>(theirs).ok()) {
-        Some(written) => {
-            server.set_since(written.since);
-            let new = shared.log().merge(&written, now);
-            if !new.is_empty() {
-                shared.purge_memory(new).await;
+    let name = own_name(&shared.settings.namespace, "log");
+    let Ok(_turn) = server.agreeing.acquire().await else { return Err(Failure::Broken("closed".into())) };
+    for _ in 0..MOST_RACES {
+        let version = look(shared, index, &name).await?;
+        let now = Instant::now();
+        let ripe = shared.log().ripe(index, now);
+        sweep(shared, server, &ripe).await?;
+        let Some(draft) = shared.log().draft(index, &ripe, now) else { return Ok(()) };
+        let bytes = draft.bytes();
+        let set = Set { value: &bytes, mark: draft.mark(), seconds: 0 };
+        match server.ask(Op::Exchange(&name, version, set), UNHURRIED).await? {
+            Reply::Done => {
+                shared.log().wrote(index, draft, now);
+                return Ok(());
             }
+            Reply::Raced => {}
+            _ => return Err(Failure::Broken("it refuses the log".into())),
         }
-        // New, or emptied; or full, and the log was the one to go. Then nobody knows what it should not have any more.
-        None => drop(server.set_since(now)),
     }
-    let ours = shared.log().written(server.since());
-    if theirs.as_deref() != Some(&ours) {
-        set(server, &log_name, &ours).await?;
+    Err(Failure::Broken("others write all the time".into()))
+}
+
+/// Reads the page if it is another than ours by now; gives what memcached calls it.
+async fn look<H: Send + Sync + 'static>(
+    shared: &Arc<Shared<H>>,
+    index: usize,
+    name: &str,
+) -> Result<Option<u64>, Failure> {
+    let server = &shared.servers[index];
+    let before = Instant::now();
+    // Also what proves that it is worth asking: no slower than a request would wait for it.
+    let seen = match server.ask(Op::Look(name), server.patience()).await? {
+        Reply::Seen(seen) => Some(seen),
+        _ => None,
+    };
+    let known = shared.log().version(index);
+    let (lies, version) = match seen {
+        Some(seen) if known == Some((seen.version, seen.mark)) => {
+            shared.log().looked(index, before);
+            return Ok(Some(seen.version));
+        }
+        Some(_) => match server.ask(Op::Read(name), UNHURRIED).await? {
+            Reply::Seen(seen) => {
+                let written = serde_json::from_slice(&seen.value).ok();
+                (written.map(|written| (written, (seen.version, seen.mark))), Some(seen.version))
+            }
+            _ => (None, None),
+        },
+        None => (None, None),
+    };
+    // First the page, then memory: what comes from the server meanwhile is judged by what is known now, and what came before is
+    // forgotten.
+    let forget = {
+        let mut log = shared.log();
+        log.looked(index, before);
+        log.read(index, lies, Instant::now())
+    };
+    if !forget.is_empty() {
+        shared.purge_memory(forget).await;
     }
-    let sum = sum(&ours);
-    if told.as_deref() != Some(&sum) {
-        set(server, &sum_name, &sum).await?;
+    Ok(version)
+}
+
+/// Takes away what is void by changes that are about to go from the page.
+async fn sweep<H: Send + Sync + 'static>(
+    shared: &Shared<H>,
+    server: &Server,
+    changes: &[(u64, Box<str>)],
+) -> Result<(), Failure> {
+    for (number, key) in changes {
+        let name = item::name(&shared.settings.namespace, key.as_bytes());
+        if let Reply::Seen(seen) = server.ask(Op::Look(&name), UNHURRIED).await?
+            && page::is_before(seen.mark, *number)
+        {
+            server.ask(Op::Delete(&name), UNHURRIED).await?;
+        }
     }
     Ok(())
-}
-
-fn sum(log: &[u8]) -> Vec<u8> {
-    format!("{:08x}-{}", crc32fast::hash(log), log.len()).into_bytes()
-}
-
-async fn get(server: &Server, name: &str, patience: Duration) -> Result<Option<Vec<u8>>, Failure> {
-    match server.ask(Op::Get(name), patience).await? {
-        Reply::Found(value) => Ok(Some(value)),
-        Reply::Missing => Ok(None),
-        Reply::Done | Reply::Refused => Err(Failure::Broken("it has refused a get".into())),
-    }
-}
-
-async fn set(server: &Server, name: &str, value: &[u8]) -> Result<(), Failure> {
-    match server.ask(Op::Set(name, value, 0), UNHURRIED).await? {
-        Reply::Done => Ok(()),
-        _ => Err(Failure::Broken("it has refused a set".into())),
-    }
 }

@@ -1,86 +1,197 @@
-//! Which purges the Hostlers of a site know of: a set that each adds to and that all come to agree on, whoever misses what. Knows
-//! no servers.
+//! What the Hostlers of a site have told each other to forget, as one of them knows it: a set of purges that each adds to and all
+//! come to agree on, and a page of it for each server. Knows no servers.
+//!
+//! What makes it safe is that nothing of it asks a clock. On a server's page each record has a number, given in the order in which
+//! they came there (the page is changed by compare-and-swap only). Whoever asks a member for an answer notes how far he has read
+//! ([`Under`]), and that lies in memcached with the answer. A record voids whatever it matches and was made under a lower number:
+//! its author may have asked before. What was made under that number or a higher one was asked for after its author knew of it, so
+//! after it was told: that is never void, whatever the clocks say. A page that was lost begins anew under another `epoch`, and
+//! whatever was made under the old one is void.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 
-use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
-use super::LONGEST_SECONDS;
-use crate::{Entry, Moment, Purge};
+use super::coarse;
+use super::page::{Draft, Page, STALE, Version, Written};
+use crate::{Purge, Under};
 
-/// How many purges are told apart. Older ones are remembered as one that voids everything before it.
-const MOST_RECORDS: usize = 512;
+/// How many purges are told apart. More are remembered as one that voids everything: what never happens to a site that purges the
+/// same few things all day, since of equal ones the latest is enough.
+const MOST_PURGES: usize = 1024;
 
-/// How far the clocks of two machines may be apart: what one has asked for so soon after a purge by another's clock may have
-/// been before it.
-const SKEW_MS: u64 = 2000;
-
-/// The purges of the last day.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What is to be forgotten, and where it was said already.
 pub(super) struct Log {
-    /// What was asked for until then is void, whatever it is.
-    horizon: Moment,
-    records: BTreeSet<(Moment, Purge)>,
+    /// By a number drawn at random, since two may purge the same at the same time.
+    purges: Purges,
+    /// Those that were in it, the oldest first: whoever still has one on some page must not bring it back.
+    gone: VecDeque<u64>,
+    pages: Box<[Page]>,
 }
 
-/// A log as it lies on a server.
-#[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
-pub(super) struct Written {
-    /// When the server's log was begun: what it has from before cannot be told from what was purged.
-    pub since: Moment,
-    horizon: Moment,
-    records: Vec<(Moment, Purge)>,
+/// What each server is to be told.
+pub(super) type Purges = BTreeMap<u64, Told>;
+
+/// A purge, and the servers that need not know of it any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub purge: Purge,
+    over: BTreeSet<usize>,
+    /// It was on its way to some server: who reads it there cannot know of what comes now.
+    is_offered: bool,
+}
+
+impl Told {
+    fn new(purge: Purge) -> Self {
+        Self { purge, over: BTreeSet::new(), is_offered: false }
+    }
+
+    pub fn is_for(&self, index: usize) -> bool {
+        !self.over.contains(&index)
+    }
 }
 
 impl Log {
-    /// One more.
-    pub fn add(&mut self, when: Moment, purge: Purge) {
-        self.records.insert((when, purge));
+    pub fn new(servers: usize) -> Self {
+        let pages = (0..servers).map(Page::new).collect();
+        Self { purges: Purges::new(), gone: VecDeque::new(), pages }
+    }
+
+    /// One more, for every server.
+    pub fn add(&mut self, purge: Purge) {
+        let equal = |(_, told): &(&u64, &Told)| told.purge == purge;
+        if self.purges.iter().filter(equal).any(|(_, told)| !told.is_offered) {
+            return;
+        }
+        // The new one takes the place of those on a page in one step: at no moment there is neither.
+        let on_all = |id: &u64| self.pages.iter().all(|page| page.number(*id).is_some());
+        let replaced: Vec<u64> = self.purges.iter().filter(equal).map(|(id, _)| *id).filter(on_all).collect();
+        replaced.into_iter().for_each(|id| self.remove(id));
+        self.purges.insert(random(), Told::new(purge));
         self.trim();
     }
 
-    /// Takes in what others know; gives what was new.
-    pub fn merge(&mut self, written: &Written, now: Moment) -> Vec<Purge> {
-        // They are forgotten one after the other by every Hostler at its own time: what one has dropped must not come back.
-        let oldest = Moment(now.0.saturating_sub(LONGEST_SECONDS * 1000 + SKEW_MS));
-        self.records.retain(|(when, _)| *when >= oldest);
-        let mut new = Vec::new();
-        if written.horizon > self.horizon {
-            self.horizon = written.horizon;
-            new.push(Purge::All);
-        }
-        for record in written.records.iter().filter(|(when, _)| *when >= oldest) {
-            if record.0 > self.horizon && self.records.insert(record.clone()) {
-                new.push(record.1.clone());
+    /// An unsafe method has changed what is under this key, which this server has.
+    pub fn change(&mut self, index: usize, key: &[u8]) {
+        match std::str::from_utf8(key) {
+            Ok(key) => self.pages[index].change(key),
+            // As much of it as can be written down.
+            Err(error) => {
+                let valid = String::from_utf8_lossy(&key[..error.valid_up_to()]).into_owned();
+                return self.add(Purge::Prefix(valid));
             }
         }
-        self.trim();
-        new
+        if let Some(keys) = self.pages[index].too_many_pending() {
+            // The server may be away for hours.
+            self.pages[index].drop_pending(&keys);
+            coarse::fold(&keys, 0).into_iter().for_each(|purge| self.add(purge));
+        }
     }
 
     fn trim(&mut self) {
-        while self.records.len() > MOST_RECORDS {
-            let Some((when, _)) = self.records.pop_first() else { return };
-            self.horizon = self.horizon.max(when);
+        if self.purges.len() > MOST_PURGES {
+            let all: Vec<u64> = self.purges.keys().copied().collect();
+            all.into_iter().for_each(|id| self.remove(id));
+            self.purges.insert(random(), Told::new(Purge::All));
         }
-        let horizon = self.horizon;
-        self.records.retain(|(when, _)| *when > horizon);
     }
 
-    /// Whether a purge was meant for this entry too.
-    pub fn voids<H>(&self, key: &[u8], entry: &Entry<H>) -> bool {
-        let is_before = |when: Moment| entry.asked.0 <= when.0.saturating_add(SKEW_MS);
-        let has_horizon = self.horizon > Moment(0) && is_before(self.horizon);
-        let mut since = self.records.iter().rev().take_while(|(when, _)| is_before(*when));
-        has_horizon || since.any(|(_, purge)| purge.matches(key, entry))
+    fn remove(&mut self, id: u64) {
+        self.purges.remove(&id);
+        self.gone.push_back(id);
+        if self.gone.len() > 2 * MOST_PURGES {
+            self.gone.pop_front();
+        }
     }
 
-    /// As it is to lie on a server.
-    pub fn written(&self, since: Moment) -> Vec<u8> {
-        let records = self.records.iter().cloned().collect();
-        // Maps with keys that are no strings, or a writer that fails: there are neither.
-        serde_json::to_vec(&Written { since, horizon: self.horizon, records }).unwrap_or_default()
+    pub fn version(&self, index: usize) -> Option<Version> {
+        self.pages[index].version()
     }
+
+    /// Takes in what lies on the server; gives what memory is to forget.
+    pub fn read(&mut self, index: usize, lies: Option<(Written, Version)>, now: Instant) -> Vec<Purge> {
+        let fresh = self.pages[index].read(lies, now);
+        self.leave_out(index, &fresh.dropped);
+        let mut forget = fresh.changes;
+        for (id, purge) in fresh.purges {
+            let told = || Told { is_offered: true, ..Told::new(purge.clone()) };
+            if self.gone.contains(&id) {
+                continue;
+            }
+            if let Entry::Vacant(place) = self.purges.entry(id) {
+                place.insert(told());
+                forget.push(purge);
+            }
+        }
+        self.trim();
+        if fresh.missed { vec![Purge::All] } else { forget }
+    }
+
+    /// What was on a page and is not any more has had its time there, or something newer has taken its place.
+    fn leave_out(&mut self, index: usize, ids: &[u64]) {
+        for id in ids {
+            if let Some(told) = self.purges.get_mut(id) {
+                told.over.insert(index);
+                if told.over.len() == self.pages.len() {
+                    self.remove(*id);
+                }
+            }
+        }
+    }
+
+    /// Changes on the server's page that everybody has read by now: once nothing from before them lies there, they may go.
+    pub fn ripe(&self, index: usize, now: Instant) -> Vec<(u64, Box<str>)> {
+        self.pages[index].ripe(now)
+    }
+
+    /// The page as it is to lie on the server; none if it does so already.
+    pub fn draft(&mut self, index: usize, swept: &[(u64, Box<str>)], now: Instant) -> Option<Draft> {
+        if let Some((keys, room)) = self.pages[index].crowd(&self.purges, swept) {
+            coarse::fold(&keys, room).into_iter().for_each(|purge| self.add(purge));
+        }
+        let draft = self.pages[index].draft(&self.purges, swept, now)?;
+        self.purges.values_mut().for_each(|told| told.is_offered = true);
+        Some(draft)
+    }
+
+    /// It lies there now.
+    pub fn wrote(&mut self, index: usize, draft: Draft, now: Instant) {
+        let gone = self.pages[index].wrote(draft, now);
+        self.leave_out(index, &gone);
+    }
+
+    /// When the server's page was looked at last.
+    pub fn looked(&mut self, index: usize, when: Instant) {
+        self.pages[index].looked = Some(when);
+    }
+
+    /// Whether what is not on the page, as it is known here, cannot be on it for long.
+    pub fn is_current(&self, index: usize, now: Instant) -> bool {
+        self.pages[index].looked.is_some_and(|looked| now - looked < STALE)
+    }
+
+    /// How far the server's page is known here; none before it was read.
+    pub fn under(&self, index: usize) -> Option<Under> {
+        self.pages[index].under()
+    }
+
+    /// Whether something was said of this entry that its author did not know when he asked for it.
+    pub fn voids<H>(&self, index: usize, key: &[u8], entry: &crate::Entry<H>, under: Under) -> bool {
+        let page = &self.pages[index];
+        let is_later = |id: &u64, told: &Told| match page.number(*id) {
+            Some(number) => number > under.number,
+            None => told.is_for(index),
+        };
+        page.voids(key, under)
+            || self.purges.iter().any(|(id, told)| is_later(id, told) && told.purge.matches(key, entry))
+    }
+}
+
+/// Seeded anew by the system for each process, and another for each call.
+pub(super) fn random() -> u64 {
+    RandomState::new().hash_one(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! The tier that several Hostlers share: memcached servers behind the memory of each. What they do not answer in time, nobody
 //! waits for. Knows no HTTP.
 
+mod coarse;
+mod dial;
 mod item;
 mod keeper;
 mod log;
+mod page;
 mod ring;
 mod server;
 mod writer;
@@ -14,7 +17,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::AbortHandle;
 
-use crate::{Cache, Entry, Moment, Purge, Variants};
+use crate::{Asked, Cache, Entry, Moment, Purge, Variants};
 use item::Unreadable;
 use log::Log;
 use ring::Ring;
@@ -26,13 +29,10 @@ pub use server::{Notice, ServerCounts, ServerStatus};
 /// The most seconds that an item stays, whatever its terms say: so long a purge has to be remembered.
 const LONGEST_SECONDS: u64 = 24 * 60 * 60;
 
-/// How long an unsafe method on a URL voids what comes from a server under it: its deletion may be on its way yet.
-const DELETION_MS: u64 = 10_000;
-
 /// Where the servers are and how long they are waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierSettings {
-    /// `host:port` or `unix:/path`. Which one has a key goes by these words, so all Hostlers must write the same.
+    /// `host:port`, `[IPv6]:port` or `unix:/path`. Which one has a key goes by these words, so all Hostlers must write the same.
     pub servers: Vec<Box<str>>,
     /// What all keys begin with.
     pub namespace: Box<str>,
@@ -93,7 +93,7 @@ impl<H: Send + Sync + 'static> Tier<H> {
             settings.servers.iter().map(|name| Server::new(name, settings.patience, tell.clone())).collect();
         let (queues, writes): (Vec<_>, Vec<_>) = servers.iter().map(|_| Queue::new()).unzip();
         let ring = Ring::new(&settings.servers);
-        let (queues, log) = (queues.into(), Mutex::default());
+        let (queues, log) = (queues.into(), Mutex::new(Log::new(servers.len())));
         let shared = Arc::new(Shared { settings, packing, cache, ring, servers, queues, log });
         let mut tasks = Vec::new();
         for (index, writes) in writes.into_iter().enumerate() {
@@ -109,27 +109,38 @@ impl<H: Send + Sync + 'static> Tier<H> {
     }
 
     /// Stores all that memory has under this key, later. What is too large, or too much for now, is not stored.
-    pub fn put(&self, key: &[u8], variants: Arc<Variants<H>>) {
+    pub fn put(&self, key: &[u8], variants: Variants<H>) {
         let weight = variants.weight();
         self.shared.queue(key).push(Write::Put(key.into(), variants), weight, self.shared.server(key));
     }
 
-    /// Forgets what is stored under this key, as an unsafe method demands. The memory of other Hostlers is not told.
-    pub fn forget(&self, key: &[u8], now: Moment) {
-        let server = self.shared.server(key);
-        let delete = Write::Delete(key.into());
-        if !server.is_here() || !self.shared.queue(key).push(delete, key.len(), server) {
-            // Then it has to be said in the way that outlasts a server's absence.
-            let url = String::from_utf8_lossy(key).into_owned();
-            self.shared.log().add(now, Purge::Url(url));
-            server.nudge();
+    /// Takes away what the server has under this key, later; others may keep what they have.
+    pub fn delete(&self, key: &[u8]) {
+        let index = self.shared.ring.of(key);
+        if !self.shared.queues[index].push(Write::Delete(key.into()), key.len(), &self.shared.servers[index])
+        {
+            self.shared.log().change(index, key);
         }
+    }
+
+    /// An unsafe method has changed what is under this key: what the server has is void from now on, and other Hostlers are told as
+    /// soon as it can be. Nobody waits for that, and many of them are told at once.
+    pub fn forget(&self, key: &[u8]) {
+        let index = self.shared.ring.of(key);
+        self.shared.log().change(index, key);
+        self.shared.servers[index].nudge();
+    }
+
+    /// A member is asked now for what is to be stored under this key.
+    pub fn asks(&self, key: &[u8]) -> Asked {
+        let under = self.shared.log().under(self.shared.ring.of(key));
+        Asked { at: Moment::now(), under }
     }
 
     /// Forgets what is meant, here and everywhere: memory now, the servers as soon as they can be told, and other Hostlers
     /// when they look there the next time.
-    pub async fn purge(&self, purges: Vec<Purge>, now: Moment) -> Purged {
-        purges.iter().for_each(|purge| self.shared.log().add(now, purge.clone()));
+    pub async fn purge(&self, purges: Vec<Purge>) -> Purged {
+        purges.iter().for_each(|purge| self.shared.log().add(purge.clone()));
         let entries = self.shared.purge_memory(purges).await;
         let servers = &self.shared.servers;
         let mut told = 0;
@@ -191,7 +202,7 @@ impl<H: Send + Sync + 'static> Shared<H> {
         let counts = &server.counts;
         let bytes = match reply {
             Ok(Reply::Found(bytes)) => bytes,
-            Ok(Reply::Missing | Reply::Done | Reply::Refused) => {
+            Ok(_) => {
                 counts.misses.add(1);
                 return false;
             }
@@ -209,7 +220,7 @@ impl<H: Send + Sync + 'static> Shared<H> {
                 return false;
             }
         };
-        let is_kept = self.keep(server, key, entries, since);
+        let is_kept = self.keep(key, entries, since);
         if is_kept {
             counts.hits.add(1)
         } else {
@@ -218,14 +229,24 @@ impl<H: Send + Sync + 'static> Shared<H> {
         is_kept
     }
 
-    /// Keeps in memory what no purge has voided; the newest last, so that it lies in front.
-    fn keep(&self, server: &Server, key: &[u8], entries: Vec<Entry<H>>, since: Moment) -> bool {
-        let is_void = |entry: &Entry<H>| {
-            let is_distrusted = entry.asked <= server.since();
-            is_distrusted || entry.terms.useless_from() <= since || self.log().voids(key, entry)
-        };
-        let since = Moment(since.0.saturating_sub(DELETION_MS));
-        let valid = entries.into_iter().rev().filter(|entry| !is_void(entry));
+    /// Keeps in memory what nothing has voided; the newest last, so that it lies in front.
+    fn keep(&self, key: &[u8], entries: Vec<Entry<H>>, since: Moment) -> bool {
+        let index = self.ring.of(key);
+        let is_good =
+            |entry: &Entry<H>| entry.terms.useless_from() > since && self.is_for_others(index, key, entry);
+        let valid = entries.into_iter().rev().filter(is_good);
         valid.map(|entry| self.cache.keep_found(key, Arc::new(entry), since)).filter(|kept| *kept).count() > 0
+    }
+
+    /// What of this is to be written, with the mark by which it is found void later.
+    fn item(&self, index: usize, key: &[u8], variants: &Variants<H>) -> Option<(Vec<u8>, u32)> {
+        let entries = variants.iter().map(|entry| &**entry);
+        let good: Vec<_> = entries.filter(|entry| self.is_for_others(index, key, entry)).collect();
+        let oldest = good.iter().filter_map(|entry| Some(entry.asked.under?.number)).min()?;
+        Some((item::write(&self.packing, key, &good, self.settings.max_item)?, page::mark(oldest)))
+    }
+
+    fn is_for_others(&self, index: usize, key: &[u8], entry: &Entry<H>) -> bool {
+        entry.asked.under.is_some_and(|under| !self.log().voids(index, key, entry, under))
     }
 }

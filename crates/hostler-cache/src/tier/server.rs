@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use async_memcached::{AsciiProtocol, Client, Error, ErrorKind, Status};
+use async_memcached::{AsciiProtocol, Client, Error, ErrorKind, MetaProtocol, Status};
 use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
-use crate::Moment;
+use super::dial::dial;
 
 /// Connections at once. Who finds none waits for one, no longer than for an answer.
 const CONNECTIONS: usize = 16;
@@ -40,8 +40,8 @@ pub(super) struct Server {
     room: Semaphore,
     is_here: AtomicBool,
     failures: AtomicU32,
-    /// When its log was begun, in milliseconds.
-    since: AtomicU64,
+    /// Whoever makes its page of the log and ours agree, one at a time.
+    pub agreeing: Semaphore,
     why: Mutex<Option<Box<str>>>,
     nudged: Notify,
     pub counts: ServerCounts,
@@ -50,17 +50,42 @@ pub(super) struct Server {
 /// What to ask for.
 pub(super) enum Op<'a> {
     Get(&'a str),
-    /// With its time to live in seconds; 0 is for ever.
-    Set(&'a str, &'a [u8], u64),
+    Set(&'a str, Set<'a>),
     Delete(&'a str),
+    /// What memcached knows of an item besides its value.
+    Look(&'a str),
+    /// An item with what memcached knows of it.
+    Read(&'a str),
+    /// Changes an item that is still as it was seen; none: that is not there.
+    Exchange(&'a str, Option<u64>, Set<'a>),
+}
+
+pub(super) struct Set<'a> {
+    pub value: &'a [u8],
+    /// Which can be read without the value.
+    pub mark: u32,
+    /// 0 is for ever.
+    pub seconds: u64,
 }
 
 pub(super) enum Reply {
     Found(Vec<u8>),
+    Seen(Seen),
     Missing,
     Done,
+    /// Somebody else was faster.
+    Raced,
     /// It is there, and does not want this: too large, or no memory for it.
     Refused,
+}
+
+/// An item, as memcached knows it.
+pub(super) struct Seen {
+    /// Another after each change.
+    pub version: u64,
+    pub mark: u32,
+    /// Empty where only that was asked for.
+    pub value: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -128,7 +153,7 @@ impl Server {
             room: Semaphore::new(CONNECTIONS),
             is_here: AtomicBool::new(false),
             failures: AtomicU32::new(0),
-            since: AtomicU64::new(0),
+            agreeing: Semaphore::new(1),
             why: Mutex::new(Some("not found yet".into())),
             nudged: Notify::new(),
             counts: ServerCounts::default(),
@@ -142,16 +167,6 @@ impl Server {
 
     pub fn patience(&self) -> Duration {
         self.patience
-    }
-
-    /// What it has from before is not to be trusted.
-    pub fn since(&self) -> Moment {
-        Moment(self.since.load(Ordering::Relaxed))
-    }
-
-    /// Never goes back.
-    pub fn set_since(&self, since: Moment) -> Moment {
-        Moment(self.since.fetch_max(since.0, Ordering::Relaxed).max(since.0))
     }
 
     /// Its keeper is to look after it now.
@@ -178,7 +193,7 @@ impl Server {
         let Ok(_room) = self.room.acquire().await else { return Err(Failure::Broken("closed".into())) };
         let mut client = match self.take_idle() {
             Some(client) => client,
-            None => Client::new(self.source()).await.map_err(broken)?,
+            None => dial(&self.name).await.map_err(broken)?,
         };
         let reply = match ask(&mut client, op).await {
             Ok(reply) => reply,
@@ -189,14 +204,6 @@ impl Server {
         };
         self.idle().push((std::thread::current().id(), client));
         Ok(reply)
-    }
-
-    /// As the client wants it written.
-    fn source(&self) -> String {
-        match self.name.strip_prefix("unix:") {
-            Some(path) => format!("unix://{path}"),
-            None => format!("tcp://{}", self.name),
-        }
     }
 
     /// The lock guards a list; each change to it is one call.
@@ -265,13 +272,43 @@ async fn ask(client: &mut Client, op: Op<'_>) -> Result<Reply, Error> {
             Some(_) => Err(Status::Error(ErrorKind::Protocol(Some("another key's value".into()))).into()),
             None => Ok(Reply::Missing),
         },
-        Op::Set(name, value, seconds) => {
-            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-            client.set(name, value, Some(seconds), None).await.map(|()| Reply::Done)
+        Op::Set(name, set) => {
+            let seconds = i64::try_from(set.seconds).unwrap_or(i64::MAX);
+            client.set(name, set.value, Some(seconds), Some(set.mark)).await.map(|()| Reply::Done)
         }
         Op::Delete(name) => match client.delete(name).await {
             Err(Error::Protocol(Status::NotFound)) => Ok(Reply::Missing),
             outcome => outcome.map(|()| Reply::Done),
         },
+        Op::Look(name) => see(client, name, &["k", "c", "f"]).await,
+        Op::Read(name) => see(client, name, &["k", "c", "f", "v"]).await,
+        Op::Exchange(name, version, set) => {
+            let (mark, seconds) = (format!("F{}", set.mark), format!("T{}", set.seconds));
+            // Otherwise "add".
+            let how = version.map_or_else(|| "ME".to_owned(), |version| format!("C{version}"));
+            match client.meta_set(name, set.value, false, None, Some(&[&how, &mark, &seconds])).await {
+                Ok(_) => Ok(Reply::Done),
+                Err(Error::Protocol(Status::Exists | Status::NotStored | Status::NotFound)) => {
+                    Ok(Reply::Raced)
+                }
+                Err(error) => Err(error),
+            }
+        }
+    }
+}
+
+async fn see(client: &mut Client, name: &str, flags: &[&str]) -> Result<Reply, Error> {
+    let Some(item) = client.meta_get(name, false, None, Some(flags)).await? else {
+        return Ok(Reply::Missing);
+    };
+    match (item.key, item.cas, item.flags) {
+        // It says for which key it has nothing.
+        (Some(key), ..) if item.status == Some(Status::NotFound) && key == name.as_bytes() => {
+            Ok(Reply::Missing)
+        }
+        (Some(key), Some(version), Some(mark)) if key == name.as_bytes() => {
+            Ok(Reply::Seen(Seen { version, mark, value: item.data.unwrap_or_default() }))
+        }
+        _ => Err(Status::Error(ErrorKind::Protocol(Some("not what was asked for".into()))).into()),
     }
 }

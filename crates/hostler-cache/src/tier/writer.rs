@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-use super::keeper::UNHURRIED;
-use super::server::{Op, Reply, Server};
+use super::keeper::{self, UNHURRIED};
+use super::server::{Op, Reply, Server, Set};
 use super::{LONGEST_SECONDS, Shared, item};
-use crate::{Moment, Purge, Variants};
+use crate::{Moment, Variants};
 
 /// What waits for a server at most: it lies in memory meanwhile.
 const MOST_WAITING: usize = 1024;
@@ -16,7 +17,7 @@ const MOST_BYTES: usize = 16 << 20;
 
 /// What to write under a key.
 pub(super) enum Write<H> {
-    Put(Box<[u8]>, Arc<Variants<H>>),
+    Put(Box<[u8]>, Variants<H>),
     Delete(Box<[u8]>),
 }
 
@@ -61,8 +62,8 @@ pub(super) async fn write<H: Send + Sync + 'static>(
     let server = &shared.servers[index];
     while let Some((write, weight)) = writes.receiver.recv().await {
         let is_written = match write {
-            Write::Put(key, variants) => put(&shared, server, &key, &variants).await,
-            Write::Delete(key) => delete(&shared, server, &key).await,
+            Write::Put(key, variants) => put(&shared, index, &key, &variants).await,
+            Write::Delete(key) => delete(&shared, index, &key).await,
         };
         writes.bytes.fetch_sub(weight, Ordering::Relaxed);
         if is_written { server.counts.stored.add(1) } else { server.counts.dropped.add(1) }
@@ -70,29 +71,35 @@ pub(super) async fn write<H: Send + Sync + 'static>(
 }
 
 async fn put<H: Send + Sync + 'static>(
-    shared: &Shared<H>,
-    server: &Server,
+    shared: &Arc<Shared<H>>,
+    index: usize,
     key: &[u8],
     variants: &Variants<H>,
 ) -> bool {
+    let server = &shared.servers[index];
     let now = Moment::now();
     let useless = variants.iter().map(|entry| entry.terms.useless_from()).max().unwrap_or_default();
     let seconds = (useless.0.saturating_sub(now.0) / 1000).min(LONGEST_SECONDS);
     if seconds == 0 || !server.is_here() {
         return false;
     }
-    let settings = &shared.settings;
-    let Some(bytes) = item::write(&shared.packing, key, variants, settings.max_item) else { return false };
-    let name = item::name(&settings.namespace, key);
-    matches!(server.ask(Op::Set(&name, &bytes, seconds), UNHURRIED).await, Ok(Reply::Done))
+    // Else what has become void might be written after it was swept away there (`page::RIPE`).
+    if !shared.log().is_current(index, Instant::now()) && keeper::agree(shared, index).await.is_err() {
+        return false;
+    }
+    let Some((bytes, mark)) = shared.item(index, key, variants) else { return false };
+    let name = item::name(&shared.settings.namespace, key);
+    let set = Set { value: &bytes, mark, seconds };
+    matches!(server.ask(Op::Set(&name, set), UNHURRIED).await, Ok(Reply::Done))
 }
 
-/// What could not be deleted is purged: that outlasts the server's absence.
-async fn delete<H: Send + Sync + 'static>(shared: &Shared<H>, server: &Server, key: &[u8]) -> bool {
+/// What could not be deleted has changed, as far as anybody knows: that outlasts the server's absence.
+async fn delete<H: Send + Sync + 'static>(shared: &Shared<H>, index: usize, key: &[u8]) -> bool {
+    let server = &shared.servers[index];
     let name = item::name(&shared.settings.namespace, key);
     if server.is_here() && server.ask(Op::Delete(&name), UNHURRIED).await.is_ok() {
         return true;
     }
-    shared.log().add(Moment::now(), Purge::Url(String::from_utf8_lossy(key).into_owned()));
+    shared.log().change(index, key);
     false
 }

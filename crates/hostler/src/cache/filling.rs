@@ -323,6 +323,27 @@ impl Reading {
         Poll::Ready(Ok(false))
     }
 
+    /// Waits for the end of a body that nobody reads. One that is more than can be kept is not waited for: it would be fetched for
+    /// nobody.
+    pub async fn is_there(self) -> Result<(), Cut> {
+        poll_fn(|cx| {
+            let mut state = self.filling.state();
+            match &state.end {
+                Some(End::Cut(cut)) => return Poll::Ready(Err(cut.clone())),
+                Some(End::Whole(..) | End::Passed(_)) => return Poll::Ready(Ok(())),
+                None if state.is_too_large => {
+                    return Poll::Ready(Err(Cut("it is more than can be kept".into())));
+                }
+                None => {}
+            }
+            if let Some(reader) = state.readers.get_mut(self.key) {
+                reader.waker = Some(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
     /// The trailers of a body that is complete.
     pub fn trailers(&self) -> Option<&Fields> {
         self.trailers.as_deref()

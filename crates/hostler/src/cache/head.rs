@@ -8,9 +8,6 @@ use hostler_wire::{Field, Limits, Name, ResponseHead};
 
 use super::Lines;
 
-/// What a parsed head takes for each of its lines, besides their bytes.
-const FIELD_BYTES: usize = 32;
-
 /// The head of an answer as it is stored: without what was meant for us, what frames the message, and what may not be `kept`.
 pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHead {
     let mut text = start(head);
@@ -57,7 +54,7 @@ pub fn part(stored: &ResponseHead, part: &Range<u64>, length: u64) -> ResponseHe
 
 /// What it takes in memory.
 pub fn size(head: &ResponseHead) -> usize {
-    size_of::<ResponseHead>() + head.fields.bytes().len() + head.fields.len() * FIELD_BYTES
+    size_of::<ResponseHead>() + head.fields.bytes().len() + head.fields.len() * size_of::<Field>()
 }
 
 /// As bytes, for whoever shares it.
@@ -72,7 +69,9 @@ pub(super) fn pack(head: &ResponseHead, into: &mut Vec<u8>) {
 pub(super) fn unpack(packed: &[u8]) -> Option<ResponseHead> {
     let mut head = ResponseHead::default();
     let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
-    head.parse(packed, &limits).ok().map(|()| head)
+    head.parse(packed, &limits).ok()?;
+    head.fields.shrink_to_fit();
+    Some(head)
 }
 
 /// A moment as HTTP says it.
@@ -103,7 +102,10 @@ fn parsed(like: &ResponseHead, mut text: Vec<u8>) -> ResponseHead {
     let mut head = ResponseHead::default();
     let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
     match head.parse(&text, &limits) {
-        Ok(()) => head,
+        Ok(()) => {
+            head.fields.shrink_to_fit();
+            head
+        }
         // Nothing that has been parsed once can get here; if it did, its lines would be as good.
         Err(_) => like.clone(),
     }

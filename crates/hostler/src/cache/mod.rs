@@ -5,6 +5,7 @@ mod filling;
 mod forms;
 mod head;
 mod lines;
+mod parts;
 mod shared;
 
 use std::sync::Arc;
@@ -17,6 +18,9 @@ pub use filling::{Cut, Filling, Poured, Pouring, Reading, Source};
 pub use forms::{Encoded, Place, Shared};
 pub use head::{freshened, not_modified, part, size, stored};
 pub use lines::Lines;
+pub use parts::parts;
+
+use crate::journal::Journal;
 
 /// A stored answer.
 pub type Entry = hostler_cache::Entry<ResponseHead>;
@@ -32,13 +36,15 @@ pub struct Stock {
     pub tier: ArcSwapOption<Tier<ResponseHead>>,
     /// What is being fetched.
     pub flights: Arc<Flights<Landing>>,
+    /// Where fetches are written down that no client waits for.
+    pub journal: Journal,
 }
 
 impl Stock {
     /// Empty, for so many bytes; no entry may be larger than `max_entry`.
-    pub fn new(bytes: u64, max_entry: usize) -> Self {
+    pub fn new(bytes: u64, max_entry: usize, journal: Journal) -> Self {
         let memory = Arc::new(Cache::new(bytes, max_entry));
-        Self { memory, tier: ArcSwapOption::empty(), flights: Flights::new(ALONE_MS) }
+        Self { memory, tier: ArcSwapOption::empty(), flights: Flights::new(ALONE_MS), journal }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hostler_cache::{Entry, Moment, Notice, Packing, Purge, Purged, Tier, TierSettings};
+use hostler_cache::{Asked, Entry, Moment, Notice, Packing, Purge, Purged, Tier, TierSettings};
 use hostler_wire::ResponseHead;
 
 use super::{Stock, head};
@@ -35,15 +35,20 @@ impl Stock {
         let now = Moment::now();
         self.memory.forget(key, now);
         if let Some(tier) = &*self.tier.load() {
-            tier.forget(key, now);
+            tier.forget(key);
         }
+    }
+
+    /// A member is asked now for what is to be stored under this key.
+    pub fn asks(&self, key: &[u8]) -> Asked {
+        self.tier.load().as_ref().map_or_else(|| Moment::now().into(), |tier| tier.asks(key))
     }
 
     /// Takes this one away: it has turned out to be no good.
     pub fn remove(&self, key: &[u8], entry: &Arc<Entry<ResponseHead>>) {
         self.memory.remove(key, entry);
         if let Some(tier) = &*self.tier.load() {
-            tier.forget(key, Moment::now());
+            tier.delete(key);
         }
     }
 
@@ -55,10 +60,10 @@ impl Stock {
 
     /// Forgets what is meant, everywhere.
     pub async fn purge(&self, purges: Vec<Purge>) -> Purged {
-        let now = Moment::now();
         match self.tier.load_full() {
-            Some(tier) => tier.purge(purges, now).await,
+            Some(tier) => tier.purge(purges).await,
             None => {
+                let now = Moment::now();
                 let memory = self.memory.clone();
                 // It may look at every key.
                 let purge = move || purges.iter().map(|purge| memory.purge(purge, now)).sum();

@@ -80,7 +80,7 @@ pub enum Command {
     /// Forget stored answers, here and in memcached, so that the next request for them is fetched anew.
     ///
     /// By URL, as a client asks for it (with all variants of it), by the beginning of a URL, by a tag that answers have in
-    /// Cache-Tag or Surrogate-Key, or all. Other Hostlers at the same memcached follow within a second.
+    /// Cache-Tag or Surrogate-Key, or all. Other Hostlers at the same memcached follow within half a second.
     Purge(Purge),
     /// Hand over to the program as it is now, without losing a request.
     ///

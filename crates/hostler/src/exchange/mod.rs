@@ -77,6 +77,8 @@ pub struct Exchange {
     pub certificate: Option<Arc<[u8]>>,
     /// What there is to an exchange by a registered route.
     pub registered: Option<Box<Registered>>,
+    /// The words of a refusal, from whoever knows what its client reads; none for our own.
+    pub words: Option<Box<Whole>>,
     /// Who the client is.
     pub client: ClientAddress,
     /// The name under which logs know it.
@@ -195,6 +197,7 @@ impl Exchange {
             forwarded_proto: None,
             certificate: None,
             registered: None,
+            words: None,
             client: ClientAddress::of(Peer::Socket(peer.ip())),
             id: RequestId::none(),
             deadline,
@@ -249,6 +252,7 @@ impl Exchange {
         self.compress = None;
         self.forwarded_proto = None;
         self.registered = None;
+        self.words = None;
         self.deadline.clear();
     }
 

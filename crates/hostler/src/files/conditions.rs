@@ -96,7 +96,7 @@ impl Conditions {
         }
         match &self.range {
             Some(range) if has_parts && self.is_same(there, now) => match part(range, length) {
-                Ranged::Whole => Verdict::Whole,
+                Ranged::Whole | Ranged::Parts(_) => Verdict::Whole,
                 Ranged::Part(part) => Verdict::Part(part),
                 Ranged::Unsatisfiable => Verdict::OutOfRange,
             },

@@ -21,13 +21,15 @@ use crate::exchange::{BodySource, Exchange};
 use choose::Miss;
 use conditions::Conditions;
 use open::Patience;
-use place::{NoPlace, place};
+use place::{NoPlace, ends_in_slash, place};
 use serve::{Asked, Found};
 
 /// A folder whose files are answers.
 #[derive(Debug)]
 pub struct Files {
     settings: Arc<StaticFiles>,
+    /// Its route takes whatever lies below a path, so that a folder's name leads here with a slash as well.
+    takes_below: bool,
     /// What the kernel has at hand is given at once.
     is_local: bool,
 }
@@ -62,10 +64,11 @@ pub enum NotServed {
 }
 
 impl Files {
-    /// What these settings say. Whether anything is there is asked at each request.
-    pub fn new(settings: StaticFiles) -> Self {
+    /// What these settings say, for a route that takes one path or all that lies below it. Whether anything is there is asked at
+    /// each request.
+    pub fn new(settings: StaticFiles, takes_below: bool) -> Self {
         let is_local = open::is_local(&settings.dir);
-        Self { settings: Arc::new(settings), is_local }
+        Self { settings: Arc::new(settings), takes_below, is_local }
     }
 
     /// The folder.
@@ -77,11 +80,15 @@ impl Files {
     pub async fn answer(&self, exchange: &Exchange) -> Result<Served, NotServed> {
         let target = exchange.target();
         let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
-        let place = match place(path, self.settings.dotfiles) {
+        let mut place = match place(path, self.settings.dotfiles) {
             Ok(place) => place,
             Err(NoPlace::DoubledSlash) => return Ok(redirect(&single_slashes(exchange))),
             Err(NoPlace::Never) => return Err(NotServed::Missing(None)),
         };
+        if exchange.rewritten.is_some() && self.takes_below {
+            // What is left of a prefix by itself is "/", a slash that its client has not seen.
+            place.ends_in_slash = ends_in_slash(exchange.path());
+        }
         let fields = &exchange.head.fields;
         let asked = Asked {
             place,

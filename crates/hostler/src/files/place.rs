@@ -34,7 +34,7 @@ pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<Place, NoPlace> {
     while let Some(segment) = segments.next() {
         let is_last = segments.peek().is_none();
         let name: Cow<'_, [u8]> = percent_decode(segment).into();
-        ends_in_slash = matches!(&*name, b"" | b"." | b"..");
+        ends_in_slash = is_no_name(&name);
         match &*name {
             b"" if is_last => {}
             b"" => return Err(NoPlace::DoubledSlash),
@@ -50,6 +50,17 @@ pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<Place, NoPlace> {
     }
     let path = kept.join(&b'/');
     Ok(Place { path: PathBuf::from(OsString::from_vec(path)), ends_in_slash })
+}
+
+/// Whether a path, as it was sent, is that of a folder to whoever resolves what refers to it: a name is not.
+pub(super) fn ends_in_slash(path: &[u8]) -> bool {
+    let last = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let name: Cow<'_, [u8]> = percent_decode(last).into();
+    is_no_name(&name)
+}
+
+fn is_no_name(segment: &[u8]) -> bool {
+    matches!(segment, b"" | b"." | b"..")
 }
 
 /// RFC 8615: the one hidden name that is there to be found.

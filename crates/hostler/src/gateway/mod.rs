@@ -3,7 +3,9 @@
 mod cached;
 mod fallback;
 mod files;
+mod hops;
 mod hypernova;
+mod line;
 mod native;
 pub mod platform;
 mod poison;
@@ -25,9 +27,10 @@ use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchang
 use crate::proxy::{self, Call};
 use crate::route::Table;
 use cached::Asked;
-use wait::Visit;
+use wait::{Patience, Visit};
 
 pub use fallback::StandIn;
+pub use line::access_line;
 pub use poison::{Poison, PoisonSettings};
 pub use refusal::{Facts, Refusal};
 pub use rewrite::Rewrite;
@@ -42,9 +45,9 @@ const MOST_SENDS: u32 = 3;
 /// What answers a request.
 pub enum Answer {
     /// A member, whose answer's head has come.
-    Member(Call),
+    Member(Box<Call>),
     /// A member, which has switched protocols with 101.
-    Tunnel(Call),
+    Tunnel(Box<Call>),
     /// We ourselves, with what lies in memory.
     Whole(Whole),
     /// We ourselves, with more than lies in memory.
@@ -53,8 +56,8 @@ pub enum Answer {
     Shared(Box<Shared>),
 }
 
-impl From<Call> for Answer {
-    fn from(call: Call) -> Self {
+impl From<Box<Call>> for Answer {
+    fn from(call: Box<Call>) -> Self {
         if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
     }
 }
@@ -131,6 +134,11 @@ impl Gateway {
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
+        if let Target::Pool(_) = &route.target
+            && let Some(answer) = hops::count(exchange)?
+        {
+            return Ok(Answer::Whole(answer));
+        }
         let errand = match (&route.caching, &route.target) {
             (Some(caching), Target::Pool(target)) => {
                 match cached::ask(caching, (&route, target), exchange, client, thread).await {
@@ -151,7 +159,7 @@ impl Gateway {
         };
         // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         let answered = match (errand, &route.platform) {
-            (None, None) => call_pool(&route, target, exchange, client, thread).await.map(Answer::from),
+            (None, None) => call_pool((&route, target), exchange, client, thread).await.map(Answer::from),
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
             (Some(errand), _) => Box::pin(errand.run((&route, target), exchange, client, thread)).await,
             (None, Some(platform)) => {
@@ -179,14 +187,18 @@ impl Gateway {
     }
 
     /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.
-    pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Instead {
+    pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Instead> {
         if exchange.registered.is_some() {
             platform::forget_answer(exchange);
         }
-        match self.route(exchange) {
-            Some(route) => fall_back(&route, exchange, refusal).await,
-            None => refusal.into(),
+        exchange.trail.bytes_out = 0;
+        let Some(route) = self.route(exchange) else { return Err(refusal.into()) };
+        if let Some(caching) = &route.caching
+            && let Some(stale) = cached::stand_in(caching, exchange, &refusal)
+        {
+            return stale.map_err(Instead::from);
         }
+        Err(fall_back(&route, exchange, refusal).await)
     }
 
     /// What has come is no request, and is refused in the words of those who count on them.
@@ -222,12 +234,16 @@ impl Gateway {
         exchange: &mut Exchange,
         client: &mut D,
         route: &Route,
-    ) -> Result<(), BodyError> {
+    ) -> Result<(), Refusal> {
         client.allow_body(route.max_body);
+        let refuse = |exchange: &mut Exchange, error: BodyError| match &route.target {
+            Target::Native(native) => native::refuse(native, exchange, error),
+            _ => error.into(),
+        };
         match exchange.length {
             BodyLength::Known(0) => return Ok(()),
             BodyLength::Known(length) if length > route.max_body => {
-                return Err(BodyError::TooLarge(route.max_body));
+                return Err(refuse(exchange, BodyError::TooLarge(route.max_body)));
             }
             // Whoever offers another protocol must have sent his request first.
             _ if route.streams_body && exchange.offer.is_none() => {
@@ -241,23 +257,34 @@ impl Gateway {
             // Short, and read here and now: it need not come back from a disk.
             Arc::make_mut(&mut spool).memory = usize::MAX;
         }
-        (exchange.body, exchange.trail.bytes_in) = spool::read_whole(client, exchange.length, &spool).await?;
+        let read = spool::read_whole(client, exchange.length, &spool).await;
+        (exchange.body, exchange.trail.bytes_in) = read.map_err(|error| refuse(exchange, error))?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }
 }
 
 /// A slot, a call; and where that failed and may be tried again, from the start, at the same place in the queue.
-async fn call_pool<D: Downstream>(
-    route: &Route,
-    target: &PoolTarget,
+fn call_pool<D: Downstream>(
+    at: (&Route, &PoolTarget),
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
-) -> Result<Call, Refusal> {
+) -> impl Future<Output = Result<Box<Call>, Refusal>> {
+    call_within(Patience::begin(), at, exchange, client, thread)
+}
+
+/// The same for a client that may have waited for others before.
+async fn call_within<D: Downstream>(
+    patience: Patience,
+    (route, target): (&Route, &PoolTarget),
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> Result<Box<Call>, Refusal> {
     exchange.trail.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
-    let mut visit = Visit::begin(target, route.priority);
+    let mut visit = Visit::begin(target, route.priority, patience);
     let (mut sends, mut killed, mut last) = (0, Vec::new(), None);
     loop {
         let trial = target.poison.trial(exchange).await?;

@@ -1,7 +1,7 @@
 //! What Hostler answers out of its own data, in the words of the straight line. Knows no data.
 
-use super::{Answer, Route};
-use crate::exchange::Exchange;
+use super::{Answer, Refusal, Route};
+use crate::exchange::{BodyError, Exchange};
 use crate::native::Native;
 use crate::route::with_plain_path;
 
@@ -10,6 +10,15 @@ pub(super) fn introduce(route: &Route, exchange: &mut Exchange) {
     if let Some(geo) = &route.changes.places {
         geo.introduce(exchange);
     }
+}
+
+/// Why a body did not come whole: told as these services tell whatever is wrong.
+pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError) -> Refusal {
+    let refusal = Refusal::from(error);
+    let status = refusal.facts().status;
+    let words = with_plain_path(exchange.path(), false, |path| native.refuse(exchange, path, status, error));
+    exchange.words = Some(Box::new(words));
+    refusal
 }
 
 /// The answer; a body has been read before.

@@ -23,6 +23,8 @@ pub enum Refusal {
     Target(&'static str),
     /// CONNECT is for forward proxies.
     Connect,
+    /// A TRACE that was to end here (RFC 9110 section 7.6.2).
+    Trace,
     /// A WebSocket was wanted of what has none; only in HTTP/2, where an ordinary answer would open it.
     NoWebSocket,
     /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
@@ -119,6 +121,7 @@ impl Refusal {
             Self::Host(_) => closing(400, "bad_host"),
             Self::Target(_) => closing(400, "bad_target"),
             Self::Connect => closing(400, "connect"),
+            Self::Trace => facts(501, "trace"),
             Self::NoWebSocket => facts(400, "no_websocket"),
             Self::Expectation => closing(417, "expectation"),
             Self::HeaderTimeout => closing(408, "header_timeout"),
@@ -172,6 +175,7 @@ impl fmt::Display for Refusal {
             Self::Host(what) => write!(f, "Host: {what}"),
             Self::Target(what) => write!(f, "request target: {what}"),
             Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
+            Self::Trace => f.write_str("TRACE: what comes here is not sent back"),
             Self::NoWebSocket => f.write_str("there is no WebSocket here"),
             Self::Expectation => f.write_str("Expect: only 100-continue is known"),
             Self::PlainHttp => f.write_str("this port speaks https, not http"),

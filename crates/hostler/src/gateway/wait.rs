@@ -12,34 +12,59 @@ use super::{PoolTarget, Refusal};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::Endpoint;
 
+/// How long a client waits for its answer to begin: once, whoever it waits for meanwhile.
+#[derive(Clone, Copy)]
+pub(super) struct Patience {
+    began: Instant,
+    /// For how long the pool was paused while this request waited. Does not count, up to `request_timeout`: nobody is held
+    /// longer than twice that.
+    paused: Duration,
+}
+
+/// How long a pool had been paused, and what of that a request had got back, when it began to wait.
+type Before = (Duration, Duration);
+
+impl Patience {
+    pub fn begin() -> Self {
+        Self { began: Instant::now(), paused: Duration::ZERO }
+    }
+
+    /// When it ends.
+    pub fn until(&self, target: &PoolTarget) -> Instant {
+        self.began + target.request_timeout + self.paused
+    }
+
+    /// A wait begins, or is about to end.
+    pub fn look(&self, target: &PoolTarget) -> Before {
+        (self.paused, target.pool.paused_time())
+    }
+
+    /// Counts what the pool has been paused since `before`. False if that is nothing new.
+    pub fn give_back(&mut self, target: &PoolTarget, (earlier, before): Before) -> bool {
+        let paused = earlier + target.pool.paused_time().saturating_sub(before);
+        let paused = paused.min(target.request_timeout);
+        std::mem::replace(&mut self.paused, paused) < paused
+    }
+}
+
 /// A request at its pool: its class, its place, its time.
 pub(super) struct Visit<'a> {
     target: &'a PoolTarget,
     priority: Priority,
-    began: Instant,
+    patience: Patience,
     ticket: Option<Ticket>,
     /// Which members it is for.
     pub aim: Aim,
-    /// For how long the pool was paused while this request waited. Does not count against its patience, up to
-    /// `request_timeout`: nobody is held longer than twice that.
-    paused: Duration,
 }
 
 impl<'a> Visit<'a> {
-    pub fn begin(target: &'a PoolTarget, priority: Priority) -> Self {
-        Self {
-            target,
-            priority,
-            began: Instant::now(),
-            ticket: None,
-            aim: Aim::default(),
-            paused: Duration::ZERO,
-        }
+    pub fn begin(target: &'a PoolTarget, priority: Priority, patience: Patience) -> Self {
+        Self { target, priority, patience, ticket: None, aim: Aim::default() }
     }
 
     /// When the client's patience for an answer ends.
     pub fn until(&self) -> Instant {
-        self.began + self.target.request_timeout + self.paused
+        self.patience.until(self.target)
     }
 
     /// The next time it waits, it does so as one that has just come.
@@ -75,7 +100,7 @@ impl<'a> Visit<'a> {
         // A request that comes back because its member was lost goes on waiting; it does not begin anew.
         let waited = exchange.timings.queue_wait;
         let limit = |visit: &Self| {
-            visit.until().min(asked + (target.queue_timeout + visit.paused).saturating_sub(waited))
+            visit.until().min(asked + (target.queue_timeout + visit.patience.paused).saturating_sub(waited))
         };
         let until = limit(self);
         exchange.deadline.set_at(until);
@@ -100,32 +125,24 @@ impl<'a> Visit<'a> {
                 if client.poll_left(cx).is_ready() {
                     return Poll::Ready(Err(Refusal::ClientLeft));
                 }
-                let (earlier, before) =
-                    *pauses.get_or_insert_with(|| (self.paused, target.pool.paused_time()));
+                let before = *pauses.get_or_insert_with(|| self.patience.look(target));
                 ready!(exchange.deadline.poll_due(cx));
-                if !self.give_back(earlier, before) {
+                if !self.patience.give_back(target, before) {
                     return Poll::Ready(Err(Refusal::QueueTimeout));
                 }
                 exchange.deadline.set_at(limit(self));
             }
         })
         .await;
-        if let Some((earlier, before)) = pauses {
-            self.give_back(earlier, before);
+        if let Some(before) = pauses {
+            self.patience.give_back(target, before);
         }
         outcome
-    }
-
-    /// Counts what the pool has been paused since `before`. False if that is nothing new.
-    fn give_back(&mut self, earlier: Duration, before: Duration) -> bool {
-        let paused = earlier + self.target.pool.paused_time().saturating_sub(before);
-        let paused = paused.min(self.target.request_timeout);
-        std::mem::replace(&mut self.paused, paused) < paused
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
     use std::task::Context;
@@ -141,7 +158,7 @@ mod tests {
     use crate::proxy::{CallSettings, Meter};
 
     /// A client that only waits.
-    struct Patient;
+    pub struct Patient;
 
     impl Downstream for Patient {
         fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
@@ -162,14 +179,18 @@ mod tests {
         fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
     }
 
-    fn seconds(seconds: u64) -> Duration {
+    pub fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
 
+    pub fn journal() -> Journal {
+        Journal::new(Form::Json, false, Writer::new(std::io::sink()))
+    }
+
     /// Queue 5 s, answer 30 s.
-    fn target() -> PoolTarget {
+    pub fn target() -> PoolTarget {
         let settings = PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false };
-        let journal = Journal::new(Form::Json, false, Writer::new(std::io::sink()));
+        let journal = journal();
         PoolTarget {
             name: "app".into(),
             pool: Pool::new("app", PoolSettings::default()),
@@ -186,7 +207,7 @@ mod tests {
         }
     }
 
-    fn exchange() -> Exchange {
+    pub fn exchange() -> Exchange {
         let sweep = Sweep::new();
         tokio::spawn(sweep.clone().run());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
@@ -207,7 +228,7 @@ mod tests {
             let nowhere = Address::Unix("/nowhere".into());
             pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 1)
         });
-        let mut visit = Visit::begin(&target, Priority::Normal);
+        let mut visit = Visit::begin(&target, Priority::Normal, Patience::begin());
         let lease = visit.slot(&mut exchange, &mut Patient).await.unwrap();
         assert_eq!(lease.since() - began, seconds(24));
         assert_eq!(
@@ -219,11 +240,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_has_waited_for_anothers_fetch_has_so_much_less_time_for_his_own() {
+        let (target, mut exchange) = (target(), exchange());
+        let patience = Patience::begin();
+        tokio::time::advance(seconds(28)).await;
+        let mut visit = Visit::begin(&target, Priority::Normal, patience);
+        let refused = visit.slot(&mut exchange, &mut Patient).await;
+        assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
+        let left = visit.until() - Instant::now();
+        assert!(left <= Duration::ZERO, "{left:?}");
+        let waited = patience.began.elapsed();
+        assert!((seconds(30)..seconds(31)).contains(&waited), "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn nobody_is_held_by_a_pause_for_longer_than_another_request_timeout() {
         let (target, mut exchange) = (target(), exchange());
         target.pool.pause();
         let began = Instant::now();
-        let refused = Visit::begin(&target, Priority::Normal).slot(&mut exchange, &mut Patient).await;
+        let mut visit = Visit::begin(&target, Priority::Normal, Patience::begin());
+        let refused = visit.slot(&mut exchange, &mut Patient).await;
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");

@@ -26,7 +26,8 @@ pub enum Level {
 pub struct Access<'a> {
     pub time: jiff::Timestamp,
     pub id: &'a str,
-    pub client: IpAddr,
+    /// None: no client has asked for it.
+    pub client: Option<IpAddr>,
     /// The header that names it did not lead to its end: it is the last proxy up to which all was well.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub client_doubtful: bool,

@@ -194,7 +194,7 @@ impl Client {
     pub async fn refuse(&mut self, exchange: &mut Exchange, refusal: &Refusal, keep: bool) -> Delivered {
         let (answer, facts) = own::refusal(exchange, refusal);
         match answer {
-            Some((head, text)) => self.deliver_own(exchange, &head, text.into(), keep && !facts.closes).await,
+            Some((head, body)) => self.deliver_own(exchange, &head, body, keep && !facts.closes).await,
             None => Delivered::Abort,
         }
     }

@@ -19,12 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::coding::Allowance;
-use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Protocol, Scheme, Sweep, Trust};
-use crate::gateway::{Answer, Gateway, Refusal};
-use crate::journal::{Access, Journal};
+use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
+use crate::gateway::{Answer, Gateway, Instead, Refusal, access_line};
+use crate::journal::Journal;
 use crate::proxy::Call;
 use arc_swap::ArcSwap;
-use hostler_wire::{Limits, Name, Stream, Version};
+use hostler_wire::{Limits, Stream};
 use ipnet::IpNet;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -241,7 +241,7 @@ impl Shard {
                 Outcome::Delivered(delivered) => delivered,
                 Outcome::Switched(call) => {
                     let client = client.switch(call.answer(), &mut exchange);
-                    return After::Tunnel(Passage::new(self, client, exchange, *call));
+                    return After::Tunnel(Passage::new(self, client, exchange, call));
                 }
             };
             self.settle(&mut exchange);
@@ -275,17 +275,15 @@ impl Shard {
         let keep = wants_keep && !self.connections.is_ending();
         let instead = match answer {
             Ok(Answer::Member(call)) => {
-                let supply = Supply::Member(call).dressed(exchange, &self.encoding);
-                match client.deliver(exchange, supply, keep).await {
+                match self.pass_on(client, exchange, Supply::Member(call), keep).await {
                     Ok(delivered) => return Outcome::Delivered(delivered),
-                    Err(refusal) => self.gateway.instead(exchange, refusal).await,
+                    Err(instead) => instead,
                 }
             }
             Ok(Answer::Shared(shared)) => {
-                let supply = Supply::Shared(shared).dressed(exchange, &self.encoding);
-                match client.deliver(exchange, supply, keep).await {
+                match self.pass_on(client, exchange, Supply::Shared(shared), keep).await {
                     Ok(delivered) => return Outcome::Delivered(delivered),
-                    Err(refusal) => self.gateway.instead(exchange, refusal).await,
+                    Err(instead) => instead,
                 }
             }
             Ok(Answer::Streamed(streamed)) => {
@@ -295,7 +293,7 @@ impl Shard {
                     Err(refusal) => refusal.into(),
                 }
             }
-            Ok(Answer::Tunnel(call)) => return Outcome::Switched(Box::new(call)),
+            Ok(Answer::Tunnel(call)) => return Outcome::Switched(call),
             Ok(Answer::Whole(whole)) => {
                 return Outcome::Delivered(client.deliver_own(exchange, &whole.head, whole.body, keep).await);
             }
@@ -305,6 +303,24 @@ impl Shard {
             Some(fallback) => client.deliver_fallback(exchange, &fallback, &instead.refusal, keep).await,
             None => client.refuse(exchange, &instead.refusal, keep).await,
         })
+    }
+
+    /// What comes from a member; and where that breaks off before its client had any of it, what stands in.
+    async fn pass_on(
+        &self,
+        client: &mut Client,
+        exchange: &mut Exchange,
+        supply: Supply,
+        keep: bool,
+    ) -> Result<Delivered, Instead> {
+        let supply = supply.dressed(exchange, &self.encoding);
+        let refusal = match client.deliver(exchange, supply, keep).await {
+            Ok(delivered) => return Ok(delivered),
+            Err(refusal) => refusal,
+        };
+        // Boxed: answers that come whole need no room for it.
+        let stale = Box::pin(self.gateway.instead(exchange, refusal)).await?;
+        Ok(client.deliver_own(exchange, &stale.head, stale.body, keep).await)
     }
 
     /// A clear word to one connection too many; none where it would take a handshake to say it.
@@ -345,48 +361,4 @@ async fn end(client: Client, delivered: Delivered) {
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted)
-}
-
-fn access_line(exchange: &Exchange) -> Access<'_> {
-    let text = |bytes| std::str::from_utf8(bytes).unwrap_or("(not UTF-8)");
-    let field = |name| exchange.head.fields.first(name).map(text);
-    let (trail, registered) = (&exchange.trail, exchange.registered.as_deref());
-    Access {
-        time: jiff::Timestamp::now(),
-        id: exchange.id.as_str(),
-        client: exchange.client.ip,
-        client_doubtful: exchange.client.doubtful,
-        protocol: protocol(exchange),
-        method: text(exchange.head.method()),
-        host: text(exchange.host()),
-        target: text(exchange.head.target()),
-        status: trail.status,
-        route: trail.route.as_deref(),
-        pool: trail.pool.as_deref(),
-        member: trail.member.as_deref(),
-        attempts: trail.attempts,
-        cache: trail.cached(),
-        total_ms: exchange.timings.started.elapsed(),
-        queue_wait_ms: exchange.timings.queue_wait,
-        slot_hold_ms: exchange.timings.slot_hold,
-        worker_time_ms: exchange.timings.worker_time,
-        bytes_in: trail.bytes_in,
-        bytes_out: trail.bytes_out,
-        refusal: trail.refusal,
-        fallback: trail.fallback,
-        detail: trail.detail.as_deref(),
-        aborted: trail.aborted,
-        vcap_request_id: registered.map(|registered| registered.id.as_str()),
-        instance: registered.and_then(|registered| Some(&*registered.instance.as_ref()?.id)),
-        user_agent: field(Name::UserAgent),
-        referer: field(Name::Referer),
-    }
-}
-
-fn protocol(exchange: &Exchange) -> &'static str {
-    match (exchange.protocol, exchange.head.version) {
-        (Protocol::Http2, _) => "HTTP/2",
-        (Protocol::Http1, Version::Http10) => "HTTP/1.0",
-        (Protocol::Http1, Version::Http11) => "HTTP/1.1",
-    }
 }

@@ -1,5 +1,8 @@
 //! Answers of our own as heads and bodies: refusals, fallbacks. Knows no client protocol.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use hostler_wire::ResponseHead;
 
 use super::head::reason;
@@ -30,7 +33,7 @@ pub(super) fn fallback(
 }
 
 /// Why there is no answer; none where nobody would read it.
-pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(ResponseHead, String)>, Facts) {
+pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(ResponseHead, Bytes)>, Facts) {
     let facts = note(exchange, refusal);
     exchange.trail.status = facts.status;
     if facts.status == 499 {
@@ -39,12 +42,12 @@ pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(Re
     }
     if let Some(Words { head, body }) = platform::answer(exchange, refusal) {
         exchange.trail.status = head.status;
-        return (Some((head, body)), facts);
+        return (Some((head, body.into())), facts);
     }
-    let text = format!("{} {}\n{refusal}\n", facts.status, reason(facts.status));
-    let mut head = head(facts.status);
-    head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
-    head.fields.add(b"Cache-Control", b"no-store");
+    let (mut head, body) = match exchange.words.take() {
+        Some(words) => (Arc::unwrap_or_clone(words.head), words.body),
+        None => plainly(refusal, facts.status),
+    };
     head.fields.add(b"Hostler-Refusal", facts.reason.as_bytes());
     if !exchange.id.as_str().is_empty() {
         head.fields.add(b"X-Request-Id", exchange.id.as_str().as_bytes());
@@ -56,7 +59,14 @@ pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(Re
         let seconds = seconds.max(exchange.trail.retry_after);
         head.fields.add(b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());
     }
-    (Some((head, text)), facts)
+    (Some((head, body)), facts)
+}
+
+fn plainly(refusal: &Refusal, status: u16) -> (ResponseHead, Bytes) {
+    let mut head = head(status);
+    head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
+    head.fields.add(b"Cache-Control", b"no-store");
+    (head, format!("{status} {}\n{refusal}\n", reason(status)).into())
 }
 
 /// Why the worker's own answer is not what the client gets.

@@ -12,10 +12,9 @@ use crate::gateway::{Refusal, Streamed};
 use crate::proxy::Call;
 
 /// An answer: its head, and its body as it comes.
-#[expect(clippy::large_enum_variant, reason = "mostly it is the large one, and a box is an allocation")]
 pub(super) enum Supply {
     /// From a member.
-    Member(Call),
+    Member(Box<Call>),
     /// Of our own.
     Own(Box<Streamed>),
     /// From a member, on its way into memory.

@@ -25,7 +25,7 @@ pub(super) struct Passage {
 
 impl Passage {
     /// The member has answered with 101, and the client's end has heard of it in its own protocol.
-    pub fn new(shard: &Shard, client: ClientEnd, mut exchange: Exchange, call: Call) -> Box<Self> {
+    pub fn new(shard: &Shard, client: ClientEnd, mut exchange: Exchange, call: Box<Call>) -> Box<Self> {
         // Its times are over; one that is due for ever would be looked at for ever.
         exchange.deadline.forget();
         exchange.body = Default::default();

@@ -2,6 +2,7 @@
 
 mod accept;
 mod cors;
+mod form;
 pub mod geo;
 mod openapi;
 pub mod postal;
@@ -9,19 +10,24 @@ pub mod problem;
 mod query;
 pub mod tag;
 
+use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
+use crate::config::Origin;
 use crate::exchange::{Exchange, Whole};
+use form::Form;
 use geo::Geo;
 use postal::Postal;
+use query::Query;
 
 /// Bytes of a request's body: far more than the largest batch has.
 pub const MOST_BODY: u64 = 1 << 20;
 
 /// Where the nearest postal code is, for the service that knows where somebody is.
 pub trait Nearest {
-    /// The record nearest to a point in degrees, as JSON; none where there is no record at all.
-    fn nearest(&self, latitude: f64, longitude: f64) -> Option<String>;
+    /// The record nearest to a point (latitude and longitude in degrees), with the fields that a query names; none where there is no
+    /// record at all. The error is a sentence for the client.
+    fn nearest(&self, at: (f64, f64), query: &Query, form: Form) -> Result<Option<String>, String>;
 }
 
 /// What one route answers, and below which path.
@@ -55,6 +61,22 @@ impl Native {
         })
     }
 
+    /// What is said to whoever asks for this path and is not heard: a problem, which those may read who may read answers.
+    pub fn refuse(&self, exchange: &Exchange, path: &[u8], status: u16, why: impl Display) -> Whole {
+        cors::allow(self.origins(path), exchange, problem::problem(status, why))
+    }
+
+    /// Whose pages may read what is answered to this path: `/geo` is about visitors, all else is no secret where there are codes.
+    fn origins(&self, path: &[u8]) -> &[Origin] {
+        let behind = path.get(self.prefix.len()..).unwrap_or_default();
+        match (&self.geo, &self.postal) {
+            (Some(geo), _) if [behind, path].iter().any(|path| path.starts_with(b"/geo")) => geo.origins(),
+            (_, Some(postal)) => postal.origins(),
+            (Some(geo), None) => geo.origins(),
+            (None, None) => &[],
+        }
+    }
+
     fn known(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
         let near = self.postal.as_deref().map(|postal| postal as &dyn Nearest);
         let geo = self.geo.as_ref().and_then(|geo| geo.answer(exchange, path, near));
@@ -72,6 +94,7 @@ impl Native {
         // Where the prefix is the name of a service, its paths stand there whole.
         let server = if matches!(&*self.prefix, "/geo" | "/postal") { "" } else { &self.prefix };
         let described = || openapi::describe(self.geo.is_some(), self.postal.is_some(), server);
-        Some(self.openapi.get_or_init(described).clone())
+        let whole = self.openapi.get_or_init(described).clone();
+        Some(cors::allow(self.origins(path), exchange, whole))
     }
 }

@@ -39,6 +39,13 @@ impl Query {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// The items of all parameters of a name, between commas.
+    pub fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let values = self.0.iter().filter(move |(known, _)| known == name);
+        let items = values.flat_map(|(_, value)| value.split(','));
+        items.map(str::trim).filter(|item| !item.is_empty())
+    }
+
     /// All of it, with another value of one parameter, as it stands behind a `?`.
     pub fn with(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|(known, _)| known != name);
@@ -78,6 +85,8 @@ mod tests {
         assert_eq!(query.get("q"), Some("new york,"));
         assert_eq!(query.number("limit", 1..=10), Ok(Some(5)));
         assert_eq!((query.get("flag"), query.get("other")), (Some(""), None));
+        let list = Query::of(b"/?f=a,%20b,,&x=z&f=c&f=").unwrap();
+        assert_eq!(list.list("f").collect::<Vec<_>>(), ["a", "b", "c"]);
         let page = Query::of(b"/?page=1&fields=a,b").unwrap();
         assert_eq!(page.with("page", "2"), "fields=a%2Cb&page=2");
     }

@@ -15,6 +15,8 @@ use super::{CallSettings, Endpoint, Failure, MemberEnd, TlsFault, linger, reques
 use crate::exchange::{Aftermath, BodyError, Downstream, Exchange};
 
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
+///
+/// Mostly in a box: it is handed on a dozen times, from one place in its request's future to another.
 pub struct Call {
     pub(super) lease: Lease<Endpoint>,
     pub(super) link: Link,
@@ -37,7 +39,7 @@ impl Call {
         settings: &CallSettings,
         thread: usize,
         began: Instant,
-    ) -> Self {
+    ) -> Box<Self> {
         let outbox = connection.start();
         let mut upload = Upload::new(exchange);
         request::write_head(outbox, exchange, upload.framing());
@@ -56,7 +58,7 @@ impl Call {
         upload: Upload,
         settings: &CallSettings,
         thread: usize,
-    ) -> Self {
+    ) -> Box<Self> {
         Self::new(exchange, lease, Link::Http2(stream), upload, settings, thread, Instant::now())
     }
 
@@ -68,8 +70,8 @@ impl Call {
         settings: &CallSettings,
         thread: usize,
         began: Instant,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             lease,
             link,
             settings: settings.clone(),
@@ -79,16 +81,16 @@ impl Call {
             upload,
             began,
             thread,
-        }
+        })
     }
 
     /// Waits for the head of the answer; interim ones go to the client. After a failure the lease comes back, unless it
     /// still belongs to a member that has not finished.
     pub(super) async fn head<D: Downstream>(
-        mut self,
+        mut self: Box<Self>,
         exchange: &mut Exchange,
         client: &mut D,
-    ) -> Result<Self, (Failure, Option<Lease<Endpoint>>)> {
+    ) -> Result<Box<Self>, (Failure, Option<Lease<Endpoint>>)> {
         match poll_fn(|cx| self.poll_head(cx, exchange, client)).await {
             Ok(()) => {
                 self.headed = true;
@@ -102,11 +104,11 @@ impl Call {
                 if let Link::Http2(stream) = &self.link {
                     self.lease.carriers(self.thread).avoid(stream.ride());
                 }
-                exchange.aftermath = linger::until_finished(self);
+                exchange.aftermath = linger::until_finished(*self);
                 Err((failure, None))
             }
             Err(failure @ Failure::Body(_)) => {
-                exchange.aftermath = linger::after_hanging_up(self);
+                exchange.aftermath = linger::after_hanging_up(*self);
                 Err((failure, None))
             }
             // The connection is of no use any more; nor is there a way left to learn when the member finishes.
@@ -250,6 +252,11 @@ impl Call {
             true => linger::after_hanging_up(self),
             false => linger::until_finished(self),
         }
+    }
+
+    /// The member is a worker of ours.
+    pub fn is_by_worker(&self) -> bool {
+        self.lease.fate().is_some()
     }
 
     /// The answer goes on for as long as somebody listens.

@@ -104,7 +104,7 @@ pub async fn forward<D: Downstream>(
     lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Call, Failure> {
+) -> Result<Box<Call>, Failure> {
     exchange.trail.member = Some(lease.label.clone());
     // Few of those who speak HTTP/2 know tunnels in it; nearly all speak HTTP/1.1 beside it.
     if lease.dial.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
@@ -131,7 +131,7 @@ async fn on_new_connection<D: Downstream>(
     lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Call, Failure> {
+) -> Result<Box<Call>, Failure> {
     let began = Instant::now();
     let connected = connect(&lease, exchange, settings).await;
     exchange.timings.connecting += began.elapsed();

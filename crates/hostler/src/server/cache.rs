@@ -10,7 +10,7 @@ use crate::journal::{Journal, Level};
 
 /// An empty one.
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {
-    let stock = Stock::new(config.cache.memory, config.cache.max_entry);
+    let stock = Stock::new(config.cache.memory, config.cache.max_entry, journal.clone());
     share(&stock, config.cache.tier.as_ref(), journal);
     stock
 }
@@ -36,7 +36,7 @@ pub(super) async fn purge(running: &Running, purging: Purging) -> Result<Done, U
     if servers > 0 {
         let late = if told < servers { "; the others are told when they are back" } else { "" };
         let text = format!(
-            "{told} of {servers} memcached servers know of it{late}; other Hostlers follow in a second"
+            "{told} of {servers} memcached servers know of it{late}; other Hostlers follow within half a second"
         );
         done.push(text);
     }

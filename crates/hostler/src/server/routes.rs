@@ -68,7 +68,7 @@ fn route(config: &Config, written: &config::Route, behind: &Behind<'_>, counters
         pattern: written.pattern.to_string().into(),
         target: match &written.target {
             config::Target::Respond(respond) => Target::Fixed(fixed(respond)),
-            config::Target::Static(settings) => Target::Files(Arc::new(Files::new(settings.clone()))),
+            config::Target::Static(settings) => Target::Files(files(written, settings)),
             config::Target::Redirect(redirect) => Target::Redirect(redirect.clone()),
             config::Target::Native { geo, postal } => {
                 Target::Native(behind.lookups.native(&written.pattern, *geo, *postal))
@@ -87,11 +87,16 @@ fn route(config: &Config, written: &config::Route, behind: &Behind<'_>, counters
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
-        files_first: written.files_first.clone().map(|files| Arc::new(Files::new(files))),
+        files_first: written.files_first.as_ref().map(|settings| files(written, settings)),
         caching: written.caching.as_ref().map(|caching| Arc::new(self::caching(caching, behind.stock))),
         changes: changes(written, behind.lookups),
         counters,
     }
+}
+
+fn files(written: &config::Route, settings: &config::StaticFiles) -> Arc<Files> {
+    let takes_below = matches!(written.pattern.path, config::PathPattern::Prefix(_));
+    Arc::new(Files::new(settings.clone(), takes_below))
 }
 
 fn caching(written: &config::Caching, stock: &Arc<Stock>) -> Caching {

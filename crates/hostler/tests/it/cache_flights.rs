@@ -71,6 +71,65 @@ async fn a_fetch_that_fails_is_its_own_failure_alone() {
     follower.answer().await.assert_ok("at last");
 }
 
+/// Fails so often, each time when it is released; what comes after that may be kept.
+fn failing(times: usize) -> impl Fn(&hostler_testkit::Seen) -> Vec<Step> {
+    let (failed, numbered) = (AtomicUsize::new(0), numbered(|_, _| FRESH.into()));
+    move |seen| {
+        let fails = failed.fetch_add(1, Ordering::Relaxed) < times;
+        let failure = || text("HTTP/1.1 503 No\r\nContent-Length: 3\r\n\r\nno!");
+        [vec![Step::Hold], if fails { failure() } else { numbered(seen) }].concat()
+    }
+}
+
+/// One thread, which takes requests in their order.
+const IN_ORDER: &str = "server.threads = 1\npools.app.concurrency = 10\n[[routes]]\nmatch = '/ping'\nrespond = 'pong'\n\
+    [[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+
+/// So many at once, of whom the first is asking and the others wait.
+async fn burst(site: &hostler_testkit::Site, app: &hostler_testkit::Upstream, size: usize) -> Vec<Client> {
+    let mut clients = vec![site.begin("/page").await];
+    app.has_seen(1).await;
+    for _ in 1..size {
+        clients.push(site.begin("/page").await);
+    }
+    site.get("/ping").await.assert_ok("pong");
+    clients
+}
+
+#[tokio::test]
+async fn after_a_failure_one_of_those_who_wait_asks_and_the_others_wait_on() {
+    let app = upstream().script(failing(1)).start().await;
+    let site = site(IN_ORDER).with("app", &app).start().await;
+    let mut clients = burst(&site, &app, 40).await;
+    app.release(1);
+    clients.remove(0).answer().await.assert_status(503).assert_says("no!");
+    app.has_seen(2).await;
+    site.settles("app", 1, 0).await;
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_ok("1");
+    }
+    assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn after_two_failures_nobody_waits_for_another() {
+    let app = upstream().script(failing(2)).start().await;
+    let site = site(IN_ORDER).with("app", &app).start().await;
+    let mut clients = burst(&site, &app, 10).await;
+    app.release(1);
+    clients.remove(0).answer().await.assert_status(503);
+    app.has_seen(2).await;
+    app.release(1);
+    app.has_seen(10).await;
+    app.release_all();
+    let mut failed = 0;
+    for client in &mut clients {
+        failed += usize::from(client.answer().await.status == 503);
+    }
+    assert_eq!(failed, 1, "the second of them; what became of the two is nobody else's");
+}
+
 #[tokio::test]
 async fn what_turns_out_to_be_somebodys_own_is_nobody_elses() {
     let app = upstream().script(held("Cache-Control: private\r\n")).start().await;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hostler_testkit::{Answer, Seen, Site, Step, Upstream, text, upstream};
+use hostler_testkit::{Answer, Seen, Site, Step, Upstream, authority, ok, text, upstream};
 
 use crate::site;
 
@@ -174,6 +174,35 @@ async fn a_part_is_cut_from_the_whole() {
 }
 
 #[tokio::test]
+async fn several_parts_are_cut_from_what_is_kept() {
+    let letters: String = ('a'..='z').flat_map(|letter| std::iter::repeat_n(letter, 100)).collect();
+    let fields = "Cache-Control: max-age=60\r\nContent-Type: text/x-letters\r\nETag: \"v1\"\r\n";
+    let app = upstream().answers(answer(fields, &letters)).start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok(&letters);
+    let several = asked(&site, "GET", "/", "Range: bytes=0-1, 298-301, 300-302, -1, 9999-\r\n").await;
+    several.assert_status(206).assert_no_field("content-range").assert_field("etag", "\"v1\"");
+    let kind = several.field("content-type").unwrap();
+    let boundary = kind.strip_prefix("multipart/byteranges; boundary=").unwrap();
+    let part = |range: &str, body: &str| {
+        format!(
+            "--{boundary}\r\nContent-Type: text/x-letters\r\nContent-Range: bytes {range}/2600\r\n\r\n{body}\r\n"
+        )
+    };
+    let parts =
+        [part("0-1", "aa"), part("298-302", "ccddd"), part("2599-2599", "z"), format!("--{boundary}--\r\n")];
+    assert_eq!(several.text(), parts.concat());
+
+    let other = asked(&site, "GET", "/", "Range: bytes=0-1,500-501\r\nIf-Range: \"v0\"\r\n").await;
+    other.assert_ok(&letters);
+    let backwards = asked(&site, "GET", "/", "Range: bytes=500-501,0-1\r\n").await;
+    backwards.assert_ok(&letters);
+    let behind = asked(&site, "GET", "/", "Range: bytes=5000-,6000-\r\n").await;
+    behind.assert_refused(416, "range");
+    assert_eq!(app.targets().len(), 1);
+}
+
+#[tokio::test]
 async fn what_was_changed_is_asked_for_anew() {
     let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
     let site = with_cache(&app).await;
@@ -261,4 +290,54 @@ async fn what_has_its_length_from_its_chunks_keeps_its_trailers_for_the_one_who_
     assert!(waits.read_until("X-Sum: 7\r\n\r\n").await.contains("X-Sum"));
     site.get("/").await.assert_ok("ab").assert_no_field("x-sum");
     assert_eq!(app.targets().len(), 1);
+}
+
+/// An answer without a length, of which the end of its connection is the end.
+fn ended_by(fields: &str, end: Step) -> Vec<Step> {
+    let head = format!("HTTP/1.0 200 OK\r\n{fields}Connection: close\r\n\r\nhello");
+    [text(head), vec![end]].concat()
+}
+
+#[tokio::test]
+async fn the_end_of_a_connection_is_the_end_of_an_answer() {
+    let app = upstream().in_turn([ended_by(FRESH, Step::Close)]).start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("hello");
+    let hit = site.get("/").await;
+    hit.assert_ok("hello").assert_field("content-length", "5");
+    assert_cache(&hit, "hit");
+    asked(&site, "GET", "/", "Range: bytes=1-\r\n").await.assert_status(206).assert_says("ello");
+    assert_eq!(app.targets().len(), 1);
+}
+
+#[tokio::test]
+async fn an_error_of_a_connection_is_not_the_end_of_an_answer() {
+    let cut = || {
+        let [head, _] = <[Step; 2]>::try_from(ended_by(FRESH, Step::Reset)).unwrap();
+        vec![head, Step::Hold, Step::Reset]
+    };
+    let app = upstream().in_turn([cut(), ok("whole")]).start().await;
+    let site = with_cache(&app).await;
+    let mut client = site.begin("/").await;
+    client.read_until("hello").await;
+    app.release_all();
+    client.rest().await;
+    site.get("/").await.assert_ok("whole");
+}
+
+#[tokio::test]
+async fn over_tls_an_answer_ends_with_a_word_and_not_with_the_connection() {
+    let trust = authority();
+    let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+    let cut = [ended_by(FRESH, Step::Hold), vec![Step::Close]].concat();
+    let app = upstream().in_turn([cut, ok("whole")]).over_tls(config).start().await;
+    let plan =
+        site("[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n[pools.app.tls]\nca = 'ca.pem'\n");
+    std::fs::write(plan.folder().join("ca.pem"), trust.cert()).unwrap();
+    let site = plan.with("app", &app).start().await;
+    let mut client = site.begin("/").await;
+    client.read_until("hello").await;
+    app.release_all();
+    client.rest().await;
+    site.get("/").await.assert_ok("whole");
 }

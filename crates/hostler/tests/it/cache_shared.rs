@@ -162,17 +162,21 @@ async fn what_is_stale_everywhere_is_fetched_anew_by_one() {
 }
 
 #[tokio::test]
-async fn an_unsafe_method_at_one_takes_it_from_memcached_too() {
+async fn what_an_unsafe_method_has_changed_at_one_is_rendered_anew_by_the_other() {
     let Some(memcached) = memcached().await else { return };
-    let app = upstream().answers(tagged("a")).start().await;
+    let app =
+        upstream().script(numbered(|_: &Seen, _| "Cache-Control: max-age=600\r\n".into())).start().await;
     let address = memcached.address().to_string();
     let (one, other) = (sharing(&app, &address, PATIENT).await, sharing(&app, &address, PATIENT).await);
-    one.get("/a").await.assert_ok("rendered");
+    one.get("/a").await.assert_ok("1");
     stores(&one, 1).await;
-    asked(&one, "DELETE", "/a", "").await.assert_status(200);
-    stores(&one, 2).await;
-    other.get("/a").await.assert_ok("rendered");
-    assert_eq!(app.targets().len(), 3);
+    other.get("/a").await.assert_ok("1");
+    asked(&one, "POST", "/a", "Content-Length: 0\r\n").await.assert_status(200);
+    one.get("/a").await.assert_ok("3");
+    let is_new = async || (other.get("/a").await.text() != "1").then_some(());
+    eventually("the other to have heard of it", is_new).await;
+    let shown = other.get("/a").await.text();
+    assert!(["3", "4"].contains(&&*shown), "{shown}");
 }
 
 #[tokio::test]

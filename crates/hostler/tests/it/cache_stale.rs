@@ -3,6 +3,7 @@
 use hostler_testkit::{Seen, Step, eventually, text, upstream};
 
 use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache, with_route};
+use crate::http2::{get, talk};
 use crate::site;
 
 /// Fresh for no time at all, but it can be asked about.
@@ -137,4 +138,138 @@ async fn what_must_be_confirmed_does_not_stand_in() {
     let site = with_route(&app, "cache = { stale_if_error = '1h' }").await;
     site.get("/").await.assert_ok("old");
     site.get("/").await.assert_status(503);
+}
+
+/// Fine as far as its head goes. It is for nobody else, so what is kept stays.
+const NONSENSE: &str = "HTTP/1.1 200 OK\r\nVary: *\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n";
+
+/// A site with a fallback, whose member answers once with these lines and then with nonsense.
+async fn before_nonsense(fields: &str) -> (hostler_testkit::Upstream, hostler_testkit::Site) {
+    let nonsense = (0..5).map(|_| text(NONSENSE));
+    let app = upstream().in_turn(std::iter::once(text(answer(fields, "old"))).chain(nonsense)).start().await;
+    let plan = site("[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\nfallback = 'shell.html'");
+    std::fs::write(plan.folder().join("shell.html"), "shell").unwrap();
+    let site = plan.with("app", &app).start().await;
+    (app, site)
+}
+
+#[tokio::test]
+async fn what_is_kept_stands_in_for_an_answer_that_breaks_off_before_any_of_it_was_sent() {
+    let (_app, site) = before_nonsense(SURVIVES).await;
+    site.get("/").await.assert_ok("old");
+    let stale = site.get("/").await;
+    stale.assert_ok("old").assert_no_field("hostler-fallback");
+    stale.assert_field("cache-status", "Hostler; fwd=stale; fwd-status=200");
+    asked(&site, "GET", "/", "If-None-Match: \"v1\"\r\n").await.assert_status(304);
+    asked(&site, "GET", "/", "Range: bytes=1-\r\n").await.assert_status(206).assert_says("ld");
+    let (answer, body) = talk(&site).await.ask(get("/")).await;
+    assert_eq!((answer.status().as_u16(), &*body), (200, &b"old"[..]), "over HTTP/2 as well");
+    let line = &site.exchanges(5).await[1];
+    assert_eq!((&line["cache"], &line["bytes_out"]), (&"stale".into(), &3.into()), "{line}");
+    site.get("/other").await.assert_ok("shell").assert_field("hostler-fallback", "bad_answer");
+}
+
+#[tokio::test]
+async fn what_must_be_confirmed_does_not_stand_in_for_what_breaks_off() {
+    let (_app, site) =
+        before_nonsense("Cache-Control: max-age=0, must-revalidate, stale-if-error=60\r\nETag: \"v1\"\r\n")
+            .await;
+    site.get("/").await.assert_ok("old");
+    site.get("/").await.assert_ok("shell").assert_field("hostler-fallback", "bad_answer");
+}
+
+/// What GET brings at first, what HEAD does, and what GET brings from then on.
+fn answering(first: &'static str, to_head: &'static str) -> impl Fn(&Seen) -> Vec<Step> {
+    let first = std::sync::Mutex::new(Some(first));
+    move |seen| match &*seen.method() {
+        "HEAD" => text(format!("HTTP/1.1 200 OK\r\n{to_head}\r\n")),
+        _ => match first.lock().unwrap().take() {
+            Some(first) => text(answer(first, "hello")),
+            None => text(answer("Cache-Control: max-age=60\r\nETag: \"v2\"\r\n", "anew!")),
+        },
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_head_makes_what_is_kept_as_good_as_new_if_it_is_the_same() {
+    let cases = [
+        ("ETag: \"v1\"\r\nContent-Length: 5\r\n", true),
+        ("ETag: \"v1\"\r\n", true),
+        ("ETag: \"v2\"\r\n", false),
+        ("ETag: \"v1\"\r\nContent-Length: 6\r\n", false),
+        ("Content-Length: 5\r\n", false),
+        ("", false),
+    ];
+    for (said, is_same) in cases {
+        let to_head = format!("Cache-Control: max-age=60\r\nX-New: 1\r\n{said}").leak();
+        let app = upstream().script(answering(STALE, to_head)).start().await;
+        let site = with_cache(&app).await;
+        site.get("/").await.assert_ok("hello");
+        let head = asked(&site, "HEAD", "/", "").await;
+        head.assert_status(200).assert_field("x-new", "1");
+        head.assert_field("cache-status", "Hostler; fwd=stale; fwd-status=200");
+        let after = site.get("/").await;
+        if is_same {
+            after.assert_ok("hello").assert_field("x-new", "1").assert_field("etag", "\"v1\"");
+            assert_cache(&after, "hit; ttl=");
+        } else {
+            after.assert_ok("anew!");
+            assert_cache(&after, "fwd=stale");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_head_that_is_another_voids_what_was_fresh() {
+    let fresh = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+    for (said, expected) in [("ETag: \"v2\"\r\n", "anew!"), ("", "hello")] {
+        let app = upstream().script(answering(fresh, said)).start().await;
+        let site = with_route(&app, "cache = { request_directives = true }").await;
+        site.get("/").await.assert_ok("hello");
+        asked(&site, "HEAD", "/", "Cache-Control: no-cache\r\n").await.assert_status(200);
+        site.get("/").await.assert_ok(expected);
+    }
+}
+
+#[tokio::test]
+async fn what_is_fetched_while_nobody_waits_is_in_the_log_and_nobodys() {
+    let fields = "Cache-Control: max-age=0, stale-while-revalidate=60, stale-if-error=60\r\nETag: \"v1\"\r\n";
+    let app = upstream()
+        .in_turn([
+            text(answer(fields, "old")),
+            text("HTTP/1.1 304 Not Modified\r\n\r\n"),
+            text("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"),
+            text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store\r\n\r\nnonsense\r\n"),
+        ])
+        .start()
+        .await;
+    let site = with_cache(&app).await;
+    let mut client = site.connect().await;
+    client.get("/page").await.assert_ok("old");
+    let mut lines = Vec::new();
+    for fetches in 1..=3 {
+        client.get("/page").await.assert_ok("old");
+        lines = eventually("a line about it", async || {
+            let log = site.exchanges(1).await;
+            let lines: Vec<_> = log.into_iter().filter(|line| line["cache"] == "refresh").collect();
+            (lines.len() == fetches).then_some(lines)
+        })
+        .await;
+    }
+    let statuses: Vec<_> = lines.iter().map(|line| line["status"].clone()).collect();
+    assert_eq!(statuses, [304, 503, 200]);
+    for line in &lines {
+        assert!(line["client"].is_null() && line["user_agent"].is_null(), "{line}");
+        assert_eq!(
+            (&line["method"], &line["target"], &line["pool"]),
+            (&"GET".into(), &"/page".into(), &"app".into())
+        );
+        assert!(line["member"].is_string() && line["attempts"] == 1, "{line}");
+        assert!(line["total_ms"].is_f64() && line["worker_time_ms"].is_f64(), "{line}");
+    }
+    let own: Vec<_> = app.requests().iter().map(|seen| seen.field("x-request-id").unwrap()).collect();
+    let logged: Vec<_> = lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(logged, own[1..], "by the name under which the member knows it");
+    let counted = &site.status().await["routes"][0];
+    assert_eq!(counted["cache"]["stale"], 3, "{counted}");
 }

@@ -239,3 +239,22 @@ async fn a_gateway_says_that_it_was_there_and_an_answer_has_a_date() {
     let date = site.get("/").await.field("date").unwrap();
     assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
 }
+
+#[tokio::test]
+async fn options_and_trace_go_no_further_than_they_may() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let ask = async |method: &str, hops: &str| {
+        site.send(format!("{method} / HTTP/1.1\r\nHost: a\r\nmax-forwards: {hops}\r\n\r\n")).await
+    };
+    ask("TRACE", "0").await.assert_refused(501, "trace");
+    ask("OPTIONS", "0").await.assert_status(204);
+    assert_eq!(app.requests().len(), 0);
+    for (method, said, passed) in
+        [("OPTIONS", "3", "2"), ("TRACE", "1", "0"), ("OPTIONS", "soon", "soon"), ("GET", "0", "0")]
+    {
+        ask(method, said).await.assert_ok("ok");
+        let seen = app.requests().pop().unwrap();
+        assert_eq!(seen.head.all("max-forwards"), [passed], "{method} {said}");
+    }
+}

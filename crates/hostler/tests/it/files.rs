@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use hostler_testkit::{Answer, Site, SitePlan, upstream};
+use hostler_testkit::{Answer, Site, SitePlan};
 
 use crate::site;
 
@@ -13,7 +13,7 @@ fn folder(settings: &str) -> SitePlan {
     plan(&format!("[[routes]]\nmatch = '*'\nstatic = {{ dir = 'public'{comma} {settings} }}"))
 }
 
-fn plan(config: &str) -> SitePlan {
+pub(crate) fn plan(config: &str) -> SitePlan {
     let plan = site(config);
     for (name, text) in [
         ("index.html", "<p>home"),
@@ -43,7 +43,7 @@ fn put(folder: &Path, name: &str, text: impl AsRef<[u8]>) {
     std::fs::write(path, text).unwrap();
 }
 
-async fn ask(site: &Site, line: &str, fields: &str) -> Answer {
+pub(crate) async fn ask(site: &Site, line: &str, fields: &str) -> Answer {
     let mut client = site.connect().await;
     let fields: String =
         fields.split('|').filter(|line| !line.is_empty()).map(|line| format!("{line}\r\n")).collect();
@@ -377,23 +377,4 @@ async fn what_is_not_precompressed_is_compressed_on_the_way() {
     let part = ask(&site, "GET /large.js", "Accept-Encoding: gzip|Range: bytes=0-2").await;
     part.assert_status(206).assert_no_field("content-encoding");
     assert_eq!(part.body, b"let");
-}
-
-#[tokio::test]
-async fn files_may_come_before_a_pool() {
-    let app = upstream().start().await;
-    let plan = plan("[[routes]]\nmatch = '*'\npool = 'app'\nstatic = { dir = 'public', index = '' }")
-        .with("app", &app);
-    let site = plan.start().await;
-    site.get("/app.js").await.assert_ok("let a = 1;");
-    assert_eq!(site.access("/app.js").await.get("pool"), None);
-    for path in ["/", "/docs", "/docs/", "/users/7", "/none.js", "/.env", "/../secret.txt"] {
-        site.get(path).await.assert_ok("ok");
-        assert_eq!(site.access(path).await["pool"], "app", "{path}");
-    }
-    site.post("/app.js", "for the app").await.assert_ok("ok");
-    let upgrade = "GET /app.js HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-    site.send(upgrade).await.assert_ok("ok");
-    ask(&site, "GET /app.js", "Range: bytes=99-").await.assert_refused(416, "range");
-    assert_eq!(app.requests().len(), 9);
 }

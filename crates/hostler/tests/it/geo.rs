@@ -106,6 +106,20 @@ async fn any_address_is_looked_up_in_the_form_that_is_wanted() {
     assert_eq!(text("/geo/81.2.69.160.csv?fields=city,lat").await, "city,lat\r\nLondon,51.51\r\n");
     let xml = text("/geo/81.2.69.160.xml?fields=city,country.code").await;
     assert!(xml.contains("<city>London</city>\n<country>\n<code>GB</code>\n</country>\n"), "{xml}");
+    assert_eq!(
+        text("/geo/81.2.69.160?format=csv&fields=city&fields=ip,").await,
+        "ip,city\r\n81.2.69.160,London\r\n"
+    );
+    assert_eq!(text("/geo/81.2.69.160.ndjson?fields=city").await, "{\"city\":\"London\"}\n");
+    let feature = site.get("/geo/81.2.69.160.geojson?fields=city").await;
+    feature.assert_field("content-type", "application/geo+json");
+    let point = json!({ "type": "Point", "coordinates": [-0.09, 51.51] });
+    let expected = json!({ "type": "Feature", "geometry": point, "properties": { "city": "London" } });
+    assert_eq!(feature.json(), expected);
+    assert_eq!(site.get("/geo/10.0.0.1.geojson").await.json()["geometry"], Value::Null);
+    let browser = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
+    let shown = ask(&site, "127.0.0.1", "GET /geo/81.2.69.160?fields=ip", browser, "").await;
+    shown.assert_ok("{\"ip\":\"81.2.69.160\"}\n");
     let by_accept =
         ask(&site, "127.0.0.1", "GET /geo/81.2.69.160?fields=ip", "Accept: text/csv\r\n", "").await;
     by_accept.assert_ok("ip\r\n81.2.69.160\r\n").assert_field("content-type", "text/csv; charset=utf-8");
@@ -128,6 +142,8 @@ async fn what_is_asked_wrongly_is_told() {
         ("/geo/9.9.9.9/city", 404, "not known of this address"),
         ("/geo/1.1.1.1?fields=ip,nonsense", 400, "there is no \\\"nonsense\\\""),
         ("/geo/1.1.1.1?lang=%ff", 400, "not UTF-8"),
+        ("/geo/1.1.1.1?format=exe", 400, "is none of json, ndjson, csv, geojson, xml, txt"),
+        ("/geo/1.1.1.1/city/x", 404, "below /geo"),
         ("/geo/nearest-zip", 404, "no postal codes on this route"),
     ] {
         let answer = site.get(path).await;
@@ -135,7 +151,7 @@ async fn what_is_asked_wrongly_is_told() {
         answer.assert_says(says);
         assert_eq!(answer.json()["status"], status, "{path}");
     }
-    for path in ["/geology", "/geo/1.1.1.1/city/x", "/GET_CITY", "/get_city/"] {
+    for path in ["/geology", "/GET_CITY", "/get_city/"] {
         site.get(path).await.assert_status(404).assert_says("404 Not Found");
     }
     let long = format!("/geo/{}", "1".repeat(30_000));
@@ -164,6 +180,15 @@ async fn a_batch_answers_each_item_and_says_what_is_wrong_with_it() {
     lines.assert_field("content-type", "application/x-ndjson");
     let csv = post("?fields=ip,city", "Accept: text/csv\r\n", "81.2.69.160\nx,y\n").await;
     csv.assert_ok("ip,city,error\r\n81.2.69.160,London,\r\n,,\"\"\"x,y\"\" is not an IP address\"\r\n");
+    let xml = post(".xml?fields=ip", "", "81.2.69.160\n<x>\n").await;
+    let items = "<geo>\n<ip>81.2.69.160</ip>\n</geo>\n<geo>\n<ip>&lt;x&gt;</ip>\n<error>\"&lt;x&gt;\" is not an IP address</error>\n</geo>\n";
+    assert_eq!(xml.text().split_once("?>\n").unwrap().1, format!("<batch>\n{items}</batch>\n"));
+    let text = post("?format=txt&fields=ip,city", "", "81.2.69.160\nx\n").await;
+    text.assert_ok("ip: 81.2.69.160\ncity: London\n\nip: x\nerror: \"x\" is not an IP address\n");
+    let places = post("?format=geojson&fields=ip", "", "81.2.69.160\nx\n").await.json();
+    assert_eq!(places["features"][0]["geometry"]["coordinates"], json!([-0.0912, 51.5143]));
+    assert_eq!(places["features"][1]["properties"]["ip"], "x");
+    post("", "", "[]").await.assert_ok("[]\n");
     let thousand: Vec<Value> = (0..1000).map(|at| json!(format!("81.2.69.{}", at % 256))).collect();
     let answer = post("", "", &Value::from(thousand).to_string()).await;
     assert_eq!(answer.json().as_array().unwrap().len(), 1000);
@@ -175,7 +200,7 @@ async fn a_batch_that_is_none_or_too_large_is_refused() {
     let many = "1.1.1.1\n".repeat(1001);
     for (body, status, says) in [
         ("", 400, "which addresses?"),
-        ("[]", 400, "which addresses?"),
+        ("{\"ip\":\"1.1.1.1\"}", 400, "no list in JSON"),
         ("[\"1.1.1.1\"", 400, "no list in JSON"),
         (&many, 413, "1001 addresses are too many; 1000 may be sent at once"),
     ] {

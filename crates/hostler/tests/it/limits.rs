@@ -1,8 +1,8 @@
 //! What is too large or too slow is refused in clear words, and the connection is closed.
 
-use hostler_testkit::{chunked, request, upstream};
+use hostler_testkit::{chunked, ok, request, text, upstream};
 
-use crate::in_front_of;
+use crate::{http2, in_front_of};
 
 /// A head of exactly so many bytes.
 fn head_of(bytes: usize) -> String {
@@ -64,6 +64,39 @@ async fn the_limits_of_a_head_can_be_set() {
     site.send("GET / HTTP/1.1\r\nHost: a\r\nB: c\r\nD: e\r\n\r\n")
         .await
         .assert_refused(431, "too_many_fields");
+}
+
+#[tokio::test]
+async fn as_many_fields_as_are_allowed_come_and_go_in_whichever_protocol() {
+    let answer = |fields: usize| {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{}\r\nok", "X: y\r\n".repeat(fields - 1))
+    };
+    let app = upstream()
+        .script(move |seen| match seen.target().strip_prefix("/answer/") {
+            Some(fields) => text(answer(fields.parse().unwrap())),
+            None => ok("ok"),
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, "server.max_header_fields = 1000").await;
+    let with = |fields: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(fields - 1));
+    site.send(with(1000)).await.assert_ok("ok");
+    site.send(with(1001)).await.assert_refused(431, "too_many_fields").assert_says("1000");
+    let mut client = http2::talk(&site).await;
+    for (fields, status) in [(1000, 200), (1001, 431)] {
+        let mut request = http2::get("/");
+        // The authority is one of them.
+        for _ in 1..fields {
+            request.headers_mut().append("x", "y".parse().unwrap());
+        }
+        assert_eq!(client.ask(request).await.0.status(), status, "{fields}");
+    }
+    assert!(
+        app.requests().iter().all(|seen| seen.head.all("x").len() == 999),
+        "all of them, and nothing else"
+    );
+    assert_eq!(site.get("/answer/1000").await.assert_ok("ok").head.all("x").len(), 999);
+    site.get("/answer/1001").await.assert_refused(502, "bad_answer");
 }
 
 #[tokio::test]

@@ -176,15 +176,37 @@ async fn batches_that_are_none_or_too_many_are_refused_in_words() {
         }
         client.get("/get_city").await.assert_status(200);
         let announced = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\n\r\n");
-        site.send(announced).await.assert_refused(413, "body_too_large");
+        let refused = site.send(announced).await;
+        assert_too_large(&refused, path);
         let mut endless = site.connect().await;
         endless.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")).await;
         let chunk = format!("40000\r\n{}\r\n", "1".repeat(0x40000));
         for _ in 0..5 {
             endless.send_some(chunk.as_bytes());
         }
-        endless.answer().await.assert_refused(413, "body_too_large");
+        assert_too_large(&endless.answer().await, path);
+        endless.assert_closed().await;
+
+        let mut broken = site.connect().await;
+        broken
+            .send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n"))
+            .await;
+        let answer = broken.answer().await;
+        answer.assert_refused(400, "bad_body").assert_field("content-type", "application/problem+json");
+        assert_clear(&answer, path);
     }
+}
+
+fn assert_too_large(answer: &Answer, path: &str) {
+    answer
+        .assert_refused(413, "body_too_large")
+        .assert_field("content-type", "application/problem+json")
+        .assert_says("1048576 bytes");
+    assert_clear(answer, path);
+    // Whoever may read answers may read why there is none.
+    let origins = answer.field("access-control-allow-origin");
+    assert_eq!(origins.as_deref(), path.starts_with("/postal").then_some("*"), "{path}");
+    assert!(answer.field("x-request-id").is_some(), "{answer:?}");
 }
 
 #[tokio::test]

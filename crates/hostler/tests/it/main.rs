@@ -23,6 +23,7 @@ mod compression;
 mod dispatch;
 mod fields;
 mod files;
+mod files_on_routes;
 mod geo_headers;
 mod lookups_hostile;
 mod lookups_random;

@@ -17,7 +17,16 @@ const REQUESTS: &[(&str, &[Request])] = &[
     ("/get_city", &[(200, "GET", "/get_city", "")]),
     ("/crossdomain.xml", &[(200, "GET", "/crossdomain.xml", "")]),
     ("/status", &[(200, "GET", "/status", "")]),
-    ("/geo", &[(200, "GET", "/geo", ""), (200, "GET", "/geo.csv", ""), (400, "GET", "/geo?fields=x", "")]),
+    (
+        "/geo",
+        &[
+            (200, "GET", "/geo", ""),
+            (200, "GET", "/geo.csv", ""),
+            (200, "GET", "/geo.geojson", ""),
+            (200, "GET", "/geo?format=ndjson", ""),
+            (400, "GET", "/geo?fields=x", ""),
+        ],
+    ),
     (
         "/geo/{ip}",
         &[
@@ -35,14 +44,27 @@ const REQUESTS: &[(&str, &[Request])] = &[
             (400, "GET", "/geo/x/city", ""),
         ],
     ),
-    ("/geo/nearest-zip", &[(200, "GET", "/geo/nearest-zip", "")]),
+    (
+        "/geo/nearest-zip",
+        &[
+            (200, "GET", "/geo/nearest-zip", ""),
+            (200, "GET", "/geo/nearest-zip.geojson?unit=mi", ""),
+            (200, "GET", "/geo/nearest-zip.csv?fields=code", ""),
+            (400, "GET", "/geo/nearest-zip?fields=x", ""),
+        ],
+    ),
     (
         "/geo/{ip}/nearest-zip",
         &[(200, "GET", "/geo/81.2.69.160/nearest-zip", ""), (404, "GET", "/geo/10.0.0.1/nearest-zip", "")],
     ),
     (
         "/geo/batch",
-        &[(200, "POST", "/geo/batch", "[\"81.2.69.160\",\"x\"]"), (400, "POST", "/geo/batch", "[")],
+        &[
+            (200, "POST", "/geo/batch", "[\"81.2.69.160\",\"x\"]"),
+            (200, "POST", "/geo/batch.geojson", "[\"81.2.69.160\",\"x\"]"),
+            (200, "POST", "/geo/batch?format=xml", "[\"81.2.69.160\",\"x\"]"),
+            (400, "POST", "/geo/batch", "["),
+        ],
     ),
     ("/geo/meta", &[(200, "GET", "/geo/meta", "")]),
     (
@@ -67,7 +89,11 @@ const REQUESTS: &[(&str, &[Request])] = &[
     ),
     (
         "/postal/countries",
-        &[(200, "GET", "/postal/countries", ""), (200, "GET", "/postal/countries.csv", "")],
+        &[
+            (200, "GET", "/postal/countries", ""),
+            (200, "GET", "/postal/countries.csv", ""),
+            (200, "GET", "/postal/countries.geojson", ""),
+        ],
     ),
     ("/postal/meta", &[(200, "GET", "/postal/meta", "")]),
     ("/postal/{cc}", &[(200, "GET", "/postal/us", ""), (404, "GET", "/postal/zz", "")]),
@@ -77,6 +103,9 @@ const REQUESTS: &[(&str, &[Request])] = &[
             (200, "GET", "/postal/us/97209", ""),
             (200, "GET", "/postal/us/97209.geojson", ""),
             (200, "GET", "/postal/us/97209.ndjson", ""),
+            (200, "GET", "/postal/us/97209.xml", ""),
+            (200, "GET", "/postal/us/97209.txt", ""),
+            (200, "GET", "/postal/us/or?county=multnomah", ""),
             (200, "GET", "/postal/us/09012", ""),
             (200, "GET", "/postal/de/10115", ""),
             (200, "GET", "/postal/us/97209,1", ""),

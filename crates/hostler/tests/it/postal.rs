@@ -138,6 +138,16 @@ async fn a_states_codes_come_page_by_page() {
     assert_eq!(seen, ["97005", "97201", "97209", "97229"]);
     site.get("/postal/us/or?page=2").await.assert_status(404);
     assert_eq!(each(&site.get("/postal/us/or/portland/washington").await, "code"), ["97229"]);
+    let county = site.get("/postal/us/or?county=washington%20county&per_page=1").await;
+    assert_eq!(each(&county, "code"), ["97005"]);
+    assert!(
+        county
+            .field("link")
+            .unwrap()
+            .starts_with("<?county=washington%20county&per_page=1&page=2>; rel=\"next\"")
+    );
+    site.get("/postal/us/or?county=nowhere").await.assert_status(404).assert_says("nowhere");
+    site.get("/postal/us/or?page=x").await.assert_status(400).assert_says("a number from 1 to 1000000");
 }
 
 #[tokio::test]
@@ -185,6 +195,26 @@ async fn an_answer_comes_in_the_form_and_with_the_fields_that_are_wanted() {
     let features = site.get("/postal/us/97209.geojson?fields=code").await.json();
     assert_eq!(features["features"][0]["geometry"]["coordinates"], json!([-122.6854, 45.527]));
     assert_eq!(features["features"][0]["properties"], json!({ "code": "97209" }));
+    for (path, accept, kind) in [
+        ("/postal/us/97209.xml", "", "application/xml; charset=utf-8"),
+        ("/postal/us/97209", "Accept: text/xml\r\n", "application/xml; charset=utf-8"),
+        ("/postal/us/97209.txt", "", "text/plain; charset=utf-8"),
+        ("/postal/us/97209?format=txt", "", "text/plain; charset=utf-8"),
+        ("/postal/us/97209", "Accept: text/html, application/xml;q=0.9, */*;q=0.8\r\n", "application/json"),
+    ] {
+        let answer = ask(&site, &format!("GET {path}"), accept, "").await;
+        answer.assert_status(200).assert_field("content-type", kind);
+    }
+    let xml = site.get("/postal/us/97209,x.xml?fields=query&fields=code,,").await;
+    let items = "<item>\n<query>97209</query>\n<code>97209</code>\n</item>\n<item>\n<query>x</query>\n<code></code>\n</item>\n";
+    assert_eq!(xml.text().split_once("?>\n").unwrap().1, format!("<postal>\n{items}</postal>\n"));
+    site.get("/postal/us/97209.txt?fields=code,city").await.assert_ok("code: 97209\ncity: Portland\n");
+    site.get("/postal.csv?fields=country").await.assert_ok("country\r\nDE\r\nUS\r\n");
+    for meta in ["/postal/meta", "/postal/meta/", "/postal/meta.json"] {
+        assert_eq!(site.get(meta).await.assert_status(200).json()["countries"], 2);
+    }
+    assert_eq!(site.get("/postal/us/97209?fields=,").await.json()["city"], "Portland");
+    site.get("/openapi.json").await.assert_status(200).assert_field("access-control-allow-origin", "*");
     site.get("/postal/us/97209?fields=zip").await.assert_status(400).assert_says("there is no \\\"zip\\\"");
 }
 
@@ -250,6 +280,8 @@ async fn many_codes_are_posted_at_once() {
     let close =
         site.post("/postal/match-close?within_km=5", r#"["97209","04101","97201","00000","09012"]"#).await;
     assert_eq!((each(&close, "code"), each(&close, "other")), (vec!["97209".into()], vec!["97201".into()]));
+    let twice = site.post("/postal/match-close", "97209\n97201\n97209\n97201").await;
+    assert_eq!(each(&twice, "other"), ["97201"], "no code is a neighbour of itself");
     site.post("/postal/match-close", format!("[{}]", vec!["\"97209\""; 201].join(",")))
         .await
         .assert_status(413);
@@ -287,6 +319,7 @@ async fn what_makes_no_sense_gets_a_clear_answer() {
         (404, "/api/zipinfo/byzip/"),
         (404, "/api/zipinfo/byzip/9720%30%30"),
         (400, "/postal/us/%ff"),
+        (400, "/postal/us/97209/distance/"),
         (400, "/api/zipinfo/byzip/%ff"),
         (400, "/postal/us/97209?fields=%ff"),
         (400, "/postal/us/97209?format=exe"),

@@ -163,7 +163,7 @@ async fn the_examples_answer_behind_one_address() {
     the_photos_answer(&site).await;
     the_chat_answers(&site, "/chat").await;
     the_places_answer(&site, "/places").await;
-    site.get("/places").await.assert_status(307).assert_field("location", "/places/");
+    site.get("/places").await.assert_status(308).assert_field("location", "./places/");
     site.get("/get_city").await.assert_ok(r#"{"city":"Unknown"}"#);
     assert_eq!(site.get("/api/zipinfo/byzip/97209").await.assert_status(200).json()["state"], json!("OR"));
     let listings = || site.get("/api/listings?country=IE&from=0");

@@ -2,7 +2,7 @@
 
 use hostler_testkit::{Client, eventually};
 
-use super::site::{Site, app};
+use super::site::{Site, app, configured};
 
 async fn streams(concurrency: u32) -> Site {
     app("streams.cjs").option(&format!("pools.app.concurrency={concurrency}")).started().await
@@ -88,5 +88,26 @@ async fn a_client_that_hangs_up_in_the_middle_leaves_the_slot_taken_until_the_ap
     site.settles_at(1, 1).await;
     site.touch("late");
     assert_eq!(next.await.unwrap().assert_status(200).json(), serde_json::json!(["flood finished"]));
+    site.stop().await;
+}
+
+/// Says how long its answers are by hanging up, and hangs up by dying.
+const HANGS_UP: &str = "require('http').createServer((request, response) => {
+  response.useChunkedEncodingByDefault = false;
+  response.shouldKeepAlive = false;
+  response.writeHead(200, { 'Cache-Control': 'max-age=60' });
+  response.write('half of it', () => process.kill(process.pid, 'SIGKILL'));
+}).listen(3000);";
+
+#[tokio::test]
+async fn what_ends_with_the_connection_of_a_worker_is_not_kept() {
+    let config = "[pools.app]\ncommand = 'node app.cjs'\nworkers = 1\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'";
+    let plan = configured(config);
+    std::fs::write(plan.folder().join("app.cjs"), HANGS_UP).unwrap();
+    let site = plan.started().await;
+    let half = site.get("/").await;
+    half.assert_ok("half of it").assert_field("cache-status", "Hostler; fwd=uri-miss; fwd-status=200");
+    let next = site.get("/").await;
+    assert!(!next.field("cache-status").unwrap_or_default().contains("hit"), "{next:?}");
     site.stop().await;
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 use Condition::{NotModified, Send};
-use Ranged::{Part, Unsatisfiable, Whole};
+use Ranged::{Part, Parts, Unsatisfiable, Whole};
 
 const MODIFIED: &str = "Sat, 21 Nov 2026 00:00:00 GMT";
 const BEFORE: &str = "Fri, 20 Nov 2026 23:59:59 GMT";
@@ -50,7 +50,7 @@ fn whoever_has_what_is_stored_is_told_so() {
 }
 
 #[test]
-fn of_one_part_it_is_given_and_of_several_all() {
+fn what_is_asked_for_as_a_part_is_given_as_one() {
     let cases = [
         ("bytes=0-0", Part(0..1)),
         ("bytes=10-19", Part(10..20)),
@@ -62,7 +62,6 @@ fn of_one_part_it_is_given_and_of_several_all() {
         ("bytes=100-", Unsatisfiable),
         ("bytes=-0", Unsatisfiable),
         ("bytes=5-4", Whole),
-        ("bytes=1-2,5-6", Whole),
         ("bytes=1-2 | Range: bytes=5-6", Whole),
         ("bytes=", Whole),
         ("bytes=-", Whole),
@@ -191,4 +190,67 @@ fn unsafe_requests_that_succeed_make_void_what_they_are_about() {
         assert_eq!(found.get(1).map(|other| &**other), expected, "{answer}");
     }
     assert_eq!(of("POST", 201, "Location: /x | Content-Location: /y | Content-Location: /x").len(), 3);
+}
+
+#[test]
+fn an_answer_to_head_tells_whether_a_get_would_bring_what_is_stored() {
+    use Likeness::{Other, Same, Unknown};
+    let both = "ETag: \"a\" | Last-Modified: MODIFIED";
+    let cases = [
+        (both, "ETag: \"a\"", Same),
+        (both, "Last-Modified: MODIFIED | Content-Length: 5", Same),
+        (both, "ETag: \"a\" | Last-Modified: MODIFIED | Content-Length: 5", Same),
+        (both, "ETag: \"b\"", Other),
+        (both, "ETag: W/\"a\"", Other),
+        (both, "ETag: \"a\" | Last-Modified: BEFORE", Other),
+        (both, "ETag: \"a\" | Content-Length: 6", Other),
+        (both, "ETag: \"a\" | Content-Length: five", Other),
+        ("", "ETag: \"a\"", Other),
+        (both, "Content-Length: 6", Other),
+        (both, "Content-Length: 5", Unknown),
+        (both, "", Unknown),
+    ];
+    for (stored, to_head, expected) in cases {
+        assert_eq!(compare(&dated(stored), 5, &dated(to_head)), expected, "{stored}; {to_head}");
+    }
+}
+
+#[test]
+fn what_has_turned_out_to_be_outdated_is_stale_from_then_on_and_no_older_than_before() {
+    let terms = stored("Cache-Control: max-age=60, stale-if-error=10");
+    let outdated = |seconds| {
+        outdated(&terms, later(seconds)).map(|terms| (terms.ttl(later(seconds)), terms.stale_if_error))
+    };
+    assert_eq!(outdated(7), Some((0, 10)));
+    assert_eq!(outdated(60), None);
+}
+
+#[test]
+fn several_parts_are_given_if_they_are_few_and_in_order_and_apart() {
+    let many =
+        |count: u64| (0..count).map(|n| format!("{}-{}", n * 100, n * 100)).collect::<Vec<_>>().join(",");
+    let parts = |count: u64| Parts((0..count).map(|n| n * 100..n * 100 + 1).collect());
+    let cases = [
+        ("0-0,200-299".to_owned(), Parts(vec![0..1, 200..300])),
+        ("0-0, 200-299 ,,-1".to_owned(), Parts(vec![0..1, 200..300, 9999..10000])),
+        // What lies behind the end is left out, and one that is left is one.
+        ("0-0,10000-".to_owned(), Part(0..1)),
+        ("10000-,20000-".to_owned(), Unsatisfiable),
+        // Near, one within another, and each other's neighbours.
+        ("1-2,5-6".to_owned(), Part(1..7)),
+        ("0-999,10-20,900-1100,5000-".to_owned(), Parts(vec![0..1101, 5000..10000])),
+        ("0-0,81-81".to_owned(), Part(0..82)),
+        ("0-0,82-82".to_owned(), Parts(vec![0..1, 82..83])),
+        ("0-,0-,0-,0-,0-".to_owned(), Part(0..10000)),
+        // Out of order, too many, or none.
+        ("500-600,0-10".to_owned(), Whole),
+        ("0-0,200-100".to_owned(), Whole),
+        (many(16), parts(16)),
+        (many(17), Whole),
+        ("0-,".repeat(100_000), Whole),
+    ];
+    for (value, expected) in cases {
+        let found = range(&Lines::of(&format!("Range: bytes={value}")), 200, &Lines::default(), 10_000);
+        assert_eq!(found, expected, "{}", &value[..value.len().min(80)]);
+    }
 }

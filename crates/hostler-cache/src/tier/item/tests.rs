@@ -1,7 +1,9 @@
 //! What becomes an item comes back from it, and nothing else does.
 
+use std::num::NonZeroU64;
+
 use super::*;
-use crate::Selecting;
+use crate::{Moment, Selecting, Under};
 
 const KEY: &[u8] = b"example.org/products?page=2";
 
@@ -40,15 +42,14 @@ fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
         body: Bytes::from(vec![b'b'; body]),
         terms,
         vary: Vary { secure: at.is_multiple_of(2), fields },
-        asked: Moment(at),
+        asked: Asked { at: Moment(at), under: Some(Under { epoch: NonZeroU64::MIN, number: at }) },
         tags: ["a".into(), "ü".into()].into(),
         forms: Box::default(),
     })
 }
 
 fn item() -> Vec<u8> {
-    let variants = Variants::from(entry(1, 100)).with(entry(2, 200));
-    write(&packing(), KEY, &variants, 10_000).unwrap()
+    write(&packing(), KEY, &[&entry(2, 200), &entry(1, 100)], 10_000).unwrap()
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn entries_come_back_as_they_were_the_newest_first() {
     assert_eq!((&new.head, &new.body, new.head_bytes), (&original.head, &original.body, original.head_bytes));
     assert_eq!((&new.terms, &new.vary, new.asked), (&original.terms, &original.vary, original.asked));
     assert_eq!(new.tags, original.tags);
-    assert_eq!((old.asked, old.body.len(), entries.len()), (Moment(1), 100, 2));
+    assert_eq!((old.asked.at, old.body.len(), entries.len()), (Moment(1), 100, 2));
 }
 
 #[test]
@@ -88,10 +89,11 @@ fn the_item_of_another_key_is_not_ours() {
 
 #[test]
 fn variants_that_do_not_fit_are_left_out_and_if_none_fits_there_is_no_item() {
-    let variants = Variants::from(entry(1, 100)).with(entry(2, 200));
-    let one = write(&packing(), KEY, &variants, 700).unwrap();
+    let (new, old) = (entry(2, 200), entry(1, 100));
+    let both: [&Entry<String>; 2] = [&new, &old];
+    let one = write(&packing(), KEY, &both, 700).unwrap();
     assert_eq!(read(&packing(), KEY, one).unwrap().len(), 1);
-    assert!(write(&packing(), KEY, &variants, 300).is_none());
+    assert!(write(&packing(), KEY, &both, 300).is_none());
 }
 
 #[test]
@@ -112,5 +114,15 @@ proptest::proptest! {
             item[4..8].copy_from_slice(&sum.to_be_bytes());
         }
         let _ = read(&packing(), KEY, item);
+    }
+}
+
+#[test]
+fn what_is_read_keeps_no_more_in_memory_than_its_body() {
+    for (size, is_copied) in [(2_000, true), (500_000, false)] {
+        let item = write(&packing(), KEY, &[&entry(1, size)], 1_000_000).unwrap();
+        let bytes = item.as_ptr_range();
+        let entries = read(&packing(), KEY, item).unwrap();
+        assert_eq!(!bytes.contains(&entries[0].body.as_ptr()), is_copied, "{size}");
     }
 }

@@ -1,106 +1,285 @@
-//! Logs that were apart come to say the same, and none forgets a purge that may still be needed.
+//! Logs that were apart come to say the same, and what was told to be forgotten stays so, whoever meets whom in which order.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use proptest::prelude::*;
 
 use super::*;
 use crate::{Terms, Vary};
 
-const DAY_MS: u64 = LONGEST_SECONDS * 1000;
+const SERVERS: usize = 2;
 
-fn entry(asked: u64) -> Entry<()> {
-    let terms =
-        Terms { received: Moment(asked), lifetime: 60, shared: true, validates: true, ..Terms::default() };
-    Entry {
+/// The page on each server, with the number that it has there.
+#[derive(Default)]
+struct Servers {
+    pages: [Option<(Vec<u8>, Version)>; SERVERS],
+    written: u64,
+}
+
+fn entry(tag: &str) -> crate::Entry<()> {
+    crate::Entry {
         head: Arc::new(()),
         head_bytes: 0,
         body: Bytes::new(),
-        terms,
+        terms: Terms::default(),
         vary: Vary::default(),
-        asked: Moment(asked),
-        tags: Box::new(["shop".into()]),
+        asked: crate::Asked::default(),
+        tags: Box::new([tag.into()]),
         forms: Box::default(),
     }
-}
-
-fn read(log: &Log) -> Written {
-    serde_json::from_slice(&log.written(Moment(5))).unwrap()
 }
 
 fn tag(name: &str) -> Purge {
     Purge::Tag(name.into())
 }
 
-#[test]
-fn two_that_were_apart_agree_once_each_has_read_the_other() {
-    let (mut one, mut other) = (Log::default(), Log::default());
-    one.add(Moment(10_000), tag("a"));
-    other.add(Moment(9000), Purge::All);
-    other.add(Moment(11_000), tag("b"));
-    assert_eq!(one.merge(&read(&other), Moment(20_000)), [Purge::All, tag("b")]);
-    assert_eq!(other.merge(&read(&one), Moment(20_000)), [tag("a")]);
-    assert_eq!(one, other);
-    assert_eq!(one.merge(&read(&other), Moment(20_000)), []);
-    assert_eq!(one.written(Moment(5)), other.written(Moment(5)));
+fn url(name: &str) -> Purge {
+    Purge::Url(name.into())
 }
 
-#[test]
-fn what_was_asked_for_before_a_purge_is_void_and_so_is_what_clocks_cannot_tell_from_it() {
-    let mut log = Log::default();
-    log.add(Moment(100_000), tag("shop"));
-    assert!(log.voids(b"k", &entry(99_000)));
-    assert!(log.voids(b"k", &entry(100_000 + SKEW_MS)));
-    assert!(!log.voids(b"k", &entry(100_001 + SKEW_MS)));
-    let mut log = Log::default();
-    log.add(Moment(100_000), tag("other"));
-    assert!(!log.voids(b"k", &entry(99_000)));
-}
-
-#[test]
-fn more_than_can_be_told_apart_void_everything_before_the_oldest() {
-    let mut log = Log::default();
-    let most = MOST_RECORDS as u64;
-    for at in 0..most + 10 {
-        log.add(Moment(100_000 + at * 1000), tag(&at.to_string()));
+impl Servers {
+    fn page(&self, index: usize) -> Option<(Written, Version)> {
+        let (bytes, version) = self.pages[index].as_ref()?;
+        Some((serde_json::from_slice(bytes).unwrap(), *version))
     }
-    assert_eq!(log.records.len(), MOST_RECORDS);
-    assert!(log.voids(b"k", &entry(100_000 + 9 * 1000)));
-    assert!(!log.voids(b"k", &entry(100_000 + 20 * 1000)));
-    // Whoever knows only some of them learns that there were more.
-    let mut other = Log::default();
-    assert_eq!(other.merge(&read(&log), Moment(700_000)).first(), Some(&Purge::All));
-    assert_eq!(other, log);
+
+    /// What the keeper does; gives what memory was told to forget.
+    fn agree(&mut self, log: &mut Log, index: usize, now: Instant) -> Vec<Purge> {
+        let forget = log.read(index, self.page(index), now);
+        let ripe = log.ripe(index, now);
+        if let Some(draft) = log.draft(index, &ripe, now) {
+            self.written += 1;
+            self.pages[index] = Some((draft.bytes(), (self.written, draft.mark())));
+            log.wrote(index, draft, now);
+        }
+        forget
+    }
+
+    fn agree_all(&mut self, log: &mut Log, now: Instant) -> Vec<Purge> {
+        (0..SERVERS).flat_map(|index| self.agree(log, index, now)).collect()
+    }
+}
+
+fn logs() -> (Servers, Log, Log, Instant) {
+    let (mut servers, now) = (Servers::default(), Instant::now());
+    let (mut one, mut other) = (Log::new(SERVERS), Log::new(SERVERS));
+    servers.agree_all(&mut one, now);
+    servers.agree_all(&mut other, now);
+    (servers, one, other, now)
 }
 
 #[test]
-fn what_is_older_than_anything_stored_is_forgotten_and_does_not_come_back() {
-    let now = Moment(10 * DAY_MS);
-    let (mut one, mut other) = (Log::default(), Log::default());
-    other.add(Moment(now.0 - DAY_MS - SKEW_MS - 1), tag("old"));
-    other.add(Moment(now.0 - DAY_MS), tag("young"));
-    assert_eq!(one.merge(&read(&other), now), [tag("young")]);
-    assert_eq!(other.merge(&read(&one), now), []);
-    assert_eq!(one, other);
+fn a_purge_by_one_is_told_to_the_other_once() {
+    let (mut servers, mut one, mut other, now) = logs();
+    one.add(tag("shop"));
+    assert_eq!(servers.agree_all(&mut one, now), []);
+    assert_eq!(servers.agree_all(&mut other, now), [tag("shop")]);
+    assert_eq!(servers.agree_all(&mut other, now), []);
+    assert!(one.draft(0, &[], now).is_none(), "there is nothing to say");
 }
 
-proptest::proptest! {
+#[test]
+fn what_its_author_knew_does_not_void_what_he_made_whatever_the_clocks_say() {
+    let (mut servers, mut one, mut other, now) = logs();
+    let before = other.under(0).unwrap();
+    one.add(tag("shop"));
+    assert!(one.voids(0, b"k", &entry("shop"), before), "at once, though no server knows of it");
+    servers.agree_all(&mut one, now);
+    let unknowing = other.under(0).unwrap();
+    servers.agree_all(&mut other, now);
+    let knowing = other.under(0).unwrap();
+    for log in [&one, &other] {
+        assert!(log.voids(0, b"k", &entry("shop"), before));
+        assert!(log.voids(0, b"k", &entry("shop"), unknowing));
+        assert!(!log.voids(0, b"k", &entry("news"), before));
+        assert!(!log.voids(0, b"k", &entry("shop"), knowing));
+    }
+}
+
+#[test]
+fn a_change_is_told_on_the_page_of_its_server_and_goes_when_all_have_read_it() {
+    let (mut servers, mut one, mut other, now) = logs();
+    let before = other.under(1).unwrap();
+    one.change(1, b"a.org/cart");
+    assert!(one.voids(1, b"a.org/cart", &entry("x"), before));
+    servers.agree_all(&mut one, now);
+    assert_eq!(servers.agree_all(&mut other, now), [url("a.org/cart")]);
+    assert!(other.voids(1, b"a.org/cart", &entry("x"), before));
+    assert!(!other.voids(1, b"a.org/cart", &entry("x"), other.under(1).unwrap()));
+    let later = now + Duration::from_secs(60);
+    assert_eq!(one.ripe(1, now), []);
+    assert_eq!(one.ripe(1, later).len(), 1);
+    servers.agree_all(&mut one, later);
+    assert_eq!(servers.agree_all(&mut other, later), []);
+    assert_eq!(other.ripe(1, later + Duration::from_secs(60)), [], "it is gone");
+    // Whoever was away meanwhile, or comes only now, cannot know what he has missed.
+    let mut late = Log::new(SERVERS);
+    assert_eq!(servers.agree_all(&mut late, later), [Purge::All]);
+}
+
+#[test]
+fn thousands_of_changes_are_told_in_a_few_words_and_push_nothing_out() {
+    let (mut servers, mut one, mut other, now) = logs();
+    one.add(tag("shop"));
+    for round in 0..50 {
+        for at in 0..400 {
+            one.change(0, format!("a.org/cart/{round}-{at}").as_bytes());
+        }
+        one.change(0, b"a.org/news");
+        servers.agree_all(&mut one, now);
+        let told = servers.agree_all(&mut other, now);
+        assert!(told.len() <= 402, "{}", told.len());
+    }
+    assert!(servers.pages[0].as_ref().unwrap().0.len() < 64 << 10);
+    let words: Vec<_> = one.purges.values().map(|told| told.purge.clone()).collect();
+    assert!(
+        words.contains(&tag("shop")) && words.contains(&Purge::Prefix("a.org/cart/".into())),
+        "{words:?}"
+    );
+    assert!(words.len() <= 3, "{words:?}");
+}
+
+#[test]
+fn changes_that_a_server_cannot_be_told_for_hours_are_few_when_it_is_back() {
+    let (mut servers, mut one, mut other, now) = logs();
+    (0..100_000).for_each(|at| one.change(0, format!("a.org/cart/{at}").as_bytes()));
+    assert!(one.voids(0, b"a.org/cart/1", &entry("x"), one.under(0).unwrap()));
+    servers.agree_all(&mut one, now);
+    let told = servers.agree_all(&mut other, now);
+    assert!(told.contains(&Purge::Prefix("a.org/cart/".into())), "{told:?}");
+}
+
+#[test]
+fn more_purges_than_can_be_told_apart_void_everything() {
+    let (mut servers, mut one, mut other, now) = logs();
+    let before = one.under(0).unwrap();
+    (0..=MOST_PURGES).for_each(|at| one.add(tag(&at.to_string())));
+    servers.agree_all(&mut one, now);
+    assert_eq!(servers.agree(&mut other, 0, now), [Purge::All]);
+    assert!(other.voids(0, b"k", &entry("other"), before));
+    assert!(!other.voids(0, b"k", &entry("1"), other.under(0).unwrap()));
+}
+
+#[test]
+fn the_same_purge_again_and_again_is_one_record_and_voids_what_came_in_between() {
+    let (mut servers, mut one, mut other, now) = logs();
+    for _ in 0..MOST_PURGES * 2 {
+        let between = other.under(0).unwrap();
+        one.add(tag("front"));
+        servers.agree_all(&mut one, now);
+        assert!(servers.agree(&mut other, 0, now).contains(&tag("front")));
+        assert!(other.voids(0, b"k", &entry("front"), between));
+        servers.agree(&mut other, 1, now);
+    }
+    assert_eq!((one.purges.len(), other.purges.len()), (1, 1));
+}
+
+#[test]
+fn a_page_that_is_lost_is_told_again_and_all_from_before_is_void() {
+    let (mut servers, mut one, mut other, now) = logs();
+    one.add(tag("shop"));
+    servers.agree_all(&mut one, now);
+    servers.agree_all(&mut other, now);
+    one.change(0, b"a.org/cart");
+    servers.agree(&mut one, 0, now);
+    let before = one.under(0).unwrap();
+    servers.pages[0] = None;
+    servers.agree(&mut one, 0, now);
+    assert!(one.voids(0, b"k", &entry("other"), before));
+    assert_eq!(
+        servers.agree(&mut other, 0, now),
+        [url("a.org/cart")],
+        "it was not read yet when the page was lost"
+    );
+    let told = servers.agree(&mut Log::new(SERVERS), 0, now);
+    assert!(told.len() == 2 && told.contains(&tag("shop")) && told.contains(&url("a.org/cart")), "{told:?}");
+}
+
+#[test]
+fn a_purge_is_forgotten_after_a_day_in_which_somebody_has_looked_and_does_not_come_back() {
+    let (mut servers, mut one, mut other, mut now) = logs();
+    one.add(tag("shop"));
+    for hour in 0..40 {
+        for log in [&mut one, &mut other] {
+            servers.agree_all(log, now);
+        }
+        assert_eq!(one.purges.len(), usize::from(hour < 26), "{hour}");
+        now += Duration::from_secs(3600);
+    }
+    assert!(other.purges.is_empty());
+}
+
+/// What may happen: who does it, and on which server.
+#[derive(Debug, Clone)]
+enum Step {
+    Purge(usize, u8),
+    Change(usize, usize, u8),
+    Agree(usize, usize),
+    Ask(usize, usize, u8),
+    Lose(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (who, at, name) = (0..3_usize, 0..SERVERS, 0..3_u8);
+    let step = prop_oneof![
+        1 => (who.clone(), name.clone()).prop_map(|(who, name)| Step::Purge(who, name)),
+        2 => (who.clone(), at.clone(), name.clone()).prop_map(|(who, at, name)| Step::Change(who, at, name)),
+        6 => (who.clone(), at.clone()).prop_map(|(who, at)| Step::Agree(who, at)),
+        4 => (who, at.clone(), name).prop_map(|(who, at, name)| Step::Ask(who, at, name)),
+        1 => at.prop_map(Step::Lose),
+    ];
+    prop::collection::vec(step, 0..80)
+}
+
+/// An answer that lies on a server, and whether it was asked for before its page was purged or changed.
+struct Answer {
+    at: usize,
+    name: u8,
+    under: Under,
+    is_old: bool,
+    by: usize,
+}
+
+proptest! {
     #[test]
-    fn any_order_of_meetings_ends_in_the_same_log(
-        mut purges in proptest::collection::vec((1_u64..5000, 0_u8..3, 0_u8..20), 0..60),
-        meetings in proptest::collection::vec((0_usize..3, 0_usize..3), 0..30),
-    ) {
-        let now = Moment(100_000);
-        let mut logs = [Log::default(), Log::default(), Log::default()];
-        for (when, at, name) in purges.drain(..) {
-            logs[at as usize].add(Moment(when), tag(&name.to_string()));
+    fn nothing_from_before_a_purge_or_a_change_is_taken_by_whoever_has_looked_since(steps in steps()) {
+        let (mut servers, now) = (Servers::default(), Instant::now());
+        let mut logs = [Log::new(SERVERS), Log::new(SERVERS), Log::new(SERVERS)];
+        let mut answers: Vec<Answer> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Purge(who, name) => {
+                    logs[who].add(tag(&name.to_string()));
+                    answers.iter_mut().filter(|answer| answer.name == name).for_each(|answer| answer.is_old = true);
+                }
+                Step::Change(who, at, name) => {
+                    logs[who].change(at, format!("a.org/{name}").as_bytes());
+                    let is_it = |answer: &&mut Answer| answer.name == name && answer.at == at;
+                    answers.iter_mut().filter(is_it).for_each(|answer| answer.is_old = true);
+                }
+                Step::Agree(who, at) => drop(servers.agree(&mut logs[who], at, now)),
+                Step::Ask(by, at, name) => {
+                    if let Some(under) = logs[by].under(at) {
+                        answers.push(Answer { at, name, under, is_old: false, by });
+                    }
+                }
+                Step::Lose(at) => servers.pages[at] = None,
+            }
         }
-        let all_round = [(0, 1), (1, 2), (2, 0), (0, 1), (1, 2)];
-        for (from, to) in meetings.into_iter().chain(all_round) {
-            let written = read(&logs[from]);
-            logs[to].merge(&written, now);
+        for _ in 0..12 {
+            logs.iter_mut().for_each(|log| drop(servers.agree_all(log, now)));
         }
-        proptest::prop_assert_eq!(&logs[0], &logs[1]);
-        proptest::prop_assert_eq!(&logs[1], &logs[2]);
+        for answer in &answers {
+            let key = format!("a.org/{}", answer.name);
+            let entry = entry(&answer.name.to_string());
+            let void = logs.each_ref().map(|log| log.voids(answer.at, key.as_bytes(), &entry, answer.under));
+            prop_assert!(!answer.is_old || void == [true; 3], "{} by {}: {void:?}", answer.name, answer.by);
+            prop_assert!(void.iter().all(|one| *one == void[0]), "they agree: {void:?}");
+        }
+        for index in 0..SERVERS {
+            prop_assert!(logs.iter_mut().all(|log| log.draft(index, &[], now).is_none()), "nobody has more to say");
+        }
     }
 }

@@ -14,8 +14,8 @@ pub struct Cache {
     pub memory: Size<1_048_576, 1_099_511_627_776>,
     /// The largest answer that is stored, never more than `memory`. A larger one goes to its client alone.
     pub max_entry: Size<1024, 1_073_741_824>,
-    /// memcached servers that several Hostlers share: what one has stored, the others need not fetch. Each is `"host:port"` (IPv4)
-    /// or `"unix:/path"`; keys are spread over them by consistent hashing of these words, so that all Hostlers must write the same,
+    /// memcached servers that several Hostlers share: what one has stored, the others need not fetch. Each is `"host:port"`,
+    /// `"[IPv6]:port"` or `"unix:/path"`; keys are spread over them by consistent hashing of these words, so that all Hostlers must write the same,
     /// in any order. Whoever can write to them can write your pages: never in a network that others are in.
     #[schemars(extend("x-default" = "none: every Hostler for itself"))]
     pub memcached: OneOrMany<MemcachedAddress>,

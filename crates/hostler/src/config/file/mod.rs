@@ -109,7 +109,7 @@ pub struct Server {
     /// Bytes of the request line and all header fields together. Over it: 431 (RFC 6585, section 5). Workers are told to
     /// take as much, unless `NODE_OPTIONS` has a `--max-http-header-size`: Node by itself stops at 16 KiB.
     pub max_header_size: Size<8192, 1_048_576>,
-    /// Header fields in one request. Over it: 431 (RFC 6585, section 5).
+    /// Header fields in one request. Over it: 431 (RFC 6585, section 5). In an answer of a member: 502.
     pub max_header_fields: Count<1, 1000>,
     /// Bytes of a request's body. Over it: 413 (RFC 9110, section 15.5.14), at once if Content-Length says
     /// so. A route can have its own.

@@ -1,14 +1,13 @@
 //! Where a memcached listens. Parsed here, looked up elsewhere.
 
 use std::fmt;
-use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::one_string;
 use super::{MemberAddress, address::Address};
 
-/// `host:port`, by name or IPv4, or `unix:/path`.
+/// `host:port`, by name, IPv4 or `[IPv6]`, or `unix:/path`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemcachedAddress {
     /// A host and a port, both given.
@@ -22,9 +21,6 @@ impl FromStr for MemcachedAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse()? {
-            MemberAddress::Tcp(host, _) if host.parse::<Ipv6Addr>().is_ok() => {
-                Err(format!("{text:?}: memcached is spoken to over IPv4 or a socket (\"unix:/path\")"))
-            }
             MemberAddress::Tcp(host, port) => Ok(Self::Tcp(host, port)),
             MemberAddress::Tls(..) => {
                 Err(format!("{text:?}: memcached is spoken to without TLS, in a network of your own"))

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hostler_cache::{Asks, Flight, Moment, NotStored, Outcome, Terms, Vary};
+use hostler_cache::{Asked, Asks, Flight, Moment, NotStored, Outcome, Terms, Vary};
 use hostler_wire::{BodyLength, CallError, Fields, ResponseHead};
 use tokio::time::timeout;
 
@@ -29,9 +29,16 @@ pub(super) struct Arrival {
     own: Arc<ResponseHead>,
     pub coming: Arc<Coming>,
     tags: Box<[Box<str>]>,
-    asked: Moment,
+    asked: Asked,
     /// Others wait for it, or may come.
     flight: Option<Flight<Landing>>,
+}
+
+/// One that broke off before anybody was given any of it.
+pub(super) struct Broken {
+    pub refusal: Refusal,
+    /// Not settled.
+    pub flight: Option<Flight<Landing>>,
 }
 
 /// For which requests an answer is, on which terms, its tags and its length.
@@ -44,7 +51,7 @@ impl Arrival {
         key: &[u8],
         (stored, own): (Arc<ResponseHead>, Arc<ResponseHead>),
         (vary, terms, tags, length): Parts,
-        asked: Moment,
+        asked: Asked,
         flight: Option<Flight<Landing>>,
     ) -> Option<Self> {
         let labels: usize = vary.size() + tags.iter().map(|tag| tag.len() + 16).sum::<usize>();
@@ -64,9 +71,9 @@ impl Arrival {
         caching: &Caching,
         exchange: &mut Exchange,
         asks: &Asks,
-        call: Call,
+        call: Box<Call>,
         target: &PoolTarget,
-    ) -> Result<Result<Answer, Refusal>, Refusal> {
+    ) -> Result<Result<Answer, Refusal>, Broken> {
         let reading = self.coming.filling.reading().expect("invariant: nothing has come yet");
         let mut member = Member { call, error: None };
         match self.coming.filling.begin(&mut member) {
@@ -76,12 +83,12 @@ impl Arrival {
                     Some(entry) if Arc::ptr_eq(&entry.head, &self.own) => {
                         show::stored(caching, exchange, asks, &entry)
                     }
-                    _ => show::whole(exchange, asks, &self.own, self.asked, &body),
+                    _ => show::whole(exchange, asks, &self.own, self.asked.at, &body),
                 })
             }
             Some(Poured::Cut(_)) => {
                 let error = member.why();
-                Err(member.call.give_up(exchange, error).into())
+                Err(Broken { refusal: member.call.give_up(exchange, error).into(), flight: self.flight })
             }
             poured => {
                 if poured == Some(Poured::TooLarge) {
@@ -163,7 +170,7 @@ async fn pour(filling: &Filling, pouring: &Pouring<'_>, member: &mut Member, pat
 
 /// A member as the source of a body.
 struct Member {
-    call: Call,
+    call: Box<Call>,
     error: Option<CallError>,
 }
 

@@ -1,21 +1,23 @@
 //! A request on its way to a member for the cache: what it asks for, and what becomes of what it brings. Knows no client protocol.
 
+mod validation;
+
 use std::sync::Arc;
 
 use hostler_cache::{
-    Asks, CacheStatus, Flight, Form, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting, Terms,
-    Validators, Vary, Verdict, confirms, invalidated, is_failure, judge, may_serve_on_error, may_share, tags,
+    Asked, Asks, CacheStatus, Flight, Forward, Kept, Method, Moment, NotStored, Outcome, Selecting, Terms,
+    Validators, Vary, Verdict, invalidated, is_failure, judge, may_serve_on_error, may_share, tags,
     write_key,
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
-use super::arrival::Arrival;
+use super::arrival::{Arrival, Broken};
 use super::request::{self, CONDITIONS, Seen};
 use super::{serve, show};
 use crate::cache::{self, Caching, Entry, Landing, Lines};
-use crate::coding::{self, Coding};
 use crate::exchange::{Downstream, Edit, Exchange};
-use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_pool};
+use crate::gateway::wait::Patience;
+use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_within};
 use crate::proxy::Call;
 
 /// A request on its way.
@@ -34,6 +36,8 @@ pub(in crate::gateway) struct Errand {
     flight: Option<Flight<Landing>>,
     /// What is stored and may be good still; to be validated, and to stand in where its member fails.
     pub(super) stale: Option<Arc<Entry>>,
+    /// None: its wait has not begun.
+    pub(super) patience: Option<Patience>,
 }
 
 impl Errand {
@@ -56,6 +60,7 @@ impl Errand {
             selection: Vec::new(),
             flight: None,
             stale,
+            patience: None,
         })
     }
 
@@ -138,12 +143,13 @@ impl Errand {
         client: &mut D,
         thread: usize,
     ) -> Result<Answer, Refusal> {
+        let patience = self.patience.unwrap_or_else(Patience::begin);
         loop {
             self.note(exchange, None, false);
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
-            let asked = Moment::now();
-            let called = call_pool(route, target, exchange, client, thread).await;
+            let asked = self.caching.stock.asks(&self.key);
+            let called = call_within(patience, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
                 Ok(call) => call,
@@ -151,8 +157,10 @@ impl Errand {
             };
             let status = call.answer().status;
             self.note(exchange, Some(status), false);
-            if self.asks.method == Method::Unsafe {
-                self.invalidate(exchange, call.answer());
+            match self.asks.method {
+                Method::Unsafe => self.invalidate(exchange, call.answer()),
+                Method::Head if status == 200 => self.compare(call.answer(), asked),
+                Method::Head | Method::Get | Method::Safe => {}
             }
             if is_failure(status)
                 && let Some(answer) = self.serve_stale(exchange, Some(status), Moment::now())
@@ -200,36 +208,35 @@ impl Errand {
     fn received(
         &mut self,
         exchange: &mut Exchange,
-        call: Call,
-        asked: Moment,
+        call: Box<Call>,
+        asked: Asked,
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {
         let Some(arrival) = self.arrival(exchange, &call, asked) else {
-            self.settle(if is_failure(call.answer().status) {
-                Outcome::Shared(Landing::Failed)
-            } else {
-                Outcome::Alone
-            });
+            self.keep_to_itself(call.answer().status);
             return Ok(call.into());
         };
         self.note(exchange, Some(call.answer().status), arrival.coming.terms.is_ok() && self.stores);
         match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
             Ok(answer) => answer,
-            Err(refusal) => self.failed(exchange, refusal),
+            Err(Broken { refusal, flight }) => {
+                self.flight = flight;
+                self.failed(exchange, refusal)
+            }
         }
     }
 
     /// How an answer arrives that is stored, or that others wait for; none for one that is this client's alone.
-    fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: Moment) -> Option<Arrival> {
+    fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: Asked) -> Option<Arrival> {
         let (head, now) = (call.answer(), Moment::now());
         let lines = Lines(&head.fields);
         let vary = Vary::of(&lines, &Seen(exchange), self.secure).ok()?;
-        let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked, now);
+        let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked.at, now);
         let terms = if self.stores { terms } else { terms.and(Err(NotStored::Lifetime)) };
         let is_fresh = terms.is_ok_and(|terms| is_servable(&terms, now));
         let is_shared = is_fresh || self.may_collapse(terms.err().unwrap_or(NotStored::Lifetime), head);
         if !is_shared {
-            self.settle(Outcome::Alone);
+            self.keep_to_itself(head.status);
         }
         if terms.is_err() {
             // What its member does not want to be kept any more is not what stands in for it.
@@ -238,8 +245,10 @@ impl Errand {
             }
             self.flight.as_ref()?;
         }
-        // The end of a connection is no end of a body that can be told from its being cut off.
-        if call.is_event_stream() || call.body_length() == BodyLength::UntilClose {
+        // The end of a connection is the end of a body, unless it is an error (RFC 9112 section 8; over TLS also without
+        // close_notify). But the kernel closes as properly for a process that dies as for one that has finished, and ours may.
+        let may_be_cut = call.body_length() == BodyLength::UntilClose && call.is_by_worker();
+        if call.is_event_stream() || may_be_cut {
             return None;
         }
         let kept = Kept::of(&self.caching.rules, head.status, &lines);
@@ -252,63 +261,23 @@ impl Errand {
         Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, self.flight.take())
     }
 
-    /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.
-    fn confirmed(
-        &mut self,
-        exchange: &mut Exchange,
-        call: Call,
-        asked: Moment,
-    ) -> Option<Result<Answer, Refusal>> {
-        let (stale, now) = (self.stale.take()?, Moment::now());
-        let is_about_it = confirms(&Lines(&stale.head.fields), &Lines(&call.answer().fields));
-        let fresh = cache::freshened(&stale.head, call.answer());
-        call.finish(exchange);
-        let stock = &self.caching.stock;
-        if !is_about_it {
-            stock.remove(&self.key, &stale);
-            return None;
-        }
-        let lines = Lines(&fresh.fields);
-        let terms = Terms::of(&self.caching.rules, &self.asks, fresh.status, &lines, asked, now);
-        let head = Arc::new(cache::stored(&fresh, &Kept::of(&self.caching.rules, fresh.status, &lines), now));
-        let entry = Arc::new(Entry {
-            head_bytes: cache::size(&head),
-            body: stale.body.clone(),
-            terms: terms.unwrap_or(stale.terms),
-            vary: stale.vary.clone(),
-            asked,
-            tags: tags(&lines),
-            forms: stale.forms.iter().filter_map(|form| with_head(form, &head)).collect(),
-            head,
-        });
-        match terms {
-            Ok(terms) => {
-                stock.exchange(&self.key, &stale, entry.clone());
-                self.settle(if is_servable(&terms, now) {
-                    Outcome::Shared(Landing::Stored(entry.clone()))
-                } else {
-                    Outcome::Alone
-                });
-            }
-            // It must not be stored any more.
-            Err(_) => {
-                stock.forget(&self.key);
-                self.settle(Outcome::Alone);
-            }
-        }
-        self.note(exchange, Some(304), terms.is_ok());
-        exchange.trail.age = Some(entry.terms.age(now));
-        Some(show::stored(&self.caching, exchange, &self.asks, &entry))
-    }
-
     /// Nothing came.
     pub(super) fn failed(&mut self, exchange: &mut Exchange, refusal: Refusal) -> Result<Answer, Refusal> {
         if !refusal.facts().may_fall_back {
             // It is this client's own trouble: dropped unsettled, the flight goes to the next.
             return Err(refusal);
         }
-        self.settle(Outcome::Shared(Landing::Failed));
-        self.serve_stale(exchange, None, Moment::now()).unwrap_or(Err(refusal))
+        match self.serve_stale(exchange, None, Moment::now()) {
+            Some(answer) => {
+                self.settle(Outcome::Shared(Landing::Failed));
+                exchange.trail.detail = Some(in_place_of(&refusal));
+                answer
+            }
+            None => {
+                self.settle(Outcome::Failed);
+                Err(refusal)
+            }
+        }
     }
 
     /// What is stored stands in for what a member did not give.
@@ -340,6 +309,11 @@ impl Errand {
         }
     }
 
+    /// An answer with this status has come, and is for nobody else.
+    fn keep_to_itself(&mut self, status: u16) {
+        self.settle(if is_failure(status) { Outcome::Failed } else { Outcome::Alone });
+    }
+
     pub(super) fn settle(&mut self, outcome: Outcome<Landing>) {
         if let Some(flight) = self.flight.take() {
             flight.settle(outcome, Moment::now());
@@ -352,13 +326,13 @@ impl Errand {
     }
 }
 
+/// For the log: what the client is not told.
+fn in_place_of(refusal: &Refusal) -> String {
+    let reason = refusal.facts().reason;
+    refusal.detail().map_or_else(|| reason.to_owned(), |detail| format!("{reason}: {detail}"))
+}
+
 /// Whether it may be served to whoever asks now, without anybody's being asked.
 fn is_servable(terms: &Terms, now: Moment) -> bool {
     !terms.no_cache && terms.ttl(now) + i64::from(terms.stale_while_revalidate) > 0
-}
-
-/// What was made of a body is as good as the body, under the head that this has now.
-fn with_head(form: &Form<ResponseHead>, head: &ResponseHead) -> Option<Form<ResponseHead>> {
-    let coding = Coding::named(form.coding)?;
-    Some(Form { head: Arc::new(coding::encoded(head, coding)), ..form.clone() })
 }

@@ -11,23 +11,22 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
-use std::time::Duration;
 
 use hostler_cache::{
-    Asks, CacheStatus, Forward, Landed, Moment, Role, Verdict, Waiting, admit, judge, write_key,
+    Asks, CacheStatus, Forward, Landed, Method, Moment, Role, Verdict, Waiting, admit, judge,
+    may_serve_on_error, write_key,
 };
 use hostler_wire::BodyLength;
-use tokio::time::Instant;
 
+use super::wait::Patience;
 use super::{Answer, PoolTarget, Refusal, Route};
 use crate::cache::{Caching, Entry, Landing, Place};
-use crate::exchange::{Downstream, Exchange};
+use crate::exchange::{Downstream, Exchange, Whole};
 use request::Seen;
 
 pub(super) use errand::Errand;
 
 /// What the cache says to a request.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box is an allocation")]
 pub(super) enum Asked {
     /// This is the answer.
     Answered(Answer),
@@ -56,16 +55,14 @@ pub(super) async fn ask<D: Downstream>(
     client: &mut D,
     thread: usize,
 ) -> Result<Asked, Refusal> {
-    let asks = Asks::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
-    if exchange.length != BodyLength::Known(0) || exchange.offer.is_some() {
-        return Ok(pass(caching, exchange, asks, Forward::Bypass));
-    }
-    if let Err(why) = admit(&asks) {
+    let (asks, admitted) = hear(caching, exchange);
+    if let Err(why) = admitted {
         return Ok(pass(caching, exchange, asks, why));
     }
     match look(caching, exchange, &asks, Moment::now()) {
         Found::Good { entry, age, ttl, refresh } => {
-            if let Some(key) = refresh {
+            // What HEAD brings is no answer to GET: the next one fetches it.
+            if let Some(key) = refresh.filter(|_| asks.method == Method::Get) {
                 refresh::begin(caching, route, exchange, asks, (key, entry.clone()), thread);
             }
             serve(caching, exchange, &asks, &entry, (age, ttl)).map(Asked::Answered)
@@ -78,9 +75,45 @@ pub(super) async fn ask<D: Downstream>(
                 errand.select(exchange, &known.head);
             }
             // Boxed: most requests never get here, and need no room for it.
-            Box::pin(embark(errand, target.request_timeout, exchange, client)).await
+            Box::pin(embark(errand, target, exchange, client)).await
         }
     }
+}
+
+/// What is stored for a request whose answer has broken off before its client had any of it, where that may stand in. All that is
+/// known of its errand went with the answer, so it is looked for anew.
+pub(super) fn stand_in(
+    caching: &Caching,
+    exchange: &mut Exchange,
+    refusal: &Refusal,
+) -> Option<Result<Whole, Refusal>> {
+    let (asks, admitted) = hear(caching, exchange);
+    if admitted.is_err() || !refusal.facts().may_fall_back {
+        return None;
+    }
+    let now = Moment::now();
+    let (entry, age) = match look(caching, exchange, &asks, now) {
+        Found::Good { entry, age, .. } => (entry, age),
+        Found::Nothing { stale, .. } => {
+            let entry = stale?;
+            let (age, _) = may_serve_on_error(&entry.terms, &asks, now)?;
+            (entry, age)
+        }
+    };
+    exchange.trail.age = Some(age);
+    if let Some(CacheStatus::Forwarded { stored, collapsed, .. }) = &mut exchange.trail.cache {
+        // So it had been, but for what came of it.
+        (*stored, *collapsed) = (false, false);
+    }
+    Some(show::at_hand(exchange, &asks, &entry))
+}
+
+/// What a request asks for, and whether it is one that may be answered from memory.
+fn hear(caching: &Caching, exchange: &Exchange) -> (Asks, Result<(), Forward>) {
+    let asks = Asks::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
+    let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
+    let admitted = if has_more { Err(Forward::Bypass) } else { admit(&asks) };
+    (asks, admitted)
 }
 
 /// It goes on as it is, and what comes is not stored.
@@ -132,25 +165,27 @@ fn place(caching: &Caching, exchange: &Exchange) -> Place {
     Place { stock: caching.stock.clone(), key: key.into() }
 }
 
-/// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin.
+/// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin, and what is left
+/// of that is what it may wait afterwards.
 async fn embark<D: Downstream>(
     mut errand: Box<Errand>,
-    patience: Duration,
+    target: &PoolTarget,
     exchange: &mut Exchange,
     client: &mut D,
 ) -> Result<Asked, Refusal> {
-    let until = Instant::now() + patience;
+    let mut patience = Patience::begin();
     let flights = errand.caching.stock.flights.clone();
     while errand.may_share() {
         let landed = match flights.join(&errand.flight_key(), Moment::now()) {
             Role::Alone => break,
             Role::Arriving(landing) => Landed::Shared(landing),
             Role::Leader(flight) => Landed::Lead(flight),
-            Role::Follower(waiting) => match wait(waiting, until, exchange, client).await {
+            Role::Follower(waiting) => match wait(waiting, (target, &mut patience), exchange, client).await {
                 Ok(landed) => landed,
                 Err(refusal) => return errand.failed(exchange, refusal).map(Asked::Answered),
             },
         };
+        errand.patience = Some(patience);
         let landing = match landed {
             Landed::Alone => break,
             Landed::Lead(flight) => {
@@ -192,21 +227,87 @@ async fn found_meanwhile(errand: &mut Errand, exchange: &mut Exchange) -> Result
 
 async fn wait<D: Downstream>(
     waiting: Waiting<Landing>,
-    until: Instant,
+    (target, patience): (&PoolTarget, &mut Patience),
     exchange: &Exchange,
     client: &mut D,
 ) -> Result<Landed<Landing>, Refusal> {
-    exchange.deadline.set_at(until);
+    exchange.deadline.set_at(patience.until(target));
+    let before = patience.look(target);
     let mut waiting = pin!(waiting);
-    poll_fn(|cx| {
-        if let Poll::Ready(landed) = waiting.as_mut().poll(cx) {
-            return Poll::Ready(Ok(landed));
+    let outcome = poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(landed) = waiting.as_mut().poll(cx) {
+                return Poll::Ready(Ok(landed));
+            }
+            if client.poll_left(cx).is_ready() {
+                return Poll::Ready(Err(Refusal::ClientLeft));
+            }
+            ready!(exchange.deadline.poll_due(cx));
+            if !patience.give_back(target, before) {
+                return Poll::Ready(Err(Refusal::AnswerTimeout));
+            }
+            exchange.deadline.set_at(patience.until(target));
         }
-        if client.poll_left(cx).is_ready() {
-            return Poll::Ready(Err(Refusal::ClientLeft));
-        }
-        ready!(exchange.deadline.poll_due(cx));
-        Poll::Ready(Err(Refusal::AnswerTimeout))
     })
-    .await
+    .await;
+    patience.give_back(target, before);
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_cache::{Flight, Query, Rules};
+    use hostler_wire::Limits;
+    use tokio::time::{Duration, Instant, sleep_until};
+
+    use super::*;
+    use crate::cache::Stock;
+    use crate::gateway::wait::tests::{Patient, exchange, journal, seconds, target};
+
+    /// A request for what another fetches already.
+    fn second() -> (Exchange, Box<Errand>, Flight<Landing>) {
+        let mut exchange = exchange();
+        exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
+        let stock = Arc::new(Stock::new(1 << 20, 1 << 16, journal()));
+        let (rules, query) = (Rules::default(), Query::AsSent);
+        let caching = Arc::new(Caching { rules, query, stores: true, collapses: false, stock });
+        let (asks, _) = hear(&caching, &exchange);
+        let errand = Errand::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
+        let Role::Leader(flight) = caching.stock.flights.join(&errand.flight_key(), Moment::now()) else {
+            panic!("nobody has come before");
+        };
+        (exchange, errand, flight)
+    }
+
+    /// From here on.
+    async fn after(wait: Duration, then: impl FnOnce()) {
+        sleep_until(Instant::now() + wait).await;
+        then();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_waited_for_another_is_not_there_to_be_waited_for_oneself() {
+        let (target, (mut exchange, errand, flight)) = (target(), second());
+        let began = Instant::now();
+        tokio::spawn(after(seconds(20), || drop(flight)));
+        let Ok(Asked::Forward(errand)) = embark(errand, &target, &mut exchange, &mut Patient).await else {
+            panic!("it is up to this one now");
+        };
+        assert_eq!(began.elapsed(), seconds(20));
+        let until = errand.patience.map(|patience| patience.until(&target) - began);
+        assert_eq!(until, Some(seconds(30)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_of_the_pool_costs_no_patience_with_others_either() {
+        let (target, (mut exchange, errand, flight)) = (target(), second());
+        let (began, pool) = (Instant::now(), target.pool.clone());
+        pool.pause();
+        tokio::spawn(after(seconds(20), move || pool.resume()));
+        let asked = embark(errand, &target, &mut exchange, &mut Patient).await;
+        assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
+        let waited = began.elapsed();
+        assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");
+        drop(flight);
+    }
 }

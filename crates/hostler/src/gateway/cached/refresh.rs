@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use hostler_cache::{Asks, Forward, Moment, Role};
+use hostler_cache::{Asks, CacheStatus, Forward, Moment, Role};
 use hostler_wire::{Fields, ResponseHead};
 
 use super::errand::Errand;
 use super::{Found, look};
-use crate::cache::{Caching, Entry};
+use crate::cache::{Caching, Cut, Entry};
 use crate::exchange::{BodyError, Downstream, Exchange};
+use crate::gateway::line::refresh_line;
 use crate::gateway::{Answer, PoolTarget, Route, Target};
 
 /// Fetches it in a task of its own, unless somebody does already.
@@ -55,13 +56,27 @@ async fn fetch(
     mut exchange: Exchange,
     thread: usize,
 ) {
+    let caching = errand.caching.clone();
     // What fails leaves the old answer where it is.
-    if let Ok(Answer::Member(call) | Answer::Tunnel(call)) =
-        errand.run((route, target), &mut exchange, &mut Nobody, thread).await
-    {
-        call.abandon(&mut exchange);
+    match errand.run((route, target), &mut exchange, &mut Nobody, thread).await {
+        Ok(Answer::Member(call) | Answer::Tunnel(call)) => call.abandon(&mut exchange),
+        Ok(Answer::Shared(shared)) => {
+            if let Err(Cut(why)) = shared.reading.is_there().await {
+                exchange.trail.aborted = Some("worker");
+                exchange.trail.detail = Some(why.to_string());
+            }
+        }
+        Ok(Answer::Whole(_) | Answer::Streamed(_)) => {}
+        Err(refusal) => {
+            exchange.trail.refusal = Some(refusal.facts().reason);
+            exchange.trail.detail = refusal.detail();
+        }
+    }
+    if let Some(CacheStatus::Forwarded { status: Some(status), .. }) = exchange.trail.cache {
+        exchange.trail.status = status;
     }
     target.poison.settle(&mut exchange);
+    caching.stock.journal.access(|| refresh_line(&exchange));
 }
 
 /// The client's side when there is none, and none that could leave.

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_cache::{Asks, Condition, Method, Moment, Ranged, conditions, range};
-use hostler_wire::{BodyLength, ResponseHead, Version};
+use hostler_wire::{BodyLength, Name, ResponseHead, Version};
 
 use super::request;
 use crate::cache::{self, Caching, Coming, Entry, Filling, Lines, Reading, Shared};
 use crate::coding::{self, Verdict};
-use crate::exchange::{Exchange, Whole};
+use crate::exchange::{Exchange, RequestId, Whole};
 use crate::gateway::{Answer, Refusal, Streamed};
 
 /// What it gets.
 enum Share {
     All,
     Part(Range<u64>),
+    Parts(Vec<Range<u64>>),
     Nothing,
 }
 
@@ -28,10 +29,19 @@ pub(super) fn stored(
     entry: &Entry,
 ) -> Result<Answer, Refusal> {
     let (head, body) = (&entry.head, &entry.body);
-    Ok(match share(exchange, asks, head, entry.terms.received, Some(body.len() as u64))? {
-        Share::All => in_form(caching, exchange, entry),
-        share => less(exchange, share, head, body),
+    let share = share(exchange, asks, head, entry.terms.received, Some(body.len() as u64))?;
+    Ok(match less(exchange, share, head, body) {
+        Some(less) => Answer::Whole(less),
+        None => in_form(caching, exchange, entry),
     })
+}
+
+/// A stored answer as it lies there: nothing is made that could fail.
+pub(super) fn at_hand(exchange: &Exchange, asks: &Asks, entry: &Entry) -> Result<Whole, Refusal> {
+    let (head, body) = (&entry.head, &entry.body);
+    let share = share(exchange, asks, head, entry.terms.received, Some(body.len() as u64))?;
+    let whole = less(exchange, share, head, body).or_else(|| made(exchange, entry));
+    Ok(whole.unwrap_or_else(|| varying(entry)))
 }
 
 /// One of which all is there, with the head that is for this client.
@@ -43,7 +53,11 @@ pub(super) fn whole(
     body: &Bytes,
 ) -> Result<Answer, Refusal> {
     let share = share(exchange, asks, head, received, Some(body.len() as u64))?;
-    Ok(less(exchange, share, head, body))
+    Ok(match less(exchange, share, head, body) {
+        Some(less) => Answer::Whole(less),
+        None if exchange.compress.is_none() => Answer::Whole(as_it_is(head, body)),
+        None => to_be_dressed(head, body),
+    })
 }
 
 /// One whose body is still coming. `head`: as this client gets it, who may be the one who has fetched it.
@@ -62,7 +76,8 @@ pub(super) fn coming(
     let shared =
         |head, length, reading, place| Answer::Shared(Box::new(Shared { head, length, reading, place }));
     Ok(match share(exchange, asks, head, received, known)? {
-        Share::All => {
+        // Several parts are made of what is all there.
+        Share::All | Share::Parts(_) => {
             let is_stored = coming.terms.is_ok() && Arc::ptr_eq(head, &coming.head);
             shared(head.clone(), coming.length, reading, is_stored.then(|| coming.place.clone()))
         }
@@ -71,7 +86,7 @@ pub(super) fn coming(
             let reading = reading.only(part.start as usize..part.end as usize);
             shared(Arc::new(head), BodyLength::Known(part.end - part.start), reading, None)
         }
-        Share::Nothing => not_modified(exchange, head),
+        Share::Nothing => Answer::Whole(not_modified(exchange, head)),
     })
 }
 
@@ -92,33 +107,36 @@ fn share(
     match range(&sent, head.status, &lines, length) {
         Ranged::Whole => Ok(Share::All),
         Ranged::Part(part) => Ok(Share::Part(part)),
+        // `Content-Encoding` would be said of the parts together.
+        Ranged::Parts(_) if head.fields.first(Name::ContentEncoding).is_some() => Ok(Share::All),
+        Ranged::Parts(parts) => Ok(Share::Parts(parts)),
         Ranged::Unsatisfiable => Err(Refusal::Range(length)),
     }
 }
 
-fn less(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Bytes) -> Answer {
+/// None for all of it.
+fn less(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Bytes) -> Option<Whole> {
     match share {
-        Share::All if exchange.compress.is_none() => as_it_is(head, body),
-        Share::All => to_be_dressed(head, body),
+        Share::All => None,
         Share::Part(part) => {
             let head = cache::part(head, &part, body.len() as u64);
-            as_it_is(&Arc::new(head), &body.slice(part.start as usize..part.end as usize))
+            Some(as_it_is(&Arc::new(head), &body.slice(part.start as usize..part.end as usize)))
         }
-        Share::Nothing => not_modified(exchange, head),
+        Share::Parts(parts) => {
+            // Like no other, so that it is not in the body either.
+            let boundary = RequestId::made();
+            let (head, body) = cache::parts(head, body, &parts, boundary.as_str());
+            Some(as_it_is(&Arc::new(head), &body))
+        }
+        Share::Nothing => Some(not_modified(exchange, head)),
     }
 }
 
 /// All of a stored answer, encoded where the route says so: as it was made once, or will be now.
 fn in_form(caching: &Caching, exchange: &Exchange, entry: &Entry) -> Answer {
     let (head, body) = (&entry.head, &entry.body);
-    let Some(plan) = &exchange.compress else { return as_it_is(head, body) };
-    let coding = match plan.verdict(&exchange.head.fields, head, Some(body.len() as u64)) {
-        Verdict::Leave => return as_it_is(head, body),
-        Verdict::Vary => return as_it_is(&Arc::new(coding::varying(head)), body),
-        Verdict::Encode(coding) => coding,
-    };
-    if let Some(form) = entry.form(coding.name()) {
-        return as_it_is(&form.head, &form.body);
+    if let Some(whole) = made(exchange, entry) {
+        return Answer::Whole(whole);
     }
     let reading = Filling::full(body.clone()).reading();
     let is_fit = exchange.head.version == Version::Http11 && !exchange.is_head_request();
@@ -132,8 +150,23 @@ fn in_form(caching: &Caching, exchange: &Exchange, entry: &Entry) -> Answer {
     }
 }
 
-fn as_it_is(head: &Arc<ResponseHead>, body: &Bytes) -> Answer {
-    Answer::Whole(Whole { head: head.clone(), body: body.clone() })
+/// The form of a stored answer that this client gets; none if it is still to be made.
+fn made(exchange: &Exchange, entry: &Entry) -> Option<Whole> {
+    let (head, body) = (&entry.head, &entry.body);
+    let Some(plan) = &exchange.compress else { return Some(as_it_is(head, body)) };
+    match plan.verdict(&exchange.head.fields, head, Some(body.len() as u64)) {
+        Verdict::Leave => Some(as_it_is(head, body)),
+        Verdict::Vary => Some(varying(entry)),
+        Verdict::Encode(coding) => entry.form(coding.name()).map(|form| as_it_is(&form.head, &form.body)),
+    }
+}
+
+fn varying(entry: &Entry) -> Whole {
+    as_it_is(&Arc::new(coding::varying(&entry.head)), &entry.body)
+}
+
+fn as_it_is(head: &Arc<ResponseHead>, body: &Bytes) -> Whole {
+    Whole { head: head.clone(), body: body.clone() }
 }
 
 fn to_be_dressed(head: &ResponseHead, body: &Bytes) -> Answer {
@@ -141,7 +174,7 @@ fn to_be_dressed(head: &ResponseHead, body: &Bytes) -> Answer {
     Answer::Streamed(Box::new(Streamed { head: head.clone(), length, body: Box::new(body.clone()) }))
 }
 
-fn not_modified(exchange: &Exchange, head: &ResponseHead) -> Answer {
+fn not_modified(exchange: &Exchange, head: &ResponseHead) -> Whole {
     let head = cache::not_modified(head);
     // Whoever got it encoded knows it by a weaker name.
     let revalidated =

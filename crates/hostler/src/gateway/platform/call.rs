@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Objection, Platform, aim, retry};
 use crate::config::Compat;
 use crate::exchange::{Downstream, Exchange};
-use crate::gateway::wait::Visit;
+use crate::gateway::wait::{Patience, Visit};
 use crate::gateway::{PoolTarget, Refusal, Route};
 use crate::proxy::{self, Call, Failure};
 
@@ -61,10 +61,10 @@ pub(in crate::gateway) async fn call<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
-) -> Result<Call, Refusal> {
+) -> Result<Box<Call>, Refusal> {
     exchange.trail.pool = Some(target.name.clone());
     let compat = platform.rules.is_compat();
-    let mut visit = Visit::begin(target, route.priority);
+    let mut visit = Visit::begin(target, route.priority, Patience::begin());
     visit.aim = platform.aim(exchange, &target.pool)?;
     let mark = exchange.to_member.own.len();
     let (mut sends, mut last) = (0, None);

@@ -13,15 +13,15 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::Request;
 
-use super::stream::{self, After};
-use super::{Running, Seat};
+use super::stream::{self, After, Asked};
+use super::{Link, Running, Seat};
 
 /// Tasks that rest on a thread; more of them end.
-const MOST_AT_REST: usize = 128;
+const MOST_AT_REST: usize = 256;
 
-/// The tasks of one data-plane thread that rest.
+/// The tasks of one data-plane thread that rest, each with its seat.
 #[derive(Default)]
-pub struct Crew(Mutex<Vec<Arc<Post>>>);
+pub struct Crew(Mutex<Vec<(Arc<Post>, Box<Seat>)>>);
 
 /// Where a task is given its next exchange.
 #[derive(Default)]
@@ -31,51 +31,54 @@ struct Post {
 }
 
 /// One stream that has a request.
-pub(super) struct Job {
-    pub running: Running,
-    pub request: Request<RecvStream>,
-    pub respond: SendResponse<Bytes>,
+struct Job {
+    running: Running,
+    seat: Box<Seat>,
+    asked: Asked,
 }
 
 impl Crew {
-    /// Has an exchange carried out.
-    pub(super) fn assign(self: &Arc<Self>, job: Job) {
-        let resting = lock(&self.0).pop();
+    /// Has a request answered.
+    pub(super) fn assign(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        request: Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) {
+        let running = Running::new(link.clone());
+        let (resting, mut seat) = match lock(&self.0).pop() {
+            Some((post, seat)) => (Some(post), seat),
+            None => (None, Seat::new(link)),
+        };
+        let asked = stream::begin(link, &mut seat, request, respond);
+        let job = Some(Job { running, seat, asked });
         match resting {
             Some(post) => {
-                *lock(&post.job) = Some(job);
+                *lock(&post.job) = job;
                 post.waker.wake();
             }
-            None => drop(tokio::spawn(self.clone().work(job))),
+            None => {
+                let post = Post { job: Mutex::new(job), waker: AtomicWaker::new() };
+                drop(tokio::spawn(self.clone().work(Arc::new(post))));
+            }
         }
     }
 
-    async fn work(self: Arc<Self>, mut job: Job) {
-        let post = Arc::new(Post::default());
-        let mut seat = Seat::new(&job.running.0);
+    async fn work(self: Arc<Self>, post: Arc<Post>) {
         loop {
-            let Job { running, request, respond } = job;
-            match stream::serve(&running.0, seat, request, respond).await {
-                After::Nothing(free) => seat = free,
+            let Job { running, seat, asked } = poll_fn(|cx| post.poll_job(cx)).await;
+            let mut seat = match stream::serve(&running.0, seat, asked).await {
+                After::Nothing(seat) => seat,
                 After::Tunnel(passage) => return passage.go_on(running.0.shard.clone(), running),
-            }
+            };
             drop(running);
             seat.clear();
-            if !self.rest(&post) {
+            let mut resting = lock(&self.0);
+            if resting.len() == MOST_AT_REST {
                 return;
             }
-            job = poll_fn(|cx| post.poll_job(cx)).await;
+            resting.push((post.clone(), seat));
         }
-    }
-
-    /// False if there are enough.
-    fn rest(&self, post: &Arc<Post>) -> bool {
-        let mut resting = lock(&self.0);
-        let has_room = resting.len() < MOST_AT_REST;
-        if has_room {
-            resting.push(post.clone());
-        }
-        has_room
     }
 }
 

@@ -88,7 +88,7 @@ impl StreamClient<'_> {
     /// Answers for ourselves.
     pub async fn refuse(&mut self, exchange: &mut Exchange, refusal: &Refusal) {
         match own::refusal(exchange, refusal).0 {
-            Some((head, text)) => self.deliver_own(exchange, &head, text.into()).await,
+            Some((head, body)) => self.deliver_own(exchange, &head, body).await,
             None => self.reset(Reason::CANCEL),
         }
     }

@@ -24,7 +24,6 @@ use crate::exchange::{Deadline, Exchange, OpenConnection, Protocol};
 use crate::journal::Level;
 use carrier::{Carrier, Verdict};
 pub use crew::Crew;
-use crew::Job;
 
 /// What a stream may have waiting inside the protocol's machinery, besides `answer_buffer`.
 const SEND_BUFFER: usize = 128 * 1024;
@@ -145,8 +144,7 @@ impl Session {
         loop {
             match self.connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    let running = Running::new(self.link.clone());
-                    self.link.shard.crew.assign(Job { running, request, respond });
+                    self.link.shard.crew.assign(&self.link, request, respond);
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {

@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use super::websocket::{Key, Within};
 use super::{Link, Seat, head};
 use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
-use crate::gateway::{Answer, Refusal};
+use crate::gateway::{Answer, Instead, Refusal};
 use crate::listen::Settings;
 use crate::listen::supply::Supply;
 use crate::listen::tunnel::Passage;
@@ -49,31 +49,62 @@ pub(super) enum After {
     Tunnel(Box<Passage>),
 }
 
-/// Carries out one exchange.
-pub(super) async fn serve(
+/// A request as it has come: its head is in the exchange.
+pub(super) struct Asked {
+    /// How its head frames the body.
+    length: Result<BodyLength, Refusal>,
+    key: Option<Key>,
+    awaits_continue: bool,
+    body: RecvStream,
+    respond: SendResponse<Bytes>,
+}
+
+/// Begins the exchange of a request. By the connection's own task: it has the request at hand, and a task of the crew would only
+/// move it far away, and read it there.
+pub(super) fn begin(
     link: &Link,
-    mut seat: Box<Seat>,
+    seat: &mut Seat,
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
-) -> After {
+) -> Asked {
     seat.move_to(link);
-    let Seat { exchange, silence, refusal_to_read } = &mut *seat;
-    let (parts, body) = request.into_parts();
-    let request = Request::from_parts(parts, ());
-    let limits = &link.settings.limits;
+    let exchange = &mut seat.exchange;
     let (key, read) = match Key::wanted(request.method(), request.extensions()) {
         Ok(key) => {
-            let read = head::read_request(&mut exchange.head, &request, key.as_ref(), limits);
+            let read = head::read_request(&mut exchange.head, &request, key.as_ref(), &link.settings.limits);
             (key, read)
         }
         Err(refusal) => (None, Err(refusal)),
     };
-    let ended = body.is_end_stream() || key.is_some();
+    let ended = request.body().is_end_stream() || key.is_some();
+    let awaits_continue = !ended && request.headers().contains_key(EXPECT);
+    let length = match read {
+        Ok(announced) => {
+            exchange.begin(&link.settings.trust);
+            Ok(match announced {
+                _ if ended => BodyLength::Known(0),
+                // The end is still to come, and so are trailers, perhaps.
+                BodyLength::Known(0) => BodyLength::Chunked,
+                announced => announced,
+            })
+        }
+        Err(refusal) => {
+            exchange.begin_unread();
+            Err(refusal)
+        }
+    };
+    Asked { length, key, awaits_continue, body: request.into_body(), respond }
+}
+
+/// Carries out an exchange that has begun.
+pub(super) async fn serve(link: &Link, mut seat: Box<Seat>, asked: Asked) -> After {
+    let Seat { exchange, silence, refusal_to_read } = &mut *seat;
+    let Asked { length, key, awaits_continue, body, respond } = asked;
     let mut client = StreamClient {
         settings: &link.settings,
         silence,
         refusal_to_read,
-        awaits_continue: !ended && request.headers().contains_key(EXPECT),
+        awaits_continue,
         body,
         most_body: u64::MAX,
         body_bytes: 0,
@@ -83,23 +114,13 @@ pub(super) async fn serve(
         outbox: Vec::new(),
         whole: Bytes::new(),
     };
-    drop(request);
     let mut switched = None;
-    match read {
-        Ok(announced) => {
-            exchange.begin(&link.settings.trust);
-            exchange.length = match announced {
-                _ if ended => BodyLength::Known(0),
-                // The end is still to come, and so are trailers, perhaps.
-                BodyLength::Known(0) => BodyLength::Chunked,
-                announced => announced,
-            };
+    match length {
+        Ok(length) => {
+            exchange.length = length;
             switched = client.answer(link, exchange, key.as_ref()).await;
         }
-        Err(refusal) => {
-            exchange.begin_unread();
-            client.refuse(exchange, &refusal).await;
-        }
+        Err(refusal) => client.refuse(exchange, &refusal).await,
     }
     if let Some(call) = switched
         && let Some(stream) = client.switch(exchange, &call)
@@ -110,7 +131,7 @@ pub(super) async fn serve(
     After::Nothing(seat)
 }
 
-fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Call) -> Box<Passage> {
+fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Box<Call>) -> Box<Passage> {
     let Seat { exchange, silence, refusal_to_read } = seat;
     let third = exchange.deadline.sweep().deadline();
     let client = ClientEnd {
@@ -125,7 +146,7 @@ fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Call) -> Box<Pas
 
 impl StreamClient<'_> {
     /// Has the request answered; but for one that becomes a tunnel.
-    async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Call> {
+    async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Box<Call>> {
         let gateway = &link.shard.gateway;
         let answer = match link.settings.insist_on_https(exchange) {
             Some(elsewhere) => Ok(Answer::Whole(gateway.health(exchange).unwrap_or(elsewhere))),
@@ -143,20 +164,14 @@ impl StreamClient<'_> {
                 }
                 Refusal::NoWebSocket.into()
             }
-            Ok(Answer::Member(call)) => {
-                let supply = Supply::Member(call).dressed(exchange, &link.shard.encoding);
-                match self.deliver(exchange, supply).await {
-                    Ok(()) => return None,
-                    Err(refusal) => gateway.instead(exchange, refusal).await,
-                }
-            }
-            Ok(Answer::Shared(shared)) => {
-                let supply = Supply::Shared(shared).dressed(exchange, &link.shard.encoding);
-                match self.deliver(exchange, supply).await {
-                    Ok(()) => return None,
-                    Err(refusal) => gateway.instead(exchange, refusal).await,
-                }
-            }
+            Ok(Answer::Member(call)) => match self.pass_on(link, exchange, Supply::Member(call)).await {
+                Ok(()) => return None,
+                Err(instead) => instead,
+            },
+            Ok(Answer::Shared(shared)) => match self.pass_on(link, exchange, Supply::Shared(shared)).await {
+                Ok(()) => return None,
+                Err(instead) => instead,
+            },
             Ok(Answer::Streamed(streamed)) => {
                 let supply = Supply::Own(streamed).dressed(exchange, &link.shard.encoding);
                 match self.deliver(exchange, supply).await {
@@ -177,6 +192,16 @@ impl StreamClient<'_> {
             _ => self.refuse(exchange, &instead.refusal).await,
         }
         None
+    }
+
+    /// What comes from a member; and where that breaks off before its client had any of it, what stands in.
+    async fn pass_on(&mut self, link: &Link, exchange: &mut Exchange, supply: Supply) -> Result<(), Instead> {
+        let supply = supply.dressed(exchange, &link.shard.encoding);
+        let Err(refusal) = self.deliver(exchange, supply).await else { return Ok(()) };
+        // Boxed: answers that come whole need no room for it.
+        let stale = Box::pin(link.shard.gateway.instead(exchange, refusal)).await?;
+        self.deliver_own(exchange, &stale.head, stale.body).await;
+        Ok(())
     }
 
     /// Tells the client that its WebSocket is open; none if it has gone.

@@ -8,13 +8,15 @@ use hostler_lookup::geo::Broken;
 use super::asked::Asked;
 use super::edition::Edition;
 use super::facts::{Facts, Field};
-use super::render::Form;
+use super::render::said;
 use super::shown::Shown;
 use super::{Geo, batch, head, meta, render};
 use crate::config::Lookups;
 use crate::exchange::{Body, Exchange, Whole};
 use crate::native::Nearest;
+use crate::native::form::Form;
 use crate::native::problem::{problem, repeated};
+use crate::native::query::Query;
 use crate::native::tag::{self, Tagged};
 
 /// Whose address is asked about.
@@ -70,7 +72,7 @@ impl Geo {
     }
 
     pub(super) fn all(&self, exchange: &Exchange, whose: Whose, form: Option<Form>) -> Whole {
-        let asked = match Asked::of(query(exchange), &exchange.head.fields, form) {
+        let asked = match Asked::of(exchange.head.target(), &exchange.head.fields, form) {
             Ok(asked) => asked,
             Err(why) => return problem(400, why),
         };
@@ -82,7 +84,7 @@ impl Geo {
             Whose::Own => fields.collect(),
             Whose::Named(_) => fields.filter(|field| *field != Field::Source).collect(),
         };
-        let body = render::one(&facts, &fields, &asked.languages(), asked.form);
+        let body = render::one(&said(&facts, &fields, &asked.languages()), facts.at(), asked.form);
         self.said(exchange, whose, asked.form.content_type(), body)
     }
 
@@ -90,7 +92,7 @@ impl Geo {
         let Some(shown) = Shown::named(name) else {
             return problem(404, format_args!("there is no {}; there are {}", repeated(name), Shown::NAMES));
         };
-        let asked = match Asked::of(query(exchange), &exchange.head.fields, Some(Form::Text)) {
+        let asked = match Asked::of(exchange.head.target(), &exchange.head.fields, Some(Form::Text)) {
             Ok(asked) => asked,
             Err(why) => return problem(400, why),
         };
@@ -109,7 +111,7 @@ impl Geo {
         if let Some(refusal) = self.refusal(exchange) {
             return refusal;
         }
-        let asked = match Asked::of(query(exchange), &exchange.head.fields, form) {
+        let asked = match Asked::of(exchange.head.target(), &exchange.head.fields, form) {
             Ok(asked) => asked,
             Err(why) => return problem(400, why),
         };
@@ -122,11 +124,7 @@ impl Geo {
             Err(refusal) => return *refusal,
         };
         let body = batch::body(self, &self.edition.load(), &items, &asked);
-        let form = match asked.form {
-            form @ (Form::Lines | Form::Csv) => form,
-            _ => Form::Json,
-        };
-        Whole::new(head(200, form.content_type(), "private, no-store"), body)
+        Whole::new(head(200, asked.form.content_type(), "private, no-store"), body)
     }
 
     pub(super) fn meta(&self) -> Whole {
@@ -135,16 +133,27 @@ impl Geo {
         Whole::new(head(200, Form::Json.content_type(), "no-cache"), format!("{body}\n"))
     }
 
-    pub(super) fn nearest(&self, exchange: &Exchange, whose: Whose, near: Option<&dyn Nearest>) -> Whole {
+    pub(super) fn nearest(
+        &self,
+        exchange: &Exchange,
+        whose: Whose,
+        form: Option<Form>,
+        near: Option<&dyn Nearest>,
+    ) -> Whole {
         let Some(near) = near else { return problem(404, "there are no postal codes on this route") };
         let edition = self.edition.load();
         let facts = self.facts_of(&edition, exchange, whose);
         let Some((latitude, longitude)) = facts.place.coordinates else {
             return problem(404, "where this address is, is not known");
         };
-        match near.nearest(latitude, longitude) {
-            Some(body) => self.said(exchange, whose, Form::Json.content_type(), body),
-            None => problem(404, "there is no postal code anywhere"),
+        let told = Query::of(exchange.head.target()).and_then(|query| {
+            let form = form.or(Form::said(&query)?).unwrap_or_else(|| Form::liked(&exchange.head.fields));
+            Ok((form, near.nearest((latitude, longitude), &query, form)?))
+        });
+        match told {
+            Ok((form, Some(body))) => self.said(exchange, whose, form.content_type(), body),
+            Ok((_, None)) => problem(404, "there is no postal code anywhere"),
+            Err(why) => problem(400, why),
         }
     }
 
@@ -169,9 +178,4 @@ impl Geo {
 pub(super) fn address(text: &[u8]) -> Result<IpAddr, String> {
     let ip = std::str::from_utf8(text).ok().and_then(|text| text.parse::<IpAddr>().ok());
     ip.map(|ip| ip.to_canonical()).ok_or_else(|| format!("{} is not an IP address", repeated(text)))
-}
-
-fn query(exchange: &Exchange) -> &[u8] {
-    let target = exchange.head.target();
-    memchr::memchr(b'?', target).map_or(b"", |at| &target[at + 1..])
 }

@@ -1,13 +1,12 @@
 //! What a request wants to know, in which languages and in which form. Knows no data.
 
-use std::borrow::Cow;
-
 use hostler_wire::Fields;
-use percent_encoding::percent_decode;
 
 use super::facts::Field;
-use super::render::Form;
 use crate::native::accept::by_weight;
+use crate::native::form::Form;
+use crate::native::problem::repeated;
+use crate::native::query::Query;
 
 /// More languages than anybody reads.
 const MOST_LANGUAGES: usize = 16;
@@ -22,26 +21,24 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Out of the query and the fields of a request; `suffix` is the form that its path has named. What it says wrong is told.
-    pub fn of(query: &[u8], head: &Fields, suffix: Option<Form>) -> Result<Self, String> {
-        let (mut fields, mut languages) = (Vec::new(), None);
-        for (name, value) in pairs(query) {
-            let value = value.map_err(|_| "the query is not UTF-8, percent-encoded".to_owned())?;
-            match &*name {
-                b"fields" => fields.extend(named(&value)?),
-                b"lang" => languages = Some(split(&value).map(str::to_owned).take(MOST_LANGUAGES).collect()),
-                _ => {}
-            }
+    /// Out of a request's target and fields; `suffix` is the form that its path has named. What it says wrong is told.
+    pub fn of(target: &[u8], head: &Fields, suffix: Option<Form>) -> Result<Self, String> {
+        let query = Query::of(target)?;
+        let mut fields = Vec::new();
+        for name in query.list("fields") {
+            fields.extend(named(name)?);
         }
         if fields.is_empty() {
             fields = Field::ALL.to_vec();
         }
         // In their order, whatever the order in which they were asked for: tables stay together.
         let fields = Field::ALL.iter().copied().filter(|field| fields.contains(field)).collect();
+        let chosen = suffix.or(Form::said(&query)?);
+        let said = query.get("lang").map(|_| query.list("lang").map(str::to_owned).take(MOST_LANGUAGES));
         Ok(Self {
             fields,
-            languages: languages.unwrap_or_else(|| languages_of(head)),
-            form: suffix.unwrap_or_else(|| form_of(head)),
+            languages: said.map_or_else(|| languages_of(head), Iterator::collect),
+            form: chosen.unwrap_or_else(|| Form::liked(head)),
         })
     }
 
@@ -50,38 +47,13 @@ impl Asked {
     }
 }
 
-fn named(list: &str) -> Result<Vec<Field>, String> {
-    let mut fields = Vec::new();
-    for name in split(list) {
-        let before = fields.len();
-        fields.extend(Field::named(name));
-        if fields.len() == before {
-            let known: Vec<_> = Field::ALL.iter().map(|field| field.name()).collect();
-            let name = super::super::problem::repeated(name.as_bytes());
-            return Err(format!("fields: there is no {name}; there are {}", known.join(", ")));
-        }
+fn named(name: &str) -> Result<Vec<Field>, String> {
+    let fields: Vec<Field> = Field::named(name).collect();
+    if !fields.is_empty() {
+        return Ok(fields);
     }
-    Ok(fields)
-}
-
-fn split(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim).filter(|item| !item.is_empty())
-}
-
-type Pair<'a> = (Cow<'a, [u8]>, Result<String, std::string::FromUtf8Error>);
-
-/// The parameters of a query, as a form writes them.
-fn pairs(query: &[u8]) -> impl Iterator<Item = Pair<'_>> {
-    query.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let at = memchr::memchr(b'=', pair).unwrap_or(pair.len());
-        let value = pair[at..].strip_prefix(b"=").unwrap_or_default();
-        let spaces: Vec<u8> = value.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
-        (percent_decode(&pair[..at]).into(), String::from_utf8(percent_decode(&spaces).collect()))
-    })
-}
-
-fn form_of(head: &Fields) -> Form {
-    by_weight(head, "accept").find_map(Form::of_type).unwrap_or(Form::Json)
+    let known: Vec<_> = Field::ALL.iter().map(|field| field.name()).collect();
+    Err(format!("fields: there is no {}; there are {}", repeated(name.as_bytes()), known.join(", ")))
 }
 
 fn languages_of(head: &Fields) -> Vec<String> {
@@ -96,7 +68,7 @@ mod tests {
     fn asked(query: &str, lines: &[(&str, &str)]) -> Result<Asked, String> {
         let mut head = Fields::default();
         lines.iter().for_each(|(name, value)| head.add(name.as_bytes(), value.as_bytes()));
-        Asked::of(query.as_bytes(), &head, None)
+        Asked::of(format!("/?{query}").as_bytes(), &head, None)
     }
 
     #[test]
@@ -104,6 +76,7 @@ mod tests {
         let fields = |query| asked(query, &[]).unwrap().fields;
         assert_eq!(fields("fields=country.code,city"), [Field::City, Field::CountryCode]);
         assert_eq!(fields("fields=region%2Ccity"), [Field::City, Field::RegionCode, Field::RegionName]);
+        assert_eq!(fields("fields=city&fields=ip,,"), [Field::Ip, Field::City]);
         assert_eq!(fields("fields="), Field::ALL);
         assert_eq!(fields("x=y&&lang"), Field::ALL);
         assert!(
@@ -122,17 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_that_of_the_type_that_is_liked_best() {
-        for (accept, form) in [
-            ("", Form::Json),
-            ("*/*", Form::Json),
-            ("text/csv", Form::Csv),
-            ("text/html, application/xml;q=0.9, */*;q=0.8", Form::Xml),
-            ("text/plain;q=0.1, application/json", Form::Json),
-            ("text/csv;q=nonsense", Form::Csv),
-            ("image/png", Form::Json),
-        ] {
-            assert_eq!(asked("", &[("Accept", accept)]).unwrap().form, form, "{accept}");
-        }
+    fn the_form_is_named_or_else_liked() {
+        let accept = [("Accept", "text/csv")];
+        assert_eq!(asked("", &accept).unwrap().form, Form::Csv);
+        assert_eq!(asked("format=xml", &accept).unwrap().form, Form::Xml);
+        let suffix = Asked::of(b"/?format=xml", &Fields::default(), Some(Form::Text));
+        assert_eq!(suffix.unwrap().form, Form::Text);
+        assert!(asked("format=exe", &accept).unwrap_err().starts_with("format: \"exe\" is none of"));
     }
 }

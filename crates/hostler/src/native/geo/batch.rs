@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Geo;
 use super::asked::Asked;
 use super::edition::Edition;
-use super::facts::Facts;
-use super::render::{Form, csv_cell, csv_head, csv_row, object};
+use super::render::{many, said};
 use crate::exchange::Whole;
 use crate::native::problem::{problem, repeated};
 
@@ -20,15 +19,16 @@ const MOST: usize = 1000;
 pub(super) fn items(body: &[u8]) -> Result<Vec<Cow<'_, str>>, Box<Whole>> {
     let refuse = |status, why: &str| Box::new(problem(status, why));
     let text = std::str::from_utf8(body).map_err(|_| refuse(400, "the body is not UTF-8"))?;
-    let items = match text.trim_start().starts_with('[') {
+    let is_json = text.trim_start().starts_with(['[', '{', '"']);
+    let items = match is_json {
         true => {
             json_items(text).map_err(|why| refuse(400, &format!("the body is no list in JSON: {why}")))?
         }
         false => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(Cow::Borrowed).collect(),
     };
     match items.len() {
-        0 => Err(refuse(400, "which addresses? Send a list in JSON, or one address a line")),
-        1..=MOST => Ok(items),
+        0 if !is_json => Err(refuse(400, "which addresses? Send a list in JSON, or one address a line")),
+        0..=MOST => Ok(items),
         sent => Err(refuse(413, &format!("{sent} addresses are too many; {MOST} may be sent at once"))),
     }
 }
@@ -51,39 +51,12 @@ fn json_items(text: &str) -> serde_json::Result<Vec<Cow<'_, str>>> {
 /// The body of the answer.
 pub(super) fn body(geo: &Geo, edition: &Edition, items: &[Cow<'_, str>], asked: &Asked) -> String {
     let languages = asked.languages();
-    let answers = items.iter().map(|item| (item, geo.look(edition, item.as_bytes())));
-    match asked.form {
-        Form::Csv => {
-            let error = |why: &str| format!("{}{}\r\n", ",".repeat(asked.fields.len()), csv_cell(why));
-            let head = csv_head(&asked.fields);
-            let rows = answers.map(|(_, facts)| match facts {
-                Ok(facts) => {
-                    let row = csv_row(said(&facts, asked, &languages));
-                    format!("{},\r\n", row.trim_end())
-                }
-                Err(why) => error(&why),
-            });
-            format!("{},error\r\n{}", head.trim_end(), rows.collect::<String>())
-        }
-        form => {
-            let answers = answers.map(|(item, facts)| match facts {
-                Ok(facts) => object(said(&facts, asked, &languages)),
-                Err(why) => json!({ "ip": repeated_plain(item), "error": why }),
-            });
-            match form {
-                Form::Lines => answers.map(|answer| format!("{answer}\n")).collect(),
-                _ => format!("{}\n", Value::Array(answers.collect())),
-            }
-        }
-    }
-}
-
-fn said<'a>(
-    facts: &'a Facts<'_>,
-    asked: &'a Asked,
-    languages: &'a [&str],
-) -> impl Iterator<Item = (super::facts::Field, super::facts::Fact<'a>)> {
-    asked.fields.iter().map(|field| (*field, facts.get(*field, languages)))
+    let found: Vec<_> = items.iter().map(|item| geo.look(edition, item.as_bytes())).collect();
+    let told = items.iter().zip(&found).map(|(item, found)| match found {
+        Ok(facts) => (Ok(said(facts, &asked.fields, &languages)), facts.at()),
+        Err(why) => (Err((repeated_plain(item), why.clone())), None),
+    });
+    many(&told.collect::<Vec<_>>(), &asked.fields, asked.form)
 }
 
 /// What was sent, cut off: the answer must not grow with nonsense.
@@ -115,7 +88,10 @@ mod tests {
     #[test]
     fn what_is_no_list_or_too_long_is_refused() {
         assert_eq!(read(""), Err(400));
-        assert_eq!(read("[]"), Err(400));
+        assert_eq!(read(" \n"), Err(400));
+        assert_eq!(read("[]"), Ok(Vec::new()));
+        assert_eq!(read("{\"ip\":\"8.8.8.8\"}"), Err(400));
+        assert_eq!(read("\"8.8.8.8\""), Err(400));
         assert_eq!(read("[\"8.8.8.8\""), Err(400));
         assert_eq!(read(&"[".repeat(100_000)), Err(400));
         assert_eq!(read(&"1.1.1.1\n".repeat(1000)).map(|items| items.len()), Ok(1000));

@@ -110,10 +110,19 @@ impl Facts<'_> {
         fact.unwrap_or(Fact::Unknown)
     }
 
+    /// Latitude and longitude, as exact as they are told.
+    pub fn at(&self) -> Option<(f64, f64)> {
+        self.place.coordinates.map(|(latitude, longitude)| (self.rounded(latitude), self.rounded(longitude)))
+    }
+
     fn degrees(&self, degrees: f64) -> Fact<'static> {
+        Fact::Degrees(self.rounded(degrees))
+    }
+
+    fn rounded(&self, degrees: f64) -> f64 {
         let scale = 10_f64.powi(i32::from(self.decimals));
         // What is added makes a zero of a negative one.
-        Fact::Degrees((degrees * scale).round() / scale + 0.0)
+        (degrees * scale).round() / scale + 0.0
     }
 }
 

@@ -18,7 +18,8 @@ use arc_swap::ArcSwap;
 use hostler_lookup::geo::{self as lookup, OpenError};
 use hostler_wire::ResponseHead;
 
-use super::problem::{method, problem};
+use super::form::Form;
+use super::problem::{method, problem, repeated};
 use super::{Nearest, cors};
 use crate::config;
 use crate::exchange::{Exchange, Whole};
@@ -26,7 +27,6 @@ use about::{Whose, address};
 use counters::Counters;
 use edition::Edition;
 use original::Original;
-use render::Form;
 use shown::Shown;
 
 pub use counters::GeoStatus;
@@ -65,6 +65,11 @@ impl Geo {
     /// The files that it was opened with.
     pub fn databases(&self) -> &[std::path::PathBuf] {
         &self.settings.databases
+    }
+
+    /// Whose pages may read answers.
+    pub fn origins(&self) -> &[config::Origin] {
+        &self.settings.cors
     }
 
     /// Looks at all of the files, and goes over to them if they are good; what is odd about them. Takes seconds.
@@ -154,7 +159,11 @@ impl Geo {
         let mut segments = rest.split(|&byte| byte == b'/');
         let (first, second) = (segments.next().unwrap_or_default(), segments.next());
         if segments.next().is_some() {
-            return None;
+            let path = repeated(below);
+            return Some(problem(
+                404,
+                format_args!("there is no {path} below /geo; /openapi.json has what there is"),
+            ));
         }
         let allowed: &[&str] = if first == b"batch" { &["POST"] } else { READ };
         if let Some(other) = method(exchange.head.method(), allowed) {
@@ -164,7 +173,7 @@ impl Geo {
             (b"", None) => self.all(exchange, Whose::Own, form),
             (b"batch", None) => self.batch(exchange, form),
             (b"meta", None) => self.meta(),
-            (b"nearest-zip", None) => self.nearest(exchange, Whose::Own, near),
+            (b"nearest-zip", None) => self.nearest(exchange, Whose::Own, form, near),
             (field, None) if address(field).is_err() && Shown::named(field).is_some() => {
                 self.field(exchange, Whose::Own, field)
             }
@@ -173,7 +182,7 @@ impl Geo {
                 Ok(ip) => match (self.refusal(exchange), second) {
                     (Some(refusal), _) => refusal,
                     (None, None) => self.all(exchange, Whose::Named(ip), form),
-                    (None, Some(b"nearest-zip")) => self.nearest(exchange, Whose::Named(ip), near),
+                    (None, Some(b"nearest-zip")) => self.nearest(exchange, Whose::Named(ip), form, near),
                     (None, Some(field)) => self.field(exchange, Whose::Named(ip), field),
                 },
             },

@@ -1,70 +1,74 @@
-//! Facts in the forms that clients read: JSON, CSV, XML, lines of text. Knows no requests.
+//! Facts in the forms that clients read. Knows no requests.
 
 use serde_json::{Map, Value, json};
 
 use super::facts::{Fact, Facts, Field};
+use crate::native::form::{Form, csv_cell, text_line, xml_text};
 
-/// A form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Json,
-    /// One JSON object a line, for lists.
-    Lines,
-    Csv,
-    Xml,
-    Text,
-}
+/// What is said of one address: facts under their names.
+pub(super) type Said<'a> = Vec<(Field, Fact<'a>)>;
 
-impl Form {
-    /// What follows a dot at the end of a path.
-    const SUFFIXES: [(&'static str, Self); 4] =
-        [("json", Self::Json), ("csv", Self::Csv), ("xml", Self::Xml), ("txt", Self::Text)];
+/// What is said of one item of a list; or the item, and what is wrong with it.
+pub(super) type Told<'a> = Result<Said<'a>, (String, String)>;
 
-    pub fn content_type(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Lines => "application/x-ndjson",
-            Self::Csv => "text/csv; charset=utf-8",
-            Self::Xml => "application/xml; charset=utf-8",
-            Self::Text => "text/plain; charset=utf-8",
-        }
-    }
-
-    /// The form of a type in `Accept`; none for one that is not had here.
-    pub fn of_type(media: &[u8]) -> Option<Self> {
-        match media.to_ascii_lowercase().as_slice() {
-            b"application/json" | b"application/*" | b"*/*" => Some(Self::Json),
-            b"application/x-ndjson" | b"application/ndjson" | b"application/jsonl" => Some(Self::Lines),
-            b"text/csv" => Some(Self::Csv),
-            b"application/xml" | b"text/xml" => Some(Self::Xml),
-            b"text/plain" | b"text/*" => Some(Self::Text),
-            _ => None,
-        }
-    }
-
-    /// A path without the ending that names a form.
-    pub fn split(path: &[u8]) -> (&[u8], Option<Self>) {
-        let found = Self::SUFFIXES.iter().find_map(|(suffix, form)| {
-            let rest = path.strip_suffix(suffix.as_bytes())?.strip_suffix(b".")?;
-            Some((rest, Some(*form)))
-        });
-        found.unwrap_or((path, None))
-    }
+/// The facts that are wanted.
+pub(super) fn said<'a>(facts: &'a Facts<'_>, fields: &[Field], languages: &'a [&str]) -> Said<'a> {
+    fields.iter().map(|field| (*field, facts.get(*field, languages))).collect()
 }
 
 /// The facts about one address.
-pub(super) fn one(facts: &Facts<'_>, fields: &[Field], languages: &[&str], form: Form) -> String {
-    let said = fields.iter().map(|field| (*field, facts.get(*field, languages)));
+pub(super) fn one(said: &Said<'_>, at: Option<(f64, f64)>, form: Form) -> String {
     match form {
         Form::Json | Form::Lines => format!("{}\n", object(said)),
-        Form::Csv => format!("{}{}", csv_head(fields), csv_row(said)),
-        Form::Text => said.map(|(field, fact)| format!("{}: {fact}\n", field.name())).collect(),
-        Form::Xml => xml(said),
+        Form::GeoJson => format!("{}\n", feature(object(said), at)),
+        Form::Csv => format!("{}\r\n{}\r\n", csv_head(said.iter().map(|(field, _)| *field)), csv_row(said)),
+        Form::Text => text(said),
+        Form::Xml => format!("{XML}{}", xml("geo", said)),
+    }
+}
+
+/// What is said of each item of a list.
+pub(super) fn many(all: &[(Told<'_>, Option<(f64, f64)>)], fields: &[Field], form: Form) -> String {
+    let object_of = |told: &Told<'_>| match told {
+        Ok(said) => object(said),
+        Err((item, why)) => json!({ "ip": item, "error": why }),
+    };
+    let objects = || all.iter().map(|(told, _)| object_of(told));
+    match form {
+        Form::Json => format!("{}\n", Value::Array(objects().collect())),
+        Form::Lines => objects().map(|object| format!("{object}\n")).collect(),
+        Form::GeoJson => {
+            let features = all.iter().map(|(told, at)| feature(object_of(told), *at));
+            format!("{}\n", json!({ "type": "FeatureCollection", "features": features.collect::<Value>() }))
+        }
+        Form::Csv => {
+            let rows = all.iter().map(|(told, _)| match told {
+                Ok(said) => format!("{},\r\n", csv_row(said)),
+                Err((_, why)) => format!("{}{}\r\n", ",".repeat(fields.len()), csv_cell(why)),
+            });
+            format!("{},error\r\n{}", csv_head(fields.iter().copied()), rows.collect::<String>())
+        }
+        Form::Text => {
+            let blocks = all.iter().map(|(told, _)| match told {
+                Ok(said) => text(said),
+                Err((item, why)) => text_line("ip", item) + &text_line("error", why),
+            });
+            blocks.collect::<Vec<_>>().join("\n")
+        }
+        Form::Xml => {
+            let items = all.iter().map(|(told, _)| match told {
+                Ok(said) => xml("geo", said),
+                Err((item, why)) => {
+                    format!("<geo>\n{}{}</geo>\n", element("ip", item), element("error", why))
+                }
+            });
+            format!("{XML}<batch>\n{}</batch>\n", items.collect::<String>())
+        }
     }
 }
 
 /// As a JSON object, tables in it.
-pub(super) fn object<'a>(said: impl Iterator<Item = (Field, Fact<'a>)>) -> Value {
+fn object(said: &Said<'_>) -> Value {
     let mut all = Map::new();
     for (field, fact) in said {
         let value = match fact {
@@ -85,27 +89,29 @@ pub(super) fn object<'a>(said: impl Iterator<Item = (Field, Fact<'a>)>) -> Value
     Value::Object(all)
 }
 
+/// RFC 7946. What is nowhere has no geometry.
+fn feature(properties: Value, at: Option<(f64, f64)>) -> Value {
+    let geometry = at.map(|(lat, lng)| json!({ "type": "Point", "coordinates": [lng, lat] }));
+    json!({ "type": "Feature", "geometry": geometry, "properties": properties })
+}
+
 /// The names of columns.
-pub(super) fn csv_head(fields: &[Field]) -> String {
-    let names: Vec<_> = fields.iter().map(|field| field.name()).collect();
-    format!("{}\r\n", names.join(","))
+fn csv_head(fields: impl Iterator<Item = Field>) -> String {
+    fields.map(Field::name).collect::<Vec<_>>().join(",")
 }
 
-/// One row (RFC 4180).
-pub(super) fn csv_row<'a>(said: impl Iterator<Item = (Field, Fact<'a>)>) -> String {
-    let cells: Vec<_> = said.map(|(_, fact)| csv_cell(&fact.to_string())).collect();
-    format!("{}\r\n", cells.join(","))
+fn csv_row(said: &Said<'_>) -> String {
+    said.iter().map(|(_, fact)| csv_cell(&fact.to_string())).collect::<Vec<_>>().join(",")
 }
 
-pub(super) fn csv_cell(text: &str) -> String {
-    match text.contains(['"', ',', '\r', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
+fn text(said: &Said<'_>) -> String {
+    said.iter().map(|(field, fact)| text_line(field.name(), &fact.to_string())).collect()
 }
 
-fn xml<'a>(said: impl Iterator<Item = (Field, Fact<'a>)>) -> String {
-    let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<geo>\n".to_owned();
+const XML: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+
+fn xml(name: &str, said: &Said<'_>) -> String {
+    let mut out = format!("<{name}>\n");
     let mut open = None;
     for (field, fact) in said {
         let (table, name) = field.in_table();
@@ -114,22 +120,12 @@ fn xml<'a>(said: impl Iterator<Item = (Field, Fact<'a>)>) -> String {
             out.extend(table.map(|table| format!("<{table}>\n")));
             open = table;
         }
-        out.push_str(&format!("<{name}>{}</{name}>\n", escaped(&fact.to_string())));
+        out.push_str(&element(name, &fact.to_string()));
     }
     out.extend(open.map(|table| format!("</{table}>\n")));
-    out + "</geo>\n"
+    out + &format!("</{name}>\n")
 }
 
-/// Characters that XML cannot have at all are left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars().filter(|character| !character.is_control()) {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            other => out.push(other),
-        }
-    }
-    out
+fn element(name: &str, text: &str) -> String {
+    format!("<{name}>{}</{name}>\n", xml_text(text))
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use hostler_lookup::postal::Point;
 use serde_json::Value;
 
 use super::edition::Edition;
@@ -37,7 +38,7 @@ impl Batch {
     /// not say so, and they are the US's where it does not.
     pub fn read(exchange: &Exchange, query: &Query) -> Result<Self, Whole> {
         let Body::Memory(body) = &exchange.body else {
-            return Err(problem(400, "post a JSON array of codes, or a code a line"));
+            return Err(problem(400, "which codes? Send a list in JSON, or one code a line"));
         };
         let text = std::str::from_utf8(body).map_err(|_| problem(400, "the body is not UTF-8"))?;
         let country = query.get("country").unwrap_or("us");
@@ -50,6 +51,9 @@ impl Batch {
         } else {
             let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
             too_many(lines().count())?;
+            if lines().next().is_none() {
+                return Err(problem(400, "which codes? Send a list in JSON, or one code a line"));
+            }
             lines().map(|line| Item::named(country, line)).collect()
         };
         Ok(Self(items))
@@ -118,7 +122,13 @@ impl Edition {
             let place = self.data().code(table, country, item.code.as_deref()?).into_iter().next()?;
             Some((place.code, place.point?))
         };
-        let places: Vec<_> = batch.0.iter().filter_map(place).collect();
+        let mut places: Vec<(&str, Point)> = Vec::new();
+        for found in batch.0.iter().filter_map(place) {
+            // A code is no neighbour of itself, however often it was sent.
+            if !places.contains(&found) {
+                places.push(found);
+            }
+        }
         let mut rows = Rows::new(["code", "other", unit.column()]);
         for (at, (code, from)) in places.iter().enumerate() {
             let others = places[at + 1..].iter().map(|(other, to)| (other, from.distance_km(*to)));

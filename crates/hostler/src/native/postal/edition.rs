@@ -9,11 +9,12 @@ use hostler_lookup::postal::{Country, Postal as Data, PostalError, Table};
 use hostler_wire::{Name, ResponseHead};
 
 use super::batch::Batch;
-use super::form::{self, Form, Number};
+use super::form::{self, Number};
 use super::ready::Ready;
 use super::rows::Rows;
 use crate::config;
 use crate::exchange::{Exchange, Whole};
+use crate::native::form::Form;
 use crate::native::problem::{self, problem, repeated};
 use crate::native::query::Query;
 use crate::native::tag;
@@ -70,7 +71,8 @@ impl Edition {
 
     /// The answer to what follows `/postal/`.
     pub fn ask(&self, exchange: &Exchange, path: &str) -> Result<Whole, Whole> {
-        let (path, suffix) = Form::split(path);
+        let (rest, suffix) = Form::split(path.as_bytes());
+        let path = &path[..rest.len()];
         let parts: Vec<&str> = path.split('/').collect();
         let posted: Option<Poster> = match *parts {
             ["batch"] => Some(Self::batch),
@@ -83,8 +85,7 @@ impl Edition {
             return Err(refused);
         }
         let query = Query::of(exchange.head.target()).map_err(|detail| problem(400, detail))?;
-        let named =
-            query.get("format").map(Form::named).transpose().map_err(|detail| problem(400, detail))?;
+        let named = Form::said(&query).map_err(|detail| problem(400, detail))?;
         let chosen = suffix.or(named);
         let form = chosen.unwrap_or_else(|| Form::liked(&exchange.head.fields));
         let told = |kept| Told { kind: form.content_type(), kept, varies: chosen.is_none() };
@@ -117,6 +118,9 @@ impl Edition {
                 self.code_or_state(self.country(country)?, code_or_state, query, link)
             }
             [country, code, "nearest"] => self.nearest_to(self.country(country)?, code, query).map(many),
+            [_, _, "distance"] => {
+                Err(problem(400, "how far to which codes? /distance/{code}, or several with commas"))
+            }
             [country, from, "distance", to] => {
                 self.distances(self.country(country)?, from, to, query).map(many)
             }
@@ -193,7 +197,7 @@ impl Edition {
 }
 
 fn written(rows: &Rows<'_>, number: Number, query: &Query, form: Form) -> Result<Bytes, Whole> {
-    let wanted = rows.wanted(query.get("fields")).map_err(|detail| problem(400, detail))?;
+    let wanted = rows.wanted(query.list("fields")).map_err(|detail| problem(400, detail))?;
     Ok(form::write(rows, &wanted, number, form).into())
 }
 

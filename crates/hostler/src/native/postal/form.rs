@@ -1,61 +1,9 @@
-//! The forms in which rows are sent: JSON, lines of JSON, CSV, GeoJSON. Knows no data.
+//! Rows in the forms that clients read. Knows no data.
 
 use std::fmt::Write as _;
 
 use super::rows::{Cell, Rows};
-use crate::native::accept::by_weight;
-use crate::native::problem::repeated;
-use hostler_wire::Fields;
-
-/// A form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Json,
-    /// One JSON object a line.
-    Lines,
-    Csv,
-    GeoJson,
-}
-
-impl Form {
-    const NAMES: [(&'static str, Self); 4] =
-        [("json", Self::Json), ("ndjson", Self::Lines), ("csv", Self::Csv), ("geojson", Self::GeoJson)];
-
-    pub fn content_type(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Lines => "application/x-ndjson",
-            Self::Csv => "text/csv; charset=utf-8",
-            Self::GeoJson => "application/geo+json",
-        }
-    }
-
-    /// What `format=` or the end of a path says.
-    pub fn named(name: &str) -> Result<Self, String> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, form)| *form);
-        found.ok_or_else(|| {
-            format!("format: {} is none of json, ndjson, csv and geojson", repeated(name.as_bytes()))
-        })
-    }
-
-    /// A path without the ending that names a form.
-    pub fn split(path: &str) -> (&str, Option<Self>) {
-        let found = path.rsplit_once('.').and_then(|(rest, name)| Some((rest, Self::named(name).ok()?)));
-        found.map_or((path, None), |(rest, form)| (rest, Some(form)))
-    }
-
-    /// What a client likes best of what there is; JSON where it likes nothing of it.
-    pub fn liked(head: &Fields) -> Self {
-        let of_type = |media: &[u8]| match media.to_ascii_lowercase().as_slice() {
-            b"application/json" | b"application/*" | b"*/*" => Some(Self::Json),
-            b"application/x-ndjson" | b"application/ndjson" | b"application/jsonl" => Some(Self::Lines),
-            b"text/csv" | b"text/*" => Some(Self::Csv),
-            b"application/geo+json" => Some(Self::GeoJson),
-            _ => None,
-        };
-        by_weight(head, "accept").find_map(of_type).unwrap_or(Self::Json)
-    }
-}
+use crate::native::form::{Form, csv_cell, text_line, xml_text};
 
 /// Whether the rows are a list, or one thing that may have others beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +23,8 @@ pub(super) fn write(rows: &Rows<'_>, wanted: &[usize], number: Number, form: For
         }),
         Form::Csv => csv(&mut out, rows, wanted),
         Form::GeoJson => geojson(&mut out, rows, wanted),
+        Form::Xml => xml(&mut out, rows, wanted),
+        Form::Text => text(&mut out, rows, wanted),
     }
     out
 }
@@ -161,24 +111,47 @@ fn csv(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
     let names: Vec<&str> = wanted.iter().map(|column| rows.columns[*column]).collect();
     out.push_str(&names.join(","));
     out.push_str("\r\n");
-    let mut cell_text = String::new();
     for row in &rows.rows {
         for (at, column) in wanted.iter().enumerate() {
             if at > 0 {
                 out.push(',');
             }
-            cell_text.clear();
-            bare(&mut cell_text, &row[*column]);
-            match cell_text.contains(['"', ',', '\r', '\n']) {
-                true => {
-                    out.push('"');
-                    out.push_str(&cell_text.replace('"', "\"\""));
-                    out.push('"');
-                }
-                false => out.push_str(&cell_text),
-            }
+            out.push_str(&csv_cell(&plain(&row[*column])));
         }
         out.push_str("\r\n");
+    }
+}
+
+fn plain(cell: &Cell<'_>) -> String {
+    let mut text = String::new();
+    bare(&mut text, cell);
+    text
+}
+
+/// A list, also of one; what is not known is empty.
+fn xml(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
+    out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<postal>\n");
+    for row in &rows.rows {
+        out.push_str("<item>\n");
+        for column in wanted {
+            let (name, text) = (rows.columns[*column], xml_text(&plain(&row[*column])));
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "<{name}>{text}</{name}>");
+        }
+        out.push_str("</item>\n");
+    }
+    out.push_str("</postal>\n");
+}
+
+/// Each row a few lines, an empty one between two.
+fn text(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
+    for (at, row) in rows.rows.iter().enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        wanted
+            .iter()
+            .for_each(|column| out.push_str(&text_line(rows.columns[*column], &plain(&row[*column]))));
     }
 }
 
@@ -241,16 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_named_by_the_path_the_query_or_what_is_liked() {
-        assert_eq!(Form::split("97209.csv"), ("97209", Some(Form::Csv)));
-        assert_eq!(Form::split("St. Paul"), ("St. Paul", None));
-        let liked = |accept: &str| {
-            let mut fields = Fields::default();
-            fields.add(b"Accept", accept.as_bytes());
-            Form::liked(&fields)
-        };
-        assert_eq!(liked("text/html, application/geo+json;q=0.5"), Form::GeoJson);
-        assert_eq!(liked("image/png"), Form::Json);
-        assert!(Form::named("exe").unwrap_err().starts_with("format: \"exe\" is none of"));
+    fn rows_are_lists_in_xml_and_blocks_of_lines_in_text() {
+        let xml = written(&[0, 3], Number::One, Form::Xml);
+        let item =
+            |city: &str, codes: u8| format!("<item>\n<city>{city}</city>\n<codes>{codes}</codes>\n</item>\n");
+        let expected = format!("<postal>\n{}{}</postal>\n", item("A \"b\", c", 3), item("", 0));
+        assert_eq!(xml.split_once("?>\n").unwrap().1, expected);
+        let text = written(&[0, 1], Number::Many, Form::Text);
+        assert_eq!(text, "city: A \"b\", c\nlat: 1.5\n\ncity: \nlat: \n");
     }
 }

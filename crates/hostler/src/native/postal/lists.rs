@@ -6,12 +6,13 @@ use super::edition::Edition;
 use super::place::no_state;
 use super::rows::{Cell, PLACE, Rows, place};
 use crate::exchange::Whole;
-use crate::native::problem::problem;
+use crate::native::problem::{problem, repeated};
 use crate::native::query::Query;
 
 /// Codes on a page.
 const PER_PAGE: usize = 100;
 const MOST_PER_PAGE: usize = 1000;
+const MOST_PAGES: usize = 1_000_000;
 /// What is suggested.
 const SUGGESTED: usize = 20;
 const MOST_SUGGESTED: usize = 100;
@@ -46,7 +47,7 @@ impl Edition {
         rows
     }
 
-    /// A page of a state's codes.
+    /// A page of a state's codes, or of those in one of its counties.
     pub(super) fn state<'a>(
         &'a self,
         (table, _): (&'a Table, &'a Country),
@@ -56,8 +57,15 @@ impl Edition {
     ) -> Result<Rows<'a>, Whole> {
         let wrong = |detail| problem(400, detail);
         let per_page = query.number("per_page", 1..=MOST_PER_PAGE).map_err(wrong)?.unwrap_or(PER_PAGE);
-        let page = query.number("page", 1..=usize::MAX / MOST_PER_PAGE).map_err(wrong)?.unwrap_or(1);
-        let places = table.in_region(region);
+        let page = query.number("page", 1..=MOST_PAGES).map_err(wrong)?.unwrap_or(1);
+        let mut places = table.in_region(region);
+        if let Some(county) = query.get("county").filter(|county| !county.trim().is_empty()) {
+            places = table.in_county(&places, county);
+            if places.is_empty() {
+                let county = repeated(county.as_bytes());
+                return Err(problem(404, format_args!("there is no county {county} in {}", region.name)));
+            }
+        }
         let last = places.len().div_ceil(per_page).max(1);
         if page > last {
             return Err(problem(404, format_args!("there are {last} pages")));

@@ -27,10 +27,12 @@ use serde_json::json;
 
 use crate::config;
 use crate::exchange::{Exchange, Whole};
+use crate::native::form::Form;
 use crate::native::problem::{method, problem};
+use crate::native::query::Query;
 use crate::native::{Nearest, cors};
 use edition::Edition;
-use form::{Form, Number};
+use form::Number;
 use rows::{Rows, Unit};
 
 /// What the licence of the data asks for (CC BY 4.0).
@@ -71,6 +73,11 @@ impl Postal {
         &self.settings.data
     }
 
+    /// Whose pages may read answers.
+    pub fn origins(&self) -> &[config::Origin] {
+        &self.settings.cors
+    }
+
     /// Reads all of the files anew, and goes over to them if they are good.
     pub fn renew(&self) -> Result<(), PostalError> {
         self.edition.store(Arc::new(Edition::open(&self.settings)?));
@@ -99,12 +106,13 @@ impl Postal {
         {
             return Some(whole);
         }
-        let postal = || path.strip_prefix(b"/postal").filter(|rest| rest.is_empty() || rest[0] == b'/');
+        let is_below = |rest: &&[u8]| matches!(rest.first(), None | Some(b'/' | b'.'));
+        let postal = || path.strip_prefix(b"/postal").filter(is_below);
         let below = zipinfo.or_else(postal)?;
         let whole = match std::str::from_utf8(below) {
             Err(_) => Err(problem(400, "the path is not UTF-8, percent-encoded")),
             Ok(below) if zipinfo.is_some() => edition.zipinfo(exchange, below),
-            Ok("/meta") => self.meta(exchange),
+            Ok("/meta" | "/meta/" | "/meta.json") => self.meta(exchange),
             Ok(below) => edition.ask(exchange, below.trim_matches('/')),
         };
         Some(cors::allow(&self.settings.cors, exchange, whole.unwrap_or_else(|problem| problem)))
@@ -140,10 +148,11 @@ impl Postal {
 }
 
 impl Nearest for Postal {
-    fn nearest(&self, latitude: f64, longitude: f64) -> Option<String> {
-        let (edition, point) = (self.edition.load(), Point::new(latitude, longitude)?);
-        let rows = Rows::near(edition.data().near(point, 1, None), Unit::default());
-        let wanted: Vec<usize> = (0..rows.columns.len()).collect();
-        (!rows.rows.is_empty()).then(|| form::write(&rows, &wanted, Number::One, Form::Json))
+    fn nearest(&self, at: (f64, f64), query: &Query, form: Form) -> Result<Option<String>, String> {
+        let edition = self.edition.load();
+        let Some(point) = Point::new(at.0, at.1) else { return Ok(None) };
+        let rows = Rows::near(edition.data().near(point, 1, None), Unit::of(query.get("unit"))?);
+        let wanted = rows.wanted(query.list("fields"))?;
+        Ok((!rows.rows.is_empty()).then(|| form::write(&rows, &wanted, Number::One, form)))
     }
 }

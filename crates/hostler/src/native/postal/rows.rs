@@ -114,11 +114,11 @@ impl<'a> Rows<'a> {
     }
 
     /// The columns that were asked for, in the order of the service; all where none was.
-    pub fn wanted(&self, fields: Option<&str>) -> Result<Vec<usize>, String> {
-        let Some(fields) = fields.filter(|fields| !fields.trim().is_empty()) else {
+    pub fn wanted<'q>(&self, fields: impl Iterator<Item = &'q str>) -> Result<Vec<usize>, String> {
+        let names: Vec<&str> = fields.collect();
+        if names.is_empty() {
             return Ok((0..self.columns.len()).collect());
-        };
-        let names: Vec<&str> = fields.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        }
         if let Some(odd) = names.iter().find(|name| !self.columns.contains(name)) {
             let known = self.columns.join(", ");
             return Err(format!("fields: there is no {}; there are {known}", repeated(odd.as_bytes())));

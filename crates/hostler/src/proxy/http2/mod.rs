@@ -27,7 +27,7 @@ pub(super) async fn forward<D: Downstream>(
     mut lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Call, Failure> {
+) -> Result<Box<Call>, Failure> {
     let mut is_first = true;
     loop {
         let ride = match ride(&lease, exchange, settings, thread).await {
@@ -73,7 +73,7 @@ fn begin(
     ride: Ride,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Call, (Failure, Option<Lease<Endpoint>>)> {
+) -> Result<Box<Call>, (Failure, Option<Lease<Endpoint>>)> {
     let upload = Upload::unframed(exchange);
     let Some(head) = head_for(exchange, &lease, &upload) else {
         return Err((Failure::Unspeakable, Some(lease)));

@@ -1,0 +1,117 @@
+//! One Hostler's part of a site, for the tests of the tier: its memory, and what it shares.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hostler_cache::{Asked, Cache, Entry, Moment, Packing, Terms, Tier, TierSettings, Vary};
+use hostler_testkit::eventually;
+
+/// Whoever is slower than this is away. Nothing here asserts that anything is faster: it is for a machine under load.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One process's part of a site.
+pub struct Hostler {
+    pub cache: Arc<Cache<String>>,
+    pub tier: Tier<String>,
+    pub told: Arc<Mutex<Vec<String>>>,
+}
+
+pub fn packing() -> Packing<String> {
+    Packing {
+        write: |head, into| into.extend_from_slice(head.as_bytes()),
+        read: |bytes| String::from_utf8(bytes.to_vec()).ok(),
+        bytes: String::len,
+    }
+}
+
+pub fn hostler_with(servers: &[String], patience: Duration) -> Hostler {
+    let cache = Arc::new(Cache::new(10 << 20, 1 << 20));
+    let settings = TierSettings {
+        servers: servers.iter().map(|server| server.as_str().into()).collect(),
+        namespace: "test".into(),
+        patience,
+        max_item: 1_000_000,
+    };
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let listener = told.clone();
+    let tell = move |notice: hostler_cache::Notice<'_>| {
+        let text = format!("{}: {}", notice.server, notice.lost.unwrap_or("here"));
+        listener.lock().unwrap().push(text);
+    };
+    let tier = Tier::start(settings, packing(), cache.clone(), tell);
+    Hostler { cache, tier, told }
+}
+
+pub fn hostler(servers: &[String]) -> Hostler {
+    hostler_with(servers, PATIENCE)
+}
+
+pub fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
+    let now = Moment::now();
+    let terms = Terms { received: now, lifetime: 600, shared: true, validates: true, ..Terms::default() };
+    Arc::new(Entry {
+        head: Arc::new("HTTP/1.1 200 OK".into()),
+        head_bytes: 15,
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        terms,
+        vary: Vary::default(),
+        asked: now.into(),
+        tags: tags.iter().map(|tag| (*tag).into()).collect(),
+        forms: Box::default(),
+    })
+}
+
+impl Hostler {
+    /// Waits until this many servers are worth asking.
+    pub async fn finds(&self, count: usize) {
+        let look = async || {
+            let here = self.tier.status().iter().filter(|server| server.state == "here").count();
+            (here == count).then_some(())
+        };
+        eventually(format!("{count} servers to be here"), look).await;
+    }
+
+    /// As if it had been fetched just now.
+    pub fn stores(&self, key: &str, entry: Arc<Entry<String>>) {
+        self.stores_what_was_asked(key, entry, self.tier.asks(key.as_bytes()));
+    }
+
+    pub fn stores_what_was_asked(&self, key: &str, entry: Arc<Entry<String>>, asked: Asked) {
+        let entry = Arc::new(Entry { asked, ..Arc::into_inner(entry).unwrap() });
+        if self.cache.keep(key.as_bytes(), entry) {
+            self.tier.put(key.as_bytes(), self.cache.look(key.as_bytes()).unwrap());
+        }
+    }
+
+    /// Waits until it has forgotten this.
+    pub async fn forgets(&self, key: &str) {
+        let look = async || self.body(key).is_none().then_some(());
+        eventually(format!("{key} to be forgotten"), look).await;
+    }
+
+    pub fn body(&self, key: &str) -> Option<Bytes> {
+        let variants = self.cache.look(key.as_bytes())?;
+        variants.find(|_| true).map(|entry| entry.body.clone())
+    }
+
+    pub fn count(&self, name: &str) -> u64 {
+        self.tier.status().iter().map(|server| server.counts[name].as_u64().unwrap()).sum()
+    }
+
+    /// Waits until another's answer can be had from the tier.
+    pub async fn gets(&self, key: &str) -> Bytes {
+        let look = async || {
+            self.tier.fetch(key.as_bytes()).await;
+            self.body(key)
+        };
+        eventually(format!("{key} from the tier"), look).await
+    }
+}
+
+/// What lies on the server, for all to read.
+pub async fn log(server: &str) -> String {
+    use async_memcached::{AsciiProtocol, Client};
+    let mut client = Client::new(format!("tcp://{server}")).await.unwrap();
+    String::from_utf8(client.get("test:2:log").await.unwrap().unwrap().data.unwrap()).unwrap()
+}

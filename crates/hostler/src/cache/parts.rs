@@ -1,0 +1,59 @@
+//! Several parts of a body in one (RFC 9110 section 14.6). Decides nothing.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use hostler_wire::{Name, ResponseHead};
+
+/// The head and the body of an answer with these parts of `body`. Nowhere in it may be the `boundary`.
+pub fn parts(
+    stored: &ResponseHead,
+    body: &Bytes,
+    parts: &[Range<u64>],
+    boundary: &str,
+) -> (ResponseHead, Bytes) {
+    let mut head = ResponseHead::new(206, "Partial Content");
+    for (field, name, value) in stored.fields.iter() {
+        if field.known != Name::ContentType {
+            head.fields.add(name, value);
+        }
+    }
+    let kind = format!("multipart/byteranges; boundary={boundary}");
+    head.fields.add(b"Content-Type", kind.as_bytes());
+    let kind = stored.fields.first(Name::ContentType);
+    let bytes: u64 = parts.iter().map(|part| part.end - part.start).sum();
+    let mut all = Vec::with_capacity(bytes as usize + (parts.len() + 1) * 200);
+    for part in parts {
+        all.extend_from_slice(format!("--{boundary}\r\n").as_bytes());
+        if let Some(kind) = kind {
+            [b"Content-Type: ", kind, b"\r\n"].iter().for_each(|piece| all.extend_from_slice(piece));
+        }
+        let range = format!("Content-Range: bytes {}-{}/{}\r\n\r\n", part.start, part.end - 1, body.len());
+        all.extend_from_slice(range.as_bytes());
+        all.extend_from_slice(&body[part.start as usize..part.end as usize]);
+        all.extend_from_slice(b"\r\n");
+    }
+    all.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    (head, all.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_wire::Limits;
+
+    use super::*;
+
+    #[test]
+    fn each_part_says_what_it_is() {
+        let mut stored = ResponseHead::default();
+        let text = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: \"a\"\r\n\r\n";
+        stored.parse(text, &Limits::default()).unwrap();
+        let (head, body) = parts(&stored, &Bytes::from_static(b"0123456789"), &[0..2, 5..6], "edge");
+        assert_eq!((head.status, head.fields.first(Name::ContentRange)), (206, None));
+        let kind = head.fields.first(Name::ContentType).unwrap();
+        assert_eq!(kind, b"multipart/byteranges; boundary=edge");
+        let expected = "--edge\nContent-Type: text/plain\nContent-Range: bytes 0-1/10\n\n01\n\
+            --edge\nContent-Type: text/plain\nContent-Range: bytes 5-5/10\n\n5\n--edge--\n";
+        assert_eq!(body, expected.replace('\n', "\r\n"));
+    }
+}

@@ -1,0 +1,65 @@
+//! An exchange as a line of the access log. Knows not how that is written.
+
+use hostler_wire::{Name, Version};
+
+use crate::exchange::{Exchange, Protocol};
+use crate::journal::Access;
+
+/// What the log says of it.
+pub fn access_line(exchange: &Exchange) -> Access<'_> {
+    let text = |bytes| std::str::from_utf8(bytes).unwrap_or("(not UTF-8)");
+    let field = |name| exchange.head.fields.first(name).map(text);
+    let (trail, registered) = (&exchange.trail, exchange.registered.as_deref());
+    Access {
+        time: jiff::Timestamp::now(),
+        id: exchange.id.as_str(),
+        client: Some(exchange.client.ip),
+        client_doubtful: exchange.client.doubtful,
+        protocol: protocol(exchange),
+        method: text(exchange.head.method()),
+        host: text(exchange.host()),
+        target: text(exchange.head.target()),
+        status: trail.status,
+        route: trail.route.as_deref(),
+        pool: trail.pool.as_deref(),
+        member: trail.member.as_deref(),
+        attempts: trail.attempts,
+        cache: trail.cached(),
+        total_ms: exchange.timings.started.elapsed(),
+        queue_wait_ms: exchange.timings.queue_wait,
+        slot_hold_ms: exchange.timings.slot_hold,
+        worker_time_ms: exchange.timings.worker_time,
+        bytes_in: trail.bytes_in,
+        bytes_out: trail.bytes_out,
+        refusal: trail.refusal,
+        fallback: trail.fallback,
+        detail: trail.detail.as_deref(),
+        aborted: trail.aborted,
+        vcap_request_id: registered.map(|registered| registered.id.as_str()),
+        instance: registered.and_then(|registered| Some(&*registered.instance.as_ref()?.id)),
+        user_agent: field(Name::UserAgent),
+        referer: field(Name::Referer),
+    }
+}
+
+/// What the log says of a fetch that its client does not wait for.
+pub(super) fn refresh_line(exchange: &Exchange) -> Access<'_> {
+    let line = access_line(exchange);
+    // The client has a line of its own.
+    Access {
+        client: None,
+        client_doubtful: false,
+        cache: Some("refresh"),
+        user_agent: None,
+        referer: None,
+        ..line
+    }
+}
+
+fn protocol(exchange: &Exchange) -> &'static str {
+    match (exchange.protocol, exchange.head.version) {
+        (Protocol::Http2, _) => "HTTP/2",
+        (Protocol::Http1, Version::Http10) => "HTTP/1.0",
+        (Protocol::Http1, Version::Http11) => "HTTP/1.1",
+    }
+}

@@ -1,0 +1,158 @@
+//! The forms that answers come in, and which of them a request is for. Knows no data.
+
+use hostler_wire::Fields;
+
+use super::accept::by_weight;
+use super::problem::repeated;
+use super::query::Query;
+
+/// A form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Json,
+    /// One JSON object a line.
+    Lines,
+    Csv,
+    GeoJson,
+    Xml,
+    /// A name and a value a line.
+    Text,
+}
+
+impl Form {
+    const NAMES: [(&'static str, Self); 6] = [
+        ("json", Self::Json),
+        ("ndjson", Self::Lines),
+        ("csv", Self::Csv),
+        ("geojson", Self::GeoJson),
+        ("xml", Self::Xml),
+        ("txt", Self::Text),
+    ];
+
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Lines => "application/x-ndjson",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::GeoJson => "application/geo+json",
+            Self::Xml => "application/xml; charset=utf-8",
+            Self::Text => "text/plain; charset=utf-8",
+        }
+    }
+
+    /// A path without the ending that names a form.
+    pub fn split(path: &[u8]) -> (&[u8], Option<Self>) {
+        let found = Self::NAMES.iter().find_map(|(name, form)| {
+            let rest = path.strip_suffix(name.as_bytes())?.strip_suffix(b".")?;
+            Some((rest, Some(*form)))
+        });
+        found.unwrap_or((path, None))
+    }
+
+    /// What `format=` says; the error is a sentence for the client.
+    pub fn said(query: &Query) -> Result<Option<Self>, String> {
+        let Some(name) = query.get("format") else { return Ok(None) };
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, form)| Some(*form));
+        found.ok_or_else(|| {
+            let known = Self::NAMES.map(|(name, _)| name).join(", ");
+            format!("format: {} is none of {known}", repeated(name.as_bytes()))
+        })
+    }
+
+    /// What a client likes best of what there is; JSON where it likes nothing of it. A browser likes XML better than anything but pages,
+    /// and that is an old habit and no wish.
+    pub fn liked(head: &Fields) -> Self {
+        let liked: Vec<&[u8]> = by_weight(head, "accept").collect();
+        let takes_page = liked.iter().any(|media| media.eq_ignore_ascii_case(b"text/html"));
+        let mut forms = liked.into_iter().filter_map(Self::of_type);
+        forms.find(|form| !takes_page || *form != Self::Xml).unwrap_or(Self::Json)
+    }
+
+    fn of_type(media: &[u8]) -> Option<Self> {
+        match media.to_ascii_lowercase().as_slice() {
+            b"application/json" | b"application/*" | b"*/*" => Some(Self::Json),
+            b"application/x-ndjson" | b"application/ndjson" | b"application/jsonl" => Some(Self::Lines),
+            b"text/csv" => Some(Self::Csv),
+            b"application/geo+json" => Some(Self::GeoJson),
+            b"application/xml" | b"text/xml" => Some(Self::Xml),
+            b"text/plain" | b"text/*" => Some(Self::Text),
+            _ => None,
+        }
+    }
+}
+
+/// A cell of CSV (RFC 4180).
+pub fn csv_cell(text: &str) -> String {
+    match text.contains(['"', ',', '\r', '\n']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// A text in XML. Characters that XML cannot have at all are left out.
+pub fn xml_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars().filter(|character| !is_unspeakable(*character)) {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+fn is_unspeakable(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}')
+}
+
+/// A value behind its name, on a line of its own whatever it is.
+pub fn text_line(name: &str, value: &str) -> String {
+    let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{name}: {value}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_is_named_by_the_path_the_query_or_what_is_liked() {
+        assert_eq!(Form::split(b"97209.csv"), (&b"97209"[..], Some(Form::Csv)));
+        assert_eq!(Form::split(b"/8.8.8.8.txt"), (&b"/8.8.8.8"[..], Some(Form::Text)));
+        assert_eq!(Form::split(b"St. Paul"), (&b"St. Paul"[..], None));
+        let said = |query: &str| Form::said(&Query::of(query.as_bytes()).unwrap());
+        assert_eq!((said("/?format=xml"), said("/?x")), (Ok(Some(Form::Xml)), Ok(None)));
+        assert!(said("/?format=exe").unwrap_err().starts_with("format: \"exe\" is none of json, "));
+    }
+
+    #[test]
+    fn the_form_is_that_of_the_type_that_is_liked_best_and_browsers_like_json() {
+        for (accept, form) in [
+            ("", Form::Json),
+            ("*/*", Form::Json),
+            ("text/csv", Form::Csv),
+            ("text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8", Form::Json),
+            ("text/html, application/geo+json;q=0.5", Form::GeoJson),
+            ("application/xml", Form::Xml),
+            ("text/plain;q=0.1, application/json", Form::Json),
+            ("text/csv;q=nonsense", Form::Csv),
+            ("text/*", Form::Text),
+            ("image/png", Form::Json),
+            ("text/csv;q=0, */*;q=0", Form::Json),
+        ] {
+            let mut fields = Fields::default();
+            fields.add(b"Accept", accept.as_bytes());
+            assert_eq!(Form::liked(&fields), form, "{accept}");
+        }
+    }
+
+    #[test]
+    fn no_text_breaks_out_of_its_place() {
+        let odd = "a\"b,<c>&\r\n\u{0}\u{ffff}";
+        assert_eq!(csv_cell(odd), "\"a\"\"b,<c>&\r\n\u{0}\u{ffff}\"");
+        assert_eq!(xml_text(odd), "a\"b,&lt;c&gt;&amp;");
+        assert_eq!(text_line("x", odd), "x: a\"b,<c>&   \u{ffff}\n");
+    }
+}

@@ -1,0 +1,66 @@
+//! Files on routes that have more to say: a prefix that is taken away, a pool behind them.
+
+use hostler_testkit::upstream;
+
+use crate::files::{ask, plan};
+
+#[tokio::test]
+async fn a_prefix_that_is_taken_away_names_a_folder_as_any_other_name_does() {
+    let below = |prefix: &str| {
+        plan(&format!(
+            "[[routes]]\nmatch = '/x/y/*'\nstatic = 'public'\nrewrite = {{ strip_prefix = '{prefix}' }}"
+        ))
+    };
+    for prefix in ["/x/y", "/x/y/"] {
+        let site = below(prefix).start().await;
+        for (path, location) in
+            [("/x/y", "./y/"), ("/x/y?a=//b", "./y/?a=//b"), ("/x/%79", "./%79/"), ("/a/../x/./y", "./y/")]
+        {
+            site.get(path).await.assert_status(308).assert_field("location", location);
+            let head = ask(&site, &format!("HEAD {path}"), "").await;
+            head.assert_status(308).assert_field("location", location);
+        }
+        for path in ["/x/y/", "/x/y/.", "/x/y/docs/..", "/x/y/%2e"] {
+            site.get(path).await.assert_ok("<p>home");
+        }
+        site.get("/x/y/docs").await.assert_status(308).assert_field("location", "./docs/");
+        site.get("/x/y/app.js").await.assert_ok("let a = 1;");
+        site.get("//evil.test/../x/y").await.assert_status(404);
+        site.get("/x/y//evil.test").await.assert_status(308).assert_field("location", "/x/y/evil.test");
+    }
+    // To another place in the folder: its name is still the one that was asked for.
+    let added = "[[routes]]\nmatch = '/x/*'\nstatic = 'public'\nrewrite = { strip_prefix = '/x', add_prefix = '/docs' }";
+    let site = plan(added).start().await;
+    site.get("/x").await.assert_status(308).assert_field("location", "./x/");
+    site.get("/x/").await.assert_ok("<p>docs");
+    // Where only the name leads here, its index is all there is.
+    let site =
+        plan("[[routes]]\nmatch = '/x'\nstatic = 'public'\nrewrite = { strip_prefix = '/x' }").start().await;
+    site.get("/x").await.assert_ok("<p>home");
+}
+
+#[tokio::test]
+async fn files_may_come_before_a_pool() {
+    let app = upstream().start().await;
+    let files_first = plan("[[routes]]\nmatch = '*'\npool = 'app'\nstatic = { dir = 'public', index = '' }")
+        .with("app", &app);
+    let site = files_first.start().await;
+    site.get("/app.js").await.assert_ok("let a = 1;");
+    assert_eq!(site.access("/app.js").await.get("pool"), None);
+    for path in ["/", "/docs", "/docs/", "/users/7", "/none.js", "/.env", "/../secret.txt"] {
+        site.get(path).await.assert_ok("ok");
+        assert_eq!(site.access(path).await["pool"], "app", "{path}");
+    }
+    site.post("/app.js", "for the app").await.assert_ok("ok");
+    let upgrade = "GET /app.js HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    site.send(upgrade).await.assert_ok("ok");
+    ask(&site, "GET /app.js", "Range: bytes=99-").await.assert_refused(416, "range");
+    assert_eq!(app.requests().len(), 9);
+
+    let first =
+        "[[routes]]\nmatch = '/x/*'\npool = 'app'\nstatic = 'public'\nrewrite = { strip_prefix = '/x' }";
+    let site = plan(first).with("app", &app).start().await;
+    site.get("/x?q").await.assert_status(308).assert_field("location", "./x/?q");
+    site.get("/x/").await.assert_ok("<p>home");
+    site.get("/x/users").await.assert_ok("ok");
+}

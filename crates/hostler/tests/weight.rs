@@ -1,0 +1,73 @@
+//! What is stored takes what it is said to take: the memory of this process, before and after a store is filled.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hostler::cache::{self, Entry};
+use hostler_cache::{Asked, Cache, Kept, Moment, Terms, Vary};
+use hostler_wire::{Limits, ResponseHead};
+
+const HEAD: &str = "HTTP/1.1 200 OK\r
+Content-Type: text/html; charset=utf-8\r
+Cache-Control: public, max-age=600\r
+ETag: \"33a64df551425fcc55e4d42a148795d9f25f89d4\"\r
+Last-Modified: Sun, 22 Nov 2026 12:00:00 GMT\r
+Vary: Accept-Encoding\r
+X-Request-Id: 0190163d-8694-739b-aea5-966c26f8ad91\r
+Date: Sun, 22 Nov 2026 12:31:00 GMT\r\n\r\n";
+
+/// For each size of a body as much as this, twice over: the second half pushes the first one out.
+const BOUND: u64 = 32 << 20;
+
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// As one is made of what a member has sent.
+fn entry(size: usize) -> Arc<Entry> {
+    let mut came = ResponseHead::default();
+    came.parse(HEAD.as_bytes(), &Limits::default()).unwrap();
+    let head = cache::stored(&came, &Kept::default(), Moment(1));
+    let body = Bytes::from(vec![b'x'; size].into_boxed_slice());
+    // Whoever takes a part in it makes it count its owners.
+    drop(body.clone());
+    Arc::new(Entry {
+        head_bytes: cache::size(&head),
+        head: Arc::new(head),
+        body,
+        terms: Terms { received: Moment(1), lifetime: 600, shared: true, ..Terms::default() },
+        vary: Vary::default(),
+        asked: Asked::from(Moment(1)),
+        tags: Box::default(),
+        forms: Box::default(),
+    })
+}
+
+#[test]
+fn what_is_stored_takes_what_it_is_said_to_take() {
+    let mut stores = Vec::new();
+    for size in [200, 2_000, 20_000] {
+        let before = resident();
+        let store = Cache::new(BOUND, 1 << 20);
+        for at in 0..2 * BOUND as usize / (size + 1000) {
+            store.keep(format!("www.example.com/products/{at}?page=1").as_bytes(), entry(size));
+        }
+        let counts = store.counts();
+        let grown = resident() - before;
+        let one = |bytes: u64| bytes / counts.keys;
+        println!(
+            "{size} bytes: {} keys, {} counted for each and {} taken",
+            counts.keys,
+            one(counts.bytes),
+            one(grown)
+        );
+        assert!(counts.bytes <= BOUND && counts.bytes > BOUND / 10 * 9, "it is full: {counts:?}");
+        let share = grown as f64 / counts.bytes as f64;
+        assert!((0.85..1.08).contains(&share), "{size} bytes: {share} of what is counted");
+        // What was given back would be taken by the next one.
+        stores.push(store);
+    }
+}
