@@ -45,7 +45,9 @@ async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
             }
             _ = seconds.tick() => {
                 let pids = ready_pids(site).await;
-                if let Some(&pid) = pids.get(killed.len() % pids.len().max(1)).filter(|pid| !killed.contains(*pid)) {
+                // Where workers boot slowly, one is left to serve meanwhile.
+                let next = (pids.len() > 1).then(|| pids[killed.len() % pids.len()]);
+                if let Some(pid) = next.filter(|pid| !killed.contains(pid)) {
                     proc::kill(pid);
                     killed.insert(pid);
                 }

@@ -25,12 +25,13 @@ pub struct Plan {
 
 /// `hostler run` with one of the preload's fixtures: apps that know nothing of Hostler.
 pub fn fixture(name: &str) -> Plan {
-    Plan::new().cwd(repository().join("packages/worker/test/apps").join(name)).workers(1)
+    Plan::new().patient().cwd(repository().join("packages/worker/test/apps").join(name)).workers(1)
 }
 
 /// `hostler run` with one of our own apps.
 pub fn app(name: &str) -> Plan {
     Plan::new()
+        .patient()
         .cwd(repository().join("crates/hostler/tests/node/apps"))
         .runs(&format!("node {name}"))
         .workers(1)
@@ -38,7 +39,7 @@ pub fn app(name: &str) -> Plan {
 
 /// `hostler run` with an app of which this is the source.
 pub fn source(text: &str) -> Plan {
-    let plan = Plan::new();
+    let plan = Plan::new().patient();
     std::fs::write(plan.cwd.join("app.cjs"), text).unwrap();
     plan.runs("node app.cjs").workers(1)
 }
@@ -57,6 +58,11 @@ pub fn configured(text: &str) -> Plan {
 }
 
 impl Plan {
+    /// Whoever waits for a worker does so until there is one, unless the test says how long.
+    fn patient(self) -> Self {
+        self.option("pools.app.queue.timeout=1h")
+    }
+
     fn new() -> Self {
         let site = testkit::site(env!("CARGO_BIN_EXE_hostler"), "");
         let folder = site.folder().to_owned();
