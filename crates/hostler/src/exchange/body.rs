@@ -82,3 +82,24 @@ pub trait Downstream: Send {
     /// Passes an interim answer (1xx) on, if the client's protocol has them.
     fn interim(&mut self, cx: &mut Context<'_>, head: &ResponseHead);
 }
+
+/// The client's side of a request that no client waits for. It has nothing more to send, and does not leave.
+pub struct Nobody;
+
+impl Downstream for Nobody {
+    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn allow_body(&mut self, _: u64) {}
+
+    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
+        Poll::Ready(Err(BodyError::Left))
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        None
+    }
+
+    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
+}

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use crate::coding::Plan;
 
 pub use aftermath::{Aftermath, Death};
-pub use body::{Body, BodyError, BodySource, Downstream};
+pub use body::{Body, BodyError, BodySource, Downstream, Nobody};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
 pub use counters::{Counters, CountersView};
 pub use deadline::{Deadline, Sweep};

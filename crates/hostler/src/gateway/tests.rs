@@ -1,34 +1,16 @@
-//! What the gateway's tests of waiting need: a pool without members, a request, a client that only waits. Knows no case.
+//! What the gateway's tests of waiting need: a pool without members, a request. Knows no case.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hostler_pool::dispatch::{Pool, PoolSettings};
-use hostler_wire::{Fields, Limits, ResponseHead};
+use hostler_wire::Limits;
 
 use super::{Poison, PoisonSettings, PoolTarget};
-use crate::exchange::{BodyError, Downstream, Exchange, Sweep};
+use crate::exchange::{Exchange, Sweep};
 use crate::journal::{Form, Journal, Writer};
 use crate::proxy::{CallSettings, Meter};
-
-/// A client that only waits.
-pub(super) struct Patient;
-
-impl Downstream for Patient {
-    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
-    fn allow_body(&mut self, _: u64) {}
-    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
-        Poll::Pending
-    }
-    fn trailers(&self) -> Option<&Fields> {
-        None
-    }
-    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
-}
 
 pub(super) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

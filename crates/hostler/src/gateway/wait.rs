@@ -147,7 +147,8 @@ mod tests {
     use tokio::time::sleep_until;
 
     use super::*;
-    use crate::gateway::tests::{Patient, exchange, seconds, target};
+    use crate::exchange::Nobody;
+    use crate::gateway::tests::{exchange, seconds, target};
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_of_the_pool_costs_no_patience() {
@@ -164,7 +165,7 @@ mod tests {
             pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 1)
         });
         let mut visit = Visit::begin(&target, Priority::Normal, Patience::begin());
-        let lease = visit.slot(&mut exchange, &mut Patient).await.unwrap();
+        let lease = visit.slot(&mut exchange, &mut Nobody).await.unwrap();
         assert_eq!(lease.since() - began, seconds(24));
         assert_eq!(
             visit.until() - began,
@@ -180,7 +181,7 @@ mod tests {
         let patience = Patience::begin();
         tokio::time::advance(seconds(28)).await;
         let mut visit = Visit::begin(&target, Priority::Normal, patience);
-        let refused = visit.slot(&mut exchange, &mut Patient).await;
+        let refused = visit.slot(&mut exchange, &mut Nobody).await;
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let left = visit.until() - Instant::now();
         assert!(left <= Duration::ZERO, "{left:?}");
@@ -194,7 +195,7 @@ mod tests {
         target.pool.pause();
         let began = Instant::now();
         let mut visit = Visit::begin(&target, Priority::Normal, Patience::begin());
-        let refused = visit.slot(&mut exchange, &mut Patient).await;
+        let refused = visit.slot(&mut exchange, &mut Nobody).await;
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");

@@ -4,12 +4,11 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hostler_wire::{Fields, ResponseHead};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Call;
-use crate::exchange::{Aftermath, BodyError, Downstream};
+use crate::exchange::{Aftermath, Nobody};
 
 /// A worker whose event loop turns answers a FIN with its own at once; one that does not in this time is stuck.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -114,25 +113,4 @@ fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll
             Err(_) => return Poll::Ready(End::Broken),
         }
     }
-}
-
-/// The client's side when there is none any more.
-struct Nobody;
-
-impl Downstream for Nobody {
-    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Ready(())
-    }
-
-    fn allow_body(&mut self, _: u64) {}
-
-    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
-        Poll::Ready(Err(BodyError::Left))
-    }
-
-    fn trailers(&self) -> Option<&Fields> {
-        None
-    }
-
-    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
 }

@@ -262,7 +262,8 @@ mod tests {
 
     use super::*;
     use crate::cache::Stock;
-    use crate::gateway::tests::{Patient, exchange, journal, seconds, target};
+    use crate::exchange::Nobody;
+    use crate::gateway::tests::{exchange, journal, seconds, target};
 
     /// A request for what another fetches already.
     fn second() -> (Exchange, Box<Errand>, Flight<Landing>) {
@@ -290,7 +291,7 @@ mod tests {
         let (target, (mut exchange, errand, flight)) = (target(), second());
         let began = Instant::now();
         tokio::spawn(after(seconds(20), || drop(flight)));
-        let Ok(Asked::Forward(errand)) = embark(errand, &target, &mut exchange, &mut Patient).await else {
+        let Ok(Asked::Forward(errand)) = embark(errand, &target, &mut exchange, &mut Nobody).await else {
             panic!("it is up to this one now");
         };
         assert_eq!(began.elapsed(), seconds(20));
@@ -304,7 +305,7 @@ mod tests {
         let (began, pool) = (Instant::now(), target.pool.clone());
         pool.pause();
         tokio::spawn(after(seconds(20), move || pool.resume()));
-        let asked = embark(errand, &target, &mut exchange, &mut Patient).await;
+        let asked = embark(errand, &target, &mut exchange, &mut Nobody).await;
         assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
         let waited = began.elapsed();
         assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");

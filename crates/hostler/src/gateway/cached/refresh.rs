@@ -1,15 +1,13 @@
 //! A stored answer fetched anew while its clients get the old one. Knows no client.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use hostler_cache::{Asks, CacheStatus, Forward, Moment, Role};
-use hostler_wire::{Fields, ResponseHead};
 
 use super::errand::Errand;
 use super::{Found, look};
 use crate::cache::{Caching, Cut, Entry};
-use crate::exchange::{BodyError, Downstream, Exchange};
+use crate::exchange::{Exchange, Nobody};
 use crate::gateway::line::refresh_line;
 use crate::gateway::{Answer, PoolTarget, Route, Target};
 
@@ -77,25 +75,4 @@ async fn fetch(
     }
     target.poison.settle(&mut exchange);
     caching.stock.journal.access(|| refresh_line(&exchange));
-}
-
-/// The client's side when there is none, and none that could leave.
-struct Nobody;
-
-impl Downstream for Nobody {
-    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
-
-    fn allow_body(&mut self, _: u64) {}
-
-    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
-        Poll::Ready(Err(BodyError::Left))
-    }
-
-    fn trailers(&self) -> Option<&Fields> {
-        None
-    }
-
-    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
 }
