@@ -1,18 +1,18 @@
 // Runs the open loop for high rates (bench/upstream/src/bin/bench-pace). Knows the generator, not what it points at.
-import { spawnSync } from 'node:child_process';
+import { firstOfAll, isPermitted } from './priority.mjs';
 import { stolen } from './procfs.mjs';
 import { paceBinary } from './tools.mjs';
 
-const REAL_TIME = ['chrt', '-f', '50'];
-let permitted;
+const PRIORITY = 50;
+let warned = false;
 
-/** It stands for other machines: when a request is due, nothing of this one may come first. Only root may say so. */
+/** It stands for other machines: when a request is due, nothing of this one may come first. */
 function punctually(command) {
-  if (permitted === undefined) {
-    permitted = spawnSync(REAL_TIME[0], [...REAL_TIME.slice(1), 'true']).status === 0;
-    if (!permitted) console.error('bench-pace runs without real-time priority (`chrt -f 50` is not permitted here): it will be late when others want its core.');
+  if (!isPermitted() && !warned) {
+    warned = true;
+    console.error('bench-pace runs without real-time priority (`chrt -f` is not permitted here): it will be late when others want its core.');
   }
-  return permitted ? [...REAL_TIME, ...command] : command;
+  return firstOfAll(PRIORITY, command);
 }
 
 /**
@@ -24,5 +24,5 @@ export async function pace(session, { port, path, rate, seconds, connections, se
   const [program, ...rest] = punctually([paceBinary, ...args]);
   const before = stolen();
   const figures = JSON.parse(await session.run(program, rest, { cpu, name: 'pace' }));
-  return { rate, ...figures, real_time: permitted, stolen_ms: stolen() - before };
+  return { rate, ...figures, real_time: isPermitted(), stolen_ms: stolen() - before };
 }

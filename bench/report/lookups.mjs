@@ -47,7 +47,7 @@ ${table(['p99', 'at a quarter of the load', 'at half load', `< ${P99_MS} ms`, 'a
 
 How punctual the generator was at half load, and what the machine took from it:
 
-${table(['', 'p99', 'late by: p50; p99', 'intervals in which its core stalled', 'the longest stall', 'p99 of the other intervals', 'taken by the host', 'others had the service’s core'], [...peers, 'floor'].map((peer) => punctuality(peer, { inCell, titles })))}
+${table(['', 'p99', 'late by: p50; p99', 'intervals in which its core stalled', 'the longest stall', 'p99 of the other intervals', 'taken by the host', 'others had the service’s core', 'p99 if they may not'], [...peers, 'floor'].map((peer) => punctuality(peer, { inCell, titles })))}
 
 ${startTable(inCell('start', 'hostler'))}
 
@@ -63,7 +63,8 @@ of same-round pairs, with the smallest and the largest in parentheses. Half load
 arrivals from a seed, ${settings.connections} connections; a request that was not answered counts as one that never was). It spins on a core of its own${realTime(rows)}, which it
 leaves for 80 µs in each millisecond, or Linux would take it for 50 ms of each second. Its core stalled
 where two readings of the clock, with one call to the kernel between them, are more than 1 ms apart: others of this machine ran there, or its host took it away. Such stalls are in p99, by which
-the service is judged; beside it stands p99 of the intervals of 100 ms that no stall touched. When the service had to wait for its own core is in both, and in the last column, over all rounds: it has no priority. "${titles.floor ?? 'A fixed answer'}" is
+the service is judged; beside it stands p99 of the intervals of 100 ms that no stall touched. When the service had to wait for its own core is in both, and in the last column but one, over all rounds: it has no priority. The last column is of further runs at the same rate in which it has: all else on this machine
+comes after it, as where there is a core for all else. "${titles.floor ?? 'A fixed answer'}" is
 the bench's own upstream at Hostler's rate: what the machine and the generator alone come to. \`geo_headers\`: Hostler on core 0, wrk and the
 members of \`proxy\` on core 1; a trusted proxy's X-Forwarded-For names the clients both times, and each run begins by seeing that members are told, or not. ab sends ${number(settings.ab.requests, 0)} requests, each on a connection of its own; the original's own test was 2,000 of them, with a
 longest of 300 ms wanted. (It published 2,718 requests/s, p50 103 ms and p99 316 ms for that, on another machine.)
@@ -99,12 +100,13 @@ function waiting(peer, { inCell, titles }) {
 function punctuality(peer, { inCell, titles }) {
   const all = inCell('half', peer);
   const half = all.filter(({ intervals }) => intervals > 0);
-  if (half.length === 0) return [titles[peer] ?? peer, written(milliseconds(all, 'p99_us'), 2), ...Array.from({ length: 6 }, () => 'not measured')];
+  if (half.length === 0) return [titles[peer] ?? peer, written(milliseconds(all, 'p99_us'), 2), ...Array.from({ length: 7 }, () => 'not measured')];
   const sum = (field) => half.reduce((total, row) => total + row[field], 0);
   const late = ['lag_p50_us', 'lag_p99_us'].map((field) => number(median(half.map((row) => row[field]))));
   return [
     titles[peer], written(milliseconds(half, 'p99_us'), 2), `${late[0]}; ${late[1]} µs`, `${sum('stalled_intervals')} of ${number(sum('intervals'), 0)}`,
     `${number(Math.max(...half.map((row) => row.longest_stall_us)) / 1000)} ms`, written(milliseconds(half, 'calm_p99_us'), 2), `${number(sum('stolen_ms'), 0)} ms`, `${number(sum('cpu_waited_ns') / 1e6, 0)} ms`,
+    written(milliseconds(inCell('undisturbed', peer), 'p99_us'), 2),
   ];
 }
 

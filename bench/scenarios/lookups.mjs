@@ -4,6 +4,7 @@ import { ab } from '../lib/ab.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
 import { installLookups } from '../lib/lookups.mjs';
 import { pace } from '../lib/pace.mjs';
+import { withCore } from '../lib/priority.mjs';
 import { cpuDuring, residentParts } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
 import { inRounds, rotated, titlesOf } from '../lib/rounds.mjs';
@@ -52,15 +53,15 @@ export const lookups = {
   },
 
   async run(session, { peers, rounds, seconds, warmup, paced, ab: burst }) {
-    const each = CELLS.length * (seconds + warmup) + Object.keys(SHARES).length * paced + 6;
-    const progress = createProgress({ steps: rounds * (peers.length + 1), plannedSeconds: rounds * (peers.length * each + paced + 8 + 2 * (seconds + warmup)) });
+    const each = CELLS.length * (seconds + warmup) + (Object.keys(SHARES).length + 1) * paced + 6;
+    const progress = createProgress({ steps: rounds * (peers.length + 1), plannedSeconds: rounds * (peers.length * each + 2 * paced + 8 + 2 * (seconds + warmup)) });
     progress.begin('lookups');
     const said = await reference(session, peers);
     const asked = [...CELLS.filter(({ from }) => from), { name: 'proxied', path: PROXIED, from: addresses(ADDRESSES) }];
     const files = Object.fromEntries(asked.map(({ name, path, from }) => [name, session.write('requests', from.map((ip) => `${path} ${ip}\n`).join(''))]));
     if (peers.includes('hostler')) await checkTold(session, VISITOR);
     const ending = async ({ round, found }) => [
-      await floor(session, { rate: halfOf(found).rate, seconds: paced }),
+      ...(await floor(session, { rate: halfOf(found).rate, seconds: paced })),
       ...(peers.includes('hostler') ? [await started(session, files), ...(await inFront(session, { round, file: files.proxied, seconds, warmup }))] : []),
     ];
     const rows = await inRounds({ rounds, peers, progress, told, ending }, ({ peer }) => measure(session, { peer, said, files, seconds, warmup, paced, burst }));
@@ -115,7 +116,9 @@ async function measure(session, { peer, said, files, seconds, warmup, paced, bur
   }
   for (const [cell, share] of Object.entries(SHARES)) {
     const rate = (share * rows[0].requests) / rows[0].seconds;
-    rows.push({ cell, share, ...(await waits(session, { port, processes, rate, seconds: paced })) });
+    const loop = { port, processes, rate, seconds: paced };
+    rows.push({ cell, share, ...(await waits(session, loop)) });
+    if (cell === 'half') rows.push(...(await undisturbed(session, loop)));
   }
   rows.push({ cell: 'ab', ...(await ab(session, { port, path: ZIP, cpu: LOAD_CORE, ...burst })) });
   await stopAll(session, processes);
@@ -128,6 +131,12 @@ function waits(session, { port, processes, rate, seconds }) {
   return cpuDuring(processes, () => pace(session, loop));
 }
 
+/** The same where nobody else on this machine comes before the service on its core: this one has no core to spare for all the others. */
+async function undisturbed(session, loop) {
+  const row = await withCore(loop.processes, 10, () => waits(session, loop));
+  return row ? [{ cell: 'undisturbed', ...row }] : [];
+}
+
 /** Hostler's, where it takes part. */
 function halfOf(rows) {
   const halves = rows.filter(({ cell }) => cell === 'half');
@@ -137,9 +146,10 @@ function halfOf(rows) {
 /** What the machine and the generator alone take: a fixed answer from a program that looks at nothing, at the same rate. */
 async function floor(session, { rate, seconds }) {
   const { port, started: process } = await startMembers(session, { count: 0, cpu: PEER_CORE, probe: ZIP });
-  const row = { cell: 'half', peer: 'floor', ...(await waits(session, { port, processes: [process], rate, seconds })) };
+  const loop = { port, processes: [process], rate, seconds };
+  const rows = [{ cell: 'half', ...(await waits(session, loop)) }, ...(await undisturbed(session, loop))];
   await session.stop(process);
-  return row;
+  return rows.map((row) => ({ ...row, peer: 'floor' }));
 }
 
 /** What it costs to tell members where the client is: 20,000 clients that a trusted proxy names, once passed on as they are and once looked up. */

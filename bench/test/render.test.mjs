@@ -138,6 +138,7 @@ test('what the machine took from the generator stays in p99, and is named beside
   for (const row of half) Object.assign(row, { p99_us: 14_000, stalled_intervals: 7, longest_stall_us: 51_000, real_time: false });
   const text = render([lookups]);
   assert.match(text, /Hostler \| 0\.20 .*\| 14\.00 .*\| \*\*not met\*\* \|/);
-  assert.match(text, /Hostler \| 14\.00 .*\| 14 of 160 \| 51\.0 ms \| 0\.39 .* ms \|/);
+  assert.match(text, /Hostler \| 14\.00 .*\| 14 of 160 \| 51\.0 ms \| 0\.39 .* ms \| 0\.25 .*ms \|\n/);
+  assert.match(text, /nothing read \| 0\.12 .*\| not measured \|\n/);
   assert.match(text, /\*\*without real-time priority/);
 });
