@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { freePort } from '@hostler/testkit';
 
-import { freePort } from './support/free-port.mjs';
 import { behindNode, startWorker } from './support/hostler.mjs';
 
 for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the app as a grandchild', behindNode('server.mjs')]]) {

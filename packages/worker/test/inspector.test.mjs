@@ -1,8 +1,8 @@
 // Where the inspector of a worker opens when SIGUSR1 asks for it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { freePort } from '@hostler/testkit';
 
-import { freePort } from './support/free-port.mjs';
 import { behindNode, startWorker } from './support/hostler.mjs';
 
 const LISTENING = /Debugger listening on ws:\/\/127\.0\.0\.1:(\d+)\//;

@@ -5,8 +5,8 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { freePort } from '@hostler/testkit';
 
-import { freePort } from './support/free-port.mjs';
 import { startWorker } from './support/hostler.mjs';
 
 const forms = [
