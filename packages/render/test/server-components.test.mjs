@@ -1,6 +1,7 @@
 // Components from files: sandboxes, their globals, their caches, and files that cannot be run.
 import assert from 'node:assert/strict';
-import { mkdtemp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, mkdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -111,11 +112,59 @@ test('a VM runs code once a name and content, and keeps as many as it is told', 
   assert.equal(vm.run('/a.js', code), first);
   assert.notEqual(vm.run('/b.js', code), first);
   assert.notEqual(vm.run('/a.js', `${code}//`), first);
-  assert.equal(vm.exportsCache.size, 2);
+  assert.equal(vm.exportsCache.itemCount, 2);
   assert.notEqual(vm.run('/a.js', code), first);
-  assert.match([...vm.exportsCache.keys()][0], /^\/a\.js::[\da-f]{40}$/);
+  assert.match(vm.exportsCache.keys()[0], /^\/a\.js::[\da-f]{40}$/);
   const own = createVM({ getKey: (name) => name });
   assert.equal(own.run('/a.js', code), own.run('/a.js', 'module.exports = 1;'));
+});
+
+test('a VM forgets what it is told to, and knows a module that exports nothing', () => {
+  const vm = createVM({ getKey: (name) => name });
+  const code = 'globalThis.process.runs = (process.runs ?? 0) + 1; module.exports = undefined;';
+  assert.deepEqual([vm.run('a.js', code), vm.run('a.js', code), process.runs], [undefined, undefined, 1]);
+  vm.run('b.js', code);
+  vm.exportsCache.del('a.js');
+  assert.deepEqual([vm.exportsCache.itemCount, vm.exportsCache.has('b.js'), vm.exportsCache.peek('b.js')], [1, true, undefined]);
+  vm.exportsCache.reset();
+  assert.equal(vm.exportsCache.itemCount, 0);
+  vm.run('b.js', code);
+  assert.equal(process.runs, 3);
+  delete process.runs;
+});
+
+test('code may have any name, and requires by it from the working directory', async (t) => {
+  const { root, paths } = await folder(t, { 'lib/part.js': 'exports.part = 1;', 'node_modules/pkg/index.js': 'module.exports = "pkg";' });
+  const before = process.cwd();
+  process.chdir(root);
+  t.after(() => process.chdir(before));
+  const code = 'module.exports = [__filename, module.id, require("pkg"), require.resolve("/lib/part".replace("/", PREFIX)), require("node:os")];';
+  const found = (name, prefix) => [...createVM().run(name, code.replace('PREFIX', JSON.stringify(prefix)))];
+  const os = require('node:os');
+  assert.deepEqual(found('bundle.js', './'), ['bundle.js', 'bundle.js', 'pkg', await realpath(paths['lib/part.js']), os]);
+  assert.deepEqual(found('lib/bundle.js', '../'), ['lib/bundle.js', 'lib/bundle.js', 'pkg', await realpath(paths['lib/part.js']), os]);
+  for (const name of ['', 'https://cdn.example/app.js', 'a component', 'lib/']) assert.equal(createVM().run(name, 'module.exports = require("pkg");'), 'pkg', name);
+  assert.throws(() => createVM().run('bundle.js', 'require("./nowhere");'), { code: 'MODULE_NOT_FOUND' });
+});
+
+test('Module has what a VM is made of, as Hypernova has it', async (t) => {
+  const { root, paths } = await folder(t, { 'list.js': 'module.exports = [];', 'Page.js': '', 'twice.js': 'globalThis.twice = 2; module.exports = () => twice;' });
+  const module = new Module(paths['Page.js']);
+  module.load(paths['Page.js']);
+  module._compile('const list = require("./list"); list.push(1); globalThis.leak = 1; module.exports = list;', paths['Page.js']);
+  const list = require(paths['list.js']);
+  assert.deepEqual([module.exports.length, list.length, typeof globalThis.leak], [1, 0, 'undefined']);
+  const before = process.cwd();
+  process.chdir(root);
+  t.after(() => process.chdir(before));
+  const loaded = Module.load('./list.js');
+  assert.deepEqual([loaded.id, loaded.filename, loaded.loaded, loaded.exports.length], ['./list.js', './list.js', true, 0]);
+  assert.throws(() => loaded.load('./list.js'), /The module \.\/list\.js has run already/);
+  const named = Module.load('a list', paths['list.js']);
+  assert.deepEqual([named.id, named.filename], ['a list', paths['list.js']]);
+  assert.equal(Module.loadFile('./list', module), module.exports, 'the one that its sandbox has');
+  assert.equal(Module.loadFile('./twice')(), 2);
+  assert.equal(Module.loadFile('node:os'), require('node:os'));
 });
 
 test('getFiles names what a folder holds by the path from there', async (t) => {
@@ -135,6 +184,26 @@ test('other kinds of files can be given a meaning', async (t) => {
   Module.addExtension('.upper', (module, filename) => module._compile(`module.exports = ${JSON.stringify(readFileSync(filename, 'utf8').toUpperCase())}`, filename));
   const { paths } = await folder(t, { 'Page.js': 'module.exports = () => require("./text.upper");', 'text.upper': 'quiet' });
   assert.equal(createGetComponent({ Page: paths['Page.js'] })('Page')(), 'QUIET');
+});
+
+test('a transpiler that was there before is asked for the files in sandboxes too, and only one that was', async (t) => {
+  const { root, paths } = await folder(t, { 'Page.js': 'module.exports = JSX;', 'Page.es6': 'module.exports = JSX;', 'package.json': '{"type":"module"}' });
+  const hook = `
+    const old = require.extensions['.js'];
+    require.extensions['.js'] = (module, file) => {
+      const compile = module._compile;
+      module._compile = (code, name) => compile.call(module, code.replace('JSX', '"transpiled"'), name);
+      return file.endsWith('Page.js') ? compile.call(module, 'module.exports = "transpiled"', file) : old(module, file);
+    };
+    require.extensions['.es6'] = (module, file) => module._compile('module.exports = "transpiled"', file);`;
+  const run = (before) => {
+    const code = `const before = Error.prepareStackTrace; ${before}; const { Module } = require(${JSON.stringify(require.resolve('@hostler/render/server'))});
+      const said = (file) => { try { return Module.load(file).exports } catch (error) { return error.message } };
+      console.log(JSON.stringify(${JSON.stringify([paths['Page.js'], paths['Page.es6']])}.map(said)), Error.prepareStackTrace === before, Error.stackTraceLimit);`;
+    return execFileSync(process.execPath, ['--eval', code], { cwd: root, encoding: 'utf8' }).trim();
+  };
+  assert.equal(run(hook), '["transpiled","transpiled"] true 10');
+  assert.equal(run(''), '["JSX is not defined","JSX is not defined"] true 10');
 });
 
 test('a component in a sandbox may import an ES module', async (t) => {

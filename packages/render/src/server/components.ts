@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { LRUCache } from 'lru-cache';
 import { lines } from './error.js';
+import { ExportsCache } from './exports-cache.js';
 import { SandboxModule } from './module.js';
 
 export interface VmOptions {
@@ -16,30 +16,24 @@ export interface VmOptions {
 }
 
 export interface Vm {
-  readonly exportsCache: LRUCache<string, Exports>;
-  /** What the code exports; it is run only if it is not in the cache. */
+  readonly exportsCache: ExportsCache;
+  /** What the code exports; it is run only if it is not in the cache. The name need not be one of a file. */
   run(name: string, code: string): unknown;
-}
-
-/** Boxed: a module may export anything, `undefined` too, and a cache has no such entry. */
-interface Exports {
-  exports: unknown;
 }
 
 const CACHE_SIZE = 1000;
 
 export function createVM({ cacheSize = CACHE_SIZE, environment, getKey = nameAndHash }: VmOptions = {}): Vm {
-  const exportsCache = new LRUCache<string, Exports>({ max: Math.max(1, cacheSize) });
+  const exportsCache = new ExportsCache(cacheSize);
   return {
     exportsCache,
     run(name, code) {
       const key = getKey(name, code);
-      const cached = exportsCache.get(key);
-      if (cached) return cached.exports;
-      const module = new SandboxModule(name, environment?.(name) ?? undefined);
+      if (exportsCache.has(key)) return exportsCache.get(key);
+      const module = new SandboxModule(name, environment?.(name));
       module._compile(code, name);
       module.loaded = true;
-      exportsCache.set(key, { exports: module.exports });
+      exportsCache.set(key, module.exports);
       return module.exports;
     },
   };
@@ -65,8 +59,7 @@ export function createGetComponent(files: Record<string, string>, vmOptions: VmO
   return (name) => {
     const found = components.get(name);
     if (!found) return null;
-    const cached = vm.exportsCache.get(found.key);
-    return cached ? cached.exports : vm.run(found.file, found.code);
+    return vm.exportsCache.has(found.key) ? vm.exportsCache.get(found.key) : vm.run(found.file, found.code);
   };
 }
 
@@ -84,7 +77,7 @@ export function loadModules(require: NodeJS.Require, files: string[]): () => San
 
 function load(file: string | undefined, parent: SandboxModule | null): SandboxModule | null {
   if (file === undefined) return parent;
-  const module = new SandboxModule(file, parent ?? undefined);
+  const module = new SandboxModule(file, parent);
   module.run();
   return module;
 }
