@@ -23,12 +23,12 @@ export async function cities(file) {
   return (ip) => {
     const name = reader.get(ip)?.city;
     let found = made.get(name);
-    if (!found) made.set(name, (found = finished({ city: name?.replace(/ \(.*\)$/, '') || 'Unknown' })));
+    if (!found) made.set(name, (found = finished({ city: name?.replace(/ \(.*\)$/, '') || 'Unknown' }, '\n')));
     return found;
   };
 }
 
-function finished(what) {
-  const body = JSON.stringify(what);
+function finished(what, end = '') {
+  const body = JSON.stringify(what) + end;
   return { body, length: Buffer.byteLength(body) };
 }

@@ -12,6 +12,6 @@ app.get('/api/zipinfo/byzip/:code', (request, reply) => {
   if (!found) return reply.code(404).type('application/json').send('{}');
   return reply.type('application/json').header('cache-control', 'public, max-age=7200').header('etag', found.etag).send(found.body);
 });
-app.get('/get_city', (request, reply) => reply.type('application/json').header('cache-control', 'private, no-store').send(cityOf(request.ip).body));
+app.get('/get_city', (request, reply) => reply.type('text/plain').header('cache-control', 'private, no-store').send(cityOf(request.ip).body));
 
 await app.listen({ port: Number(process.env.PORT), host: '127.0.0.1', backlog: 4096 });

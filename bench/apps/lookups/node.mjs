@@ -10,7 +10,7 @@ const JSON_TEXT = 'application/json';
 const server = createServer((request, response) => {
   if (request.url === '/get_city') {
     const { body, length } = cityOf(addressOf(request));
-    response.writeHead(200, { 'content-type': JSON_TEXT, 'content-length': length, 'cache-control': 'private, no-store' }).end(body);
+    response.writeHead(200, { 'content-type': 'text/plain', 'content-length': length, 'cache-control': 'private, no-store' }).end(body);
     return;
   }
   const found = request.url.startsWith(BY_ZIP) ? codes.get(request.url.slice(BY_ZIP.length)) : undefined;

@@ -15,6 +15,9 @@ use super::record::Record;
 /// So many records are looked at when a file is opened: enough to see that it is no database of places.
 const SAMPLE: usize = 32;
 
+/// The same, to see that it has cities: of the first addresses, some may be in none that is known.
+const CITY_SAMPLE: usize = 4096;
+
 /// A file that is no good, or a record in it.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
@@ -27,6 +30,9 @@ pub enum Broken {
     /// There are only other things in it.
     #[error("it has no places in it: its type is {0:?}")]
     NoPlaces(String),
+    /// What it would replace has cities.
+    #[error("it has no cities, and what it would replace has them: its type is {0:?}")]
+    NoCities(String),
     /// It is for neither IPv4 nor IPv6.
     #[error("it is for version {0} of IP, which there is not")]
     IpVersion(u16),
@@ -77,6 +83,8 @@ pub struct About {
     pub languages: Vec<String>,
     /// How records are laid out.
     pub schema: Schema,
+    /// One of the first records names a city.
+    pub has_cities: bool,
     /// Bytes.
     pub size: u64,
     /// Nodes of its search tree.
@@ -93,12 +101,12 @@ impl Database {
     /// Maps a file, and looks at a few of its records.
     pub fn open(path: &Path) -> Result<Self, Broken> {
         let (reader, size) = map(path)?;
-        let schema = look(&reader)?;
+        let (schema, has_cities) = (look(&reader)?, has_cities(&reader));
         let metadata = reader.metadata();
         if !matches!(metadata.ip_version, 4 | 6) {
             return Err(Broken::IpVersion(metadata.ip_version));
         }
-        Ok(Self { about: about(path, size, metadata, schema), reader })
+        Ok(Self { about: About { has_cities, ..about(path, size, metadata, schema) }, reader })
     }
 
     /// An IPv6 address must not be looked for where there are none.
@@ -128,6 +136,15 @@ fn look(reader: &Reader<FileBuffer>) -> Result<Schema, Broken> {
     Ok(if flat { Schema::Flat } else { Schema::Nested })
 }
 
+/// What is damaged further on names none; whoever verifies the file says so.
+fn has_cities(reader: &Reader<FileBuffer>) -> bool {
+    let networks = reader.networks(WithinOptions::default()).into_iter().flatten().take(CITY_SAMPLE);
+    let names_one = |network: LookupResult<'_, FileBuffer>| {
+        network.decode::<Record<'_>>().is_ok_and(|record| record.is_some_and(|record| record.has_city()))
+    };
+    networks.map_while(Result::ok).any(names_one)
+}
+
 fn about(path: &Path, size: u64, metadata: &Metadata, schema: Schema) -> About {
     About {
         path: path.to_owned(),
@@ -137,6 +154,7 @@ fn about(path: &Path, size: u64, metadata: &Metadata, schema: Schema) -> About {
         ip_version: metadata.ip_version,
         languages: metadata.languages.clone(),
         schema,
+        has_cities: false,
         size,
         nodes: metadata.node_count,
     }

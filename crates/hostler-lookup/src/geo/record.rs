@@ -61,6 +61,14 @@ impl Record<'_> {
         self.country_code.is_some() || matches!(self.city, City::Flat(_))
     }
 
+    /// Whether it names a city.
+    pub fn has_city(&self) -> bool {
+        match &self.city {
+            City::Flat(name) => !name.is_empty(),
+            City::Nested(names) => !names.is_empty(),
+        }
+    }
+
     /// Whether there is anything about a place in it.
     pub fn is_place(&self) -> bool {
         self.is_flat()

@@ -15,6 +15,8 @@ use super::record::Record;
 pub struct Verified {
     /// One sentence each.
     pub warnings: Vec<String>,
+    /// The files in which no record names a city.
+    pub without_cities: Vec<PathBuf>,
 }
 
 /// Reads every node and every record. It maps the files anew: what is mapped counts as this process's memory once it was read, and here
@@ -22,32 +24,37 @@ pub struct Verified {
 pub fn verify(paths: &[PathBuf]) -> Result<Verified, OpenError> {
     let mut verified = Verified::default();
     for path in paths {
-        let warning = file(path).map_err(|why| OpenError::Broken { path: path.clone(), why })?;
+        let (warning, cities) = file(path).map_err(|why| OpenError::Broken { path: path.clone(), why })?;
         verified.warnings.extend(warning);
+        if cities == 0 {
+            verified.without_cities.push(path.clone());
+        }
     }
     Ok(verified)
 }
 
-fn file(path: &Path) -> Result<Option<String>, Broken> {
+/// What is odd about it, and how many of its records name a city.
+fn file(path: &Path) -> Result<(Option<String>, usize), Broken> {
     let (reader, _) = map(path)?;
     // The files of ip-location-db have no description. The library then looks no further, so the rest is looked at here.
     if reader.metadata().description.is_empty() {
-        records(&reader)?;
-        return Ok(Some(format!("{}: it does not say what it is (no description)", path.display())));
+        let warning = format!("{}: it does not say what it is (no description)", path.display());
+        return Ok((Some(warning), records(&reader)?));
     }
     reader.verify()?;
-    records(&reader)?;
-    Ok(None)
+    Ok((None, records(&reader)?))
 }
 
-/// Walks the tree and reads each record as it will be read.
-fn records(reader: &Reader<FileBuffer>) -> Result<(), Broken> {
+/// Walks the tree and reads each record as it will be read; counts those that name a city.
+fn records(reader: &Reader<FileBuffer>) -> Result<usize, Broken> {
+    let mut cities = 0;
     let mut seen = HashSet::with_hasher(foldhash::fast::RandomState::default());
     for network in reader.networks(WithinOptions::default())? {
         let network = network?;
         if network.offset().is_some_and(|offset| seen.insert(offset)) {
-            network.decode::<Record<'_>>()?;
+            let record = network.decode::<Record<'_>>()?;
+            cities += usize::from(record.is_some_and(|record| record.has_city()));
         }
     }
-    Ok(())
+    Ok(cities)
 }
