@@ -3,8 +3,10 @@
 mod header;
 mod hop;
 mod kind;
+mod own;
 mod trust;
 
 pub use header::Header;
 pub use kind::{Kind, plain};
+pub use own::OwnAddresses;
 pub use trust::{ClientAddress, Peer, Source, Trust};

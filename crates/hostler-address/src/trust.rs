@@ -133,7 +133,8 @@ impl Trust {
         if seen < hops { ClientAddress { doubtful: true, ..peer } } else { client }
     }
 
-    fn covers(&self, ip: IpAddr) -> bool {
+    /// Whether this address is that of a trusted proxy.
+    pub fn covers(&self, ip: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&ip))
     }
 }

@@ -1,4 +1,4 @@
-//! Who the client is, by the vectors of contracts/lookups.md section 5, the limits of the walk, and properties that hold whatever comes.
+//! Who the client is, by a table of cases, the limits of the walk, and properties that hold whatever comes.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::net::IpAddr;

@@ -1,0 +1,100 @@
+//! The addresses that a program listens on itself, and which others lead to them. Knows no names and no members.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// Addresses that this program listens on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnAddresses(Vec<SocketAddr>);
+
+impl OwnAddresses {
+    /// As they are bound: a wildcard stands for all addresses of this machine.
+    pub fn new(listening: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Self(listening.into_iter().collect())
+    }
+
+    /// Where a connection to this address would arrive, if that is with us: the listening address.
+    pub fn find(&self, address: SocketAddr) -> Option<SocketAddr> {
+        let ip = plainly(address.ip());
+        let mut same_port = self.0.iter().filter(|own| own.port() == address.port());
+        same_port.find(|own| reaches(own.ip().to_canonical(), ip)).copied()
+    }
+}
+
+/// Whoever connects to no address in particular connects to this machine.
+fn plainly(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    }
+}
+
+/// An IPv6 wildcard takes IPv4 as well.
+fn reaches(own: IpAddr, ip: IpAddr) -> bool {
+    match own {
+        own if own.is_unspecified() => (own.is_ipv6() || ip.is_ipv4()) && is_local(ip),
+        own => own == ip,
+    }
+}
+
+/// Whether it is an address of this machine: only such can be bound. Where the system lets others be bound as well
+/// (`net.ipv4.ip_nonlocal_bind`), it is one if the system would send from it what is sent to it.
+fn is_local(ip: IpAddr) -> bool {
+    let is_bindable = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
+    if ip.is_loopback() {
+        return true;
+    }
+    // For documentation, and so nobody's (RFC 5737, RFC 3849).
+    let (nobodys, any): (IpAddr, IpAddr) = match ip {
+        IpAddr::V4(_) => (Ipv4Addr::new(192, 0, 2, 1).into(), Ipv4Addr::UNSPECIFIED.into()),
+        IpAddr::V6(_) => {
+            (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::UNSPECIFIED.into())
+        }
+    };
+    if !is_bindable(nobodys) {
+        return is_bindable(ip);
+    }
+    let sent_from = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((ip, 9))?;
+        socket.local_addr()
+    });
+    sent_from.is_ok_and(|from| from.ip() == ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finds(own: &str, address: &str) -> bool {
+        OwnAddresses::new([own.parse().unwrap()]).find(address.parse().unwrap()).is_some()
+    }
+
+    #[test]
+    fn an_address_is_ours_in_whatever_way_it_is_written() {
+        for (own, address) in [
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("127.0.0.1:80", "[::ffff:127.0.0.1]:80"),
+            ("127.0.0.1:80", "0.0.0.0:80"),
+            ("[::1]:80", "[::]:80"),
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("0.0.0.0:80", "127.9.9.9:80"),
+            ("0.0.0.0:80", "0.0.0.0:80"),
+            ("[::]:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("[::ffff:127.0.0.1]:80", "127.0.0.1:80"),
+        ] {
+            assert!(finds(own, address), "{own} {address}");
+        }
+        for (own, address) in [
+            ("127.0.0.1:80", "127.0.0.1:81"),
+            ("127.0.0.1:80", "127.0.0.2:80"),
+            ("127.0.0.1:80", "[::1]:80"),
+            ("0.0.0.0:80", "[::1]:80"),
+            ("0.0.0.0:80", "192.0.2.7:80"),
+            ("[::]:80", "[2001:db8::7]:80"),
+            ("10.0.0.5:80", "0.0.0.0:80"),
+        ] {
+            assert!(!finds(own, address), "{own} {address}");
+        }
+    }
+}
