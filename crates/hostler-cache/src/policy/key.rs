@@ -16,12 +16,12 @@ pub enum Query {
     Ignored,
 }
 
-/// Writes the key of a request into `into`, which is emptied before: host (lower case, without port 80 and 443), path, and what
-/// `query` leaves of the query. `target`: as in the request line, in origin form. Method, scheme and `Vary` are not in it.
-pub fn write_key(query: &Query, host: &[u8], target: &[u8], into: &mut Vec<u8>) {
+/// Writes the key of a request into `into`, which is emptied before: host (lower case, without the port that its scheme has by itself),
+/// path, and what `query` leaves of the query. `secure`: the request came over TLS, as far as its member is told. `target`: as in
+/// the request line, in origin form. Method, scheme and `Vary` are not in it.
+pub fn write_key(query: &Query, secure: bool, host: &[u8], target: &[u8], into: &mut Vec<u8>) {
     into.clear();
-    let host = host.strip_suffix(b":80").or_else(|| host.strip_suffix(b":443")).unwrap_or(host);
-    into.extend(host.iter().map(u8::to_ascii_lowercase));
+    into.extend(without_default_port(secure, host).iter().map(u8::to_ascii_lowercase));
     let mark = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
     let (path, sent) = target.split_at(mark);
     into.extend_from_slice(path);
@@ -30,6 +30,19 @@ pub fn write_key(query: &Query, host: &[u8], target: &[u8], into: &mut Vec<u8>) 
         (Query::AsSent, Some(_)) => into.extend_from_slice(sent),
         (query, Some((_, sent))) => write_parameters(query, sent, into),
     }
+}
+
+/// Whether a member sees in `Host` what the key holds. `A.test` and `a.test:80` have the key of `a.test`, but a page that repeats its
+/// `Host` is another one for them (in `Access-Control-Allow-Origin` for example): what they bring is not for the others.
+pub fn is_host_of_key(secure: bool, host: &[u8]) -> bool {
+    !host.is_empty()
+        && without_default_port(secure, host).len() == host.len()
+        && !host.iter().any(u8::is_ascii_uppercase)
+}
+
+/// Port 80 of `http` and 443 of `https`. With any other a URL names another server.
+fn without_default_port(secure: bool, host: &[u8]) -> &[u8] {
+    host.strip_suffix(if secure { b":443".as_slice() } else { b":80" }).unwrap_or(host)
 }
 
 fn write_parameters(query: &Query, sent: &[u8], into: &mut Vec<u8>) {
@@ -57,23 +70,29 @@ fn name_of(parameter: &[u8]) -> &[u8] {
     parameter.split(|&byte| byte == b'=').next().unwrap_or_default()
 }
 
-/// Writes the key of `http://host/path?query`, with or without the scheme, as an operator names what he wants purged. False if it
-/// is none.
-pub fn write_key_of_url(query: &Query, url: &str, into: &mut Vec<u8>) -> bool {
-    let is_url = url.bytes().all(|byte| byte.is_ascii_graphic());
-    let rest = match url.split_once("://") {
-        Some((scheme, rest))
-            if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") =>
-        {
-            rest
-        }
+/// The keys of `http://host/path?query`, as an operator names what he wants purged: one, or without the scheme (`host:80/path`) those
+/// that it has with each. None if it is no URL.
+pub fn keys_of_url(query: &Query, url: &str) -> Option<Vec<Vec<u8>>> {
+    let (schemes, rest): (&[bool], _) = match url.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (&[false], rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (&[true], rest),
         // A query may hold another URL.
-        Some((scheme, _)) if !scheme.contains('/') => return false,
-        _ => url,
+        Some((scheme, _)) if !scheme.contains('/') => return None,
+        _ => (&[false, true], url),
     };
     let rest = rest.split('#').next().unwrap_or_default();
     let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    if host.is_empty() || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
+    }
     let root = if target.starts_with('/') { "" } else { "/" };
-    write_key(query, host.as_bytes(), format!("{root}{target}").as_bytes(), into);
-    is_url && !host.is_empty()
+    let target = format!("{root}{target}");
+    let key = |secure: &bool| {
+        let mut key = Vec::new();
+        write_key(query, *secure, host.as_bytes(), target.as_bytes(), &mut key);
+        key
+    };
+    let mut keys: Vec<_> = schemes.iter().map(key).collect();
+    keys.dedup();
+    Some(keys)
 }

@@ -25,13 +25,14 @@ pub use asks::{Asks, Method, admit};
 pub use conditions::{Condition, any_tag, conditions};
 pub use invalidated::invalidated;
 pub use judge::{Verdict, is_failure, judge, may_serve_on_error, may_share};
-pub use key::{Query, write_key, write_key_of_url};
+pub use key::{Query, is_host_of_key, keys_of_url, write_key};
 pub use range::{Ranged, part, range};
 pub use rules::{CookiesOfAnswers, Precedence, Rules, Ttl};
 pub use tags::tags;
 pub use terms::{NotStored, Terms};
+pub use times::date;
 pub use validate::{Kept, Likeness, Validators, compare, confirms, outdated};
-pub use vary::{Selecting, Vary};
+pub use vary::{Selecting, Vary, varies_by_each_request};
 
 #[cfg(test)]
 mod tests;

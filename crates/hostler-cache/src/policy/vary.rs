@@ -32,6 +32,9 @@ impl Vary {
             if name == b"*" || !name.iter().all(u8::is_ascii_graphic) {
                 return Err(NotStored::Vary);
             }
+            if is_for_one_request(name) {
+                return Err(NotStored::Vary);
+            }
             names.push(String::from_utf8_lossy(name).to_ascii_lowercase().into_boxed_str());
         }
         names.sort_unstable();
@@ -51,6 +54,45 @@ impl Vary {
         std::mem::size_of_val(&*self.fields) + self.fields.iter().map(heap).sum::<usize>()
     }
 }
+
+/// The first field that an answer is chosen by and that differs for each request: what varies by that is never found again, and would
+/// only take the room of others.
+pub fn varies_by_each_request(answer: &impl Head) -> Option<&str> {
+    let named = answer.lines("vary").flat_map(members).find(|name| is_for_one_request(name));
+    named.and_then(|name| std::str::from_utf8(name).ok())
+}
+
+fn is_for_one_request(name: &[u8]) -> bool {
+    FOR_ONE_REQUEST.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// Names of requests and of the traces that they are part of, and when they came.
+const FOR_ONE_REQUEST: [&str; 24] = [
+    "x-request-id",
+    "request-id",
+    "x-correlation-id",
+    "correlation-id",
+    "x-trace-id",
+    "x-span-id",
+    "traceparent",
+    "tracestate",
+    "b3",
+    "x-b3-traceid",
+    "x-b3-spanid",
+    "x-b3-parentspanid",
+    "uber-trace-id",
+    "sentry-trace",
+    "x-datadog-trace-id",
+    "x-datadog-parent-id",
+    "x-cloud-trace-context",
+    "x-amzn-trace-id",
+    "x-amz-cf-id",
+    "cf-ray",
+    "x-vcap-request-id",
+    "x-request-start",
+    "x-queue-start",
+    "idempotency-key",
+];
 
 /// Names of codings and of languages have no case.
 fn has_case(name: &str) -> bool {

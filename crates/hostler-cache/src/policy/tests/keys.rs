@@ -3,18 +3,41 @@
 use super::*;
 
 fn key(query: &Query, host: &str, target: &str) -> String {
+    key_by(query, false, host, target)
+}
+
+fn key_by(query: &Query, secure: bool, host: &str, target: &str) -> String {
     let mut into = b"what was there".to_vec();
-    write_key(query, host.as_bytes(), target.as_bytes(), &mut into);
+    write_key(query, secure, host.as_bytes(), target.as_bytes(), &mut into);
     String::from_utf8(into).expect("text")
 }
 
 #[test]
-fn hosts_are_one_in_any_case_and_with_the_port_that_goes_without_saying() {
-    for host in ["a.test", "A.Test", "a.test:80", "a.test:443"] {
-        assert_eq!(key(&Query::AsSent, host, "/B?c"), "a.test/B?c", "{host}");
+fn hosts_are_one_in_any_case_and_with_the_port_that_their_scheme_has_by_itself() {
+    let cases = [
+        (false, "a.test", "a.test"),
+        (false, "A.Test", "a.test"),
+        (false, "a.test:80", "a.test"),
+        (false, "a.test:443", "a.test:443"),
+        (true, "a.test:443", "a.test"),
+        (true, "a.test:80", "a.test:80"),
+        (true, "[::1]:443", "[::1]"),
+        (false, "[::1]:443", "[::1]:443"),
+        (false, "a.test:8080", "a.test:8080"),
+        (false, "a.test:8", "a.test:8"),
+        (false, "a.test:080", "a.test:080"),
+        (false, "a.test:", "a.test:"),
+        (false, "a.test.", "a.test."),
+    ];
+    for (secure, host, expected) in cases {
+        assert_eq!(
+            key_by(&Query::AsSent, secure, host, "/B?c"),
+            format!("{expected}/B?c"),
+            "{host} by TLS: {secure}"
+        );
+        assert_eq!(is_host_of_key(secure, host.as_bytes()), host == expected, "{host} by TLS: {secure}");
     }
-    assert_eq!(key(&Query::AsSent, "a.test:8080", "/"), "a.test:8080/");
-    assert_eq!(key(&Query::AsSent, "[::1]:443", "/"), "[::1]/");
+    assert!(!is_host_of_key(false, b""));
 }
 
 #[test]
@@ -40,22 +63,26 @@ fn a_query_belongs_to_the_key_as_far_as_the_route_says() {
 
 #[test]
 fn an_operator_names_a_url_with_or_without_its_scheme() {
-    let key = |url: &str| {
-        let mut into = Vec::new();
-        write_key_of_url(&Query::Sorted, url, &mut into).then(|| String::from_utf8(into).expect("text"))
+    let keys = |url: &str| {
+        let keys = keys_of_url(&Query::Sorted, url)?;
+        Some(keys.into_iter().map(|key| String::from_utf8(key).expect("text")).collect::<Vec<_>>())
     };
-    let cases = [
-        ("https://A.test/b?d&c", Some("a.test/b?c&d")),
-        ("http://a.test:80", Some("a.test/")),
-        ("a.test/b#c", Some("a.test/b")),
-        ("a.test?x", Some("a.test/?x")),
-        ("a.test/?to=http://b.test", Some("a.test/?to=http://b.test")),
+    let cases: [(&str, Option<&[&str]>); 13] = [
+        ("https://A.test/b?d&c", Some(&["a.test/b?c&d"])),
+        ("http://a.test:80", Some(&["a.test/"])),
+        ("https://a.test:443", Some(&["a.test/"])),
+        ("https://a.test:80", Some(&["a.test:80/"])),
+        ("a.test:80/b", Some(&["a.test/b", "a.test:80/b"])),
+        ("a.test:443/b", Some(&["a.test:443/b", "a.test/b"])),
+        ("a.test/b#c", Some(&["a.test/b"])),
+        ("a.test?x", Some(&["a.test/?x"])),
+        ("a.test/?to=http://b.test", Some(&["a.test/?to=http://b.test"])),
         ("/b", None),
         ("", None),
         ("ftp://a.test/", None),
         ("a.test/b c", None),
     ];
     for (url, expected) in cases {
-        assert_eq!(key(url).as_deref(), expected, "{url}");
+        assert_eq!(keys(url), expected.map(|keys| keys.iter().map(ToString::to_string).collect()), "{url}");
     }
 }

@@ -70,6 +70,9 @@ fn expires_is_a_date_in_one_of_three_forms_and_anything_else_is_past() {
         ("Sun, 22 Nov 2026 00:01:00 GMT", 60),
         ("Sunday, 22-Nov-26 00:01:00 GMT", 60),
         ("Sun Nov 22 00:01:00 2026", 60),
+        ("Tue Dec  1 00:00:00 2026", 9 * 24 * 60 * 60),
+        // The day of the week is wrong, and says nothing.
+        ("Mon Dec  1 00:00:00 2026", 9 * 24 * 60 * 60),
         ("Sun, 22 Nov 2026 00:01:00 UTC", 0),
         ("Sun, 22 Nov 2026 00:01:00 +0000", 0),
         ("Sun, 22 Nov 2026 0:01:00 GMT", 0),

@@ -92,7 +92,7 @@ proptest! {
         let _ = (conditions(&head, 200, &head, NOW), confirms(&head, &head), tags(&head));
         let _ = (Kept::of(&rules, 200, &head), invalidated(Method::Unsafe, 200, &head, &host, &target));
         for query in [Query::AsSent, Query::Sorted, Query::Ignored] {
-            write_key(&query, &host, &target, &mut Vec::new());
+            write_key(&query, false, &host, &target, &mut Vec::new());
         }
     }
 
@@ -119,8 +119,8 @@ proptest! {
     #[test]
     fn sorting_a_query_twice_changes_nothing_more(target in "/[?]([a-c]{0,2}=?[0-9]{0,1}&){0,6}") {
         let (mut once, mut twice) = (Vec::new(), Vec::new());
-        write_key(&Query::Sorted, b"", target.as_bytes(), &mut once);
-        write_key(&Query::Sorted, b"", &once.clone(), &mut twice);
+        write_key(&Query::Sorted, false, b"", target.as_bytes(), &mut once);
+        write_key(&Query::Sorted, false, b"", &once.clone(), &mut twice);
         prop_assert_eq!(once, twice);
     }
 }

@@ -88,6 +88,18 @@ fn a_star_or_what_is_no_name_is_for_nobody_else() {
 }
 
 #[test]
+fn what_differs_for_each_request_is_for_nobody_else() {
+    for vary in ["X-Request-Id", "a, TraceParent", "a | Vary: x-b3-traceid"] {
+        let answer = Lines::of(&format!("Vary: {vary}"));
+        assert_eq!(Vary::of(&answer, &Lines::default(), false), Err(NotStored::Vary), "{vary}");
+        assert!(varies_by_each_request(&answer).is_some_and(|name| vary.contains(name)), "{vary}");
+    }
+    for vary in ["", "*", "X-Forwarded-For, Via", "x-request"] {
+        assert_eq!(varies_by_each_request(&Lines::of(&format!("Vary: {vary}"))), None, "{vary}");
+    }
+}
+
+#[test]
 fn what_was_made_for_one_scheme_is_not_for_the_other() {
     let vary = Vary::of(&Lines::default(), &Lines::default(), true).expect("names");
     assert!(vary.matches(&Lines::default(), true));
