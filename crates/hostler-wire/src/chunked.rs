@@ -1,6 +1,7 @@
 //! The chunked transfer coding (RFC 9112 section 7.1), decoded byte-exactly and encoded. Knows no sockets.
 
 use crate::field::{Fields, Span};
+use crate::trailer::may_trail;
 
 /// Bytes of chunk extensions over a whole body; nobody sends them but to waste our time.
 const MOST_EXTENSIONS: usize = 16 * 1024;
@@ -218,14 +219,11 @@ impl ChunkStart {
     }
 }
 
-/// Writes the last chunk and the trailers that `keep` lets through.
+/// Writes the last chunk and the trailers, those that may be some.
 pub fn write_end(out: &mut Vec<u8>, trailers: Option<&Fields>) {
     out.extend_from_slice(b"0\r\n");
-    for (field, name, value) in trailers.into_iter().flat_map(Fields::iter) {
-        // A trailer must not change how the message is framed, routed or read (RFC 9110 section 6.5.1).
-        if field.known.is_hop_by_hop()
-            || matches!(field.known, crate::Name::ContentLength | crate::Name::Host | crate::Name::Trailer)
-        {
+    for (_, name, value) in trailers.into_iter().flat_map(Fields::iter) {
+        if !may_trail(name) {
             continue;
         }
         out.extend_from_slice(name);

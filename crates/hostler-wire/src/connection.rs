@@ -44,6 +44,14 @@ pub enum CallError {
     /// A switch of protocols that nobody asked for, or to one that nobody offered.
     #[error("malformed answer: 101 to no protocol that was offered")]
     Switched,
+    /// More interim heads than are allowed before one answer.
+    #[error("more than {count} interim answers (1xx), or more than {size} bytes of them")]
+    Interim {
+        /// So many are.
+        count: usize,
+        /// So many bytes all of them may have.
+        size: usize,
+    },
 }
 
 impl From<ScanError> for CallError {
@@ -219,6 +227,11 @@ impl MemberConnection {
     /// The head that was read last.
     pub fn head(&self) -> &ResponseHead {
         &self.head
+    }
+
+    /// The same, for taking fields away.
+    pub fn head_mut(&mut self) -> &mut ResponseHead {
+        &mut self.head
     }
 
     /// The length of the body that follows the head.

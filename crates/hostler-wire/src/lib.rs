@@ -1,7 +1,7 @@
 //! HTTP/1.1 on the wire: strict heads, body framing, one kept-alive connection to a member. Knows no pools, routes or queues.
 //!
 //! Both sides of a proxy are served by one set of rules, so that what is accepted in front is never read differently
-//! behind: `head` and `scan` read heads, `compose` makes them from parts, `framing` says where a body ends, `body` and `chunked` take it apart,
+//! behind: `head` and `scan` read heads, `compose` makes them from parts, `framing` says where a body ends, `body` and `chunked` take it apart, `trailer` says what may follow it,
 //! `connection` is a connection to a member. Of WebSockets only the bounds of frames are known (`websocket`).
 
 pub mod body;
@@ -14,6 +14,7 @@ pub mod head;
 pub mod scan;
 mod spare;
 pub mod stream;
+pub mod trailer;
 pub mod websocket;
 
 pub use body::{BodyReader, Taken};
@@ -24,5 +25,6 @@ pub use field::{Field, Fields, Name, Span, tokens};
 pub use framing::{BodyLength, FramingError, request_body, response_body};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
 pub use scan::{HeadScan, Limits, ScanError};
-pub use stream::{Address, Duplex, Stream, keep_alive, read_some, read_then};
+pub use stream::{Address, Duplex, Metered, Stream, keep_alive, read_some, read_then};
+pub use trailer::may_trail;
 pub use websocket::{Frames, going_away};

@@ -41,7 +41,7 @@ pub enum Stream {
     /// Over a Unix socket.
     Unix(UnixStream),
     /// Over TLS, its handshake done.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Metered>>),
     /// Within another protocol, such as a stream of HTTP/2.
     Within(Box<dyn Duplex>),
 }
@@ -84,7 +84,7 @@ impl Stream {
         let peeked = match self {
             Self::Tcp(stream) => recv(stream, &mut byte, flags),
             Self::Unix(stream) => recv(stream, &mut byte, flags),
-            Self::Tls(stream) => recv(stream.get_ref().0, &mut byte, flags),
+            Self::Tls(stream) => recv(&stream.get_ref().0.stream, &mut byte, flags),
             Self::Within(stream) => return stream.is_quiet(),
         };
         // The end of TLS may have come long before, together with the answer.
@@ -107,8 +107,17 @@ impl Stream {
     fn tcp(&self) -> Option<&TcpStream> {
         match self {
             Self::Tcp(stream) => Some(stream),
-            Self::Tls(stream) => Some(stream.get_ref().0),
+            Self::Tls(stream) => Some(&stream.get_ref().0.stream),
             Self::Unix(_) | Self::Within(_) => None,
+        }
+    }
+
+    /// Bytes that the socket below TLS has taken. TLS keeps some back, so what was written says less. None for the other kinds: what
+    /// they take is what was written.
+    pub fn taken_below(&self) -> Option<u64> {
+        match self {
+            Self::Tls(stream) => Some(stream.get_ref().0.written),
+            Self::Tcp(_) | Self::Unix(_) | Self::Within(_) => None,
         }
     }
 
@@ -194,6 +203,66 @@ impl AsyncWrite for Stream {
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Within(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+/// A TCP connection below TLS, which counts what it is given.
+#[derive(Debug)]
+pub struct Metered {
+    stream: TcpStream,
+    written: u64,
+}
+
+impl From<TcpStream> for Metered {
+    fn from(stream: TcpStream) -> Self {
+        Self { stream, written: 0 }
+    }
+}
+
+impl Metered {
+    fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.written += bytes as u64;
+        }
+        written
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.count(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.count(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

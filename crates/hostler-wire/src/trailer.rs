@@ -1,0 +1,139 @@
+//! Which fields may stand in a trailer section (RFC 9110 section 6.5.1). Knows no values.
+
+use crate::field::Fields;
+
+/// What frames and routes a message, says who sends it, how it is to be read, kept or answered: whoever merges trailers into the
+/// head, as many do, would take it for something that the head has said.
+const OF_HEADS: &[&str] = &[
+    "age",
+    "allow",
+    "alt-svc",
+    "authorization",
+    "cache-control",
+    "cache-status",
+    "cdn-cache-control",
+    "cf-connecting-ip",
+    "clear-site-data",
+    "client-ip",
+    "connection",
+    "cookie",
+    "cookie2",
+    "date",
+    "expect",
+    "expires",
+    "fastly-client-ip",
+    "forwarded",
+    "from",
+    "host",
+    "http2-settings",
+    "idempotency-key",
+    "keep-alive",
+    "last-modified",
+    "location",
+    "max-forwards",
+    "origin",
+    "pragma",
+    "priority",
+    "range",
+    "referer",
+    "refresh",
+    "retry-after",
+    "set-cookie",
+    "set-cookie2",
+    "strict-transport-security",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "true-client-ip",
+    "upgrade",
+    "user-agent",
+    "vary",
+    "via",
+    "warning",
+    "www-authenticate",
+    "x-client-ip",
+    "x-frame-options",
+    "x-http-method-override",
+    "x-method-override",
+    "x-powered-by",
+    "x-real-ip",
+    "x-request-id",
+];
+
+/// Beginnings of such names.
+const OF_HEADS_BEGIN: &[&str] = &[
+    "accept",
+    "access-control-",
+    "client-cert",
+    "content-",
+    "cross-origin-",
+    "hostler-",
+    "if-",
+    "proxy-",
+    "sec-",
+    "ssl-client-",
+    "x-cf-",
+    "x-client-cert",
+    "x-forwarded-",
+    "x-geo-",
+    "x-original-",
+    "x-rewrite-",
+    "x-ssl-",
+    "x-vcap-",
+];
+
+/// Whether a field may stand behind a body. An underscore is as good as a hyphen: to many apps it is one. `Content-Digest` is there
+/// for trailers (RFC 9530 section 6.2).
+pub fn may_trail(name: &[u8]) -> bool {
+    let plain: Vec<u8> =
+        name.iter().map(|byte| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }).collect();
+    let is_of_heads = OF_HEADS.iter().any(|other| other.as_bytes() == plain)
+        || OF_HEADS_BEGIN.iter().any(|beginning| plain.starts_with(beginning.as_bytes()));
+    !plain.is_empty() && plain[0] != b':' && (!is_of_heads || plain == b"content-digest")
+}
+
+impl Fields {
+    /// What of it may stand behind a body; none where nothing is left.
+    pub fn trailing(&self, is_let_through: impl Fn(&[u8]) -> bool) -> Option<Self> {
+        let mut left = self.clone();
+        left.remove(|name| !may_trail(name) || !is_let_through(name));
+        (!left.is_empty()).then_some(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_a_head_may_say_is_no_trailer() {
+        for name in [
+            "X-Forwarded-For",
+            "x_forwarded_for",
+            "Authorization",
+            "Cookie",
+            "Set-Cookie",
+            "Content-Type",
+            "CONTENT_LENGTH",
+            "Content-Security-Policy",
+            "Host",
+            "Transfer-Encoding",
+            "If-Match",
+            "Client-Cert",
+            "X-Request-Id",
+            "Hostler-Refusal",
+            "Cache-Status",
+            "Connection",
+            "Accept-Encoding",
+            ":path",
+            "",
+        ] {
+            assert!(!may_trail(name.as_bytes()), "{name}");
+        }
+        for name in
+            ["Server-Timing", "grpc-status", "X-Checksum", "Content-Digest", "Repr-Digest", "ETag", "my_own"]
+        {
+            assert!(may_trail(name.as_bytes()), "{name}");
+        }
+    }
+}
