@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::{Claim, Pool, PoolSettings};
 use hostler_pool::worker::{
-    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Supervisor, WorkerSettings,
-    Yard, YardSettings,
+    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Spares, Supervisor,
+    WorkerSettings, Yard, YardSettings,
 };
 
 /// No health path and no warm-up are configured, so nothing is ever asked.
@@ -36,6 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         guard: GuardCommand { program: std::env::current_exe()?.with_file_name("guard"), args: vec![] },
         log: Arc::new(print),
         boots_at_once: 2,
+        open_files: None,
     })?;
     println!("directory {}", yard.directory().display());
     let settings = WorkerSettings {
@@ -45,6 +46,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         bind: Bind::Socket,
         port: None,
         count: 1,
+        spares: Spares::Fixed(0),
+        boot_cpu: 1.0,
         slots: Slots::Fixed(1),
         start_timeout: Duration::from_secs(30),
         stop_timeout: Duration::from_secs(10),

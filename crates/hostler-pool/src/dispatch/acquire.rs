@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::claim::Claim;
 use super::lease::Lease;
-use super::pool::Shared;
 use super::queue::{Place, Ticket};
+use super::shared::Shared;
 
 /// Why there is no lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,16 +52,22 @@ pub struct Acquire<E> {
     /// For the first poll, which comes at once.
     asked: Option<Instant>,
     queued: bool,
+    ahead: Option<usize>,
 }
 
 impl<E> Acquire<E> {
     pub(super) fn new(shared: Arc<Shared<E>>, place: Place, claim: Claim, asked: Instant) -> Self {
-        Self { shared: Some(shared), place, claim, asked: Some(asked), queued: false }
+        Self { shared: Some(shared), place, claim, asked: Some(asked), queued: false, ahead: None }
     }
 
     /// The arrival number: to be shown by the same request when it has to try again.
     pub fn ticket(&self) -> Ticket {
         self.place.ticket
+    }
+
+    /// How many waited when it came, once it was polled.
+    pub fn ahead(&self) -> Option<usize> {
+        self.ahead
     }
 }
 
@@ -72,7 +78,8 @@ impl<E: Send + Sync + 'static> Future for Acquire<E> {
         let this = self.get_mut();
         let shared = this.shared.take().expect("invariant: a future is not polled after it has resolved");
         let now = this.asked.take().unwrap_or_else(Instant::now);
-        match shared.poll_grant(this.place, &this.claim, &mut this.queued, context.waker(), now) {
+        let place = (this.place, &mut this.ahead);
+        match shared.poll_grant(place, &this.claim, &mut this.queued, context.waker(), now) {
             Poll::Ready(Ok(grant)) => Poll::Ready(Ok(Lease::new(shared, this.place.ticket, grant))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::claim::Aim;
 use super::roster::{MemberId, Roster, Seat};
@@ -66,13 +67,14 @@ pub(super) struct Chooser<'a, E, F> {
     pub last: Option<MemberId>,
     /// Tunnels last, so what counts for them under any [`Choice`] is who has the fewest, not who is warm.
     pub tunnel: bool,
+    pub now: Instant,
     pub is_free: F,
 }
 
 impl<E, F: Fn(&Seat<E>) -> bool> Chooser<'_, E, F> {
     /// Its index. What a claim aims at is tried from the narrowest to the widest.
     pub fn seat(&self, aim: &Aim) -> Option<usize> {
-        let Aim { wanted, only, near, tried, .. } = aim;
+        let Aim { wanted, only, near, tried, alone, cautious, .. } = aim;
         if let Some(only) = only {
             return self.this(*only);
         }
@@ -80,6 +82,12 @@ impl<E, F: Fn(&Seat<E>) -> bool> Chooser<'_, E, F> {
             return Some(index);
         }
         let is_new = |seat: &Seat<E>| !tried.contains(seat.member.id);
+        if *alone && let Some(index) = self.among(|seat| seat.in_use == 0) {
+            return Some(index);
+        }
+        if *cautious && let Some(index) = self.among(|seat| !seat.is_wary(self.now) && is_new(seat)) {
+            return Some(index);
+        }
         if *near && let Some(index) = self.among(|seat| seat.near && is_new(seat)) {
             return Some(index);
         }

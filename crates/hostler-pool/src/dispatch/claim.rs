@@ -36,6 +36,10 @@ pub struct Aim {
     pub present: bool,
     /// Where a free slot is missing only because members could not be reached, that is forgotten, and one of them is tried at once.
     pub forgiving: bool,
+    /// As long as it has the slot, its member gets nothing else, unless that is the only one there is.
+    pub alone: bool,
+    /// It can be had once only: another member is taken rather than one that has to prove itself again.
+    pub cautious: bool,
 }
 
 /// Members that a request has been to: the last few.

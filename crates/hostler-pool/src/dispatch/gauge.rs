@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::pool::Shared;
 use super::roster::{MemberId, Seat};
+use super::shared::Shared;
 
 /// Reads the load of one member.
 pub struct Gauge<E> {
@@ -74,6 +74,12 @@ impl<E> Gauge<E> {
     /// Another number of slots, from now on; leases beyond it end by themselves.
     pub fn set_slots(&self, slots: usize) {
         self.shared.set_slots(self.id, slots);
+    }
+
+    /// Says how the member is, for whoever checks it: one that is not fit gets nothing, and those who wait for its answers are told.
+    /// True if that is news.
+    pub fn set_health(&self, healthy: bool) -> bool {
+        self.shared.set_health(self.id, healthy)
     }
 
     /// Keeps requests from the member until the hold is dropped. Only if it has none, no tunnel either, and nobody waits for

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::pool::{Shared, redispatch_at};
 use super::queue::Ticket;
 use super::roster::{Grant, MemberId};
+use super::shared::Shared;
 use super::tether::Tether;
 
 /// One slot at one member, returned when dropped. Derefs to the member's endpoint.
@@ -36,6 +37,11 @@ impl<E> Lease<E> {
         self.grant.since
     }
 
+    /// How many other slots of the member were in use when this one was granted.
+    pub fn beside(&self) -> usize {
+        self.grant.beside
+    }
+
     /// The arrival it was granted for; to be shown when the request has to try again.
     pub fn ticket(&self) -> Ticket {
         self.ticket
@@ -56,9 +62,28 @@ impl<E> Lease<E> {
     }
 
     /// The member answered: whatever failed before is forgotten. Costs no lock while nothing had failed.
-    pub fn reached(&self) {
-        if self.grant.member.is_under_watch() {
-            self.shared.reached(self.grant.member.id);
+    /// True if that ends an ejection.
+    pub fn reached(&self) -> bool {
+        self.grant.member.is_under_watch() && self.shared.reached(&self.grant.member)
+    }
+
+    /// The member had been ejected when the slot was granted, and this is to show whether it answers again.
+    pub fn is_wary(&self) -> bool {
+        self.grant.wary
+    }
+
+    /// Whether this is the member's only lease, and has been for so long.
+    pub fn is_alone(&self, long: Duration) -> bool {
+        self.shared.is_alone(self.grant.member.id, long)
+    }
+
+    /// Resolves when whoever waits for the member's answer had better ask elsewhere: it is ejected, unhealthy, or was lost.
+    pub fn forsaken(&self) -> impl Future<Output = ()> + Send + use<E> {
+        let mut forsaken = self.grant.member.forsaken();
+        async move {
+            if forsaken.wait_for(|forsaken| *forsaken).await.is_err() {
+                std::future::pending().await
+            }
         }
     }
 }
@@ -70,6 +95,13 @@ impl<E: Send + Sync + 'static> Lease<E> {
         if let Some(until) = self.shared.fail(&self.grant) {
             redispatch_at(&self.shared, until);
         }
+    }
+
+    /// The request has waited in vain. Says for how long the member is ejected, if that was one too many. The slot is not given back.
+    pub fn strike(&self) -> Option<Duration> {
+        let until = self.shared.strike(&self.grant)?;
+        redispatch_at(&self.shared, until);
+        Some(until.saturating_duration_since(Instant::now()))
     }
 
     /// The member ended the request without an answer, and may be about to die: returns the slot, and the member gets nothing
@@ -101,4 +133,16 @@ impl<E> fmt::Debug for Lease<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease").field("member", &self.member()).finish_non_exhaustive()
     }
+}
+
+/// Dispatches when the bench is over. Should this runtime end before, the next arrival or release does it.
+fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<Shared<E>>, until: Instant) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let shared: Weak<Shared<E>> = Arc::downgrade(shared);
+    runtime.spawn(async move {
+        tokio::time::sleep_until(until).await;
+        if let Some(shared) = shared.upgrade() {
+            shared.redispatch();
+        }
+    });
 }

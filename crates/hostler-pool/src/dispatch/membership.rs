@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::gauge::Gauge;
-use super::pool::Shared;
 use super::roster::{Member, MemberId};
+use super::shared::Shared;
 
 /// Kept for as long as the member may get requests. Dropped, it gets no new ones; running ones end by themselves, tunnels
 /// are told to.
@@ -60,6 +60,21 @@ impl<E> Membership<E> {
 }
 
 impl<E> Membership<E> {
+    /// Says how the member is, for whoever checks it: one that is not fit gets nothing, and those who wait for its answers are told.
+    /// True if that is news.
+    pub fn set_health(&self, healthy: bool) -> bool {
+        self.shared.set_health(self.member.id, healthy)
+    }
+
+    /// The member is lost, though it may only have lost its voice: no new leases, its tunnels end by themselves, and those who wait
+    /// for its answers are told.
+    pub fn give_up(mut self) {
+        self.keeps_tunnels = true;
+        let member = Arc::clone(&self.member);
+        drop(self);
+        member.forsake(true);
+    }
+
     /// No new leases from this moment on; its tunnels, as its leases, end by themselves.
     pub fn leave_tunnels(mut self) {
         self.keeps_tunnels = true;

@@ -28,6 +28,7 @@ mod pool;
 mod queue;
 mod roster;
 mod service;
+mod shared;
 mod snapshot;
 mod state;
 #[cfg(test)]
@@ -35,7 +36,7 @@ mod tests;
 mod tether;
 
 pub use acquire::{Acquire, AcquireError};
-pub use bench::BenchSettings;
+pub use bench::{BenchSettings, EjectSettings};
 pub use choice::{Choice, UnknownChoice};
 pub use claim::{Aim, Claim, Policy, Priority, Tried};
 pub use gauge::{Gauge, Hold, Load};

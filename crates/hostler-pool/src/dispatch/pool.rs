@@ -1,23 +1,22 @@
-//! The pool and its one lock: what is woken or dropped is so after unlocking. Knows not who comes before whom.
+//! The pool, as those see it who bring members and requests. Knows not who comes before whom.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::acquire::{Acquire, AcquireError};
-use super::bench::{BenchSettings, SUSPENSE};
+use super::acquire::Acquire;
+use super::bench::{BenchSettings, EjectSettings};
 use super::choice::Choice;
 use super::claim::{Claim, Policy};
-use super::gauge::Waiting;
 use super::membership::Membership;
-use super::queue::{Outcome, Place, Ticket};
-use super::roster::{Grant, Member, MemberId, Roster};
+use super::queue::{Place, Ticket};
+use super::roster::{Member, MemberId};
+use super::shared::Shared;
 use super::snapshot::PoolSnapshot;
-use super::state::State;
 
 /// What of a pool can be set, also later by [`Pool::update`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +29,8 @@ pub struct PoolSettings {
     pub policy: Policy,
     /// How long a member that could not be reached gets nothing.
     pub bench: BenchSettings,
+    /// When and for how long a member gets nothing that lets requests wait in vain.
+    pub eject: EjectSettings,
     /// How many tunnels one member may have.
     pub max_tunnels: usize,
 }
@@ -41,6 +42,7 @@ impl Default for PoolSettings {
             queue_limit: 100,
             policy: Policy::default(),
             bench: BenchSettings::default(),
+            eject: EjectSettings::default(),
             max_tunnels: usize::MAX,
         }
     }
@@ -60,13 +62,7 @@ impl<E> Clone for Pool<E> {
 impl<E: Send + Sync + 'static> Pool<E> {
     /// An empty pool.
     pub fn new(name: impl Into<Arc<str>>, settings: PoolSettings) -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                name: name.into(),
-                next_number: AtomicU64::new(1),
-                state: Mutex::new(State::new(settings)),
-            }),
-        }
+        Self { shared: Arc::new(Shared::new(name.into(), settings)) }
     }
 
     /// The name it was made with.
@@ -93,6 +89,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// How many members there are, whatever state they are in.
     pub fn members(&self) -> usize {
         self.shared.lock().roster.present().count()
+    }
+
+    /// How many of them are not unhealthy and have not failed a moment ago, and could be given requests.
+    pub fn reachable_members(&self) -> usize {
+        let now = Instant::now();
+        self.shared.lock().roster.present().filter(|seat| !seat.is_out(now)).count()
     }
 
     /// The member for which `is_it` holds; of several, the one that joined last. It is asked under the pool's lock, and may only
@@ -133,7 +135,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         figures.map(|member: Arc<Member<E>>| view(&member.endpoint))
     }
 
-    /// Everybody who waits, and everybody who comes later, gets [`AcquireError::Closed`].
+    /// Everybody who waits, and everybody who comes later, gets [`AcquireError::Closed`](super::AcquireError::Closed).
     pub fn close(&self) {
         let waiting = {
             let mut state = self.shared.lock();
@@ -177,185 +179,4 @@ impl<E: Send + Sync + 'static> Pool<E> {
     pub fn update(&self, settings: PoolSettings) {
         self.shared.lock().update(settings);
     }
-}
-
-pub(super) struct Shared<E> {
-    name: Arc<str>,
-    next_number: AtomicU64,
-    state: Mutex<State<E>>,
-}
-
-impl<E> Shared<E> {
-    /// One poll of an [`Acquire`]; `queued` remembers whether its place is in the queue.
-    pub fn poll_grant(
-        &self,
-        place: Place,
-        claim: &Claim,
-        queued: &mut bool,
-        waker: &Waker,
-        now: Instant,
-    ) -> Poll<Result<Grant<E>, AcquireError>> {
-        if *queued {
-            return self.poll_queued(place, waker, now);
-        }
-        let mut woken = Vec::new();
-        let answer = self.lock().enter(place, claim, waker, now, &mut woken);
-        *queued = answer.is_pending();
-        woken.into_iter().for_each(Waker::wake);
-        answer
-    }
-
-    fn poll_queued(&self, place: Place, waker: &Waker, now: Instant) -> Poll<Result<Grant<E>, AcquireError>> {
-        let mut state = self.lock();
-        match state.outcome(place, now) {
-            Some(Ok(grant)) => return Poll::Ready(Ok(grant)),
-            Some(Err(late)) => {
-                drop(state);
-                if let Some(grant) = late.grant {
-                    self.untake(&grant);
-                }
-                return Poll::Ready(Err(late.error));
-            }
-            None => {}
-        }
-        if state.closed {
-            return Poll::Ready(Err(AcquireError::Closed));
-        }
-        let replaced = state.queue.renew(place, waker);
-        drop(state);
-        drop(replaced);
-        Poll::Pending
-    }
-
-    /// The [`Acquire`] at this place is dropped. A slot it was handed and has not taken goes to the next.
-    pub fn give_up(&self, place: Place) {
-        let (waker, outcome) = {
-            let mut state = self.lock();
-            let waker = state.queue.leave(place);
-            let outcome = state.queue.take_outcome(place);
-            let left = waker.is_some() || matches!(outcome, Some(Outcome::Handed(..)));
-            state.counters.left_queue += u64::from(left);
-            (waker, outcome)
-        };
-        drop(waker);
-        if let Some(Outcome::Handed(grant, _)) = outcome {
-            self.untake(&grant);
-        }
-    }
-
-    /// A slot comes back and goes straight to the next who waits.
-    pub fn release(&self, grant: &Grant<E>, now: Instant) {
-        self.change_at(now, |state, now| state.release(grant, now));
-    }
-
-    /// A slot comes back, and what was begun with it goes on.
-    pub fn tether(&self, grant: &Grant<E>) {
-        self.change(|state, now| {
-            state.counters.tunnels += 1;
-            state.roster.tether(grant.member.id);
-            state.release(grant, now);
-        });
-    }
-
-    /// What went on without a slot has ended.
-    pub fn untether(&self, id: MemberId) {
-        self.change(|state, _| state.roster.untether(id));
-    }
-
-    /// A slot comes back that nobody has used.
-    fn untake(&self, grant: &Grant<E>) {
-        self.change(|state, now| state.roster.release(grant, now));
-    }
-
-    /// The member could not be reached: returns the slot and says until when the member is benched, if it is.
-    pub fn fail(&self, grant: &Grant<E>) -> Option<Instant> {
-        self.change(|state, now| {
-            state.counters.member_failures += 1;
-            let bench = state.settings.bench;
-            let until = state.roster.bench(grant, bench, now);
-            state.roster.release(grant, now);
-            let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
-            (until, untaken)
-        })
-        .0
-    }
-
-    /// The member ended a request without an answer: returns the slot and says until when the member gets nothing.
-    pub fn suspect(&self, grant: &Grant<E>) -> Instant {
-        self.change(|state, now| {
-            let until = now + SUSPENSE;
-            state.roster.suspend(grant.member.id, until);
-            state.roster.release(grant, now);
-            (until, state.take_back(grant.member.id, now))
-        })
-        .0
-    }
-
-    /// The member answered.
-    pub fn reached(&self, id: MemberId) {
-        self.change(|state, _| state.roster.reached(id));
-    }
-
-    /// No new leases for this member.
-    pub fn leave(&self, id: MemberId) {
-        self.change(|state, now| {
-            let untaken = state.take_back(id, now);
-            state.roster.leave(id);
-            untaken
-        });
-    }
-
-    /// Another number of slots for this member; leases beyond it end by themselves.
-    pub fn set_slots(&self, id: MemberId, slots: usize) {
-        self.change(|state, _| state.roster.set_slots(id, slots));
-    }
-
-    /// Looks at the members and changes what is to be changed; `Waiting` says who waits for them.
-    pub fn with_roster<T>(&self, act: impl FnOnce(&mut Roster<E>, Waiting) -> T) -> T {
-        self.change(|state, _| {
-            let waiting = Waiting { now: state.queue.len(), ever: state.counters.queued };
-            act(&mut state.roster, waiting)
-        })
-    }
-
-    /// Gives free slots to those who wait: a bench is over.
-    pub fn redispatch(&self) {
-        self.change(|_, _| ());
-    }
-
-    /// Changes the state and then gives every slot that has become free to those who wait.
-    fn change<T>(&self, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
-        self.change_at(Instant::now(), change)
-    }
-
-    fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
-        let mut woken = Vec::new();
-        let value = {
-            let mut state = self.lock();
-            let value = change(&mut state, now);
-            if !state.queue.is_empty() {
-                state.dispatch(now, &mut woken);
-            }
-            value
-        };
-        woken.into_iter().for_each(Waker::wake);
-        value
-    }
-
-    /// No foreign code runs under this lock, so a panic elsewhere cannot have left the state half changed.
-    fn lock(&self) -> MutexGuard<'_, State<E>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Dispatches when the bench is over. Should this runtime end before, the next arrival or release does it.
-pub(super) fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<Shared<E>>, until: Instant) {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    let shared: Weak<Shared<E>> = Arc::downgrade(shared);
-    runtime.spawn(async move {
-        tokio::time::sleep_until(until).await;
-        if let Some(shared) = shared.upgrade() {
-            shared.redispatch();
-        }
-    });
 }

@@ -10,7 +10,8 @@ use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::bench::BenchSettings;
+use super::bench::{BenchSettings, EjectSettings};
+use super::claim::Aim;
 
 /// A member's number; never given twice in a pool's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -33,6 +34,8 @@ pub(super) struct Member<E> {
     suspected: AtomicBool,
     /// Its tunnels are to end: it has left, or its pool has.
     dismissed: watch::Sender<bool>,
+    /// Whoever waits for its answer had better ask elsewhere.
+    forsaken: watch::Sender<bool>,
     /// Dropped with the member, never under the pool's lock: tells that its last lease has ended.
     _held: oneshot::Sender<()>,
 }
@@ -52,6 +55,16 @@ impl<E> Member<E> {
         self.dismissed.subscribe()
     }
 
+    /// Tells those who wait for its answers whether it is given up. Wakes foreign tasks: never under the pool's lock.
+    pub fn forsake(&self, forsaken: bool) {
+        self.forsaken.send_if_modified(|before| std::mem::replace(before, forsaken) != forsaken);
+    }
+
+    /// True while it is given up.
+    pub fn forsaken(&self) -> watch::Receiver<bool> {
+        self.forsaken.subscribe()
+    }
+
     /// Whether an answer would be news.
     pub fn is_under_watch(&self) -> bool {
         self.is_doubted() || self.suspected.load(Ordering::Relaxed)
@@ -63,8 +76,14 @@ pub(super) struct Grant<E> {
     pub member: Arc<Member<E>>,
     pub since: Instant,
     pub trial: bool,
+    /// The member had been ejected, and has not answered since.
+    pub wary: bool,
+    /// The member gets nothing else meanwhile.
+    pub alone: bool,
     /// A tether may follow.
     pub tunnel: bool,
+    /// How many other slots of the member were in use.
+    pub beside: usize,
 }
 
 pub(super) struct Seat<E> {
@@ -87,6 +106,18 @@ pub(super) struct Seat<E> {
     pub left: bool,
     /// It has no lease and is to have none for a moment.
     pub held_back: bool,
+    /// A lease has it alone.
+    pub exclusive: bool,
+    /// When it last had a lease beside another.
+    pub shared_until: Option<Instant>,
+    /// Requests in a row that waited in vain.
+    pub late: u32,
+    /// How often in a row it has been ejected.
+    pub ejections: u32,
+    /// For how long the last time.
+    pub ejected_for: Duration,
+    /// Whoever checks it says that it is not fit.
+    pub unhealthy: bool,
     /// The time that all its leases have taken, up to `counted`.
     pub lease_time: Duration,
     pub counted: Instant,
@@ -99,7 +130,19 @@ impl<E> Seat<E> {
 
     pub fn has_free_slot(&self, now: Instant) -> bool {
         let is_tried = self.on_trial && self.member.is_doubted();
-        self.in_use < self.slots && !self.left && !self.held_back && !is_tried && !self.is_benched(now)
+        let is_shut = self.left || self.held_back || self.exclusive || self.unhealthy;
+        self.in_use < self.slots && !is_shut && !is_tried && !self.is_benched(now)
+    }
+
+    /// It has been ejected and is to prove itself: with requests that can be had elsewhere, or, after as long again, with any.
+    pub fn is_wary(&self, now: Instant) -> bool {
+        let proves_until = self.benched_until.map(|until| until + self.ejected_for);
+        self.ejections > 0 && proves_until.is_some_and(|until| now < until)
+    }
+
+    /// It gets nothing at the moment, for whatever reason.
+    pub fn is_out(&self, now: Instant) -> bool {
+        self.unhealthy || self.is_benched(now)
     }
 
     /// Whether it may be the member of one more tunnel.
@@ -113,6 +156,7 @@ impl<E> Seat<E> {
         self.member.suspected.store(false, Ordering::Relaxed);
         self.benched_until = None;
         self.on_trial = false;
+        (self.late, self.ejections) = (0, 0);
     }
 
     /// Those that it has, and those that it may be about to have.
@@ -169,8 +213,8 @@ impl<E> Roster<E> {
         let id = MemberId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
         let (failures, suspected) = (AtomicU32::new(0), AtomicBool::new(false));
-        let dismissed = watch::Sender::new(false);
-        let member = Arc::new(Member { id, endpoint, failures, suspected, dismissed, _held: held });
+        let (dismissed, forsaken) = (watch::Sender::new(false), watch::Sender::new(false));
+        let member = Arc::new(Member { id, endpoint, failures, suspected, dismissed, forsaken, _held: held });
         self.seats.push(Seat {
             member: Arc::clone(&member),
             slots,
@@ -184,6 +228,12 @@ impl<E> Roster<E> {
             on_trial: false,
             left: false,
             held_back: false,
+            exclusive: false,
+            shared_until: None,
+            late: 0,
+            ejections: 0,
+            ejected_for: Duration::ZERO,
+            unhealthy: false,
             lease_time: Duration::ZERO,
             counted: Instant::now(),
         });
@@ -191,17 +241,21 @@ impl<E> Roster<E> {
     }
 
     /// The seat at `index` gives away a slot.
-    pub fn grant(&mut self, index: usize, tunnel: bool, now: Instant) -> Grant<E> {
+    pub fn grant(&mut self, index: usize, tunnel: bool, aim: &Aim, now: Instant) -> Grant<E> {
         self.turns += 1;
+        let alone = aim.alone && self.present().nth(1).is_some();
         let seat = &mut self.seats[index];
         debug_assert!(seat.has_free_slot(now), "only a free slot is granted");
         seat.lease_time(now);
+        let beside = seat.in_use;
         seat.in_use += 1;
         seat.reserved += usize::from(tunnel);
         seat.last_used = self.turns;
         let trial = seat.member.is_doubted();
         seat.on_trial |= trial;
-        Grant { member: Arc::clone(&seat.member), since: now, trial, tunnel }
+        seat.exclusive |= alone;
+        let wary = seat.ejections > 0;
+        Grant { member: Arc::clone(&seat.member), since: now, trial, wary, alone, tunnel, beside }
     }
 
     /// A slot comes back. The caller holds the member, so no endpoint is dropped in here, under the lock.
@@ -210,7 +264,11 @@ impl<E> Roster<E> {
         let (id, turns) = (grant.member.id, self.turns);
         let Some(seat) = self.seat_mut(id) else { return };
         seat.lease_time(now);
+        if seat.in_use > 1 {
+            seat.shared_until = Some(now);
+        }
         seat.in_use -= 1;
+        seat.exclusive &= !grant.alone;
         seat.reserved -= usize::from(grant.tunnel);
         seat.last_used = turns;
         seat.on_trial &= !grant.trial;
@@ -254,6 +312,51 @@ impl<E> Roster<E> {
         Some(until)
     }
 
+    /// A request has waited in vain for the member's answer, or for a connection. Returns until when the member is ejected, if that
+    /// was one too many. What was granted before an ejection ended was granted before it began, and says nothing new.
+    pub fn strike(&mut self, grant: &Grant<E>, settings: EjectSettings, now: Instant) -> Option<Instant> {
+        let members = self.present().count();
+        let others =
+            self.present().filter(|seat| seat.member.id != grant.member.id && seat.is_out(now)).count();
+        let seat = self.seat_mut(grant.member.id)?;
+        if seat.left || seat.benched_until.is_some_and(|until| grant.since < until) {
+            return None;
+        }
+        seat.late += 1;
+        seat.member.suspected.store(true, Ordering::Relaxed);
+        let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(seat.slots.max(1));
+        let is_enough = seat.late as usize >= most || seat.ejections > 0;
+        if settings.failures == 0 || !is_enough || !settings.allows(members, others) {
+            return None;
+        }
+        seat.ejections += 1;
+        seat.ejected_for = settings.after(seat.ejections);
+        let failures = seat.member.failures.load(Ordering::Relaxed).saturating_add(1);
+        seat.member.failures.store(failures, Ordering::Relaxed);
+        let until = seat.benched_until.max(Some(now + seat.ejected_for));
+        seat.benched_until = until;
+        until
+    }
+
+    /// Whoever checks the member says how it is. The member, if that is news.
+    pub fn set_health(&mut self, id: MemberId, healthy: bool) -> Option<Arc<Member<E>>> {
+        let seat = self.seat_mut(id)?;
+        let was = std::mem::replace(&mut seat.unhealthy, !healthy);
+        if was && healthy {
+            // It has just been seen to answer.
+            seat.forgive();
+        }
+        (was == healthy).then(|| Arc::clone(&seat.member))
+    }
+
+    /// Whether the lease of this grant is the only one of its member, and has been for so long.
+    pub fn is_alone(&self, id: MemberId, now: Instant, long: Duration) -> bool {
+        let Some(index) = self.index_of(id) else { return true };
+        let seat = &self.seats[index];
+        let shared = seat.shared_until.is_some_and(|until| now.saturating_duration_since(until) < long);
+        seat.in_use <= 1 && !shared
+    }
+
     /// The member gets nothing until then, unless it answers another request before. That is no failure.
     pub fn suspend(&mut self, id: MemberId, until: Instant) {
         if let Some(seat) = self.seat_mut(id) {
@@ -276,10 +379,12 @@ impl<E> Roster<E> {
     }
 
     /// The member answered: no more doubt.
-    pub fn reached(&mut self, id: MemberId) {
-        if let Some(seat) = self.seat_mut(id) {
-            seat.forgive();
-        }
+    /// True if that ends an ejection.
+    pub fn reached(&mut self, id: MemberId) -> bool {
+        let Some(seat) = self.seat_mut(id) else { return false };
+        let was_ejected = seat.ejections > 0;
+        seat.forgive();
+        was_ejected
     }
 
     fn forget_if_gone(&mut self, id: MemberId) {

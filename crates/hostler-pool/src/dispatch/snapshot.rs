@@ -82,6 +82,12 @@ pub struct PoolCounters {
     pub left_queue: u64,
     /// Times a member could not be reached.
     pub member_failures: u64,
+    /// Times a request waited in vain for a member's answer, or for a connection to it.
+    pub member_timeouts: u64,
+    /// Times a member was ejected for that.
+    pub ejections: u64,
+    /// Times a member was found to be unhealthy.
+    pub unhealthy: u64,
 }
 
 /// One member's figures of one moment.
@@ -99,6 +105,10 @@ pub struct MemberSnapshot<T = ()> {
     pub tunnels: usize,
     /// It could not be reached and gets nothing for a while.
     pub benched: bool,
+    /// It has let requests wait in vain, and has not answered since it was ejected for that.
+    pub ejected: bool,
+    /// Whoever checks it says that it is not fit, and it gets nothing.
+    pub unhealthy: bool,
     /// It has left and only finishes what it has.
     pub left: bool,
     /// What the caller of `snapshot_with` sees in the endpoint.
@@ -116,6 +126,8 @@ impl<E> PoolSnapshot<Arc<Member<E>>> {
             granted: seat.granted,
             tunnels: seat.tunnels,
             benched: seat.is_benched(now),
+            ejected: seat.ejections > 0,
+            unhealthy: seat.unhealthy,
             left: seat.left,
             endpoint: Arc::clone(&seat.member),
         });
@@ -151,6 +163,8 @@ impl<T> PoolSnapshot<T> {
             granted: member.granted,
             tunnels: member.tunnels,
             benched: member.benched,
+            ejected: member.ejected,
+            unhealthy: member.unhealthy,
             left: member.left,
             endpoint: view(member.endpoint),
         });

@@ -237,6 +237,8 @@ impl<E> State<E> {
     /// Slots of this member that were handed over and not taken yet: their waiters go back to their places.
     /// The grants are for the caller to drop once the lock is free.
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
+        // That those who wait have to wait longer now says nothing of how many come.
+        self.crowds.iter_mut().for_each(Crowd::interrupt);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
             self.roster.release(grant, now);
@@ -332,7 +334,8 @@ impl<E> State<E> {
         let is_free = |seat: &Seat<E>| {
             seat.has_free_slot(now.real) && (!tunnel || seat.has_room_for_tunnel(max_tunnels))
         };
-        Chooser { choice, roster: &self.roster, last: self.last_chosen, tunnel, is_free }.seat(aim)
+        Chooser { choice, roster: &self.roster, last: self.last_chosen, tunnel, now: now.real, is_free }
+            .seat(aim)
     }
 
     fn grant(&mut self, now: Now, tunnel: bool, aim: &Aim) -> Option<Grant<E>> {
@@ -340,7 +343,7 @@ impl<E> State<E> {
             return None;
         }
         let index = self.choose(now, tunnel, aim)?;
-        let grant = self.roster.grant(index, tunnel, now.real);
+        let grant = self.roster.grant(index, tunnel, aim, now.real);
         self.last_chosen = Some(grant.member.id);
         self.last_grant = Some(now.served);
         Some(grant)

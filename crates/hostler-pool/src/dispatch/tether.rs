@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::pool::Shared;
 use super::roster::{Member, MemberId};
+use super::shared::Shared;
 
 /// Holds a member without a slot. The member has not finished before this is dropped. Derefs to the member's endpoint.
 #[must_use = "dropping a tether says that the tunnel has ended"]

@@ -70,6 +70,9 @@ impl Birth<'_> {
         // With `command` go our copies of the descriptors: a dead worker then refuses connections at once.
         let mut child = command.spawn().map_err(|error| explain(error, program, &self.settings.cwd))?;
         drop(command);
+        if let Some(pid) = child.id() {
+            self.yard.limit_open_files(pid);
+        }
 
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Process::new(child, self.yard)?;

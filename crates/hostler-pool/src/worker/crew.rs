@@ -1,10 +1,15 @@
-//! What the workers of one pool share, and what is ordered of them and heard from them; does nothing.
+//! What the workers of one pool share, and what is ordered of them and heard from them; decides nothing.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
+use super::budget::Budget;
 use super::concurrency::Concurrency;
+use super::lifecycle::SETTLED_AFTER;
 use super::rollout::{Heard, KeeperId};
 use super::settings::{Address, Probe, WorkerFacts, WorkerSettings};
 use super::snapshot::Status;
@@ -19,6 +24,10 @@ pub(super) enum Order {
     Retire(Arc<str>),
     Kill,
     Hung(MemberId),
+    /// A spare is to take the place of a worker that is missing.
+    StepIn,
+    /// A spare is to stand by.
+    StepBack,
 }
 
 /// What the workers of one pool share.
@@ -32,4 +41,39 @@ pub(super) struct Crew<E> {
     pub board: watch::Sender<Vec<Status>>,
     pub concurrency: Arc<Concurrency>,
     pub reports: mpsc::UnboundedSender<(KeeperId, Heard)>,
+    /// What boots after deaths may still cost.
+    pub budget: Arc<Mutex<Budget>>,
+    /// A restart is under way.
+    pub restarting: AtomicBool,
+    /// All generations below this one, counted by the restarts that were ordered before, have been ready.
+    pub proven: AtomicU64,
+}
+
+impl<E> Crew<E> {
+    /// A boot that followed a death has cost so much CPU.
+    pub fn charge(&self, cost: Duration) {
+        self.with_budget(|budget, share| budget.take(cost, share, Instant::now()));
+    }
+
+    /// How long the next boot has to rest for what others have cost.
+    pub fn owed(&self) -> Duration {
+        self.with_budget(|budget, share| budget.rest(share, Instant::now()))
+    }
+
+    /// Workers of this generation work: one has had requests, or has been ready for a while.
+    pub fn prove(&self, release: u64) {
+        self.proven.fetch_max(release + 1, Ordering::Relaxed);
+    }
+
+    pub fn is_proven(&self, release: u64) -> bool {
+        let is_settled = |place: &Status| {
+            place.release == release && place.ready_at.is_some_and(|at| at.elapsed() >= SETTLED_AFTER)
+        };
+        self.proven.load(Ordering::Relaxed) > release || self.board.borrow().iter().any(is_settled)
+    }
+
+    fn with_budget<T>(&self, act: impl FnOnce(&mut Budget, f64) -> T) -> T {
+        let share = self.settings.borrow().boot_cpu;
+        act(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner), share)
+    }
 }

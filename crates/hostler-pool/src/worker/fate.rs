@@ -13,10 +13,20 @@ pub struct Fate {
     course: watch::Receiver<Course>,
 }
 
+/// Whose doing the end of a process was, as far as can be seen from how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Its own: an exit code, an abort (V8 without memory), a crash; or it hung.
+    Own,
+    /// A signal from somebody else (the kernel without memory, an operator), or nothing is known.
+    Outside,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Course {
     dismissed: bool,
-    ended: bool,
+    hung: bool,
+    ended: Option<Cause>,
 }
 
 impl Fate {
@@ -25,17 +35,19 @@ impl Fate {
         self.pid
     }
 
-    /// Waits for the end, but no longer than this; true if it comes and nobody had told the process to stop: it crashed, hung,
-    /// exited, or was killed from outside.
-    pub async fn died_within(&self, patience: Duration) -> bool {
+    /// Waits for the end, but no longer than this. Returns the cause if the end comes and nobody had told the process to stop: it
+    /// crashed, hung, exited, or was killed from outside.
+    pub async fn death_within(&self, patience: Duration) -> Option<Cause> {
         let mut course = self.course.clone();
-        let news = async { course.wait_for(|course| course.ended).await.is_ok() };
+        let news = async { course.wait_for(|course| course.ended.is_some()).await.is_ok() };
         let ended = match timeout(patience, news).await {
             Ok(ended) => ended,
             // Whoever watches it may be slow; the kernel knows.
             Err(_) => has_exited(self.pid).await,
         };
-        ended && !self.course.borrow().dismissed
+        let course = *self.course.borrow();
+        let cause = if course.hung { Cause::Own } else { course.ended.unwrap_or(Cause::Outside) };
+        (ended && !course.dismissed).then_some(cause)
     }
 }
 
@@ -67,14 +79,19 @@ impl Teller {
         self.0.send_modify(|course| course.dismissed = true);
     }
 
-    pub fn end(&self) {
-        self.0.send_modify(|course| course.ended = true);
+    /// It is killed because it hangs: its end is its own doing, whatever the signal.
+    pub fn hangs(&self) {
+        self.0.send_modify(|course| course.hung = true);
+    }
+
+    pub fn end(&self, cause: Cause) {
+        self.0.send_modify(|course| course.ended = Some(cause));
     }
 }
 
 impl Drop for Teller {
     fn drop(&mut self) {
-        self.end();
+        self.0.send_modify(|course| course.ended = course.ended.or(Some(Cause::Outside)));
     }
 }
 
@@ -88,8 +105,24 @@ mod tests {
         let fates = [stopped.fate(1), crashed.fate(2)];
         stopped.dismiss();
         drop((stopped, crashed));
-        let died = async |fate: &Fate| fate.died_within(Duration::MAX).await;
-        assert_eq!((died(&fates[0]).await, died(&fates[1]).await), (false, true));
+        let death = async |fate: &Fate| fate.death_within(Duration::MAX).await;
+        assert_eq!((death(&fates[0]).await, death(&fates[1]).await), (None, Some(Cause::Outside)));
+    }
+
+    #[tokio::test]
+    async fn whoever_had_a_request_with_it_hears_whose_doing_the_end_was() {
+        let tellers = [Teller::new(), Teller::new(), Teller::new()];
+        let fates = [1, 2, 3].map(|pid| tellers[pid as usize - 1].fate(pid));
+        let [exits, is_killed, hangs] = tellers;
+        exits.end(Cause::Own);
+        is_killed.end(Cause::Outside);
+        hangs.hangs();
+        // How it is killed then is not what counts.
+        hangs.end(Cause::Outside);
+        drop((exits, is_killed, hangs));
+        for (fate, cause) in fates.iter().zip([Cause::Own, Cause::Outside, Cause::Own]) {
+            assert_eq!(fate.death_within(Duration::MAX).await, Some(cause), "{fate:?}");
+        }
     }
 
     #[tokio::test]
@@ -97,7 +130,7 @@ mod tests {
         let teller = Teller::new();
         let mut process = std::process::Command::new("true").spawn().unwrap();
         process.wait().unwrap();
-        assert!(teller.fate(process.id()).died_within(Duration::ZERO).await);
-        assert!(!teller.fate(std::process::id()).died_within(Duration::ZERO).await);
+        assert!(teller.fate(process.id()).death_within(Duration::ZERO).await.is_some());
+        assert!(teller.fate(std::process::id()).death_within(Duration::ZERO).await.is_none());
     }
 }

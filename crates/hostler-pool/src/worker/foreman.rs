@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::crew::{Crew, Order};
 use super::keeper::{Keeper, Post};
 use super::lifecycle::Standing;
 use super::log::{WorkerEvent, WorkerLog};
 use super::recycling::{self, Reason, Wear};
-use super::rollout::{Action, Cause, Event, Heard, KeeperId, Plan, RestartError};
-use super::settings::{Recycling, WorkerSettings};
+use super::rollout::{Action, Cause, Event, Heard, KeeperId, Plan, RestartError, Role};
+use super::settings::{Recycling, Spares, WorkerSettings};
 use super::snapshot::{RolloutStatus, WorkerState, resident_bytes};
 use super::supervisor::Restarted;
 use crate::dispatch::MemberId;
@@ -46,6 +46,11 @@ pub(super) struct Foreman<E> {
     ending: bool,
 }
 
+/// How many workers there are to be, and how many spares.
+fn wanted(settings: &WorkerSettings) -> (usize, Spares) {
+    (settings.count, settings.spares)
+}
+
 /// Somebody who waits for the end of a restart.
 struct Waiting {
     release: u64,
@@ -64,7 +69,7 @@ impl<E: Send + Sync + 'static> Foreman<E> {
         let mut looks = interval(recycling::LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut settings = crew.settings.subscribe();
-        let count = settings.borrow_and_update().count;
+        let (count, spares) = wanted(&settings.borrow_and_update());
         let mut foreman = Self {
             crew: Arc::new(crew),
             plan: Plan::default(),
@@ -80,6 +85,7 @@ impl<E: Send + Sync + 'static> Foreman<E> {
             ending: false,
         };
         foreman.decide(Event::Count(count));
+        foreman.decide(Event::Spares(spares));
         foreman
     }
 
@@ -87,6 +93,7 @@ impl<E: Send + Sync + 'static> Foreman<E> {
     pub async fn run(mut self) {
         while !self.ending || !self.keepers.is_empty() {
             let recycles = !self.ending && self.settings.borrow().recycling != Recycling::default();
+            let deadline = self.plan.deadline(Instant::now());
             tokio::select! {
                 biased;
                 command = self.commands.recv(), if !self.abandoned => self.obey(command),
@@ -97,8 +104,12 @@ impl<E: Send + Sync + 'static> Foreman<E> {
                     self.decide(Event::Heard(keeper, heard));
                 }
                 Ok(()) = self.settings.changed() => {
-                    let count = self.settings.borrow_and_update().count;
+                    let (count, spares) = wanted(&self.settings.borrow_and_update());
                     self.decide(Event::Count(count));
+                    self.decide(Event::Spares(spares));
+                }
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    self.decide(Event::Tick);
                 }
                 _ = self.looks.tick(), if recycles => self.look(),
             }
@@ -140,6 +151,7 @@ impl<E: Send + Sync + 'static> Foreman<E> {
         // Before anybody is told that a restart has ended.
         let (done, total) = self.plan.progress();
         let replacing = self.plan.replacing();
+        self.crew.restarting.store(self.plan.is_restarting(), Ordering::Relaxed);
         self.rollout.send_modify(|rollout| {
             (rollout.done, rollout.total, rollout.replacing) = (done, total, replacing);
         });
@@ -150,7 +162,9 @@ impl<E: Send + Sync + 'static> Foreman<E> {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Hire { keeper, index, replaces } => self.hire(keeper, index, replaces),
+            Action::Hire { keeper, index, role } => self.hire(keeper, index, role),
+            Action::StepIn(keeper) => self.order(keeper, Order::StepIn),
+            Action::StepBack(keeper) => self.order(keeper, Order::StepBack),
             Action::Retire { keeper, why } => self.order(keeper, Order::Retire(why)),
             Action::Reached(release) => self.reached(release),
             Action::Fail(error) => {
@@ -167,7 +181,7 @@ impl<E: Send + Sync + 'static> Foreman<E> {
         }
     }
 
-    fn hire(&mut self, keeper: KeeperId, index: usize, replaces: Option<Cause>) {
+    fn hire(&mut self, keeper: KeeperId, index: usize, role: Role) {
         while self.births.len() < index {
             self.births.push(Arc::default());
         }
@@ -178,13 +192,21 @@ impl<E: Send + Sync + 'static> Foreman<E> {
         let post = Post {
             keeper,
             index,
-            standing: if replaces.is_some() { Standing::Successor } else { Standing::Regular },
+            standing: match role {
+                Role::Regular => Standing::Regular,
+                Role::Successor(_) => Standing::Successor,
+                Role::Spare => Standing::Spare,
+            },
+            release: self.plan.release(),
             births: Arc::clone(&self.births[index - 1]),
-            recycled: match replaces {
-                Some(Cause::Recycled(reason)) => Some(reason.to_string().into()),
+            recycled: match role {
+                Role::Successor(Cause::Recycled(reason)) => Some(reason.to_string().into()),
                 _ => before(&self.crew.board.borrow()),
             },
         };
+        if post.standing == Standing::Spare {
+            self.log(index).event(WorkerEvent::SpareHired);
+        }
         let (orders, received) = mpsc::unbounded_channel();
         let hired = Keeper::new(Arc::clone(&self.crew), post, received);
         self.crew.board.send_modify(|board| {
@@ -223,9 +245,11 @@ impl<E: Send + Sync + 'static> Foreman<E> {
         let due: Vec<_> = {
             let members = self.crew.pool.snapshot().members;
             let board = self.crew.board.borrow();
-            let at_work = board
-                .iter()
-                .filter(|place| place.state == WorkerState::Ready && place.standing == Standing::Regular);
+            let at_work = board.iter().filter(|place| match place.standing {
+                Standing::Regular => place.state == WorkerState::Ready,
+                Standing::Spare => matches!(place.state, WorkerState::Ready | WorkerState::Standby),
+                Standing::Successor | Standing::Retired => false,
+            });
             at_work
                 .filter_map(|place| {
                     let member = members.iter().find(|member| Some(member.id) == place.member);

@@ -155,6 +155,8 @@ fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io
         .current_dir("/")
         .stdin(read)
         .stdout(Stdio::null())
+        // Whoever reads our errors should see their end when we end.
+        .stderr(Stdio::null())
         .spawn()?;
     Ok((process, orders))
 }

@@ -31,6 +31,8 @@ pub(super) struct Post {
     /// The worker's number.
     pub index: usize,
     pub standing: Standing,
+    /// How many restarts had been ordered when it was hired.
+    pub release: u64,
     /// How many times a worker of this number has been started, whoever kept it.
     pub births: Arc<AtomicU64>,
     /// Why its predecessor, or one before, was recycled.
@@ -43,6 +45,14 @@ pub(super) struct Keeper<E> {
     births: Arc<AtomicU64>,
     log: WorkerLog,
     life: Lifecycle,
+    /// Its process has had a request.
+    served: bool,
+    /// With what it was booted.
+    booted_with: Option<Arc<WorkerSettings>>,
+    /// With what it was booted when it last got ready.
+    known_good: Option<Arc<WorkerSettings>>,
+    /// How many of its deaths the foreman has been told.
+    told_deaths: u64,
     /// Told to the board after each change; also remembers what is to be seen later.
     status: Status,
     orders: mpsc::UnboundedReceiver<Order>,
@@ -69,13 +79,17 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         let (wire, mailbox) = Wire::pair(0);
         let mut settings = crew.settings.subscribe();
         let rules = settings.borrow_and_update().rules();
-        let mut status = Status::new(post.keeper, post.index, post.standing);
+        let mut status = Status::new(post.keeper, post.index, post.standing, post.release);
         status.recycled = post.recycled;
         Self {
             settings,
             births: post.births,
             log,
             life: Lifecycle::new(rules, post.standing, fastrand::Rng::new()),
+            served: false,
+            booted_with: None,
+            known_good: None,
+            told_deaths: 0,
             status,
             orders,
             abandoned: false,

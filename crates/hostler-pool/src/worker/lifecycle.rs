@@ -2,7 +2,7 @@
 //! It knows no process, no clock and no pool.
 //!
 //! ```text
-//! Queued -> Booting -> Warming -> Ready -> Retiring -> Stopping -> Stopped
+//! Queued -> Booting -> Warming -> Ready -> Retiring -> Stopping -> Stopped     (a spare: Standby <-> Ready)
 //!   ^          |          |         |          |           |
 //!   |          |          |         +----------+--> Diagnosing (a hung one)
 //!   |          |          |         |          |           |
@@ -11,9 +11,12 @@
 //!              ^---------------------------------------------------+
 //! ```
 //!
-//! A successor is on probation until it has been in the pool for a moment. One that fails before that stops for
-//! good, and whoever it was to succeed stays.
+//! A successor is on probation until it has been in the pool for a moment. One that does not boot, or dies without a
+//! request, before that stops for good, and its predecessor stays. One that dies over a request is booted again.
+//!
+//! A worker that dies after it was ready boots again at once. Only failed boots are followed by rests.
 
+mod ends;
 mod rest;
 mod words;
 
@@ -21,7 +24,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub(super) use words::{Action, Event, Standing, Why};
+pub(super) use rest::SETTLED_AFTER;
+pub(super) use words::{Action, Death, Event, Standing, Why};
 
 /// How long the exit of a killed process is awaited; one stuck in the kernel must not hold up the rest.
 const BURIAL: Duration = Duration::from_secs(5);
@@ -32,8 +36,7 @@ const TURN: Duration = Duration::from_secs(10);
 /// How long a successor must stay in the pool before its predecessor goes: many apps listen first and find out
 /// then that there is no database.
 const PROBATION: Duration = Duration::from_millis(500);
-/// How many times a successor that dies before it has stood the test is booted again: a single death may be the doing of a
-/// request, or of an operator.
+/// How many times a successor whose boot has failed is booted again: a single failure may be an accident.
 const SECOND_CHANCES: u32 = 1;
 
 /// What of a worker's settings decides about its life.
@@ -50,14 +53,34 @@ pub(super) struct Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Queued,
-    Booting { until: Instant },
-    Warming { until: Instant },
+    Booting {
+        until: Instant,
+    },
+    Warming {
+        until: Instant,
+    },
     Ready,
-    Retiring { until: Instant },
-    Diagnosing { until: Instant },
-    Stopping { term_at: Option<Instant>, kill_at: Instant },
-    Killed { bury_at: Instant, for_good: bool },
-    BackingOff { until: Instant },
+    /// A spare, ready and not in the pool.
+    Standby,
+    /// A spare that has left the pool and finishes its requests, to stand by again.
+    SteppingBack,
+    Retiring {
+        until: Instant,
+    },
+    Diagnosing {
+        until: Instant,
+    },
+    Stopping {
+        term_at: Option<Instant>,
+        kill_at: Instant,
+    },
+    Killed {
+        bury_at: Instant,
+        for_good: bool,
+    },
+    BackingOff {
+        until: Instant,
+    },
     Stopped,
 }
 
@@ -73,6 +96,14 @@ pub(super) struct Lifecycle {
     listening: bool,
     ready_since: Option<Instant>,
     crashes: u32,
+    /// Boots in a row that have failed.
+    failed_boots: u32,
+    /// All deaths that nobody has asked for.
+    deaths: u64,
+    /// A spare that the pool needs.
+    needed: bool,
+    /// It is killed because its app has ended behind its parents.
+    orphaned: bool,
     chance: fastrand::Rng,
 }
 
@@ -88,6 +119,10 @@ impl Lifecycle {
             listening: false,
             ready_since: None,
             crashes: 0,
+            failed_boots: 0,
+            deaths: 0,
+            needed: false,
+            orphaned: false,
             chance,
         }
     }
@@ -110,6 +145,16 @@ impl Lifecycle {
         self.crashes
     }
 
+    /// Boots in a row that have failed.
+    pub fn failed_boots(&self) -> u32 {
+        self.failed_boots
+    }
+
+    /// All deaths that nobody has asked for.
+    pub fn deaths(&self) -> u64 {
+        self.deaths
+    }
+
     /// When [`Event::Tick`] is due, unless something else happens before.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
@@ -124,7 +169,7 @@ impl Lifecycle {
             State::Ready if self.standing == Standing::Successor => {
                 self.ready_since.map(|since| since + PROBATION)
             }
-            State::Queued | State::Ready | State::Stopped => None,
+            State::Queued | State::Ready | State::Standby | State::SteppingBack | State::Stopped => None,
         }
     }
 
@@ -140,8 +185,10 @@ impl Lifecycle {
             Event::Stop => self.stop(now),
             Event::Retire => self.retire(now),
             Event::Finished if matches!(self.state, State::Retiring { .. }) => self.stop(now),
+            Event::Finished if self.state == State::SteppingBack => self.joins_if_needed(),
+            Event::StepIn | Event::StepBack => self.steps(event == Event::StepIn),
             Event::Kill => self.kill_for_good(now),
-            Event::Exited { killed } => self.exited(killed, now),
+            Event::Exited(death) => self.exited(death, now),
             Event::Tick if due => self.tick(now),
             Event::Tick => vec![],
             Event::Hears => {
@@ -153,13 +200,15 @@ impl Lifecycle {
             Event::Diagnosed if self.is_diagnosed() => self.kill(Why::Hung, now),
             Event::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
             Event::Turn | Event::Finished | Event::Hung | Event::Diagnosed | Event::Orphaned => vec![],
-            Event::SpawnFailed | Event::Listening | Event::Healthy | Event::Warmed => self.boots(event, now),
+            Event::SpawnFailed { .. } | Event::Listening | Event::Healthy | Event::Warmed => {
+                self.boots(event, now)
+            }
         };
         (self, actions)
     }
 
     fn is_alive(&self) -> bool {
-        matches!(self.state, State::Booting { .. } | State::Warming { .. })
+        matches!(self.state, State::Booting { .. } | State::Warming { .. } | State::Standby)
             || self.is_at_work()
             || self.is_diagnosed()
     }
@@ -169,7 +218,7 @@ impl Lifecycle {
     }
 
     fn is_at_work(&self) -> bool {
-        matches!(self.state, State::Ready | State::Retiring { .. })
+        matches!(self.state, State::Ready | State::SteppingBack | State::Retiring { .. })
     }
 
     fn boot(&mut self, now: Instant) -> Vec<Action> {
@@ -183,7 +232,9 @@ impl Lifecycle {
     /// The steps between the spawn and the pool.
     fn boots(&mut self, event: Event, now: Instant) -> Vec<Action> {
         match (self.state, event) {
-            (State::Booting { .. }, Event::SpawnFailed) => self.crashed(false, now),
+            (State::Booting { .. }, Event::SpawnFailed { proven }) => {
+                self.crashed(Death { proven, ..Death::default() }, now)
+            }
             (State::Booting { .. }, Event::Listening) if !self.listening => {
                 self.listening = true;
                 if self.rules.checks_health { vec![Action::CheckHealth] } else { self.healthy(now) }
@@ -205,9 +256,38 @@ impl Lifecycle {
     }
 
     fn ready(&mut self, now: Instant) -> Vec<Action> {
-        self.state = State::Ready;
         self.ready_since = Some(now);
+        if self.standing == Standing::Spare {
+            return self.joins_if_needed();
+        }
+        self.state = State::Ready;
         vec![Action::Join]
+    }
+
+    /// What a spare does that could do either.
+    fn joins_if_needed(&mut self) -> Vec<Action> {
+        self.state = if self.needed { State::Ready } else { State::Standby };
+        if self.needed { vec![Action::Join] } else { vec![] }
+    }
+
+    /// A spare takes the place of a worker that is missing, or leaves it. One that is not ready cannot, and is told again.
+    fn steps(&mut self, needed: bool) -> Vec<Action> {
+        match self.state {
+            State::Standby if needed => {
+                self.needed = true;
+                self.joins_if_needed()
+            }
+            State::Ready if self.standing == Standing::Spare && !needed => {
+                self.needed = false;
+                self.state = State::SteppingBack;
+                vec![Action::Withdraw]
+            }
+            State::SteppingBack => {
+                self.needed = needed;
+                vec![]
+            }
+            _ => vec![],
+        }
     }
 
     fn tick(&mut self, now: Instant) -> Vec<Action> {
@@ -231,7 +311,7 @@ impl Lifecycle {
                 self.state = State::Killed { bury_at: now + BURIAL, for_good: true };
                 vec![Action::Kill(Why::StopTimeout)]
             }
-            State::Killed { .. } => self.exited(false, now),
+            State::Killed { .. } => self.exited(Death::default(), now),
             State::Diagnosing { .. } => self.kill(Why::Hung, now),
             // A request that ends later than this would have been taken for hung, or is a stream without end.
             State::Retiring { .. } => self.stop(now),
@@ -239,120 +319,7 @@ impl Lifecycle {
                 self.standing = Standing::Regular;
                 vec![Action::TakeOver]
             }
-            State::Queued | State::Ready | State::Stopped => vec![],
-        }
-    }
-
-    fn exited(&mut self, killed: bool, now: Instant) -> Vec<Action> {
-        match self.state {
-            State::Booting { .. } | State::Warming { .. } | State::Ready | State::Diagnosing { .. } => {
-                self.crashed(killed, now)
-            }
-            State::Killed { for_good: false, .. } => self.crashed(false, now),
-            State::Killed { for_good: true, .. } | State::Retiring { .. } | State::Stopping { .. } => {
-                self.state = State::Stopped;
-                vec![]
-            }
-            State::Queued | State::BackingOff { .. } | State::Stopped => vec![],
-        }
-    }
-
-    /// A death that nobody asked for: it comes back at once, or after a rest if that has happened before.
-    fn crashed(&mut self, killed: bool, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == State::Ready;
-        let served = self.ready_since.take().map(|since| now.saturating_duration_since(since));
-        if rest::is_forgiven(served) {
-            self.crashes = 0;
-        }
-        let rest = rest::after(self.crashes, served, killed, &mut self.chance);
-        self.crashes = self.crashes.saturating_add(1);
-
-        let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
-        let is_the_last = match self.standing {
-            Standing::Regular => false,
-            Standing::Successor => self.crashes > SECOND_CHANCES,
-            Standing::Retired => true,
-        };
-        if is_the_last {
-            self.state = State::Stopped;
-        } else if rest.is_zero() {
-            self.state = State::Queued;
-            actions.push(Action::AskTurn);
-        } else {
-            self.state = State::BackingOff { until: now + rest };
-        }
-        actions
-    }
-
-    /// It gets nothing new; its last service is to say where it hangs.
-    fn diagnose(&mut self, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == State::Ready;
-        self.state = State::Diagnosing { until: now + DIAGNOSIS };
-        if was_in_pool { vec![Action::Leave, Action::Diagnose] } else { vec![Action::Diagnose] }
-    }
-
-    fn kill(&mut self, why: Why, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == State::Ready;
-        // A successor that was not ready in time has had time enough; one that hung shall not succeed anybody.
-        let for_good = why == Why::Ordered || self.standing != Standing::Regular;
-        self.state = State::Killed { bury_at: now + BURIAL, for_good };
-        if was_in_pool { vec![Action::Leave, Action::Kill(why)] } else { vec![Action::Kill(why)] }
-    }
-
-    fn kill_for_good(&mut self, now: Instant) -> Vec<Action> {
-        match self.state {
-            State::Booting { .. }
-            | State::Warming { .. }
-            | State::Ready
-            | State::Retiring { .. }
-            | State::Diagnosing { .. }
-            | State::Stopping { .. } => self.kill(Why::Ordered, now),
-            State::Queued | State::BackingOff { .. } | State::Killed { .. } | State::Stopped => {
-                self.stop(now)
-            }
-        }
-    }
-
-    /// The pool goes on without it: what it has begun it finishes.
-    fn retire(&mut self, now: Instant) -> Vec<Action> {
-        self.standing = Standing::Retired;
-        match self.state {
-            State::Ready => {
-                self.state = State::Retiring { until: now + self.rules.hang_timeout };
-                vec![Action::Withdraw]
-            }
-            // One that is asked where it hangs will be killed anyway.
-            State::Retiring { .. } | State::Diagnosing { .. } => vec![],
-            _ => self.stop(now),
-        }
-    }
-
-    fn stop(&mut self, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == State::Ready;
-        match self.state {
-            State::Queued | State::BackingOff { .. } | State::Stopped => {
-                self.state = State::Stopped;
-                vec![]
-            }
-            State::Killed { bury_at, .. } => {
-                self.state = State::Killed { bury_at, for_good: true };
-                vec![]
-            }
-            State::Diagnosing { .. } => {
-                let actions = self.kill(Why::Hung, now);
-                self.state = State::Killed { bury_at: now + BURIAL, for_good: true };
-                actions
-            }
-            State::Stopping { .. } => vec![],
-            State::Booting { .. } | State::Warming { .. } | State::Ready | State::Retiring { .. } => {
-                let timeout = self.rules.stop_timeout;
-                let (term_at, how) = match self.hears {
-                    true => (Some(now + timeout / 2), Action::SayShutdown),
-                    false => (None, Action::Terminate),
-                };
-                self.state = State::Stopping { term_at, kill_at: now + timeout };
-                if was_in_pool { vec![Action::Leave, how] } else { vec![how] }
-            }
+            State::Queued | State::Ready | State::Standby | State::SteppingBack | State::Stopped => vec![],
         }
     }
 }

@@ -104,6 +104,18 @@ pub enum WorkerEvent {
         /// Why.
         why: String,
     },
+    /// A spare is started: workers die often, or the pool always has one.
+    SpareHired,
+    /// A spare takes the place of a worker that is missing.
+    StepsIn {
+        /// The process that listens.
+        pid: u32,
+    },
+    /// All workers are back: the spare stands by.
+    StepsBack {
+        /// The process that listens.
+        pid: u32,
+    },
     /// All workers of the pool are being replaced, one by one.
     RestartBegan {
         /// How many.
@@ -158,8 +170,8 @@ pub enum WorkerEvent {
 pub struct Next {
     /// How long until it boots again.
     pub restarts_in: Duration,
-    /// Crashes in a row.
-    pub crashes: u32,
+    /// Boots in a row that have failed; 0: it rests because boots have used up their CPU.
+    pub failed_boots: u32,
 }
 
 impl WorkerEvent {
@@ -169,6 +181,9 @@ impl WorkerEvent {
             Self::Started { .. }
             | Self::Ready { .. }
             | Self::Retires { .. }
+            | Self::SpareHired
+            | Self::StepsIn { .. }
+            | Self::StepsBack { .. }
             | Self::RestartBegan { .. }
             | Self::RestartDone { .. }
             | Self::Stopped { .. } => Level::Info,
@@ -197,6 +212,9 @@ impl fmt::Display for WorkerEvent {
                 }
             }
             Self::Retires { pid, why } => write!(f, "retires (pid {pid}): {why}"),
+            Self::SpareHired => f.write_str("is started as a spare, to stand by for workers that die"),
+            Self::StepsIn { pid } => write!(f, "steps in (pid {pid}): a worker is missing"),
+            Self::StepsBack { pid } => write!(f, "steps back (pid {pid}): no worker is missing any more"),
             Self::RestartBegan { workers } => write!(f, "restart: {workers} workers, one by one"),
             Self::RestartDone { workers, took } => {
                 write!(f, "restart: {workers} workers replaced in {:.1} s", took.as_secs_f64())
@@ -225,8 +243,11 @@ impl fmt::Display for Next {
         if self.restarts_in.is_zero() {
             return f.write_str("restarts at once");
         }
-        let (rest, crashes) = (self.restarts_in.as_secs_f64(), self.crashes);
-        write!(f, "restarts in {rest:.1} s (crash loop: {crashes} in a row)")
+        let rest = self.restarts_in.as_secs_f64();
+        match self.failed_boots {
+            0 => write!(f, "restarts in {rest:.1} s (boots have used up their restart_cpu)"),
+            boots => write!(f, "restarts in {rest:.1} s (crash loop: {boots} in a row)"),
+        }
     }
 }
 

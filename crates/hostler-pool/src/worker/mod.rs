@@ -11,6 +11,7 @@
 //! lifecycle decides; who is there at all, the plan.
 
 mod birth;
+mod budget;
 mod channel;
 mod collecting;
 mod concurrency;
@@ -37,11 +38,14 @@ mod supervisor;
 mod vitals;
 mod yard;
 
-pub use fate::Fate;
+pub use budget::Boots;
+pub use fate::{Cause, Fate};
 pub use guard::GuardCommand;
 pub use log::{Entry, Level, LogSink, Next, Record, Stream, WorkerEvent};
 pub use rollout::RestartError;
-pub use settings::{Address, Bind, Change, Probe, Probing, Recycling, Slots, WorkerFacts, WorkerSettings};
+pub use settings::{
+    Address, Bind, Change, Probe, Probing, Recycling, Slots, Spares, WorkerFacts, WorkerSettings,
+};
 pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};
 pub use supervisor::{Restarted, Supervisor};
 pub use yard::{Yard, YardError, YardSettings};

@@ -14,6 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::process::Child;
 use tokio::time::sleep;
 
+use super::fate::Cause;
 use super::guard::Watched;
 use super::news::{News, Wire};
 use super::yard::Yard;
@@ -103,6 +104,15 @@ async fn bury(group: Pid) {
     }
 }
 
+/// The CPU that a process has taken, while it lives: the 14th and 15th figures of its stat, which count clock ticks.
+pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let ticks: u64 =
+        rest.split_ascii_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
 /// Tells of the end of a process that is not our child.
 pub(super) async fn tell_end(pid: u32, wire: Wire) {
     end_of(pid).await;
@@ -140,7 +150,25 @@ fn is_gone(group: Pid) -> bool {
     test_kill_process_group(group).is_err()
 }
 
+/// What a shell or npm adds to the signal that ended its child, for its own exit code.
+const BY_SIGNAL: i32 = 128;
+
 impl Exit {
+    /// Whose doing it was: an exit code and the signals of a crash are the program's own.
+    pub fn cause(self) -> Cause {
+        use std::os::unix::process::ExitStatusExt;
+        let Some(status) = self.0 else { return Cause::Outside };
+        let by_child = status.code().filter(|code| *code > BY_SIGNAL).map(|code| code - BY_SIGNAL);
+        let crashes =
+            [Signal::ABORT, Signal::BUS, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::SYS, Signal::TRAP];
+        let from_outside = [Signal::HUP, Signal::INT, Signal::KILL, Signal::QUIT, Signal::TERM];
+        match (status.signal(), by_child) {
+            (Some(signal), _) if crashes.iter().all(|crash| crash.as_raw() != signal) => Cause::Outside,
+            (None, Some(signal)) if from_outside.iter().any(|one| one.as_raw() == signal) => Cause::Outside,
+            _ => Cause::Own,
+        }
+    }
+
     /// A SIGKILL that we did not send is the kernel's (out of memory) or an operator's.
     pub fn was_killed(self) -> bool {
         use std::os::unix::process::ExitStatusExt;
@@ -171,5 +199,26 @@ fn signal_name(signal: i32) -> &'static str {
         11 => " (SIGSEGV)",
         15 => " (SIGTERM)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn exit_codes_and_crashes_are_a_programs_own_doing_and_signals_of_others_are_not() {
+        let code = |code: i32| Exit(Some(ExitStatus::from_raw(code << 8)));
+        let signal = |signal: i32| Exit(Some(ExitStatus::from_raw(signal)));
+        // process.exit(0), an uncaught exception, V8 without memory as itself and behind a shell, a segmentation fault.
+        for own in [code(0), code(1), code(134), signal(6), signal(11), signal(5)] {
+            assert_eq!(own.cause(), Cause::Own, "{own}");
+        }
+        // The kernel without memory, an operator, the same behind npm, an end of which nothing is known.
+        for outside in [signal(9), signal(15), code(137), code(143), Exit(None)] {
+            assert_eq!(outside.cause(), Cause::Outside, "{outside}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::lifecycle::Why;
 use super::log::{Stream, Tail, WorkerLog};
 use super::message::{LoopTime, ToWorker, Via};
 use super::news::{News, Wire};
-use super::process::{Exit, Process, tell_end};
+use super::process::{Exit, Process, cpu_time, tell_end};
 use super::pulse::Pulse;
 use super::settings::{Address, WorkerSettings};
 
@@ -124,6 +124,13 @@ impl Running {
     pub fn accepts(&mut self) -> bool {
         let Ways::Port(port) = &self.ways else { return false };
         self.address.replace(Address::Tcp(port.address)).is_none()
+    }
+
+    /// The CPU that it has taken since it was started, in all its processes that are known.
+    pub fn cost(&self) -> Duration {
+        let started = self.process.pid();
+        let listener = self.listener.filter(|listener| *listener != started);
+        [Some(started), listener].into_iter().flatten().filter_map(cpu_time).sum()
     }
 
     pub fn hears(&mut self, app: Speaker) {

@@ -11,7 +11,7 @@ use super::fate::Fate;
 use super::lifecycle::Rules;
 
 /// The workers of one pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WorkerSettings {
     /// Program and arguments; no shell reads them.
     pub command: Vec<OsString>,
@@ -25,6 +25,10 @@ pub struct WorkerSettings {
     pub port: Option<u16>,
     /// How many workers.
     pub count: usize,
+    /// How many more stand by.
+    pub spares: Spares,
+    /// Seconds of CPU a second that boots after deaths may take.
+    pub boot_cpu: f64,
     /// Requests at once for each.
     pub slots: Slots,
     /// How long one may take until it is ready.
@@ -57,13 +61,17 @@ pub enum Change {
 impl WorkerSettings {
     /// What it takes to get from these settings to `new` ones.
     pub(super) fn change_to(&self, new: &Self) -> Change {
-        let boots_alike = (&self.command, &self.cwd, &self.env, self.bind, self.port)
-            == (&new.command, &new.cwd, &new.env, new.bind, new.port);
-        match boots_alike {
+        match self.boots_like(new) {
             false => Change::NeedsRestart,
             true if self == new => Change::None,
             true => Change::Applied,
         }
+    }
+
+    /// Whether a worker that was booted with one is no other than one booted with the other.
+    pub(super) fn boots_like(&self, other: &Self) -> bool {
+        (&self.command, &self.cwd, &self.env, self.bind, self.port)
+            == (&other.command, &other.cwd, &other.env, other.bind, other.port)
     }
 
     pub(super) fn rules(&self) -> Rules {
@@ -84,6 +92,16 @@ pub enum Slots {
     Fixed(usize),
     /// As many as keep its event loop busy without queueing inside Node.
     Auto,
+}
+
+/// How many workers stand by, ready and without requests, to take the place of one that dies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spares {
+    /// One for as long as workers die often, if there are at least two.
+    #[default]
+    Auto,
+    /// So many, always.
+    Fixed(usize),
 }
 
 /// When a worker is replaced although nothing is wrong with it; nothing set: never.

@@ -22,6 +22,8 @@ pub enum WorkerState {
     Warming,
     /// It gets requests.
     Ready,
+    /// A spare: it is ready and gets no requests until a worker is missing.
+    Standby,
     /// It gets no more requests and finishes those that it has.
     Retiring,
     /// It is ending.
@@ -135,6 +137,12 @@ impl RolloutStatus {
 pub(super) struct Status {
     pub keeper: KeeperId,
     pub standing: Standing,
+    /// It was hired as a spare.
+    pub spare: bool,
+    /// How many restarts had been ordered when it was hired.
+    pub release: u64,
+    /// Since when it is ready, or stands by.
+    pub ready_at: Option<Instant>,
     /// Which part of the recycling limits is its own, drawn anew at each start.
     pub share: f64,
     pub recycled: Option<Arc<str>>,
@@ -155,10 +163,13 @@ pub(super) struct Status {
 }
 
 impl Status {
-    pub fn new(keeper: KeeperId, index: usize, standing: Standing) -> Self {
+    pub fn new(keeper: KeeperId, index: usize, standing: Standing, release: u64) -> Self {
         Self {
             keeper,
             standing,
+            spare: standing == Standing::Spare,
+            release,
+            ready_at: None,
             share: 1.0,
             recycled: None,
             index,

@@ -1,11 +1,13 @@
 //! The workers of one pool as a whole; knows of each only what it says of itself.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::budget::{Boots, Budget};
 use super::crew::Crew;
 use super::foreman::{Command, Foreman};
 use super::lifecycle::Standing;
@@ -20,6 +22,7 @@ pub struct Supervisor {
     settings: watch::Sender<Arc<WorkerSettings>>,
     board: watch::Receiver<Vec<Status>>,
     rollout: watch::Receiver<RolloutStatus>,
+    budget: Arc<Mutex<Budget>>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
@@ -49,22 +52,48 @@ impl Supervisor {
         let settings = watch::Sender::new(Arc::new(settings));
         let endpoint = Box::new(endpoint);
         let (concurrency, settings_of_crew) = (Arc::default(), settings.clone());
-        let crew =
-            Crew { settings: settings_of_crew, pool, endpoint, probe, yard, board, concurrency, reports };
+        let budget = Arc::new(Mutex::new(Budget::new(settings.borrow().boot_cpu, Instant::now())));
+        let crew = Crew {
+            settings: settings_of_crew,
+            pool,
+            endpoint,
+            probe,
+            yard,
+            board,
+            concurrency,
+            reports,
+            budget: Arc::clone(&budget),
+            restarting: AtomicBool::new(false),
+            proven: AtomicU64::new(0),
+        };
         tokio::spawn(Foreman::new(crew, commanded, reported, rollout).run());
-        Self { settings, board: watched, rollout: followed, commands }
+        Self { settings, board: watched, rollout: followed, budget, commands }
     }
 
-    /// The figures of this moment, in order of the workers' numbers.
+    /// The figures of this moment, in order of the workers' numbers; without spares.
     pub fn snapshot(&self) -> Vec<WorkerSnapshot> {
+        self.snapshot_of(|status| !status.spare)
+    }
+
+    /// The same of those that stand by, or have stepped in.
+    pub fn spares(&self) -> Vec<WorkerSnapshot> {
+        self.snapshot_of(|status| status.spare)
+    }
+
+    fn snapshot_of(&self, is_one: impl Fn(&Status) -> bool) -> Vec<WorkerSnapshot> {
         let now = Instant::now();
         let board = self.board.borrow().clone();
-        board.iter().map(|status| status.snapshot(now)).collect()
+        board.iter().filter(|status| is_one(status)).map(|status| status.snapshot(now)).collect()
     }
 
     /// What a restart is doing, or how the last one went.
     pub fn rollout(&self) -> RolloutSnapshot {
         self.rollout.borrow().snapshot(Instant::now())
+    }
+
+    /// What boots after deaths have cost.
+    pub fn boots(&self) -> Boots {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner).boots()
     }
 
     /// Replaces all workers one by one: each new one boots, is ready and joins the pool before its predecessor leaves and
@@ -84,7 +113,8 @@ impl Supervisor {
     }
 
     /// Other settings from now on, as far as that is possible; says whether the rest needs a [`Self::restart`].
-    /// A worker that crashes before that boots with the new ones.
+    /// A worker that crashes before that boots with the new ones; one that crashes during the restart, with those that it was
+    /// ready with: it is not known yet whether the new ones work.
     pub fn update(&self, settings: WorkerSettings) -> Change {
         let mut change = Change::None;
         self.settings.send_if_modified(|current| {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::Mode;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tempfile::TempDir;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -32,8 +33,19 @@ pub struct YardSettings {
     pub guard: GuardCommand,
     /// Where the log of all workers goes.
     pub log: LogSink,
-    /// How many workers may boot at the same time, over all pools.
+    /// How many workers may boot at the same time, over all pools; and as many besides that have died after they were ready.
     pub boots_at_once: usize,
+    /// The soft limit on file descriptors that workers are to have, where it is another than ours.
+    pub open_files: Option<u64>,
+}
+
+/// What a boot is to its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turns {
+    /// A first start, or one after a failed boot.
+    Starts,
+    /// The return of a worker that was ready: no boot that takes long holds it up.
+    Returns,
 }
 
 /// There is no yard.
@@ -70,10 +82,12 @@ struct Shared {
     guard: Guard,
     directory: TempDir,
     preload: PathBuf,
-    gate: Arc<Semaphore>,
+    /// One gate for each kind of [`Turns`].
+    gates: [Arc<Semaphore>; 2],
     serial: AtomicU64,
     ports: Mutex<BTreeSet<u16>>,
     log: LogSink,
+    open_files: Option<u64>,
 }
 
 impl Yard {
@@ -90,10 +104,11 @@ impl Yard {
             guard,
             directory,
             preload,
-            gate: Arc::new(Semaphore::new(settings.boots_at_once.max(1))),
+            gates: [(); 2].map(|()| Arc::new(Semaphore::new(settings.boots_at_once.max(1)))),
             serial: AtomicU64::new(1),
             ports: Mutex::default(),
             log: settings.log,
+            open_files: settings.open_files,
         })))
     }
 
@@ -114,9 +129,20 @@ impl Yard {
         Arc::clone(&self.0.log)
     }
 
+    /// Gives a process that was just started the soft limit that it is to have: ours is as high as the system allows, and programs
+    /// that use `select` must not have descriptors over 1024.
+    pub(super) fn limit_open_files(&self, process: u32) {
+        let Some(soft) = self.0.open_files else { return };
+        let limit = getrlimit(Resource::Nofile);
+        if let Some(process) = Pid::from_raw(process.cast_signed()) {
+            // It may have ended already.
+            let _ = prlimit(Some(process), Resource::Nofile, Rlimit { current: Some(soft), ..limit });
+        }
+    }
+
     /// Waits until this one may boot; the turn ends when the permit is dropped.
-    pub(super) async fn turn(&self) -> OwnedSemaphorePermit {
-        let gate = Arc::clone(&self.0.gate);
+    pub(super) async fn turn(&self, kind: Turns) -> OwnedSemaphorePermit {
+        let gate = Arc::clone(&self.0.gates[kind as usize]);
         gate.acquire_owned().await.expect("invariant: the gate is never closed")
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::{Claim, MemberId, Pool, PoolSettings};
 use hostler_pool::worker::{
-    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Supervisor, WorkerSettings,
-    WorkerSnapshot, WorkerState, Yard, YardSettings,
+    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Spares, Supervisor,
+    WorkerSettings, WorkerSnapshot, WorkerState, Yard, YardSettings,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -49,6 +49,8 @@ pub fn crew(app: &str) -> Plan {
         bind: Bind::Socket,
         port: None,
         count: 1,
+        spares: Spares::Fixed(0),
+        boot_cpu: 1.0,
         slots: Slots::Fixed(1),
         start_timeout: PATIENCE,
         stop_timeout: PATIENCE,
@@ -90,6 +92,7 @@ impl Plan {
             guard: GuardCommand { program: example("guard"), args: vec![] },
             log: Arc::new(move |record| sink.lock().unwrap().push(record)),
             boots_at_once: 2,
+            open_files: None,
         })
         .unwrap();
         let runtime_directory = yard.directory().to_owned();

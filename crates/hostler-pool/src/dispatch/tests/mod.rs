@@ -4,6 +4,7 @@ mod aim;
 mod bench;
 mod choice;
 mod deadlines;
+mod eject;
 mod fairness;
 mod gauge;
 mod leaving;

@@ -85,6 +85,25 @@ async fn a_short_queue_and_a_worker_that_hangs_for_ever_cost_no_more_than_their_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queue_that_grows_while_members_are_lost_is_no_overload() {
+    let mut refusals = [0, 0];
+    for (refused, members_are_lost) in refusals.iter_mut().zip([false, true]) {
+        let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), PATIENCE);
+        world.pour(1.6, 6 * SECOND, Priority::Normal);
+        for _ in 0..12 {
+            world.run(Some(SECOND / 2)).await;
+            if members_are_lost {
+                world.replace_a_member();
+            }
+        }
+        world.run(None).await;
+        *refused = world.refusals();
+    }
+    assert!(refusals[0] > 0, "with the same members it is one");
+    assert_eq!(refusals[1], 0, "all who wait can be served in time");
+}
+
+#[tokio::test(start_paused = true)]
 async fn routes_that_differ_by_a_factor_of_two_thousand_share_a_pool_without_nonsense() {
     let holding = Holding::Either(MS, 0.05, 2 * SECOND);
     let mut world = World::new(Policy::Adaptive, 16, holding, PATIENCE);

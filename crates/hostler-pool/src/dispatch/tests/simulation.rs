@@ -105,7 +105,7 @@ pub struct World {
     pub stories: Vec<Story>,
     /// The indices of those that got a slot, in that order.
     pub served: Vec<usize>,
-    _members: Vec<Membership<()>>,
+    members: Vec<Membership<()>>,
     slots: usize,
     dice: fastrand::Rng,
     start: Instant,
@@ -128,7 +128,7 @@ impl World {
             comes_again: false,
             stories: Vec::new(),
             served: Vec::new(),
-            _members: members,
+            members,
             slots,
             dice: fastrand::Rng::with_seed(7),
             start: Instant::now(),
@@ -138,6 +138,12 @@ impl World {
             leases: Vec::new(),
             ring: Arc::new(Ring(Mutex::default())),
         }
+    }
+
+    /// A member is lost, and another takes its place.
+    pub fn replace_a_member(&mut self) {
+        drop(self.members.remove(0));
+        self.members.push(self.pool.join((), 1));
     }
 
     pub fn now(&self) -> Duration {

@@ -11,14 +11,15 @@ use crate::dispatch::Membership;
 use crate::worker::birth::Birth;
 use crate::worker::health;
 use crate::worker::inspector::Diagnosis;
-use crate::worker::lifecycle::{Action, Event, Why};
+use crate::worker::lifecycle::{Action, Event, Standing, Why};
 use crate::worker::log::WorkerEvent;
 use crate::worker::message::ToWorker;
 use crate::worker::news::News;
 use crate::worker::recycling;
 use crate::worker::rollout::Heard;
 use crate::worker::running::Running;
-use crate::worker::settings::WorkerFacts;
+use crate::worker::settings::{WorkerFacts, WorkerSettings};
+use crate::worker::yard::Turns;
 
 impl<E: Send + Sync + 'static> Keeper<E> {
     pub(super) fn perform(&mut self, action: Action) -> Option<Event> {
@@ -30,7 +31,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             Action::Join => self.join(),
             Action::YieldTurn => self.turn = None,
             Action::TakeOver => self.report(Heard::TookOver),
-            Action::Leave => self.membership = None,
+            Action::Leave => self.leave(),
             Action::Withdraw => self.withdraw(),
             Action::Diagnose => return self.diagnose(),
             Action::SayShutdown => {
@@ -60,13 +61,31 @@ impl<E: Send + Sync + 'static> Keeper<E> {
     pub(super) fn ask_turn(&mut self) {
         self.status.generation = self.births.fetch_add(1, Ordering::Relaxed) + 1;
         let (yard, wire) = (self.crew.yard.clone(), self.wire.of_generation(self.status.generation));
+        // One that was ready is missed by its pool, and does not wait behind boots of others that may take long.
+        let queue = if self.life.deaths() > 0 && self.life.failed_boots() == 0 {
+            Turns::Returns
+        } else {
+            Turns::Starts
+        };
         self.asking = JoinSet::new();
-        self.asking.spawn(async move { wire.send(News::Turn(yard.turn().await)).await });
+        self.asking.spawn(async move { wire.send(News::Turn(yard.turn(queue).await)).await });
+    }
+
+    /// With what it is booted: the newest settings; but during a restart with those that it was ready with. It is not known yet
+    /// whether the new ones work, and should they not, they are taken back.
+    fn settings_of_boot(&self) -> Arc<WorkerSettings> {
+        let newest = Arc::clone(&self.settings.borrow());
+        match &self.known_good {
+            Some(known) if self.crew.restarting.load(Ordering::Relaxed) => Arc::clone(known),
+            _ => newest,
+        }
     }
 
     fn spawn(&mut self) -> Option<Event> {
         let crew = &self.crew;
-        let settings = Arc::clone(&self.settings.borrow());
+        let settings = self.settings_of_boot();
+        self.served = false;
+        self.booted_with = Some(Arc::clone(&settings));
         let birth = Birth {
             settings: &settings,
             yard: &crew.yard,
@@ -83,7 +102,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             }
             Err(error) => {
                 self.status.last_error = Some(error.to_string());
-                Some(Event::SpawnFailed)
+                Some(Event::SpawnFailed { proven: self.crew.is_proven(self.status.release) })
             }
         }
     }
@@ -121,15 +140,27 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             fate: running.teller.fate(pid),
         };
         let endpoint = (self.crew.endpoint)(address, facts);
-        let is_new = self.membership.is_none();
+        let is_first = self.status.ready_at.is_none();
         self.membership = Some(self.crew.pool.join(endpoint, self.slots()));
-        if is_new {
-            self.log.event(WorkerEvent::Ready { pid, took: running.started.elapsed() });
+        if !is_first && self.life.standing() == Standing::Spare {
+            self.log.event(WorkerEvent::StepsIn { pid });
         }
         self.attend();
     }
 
+    /// What it has had counts beyond its stay.
+    pub(super) fn leave(&mut self) {
+        self.note_service();
+        self.membership = None;
+    }
+
+    fn note_service(&mut self) {
+        let load = self.membership.as_ref().and_then(|membership| membership.gauge().load());
+        self.served |= load.is_some_and(|load| load.granted > 0 || load.tunnels > 0);
+    }
+
     fn withdraw(&mut self) {
+        self.note_service();
         let leave = |membership: Membership<E>| Leaving {
             member: membership.id(),
             finished: Box::pin(membership.leave()),
@@ -146,6 +177,7 @@ impl<E: Send + Sync + 'static> Keeper<E> {
         let Some(running) = &self.running else { return };
         if why != Why::Ordered {
             if why == Why::Hung {
+                running.teller.hangs();
                 self.status.hung_at = Some(Instant::now());
                 self.status.stack = running.diagnosis.as_ref().and_then(Diagnosis::frames).map(<[_]>::to_vec);
             }

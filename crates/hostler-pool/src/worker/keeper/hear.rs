@@ -5,13 +5,17 @@ use std::time::Duration;
 use super::Keeper;
 use crate::worker::channel::Speaker;
 use crate::worker::crew::Order;
-use crate::worker::lifecycle::{Event, Standing, State};
+use crate::worker::lifecycle::{Death, Event, Standing, State};
 use crate::worker::log::WorkerEvent;
 use crate::worker::message::FromWorker;
 use crate::worker::news::News;
 use crate::worker::process::Exit;
+use crate::worker::rollout::Heard;
 use crate::worker::running::Running;
 use crate::worker::settings::Slots;
+
+/// A boot that has failed after a long time has waited for something, rather than worked.
+const LONGEST_CHARGE: Duration = Duration::from_secs(1);
 
 impl<E: Send + Sync + 'static> Keeper<E> {
     pub(super) fn understand(&mut self, order: Option<Order>) -> Option<Event> {
@@ -24,6 +28,8 @@ impl<E: Send + Sync + 'static> Keeper<E> {
                 Some(Event::Retire)
             }
             Some(Order::Kill) => Some(Event::Kill),
+            Some(Order::StepIn) => Some(Event::StepIn),
+            Some(Order::StepBack) => Some(Event::StepBack),
             Some(Order::Hung(id)) => (self.member() == Some(id)).then_some(Event::Hung),
             None => {
                 self.abandoned = true;
@@ -44,9 +50,17 @@ impl<E: Send + Sync + 'static> Keeper<E> {
 
     /// The process is gone. It leaves the pool before anything else, then its last words go to the log.
     pub(super) async fn lay_out(&mut self, exit: Exit) -> Event {
-        self.membership = None;
+        self.leave();
+        if matches!(self.life.state(), State::Ready | State::Standby) {
+            // Before its last words: a spare may step in at once.
+            self.report(Heard::Left);
+        }
         if let Some(mut running) = self.running.take() {
-            running.teller.end();
+            running.teller.end(exit.cause());
+            if matches!(self.life.state(), State::Booting { .. } | State::Warming { .. }) {
+                // What it has cost is not known any more; it is at most about that.
+                self.crew.charge(running.started.elapsed().min(LONGEST_CHARGE));
+            }
             running.last_words().await;
             let when = match self.life.state() {
                 State::Booting { .. } | State::Warming { .. } => Some("before it was ready"),
@@ -61,7 +75,16 @@ impl<E: Send + Sync + 'static> Keeper<E> {
             }
         }
         self.status.last_exit = Some(exit.to_string());
-        Event::Exited { killed: exit.was_killed() }
+        Event::Exited(self.death(exit))
+    }
+
+    fn death(&self, exit: Exit) -> Death {
+        let (crew, release) = (&self.crew, self.status.release);
+        if self.served {
+            crew.prove(release);
+        }
+        let (killed, served) = (exit.was_killed(), self.served);
+        Death { killed, served, proven: crew.is_proven(release), owed: crew.owed() }
     }
 
     pub(super) fn hear(&mut self, news: News) -> Option<Event> {

@@ -2,11 +2,13 @@
 
 mod hung;
 mod model;
+mod spares;
 mod succession;
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
+const SPAWN_FAILED: Event = Event::SpawnFailed { proven: false };
 
 /// A life, its own clock, and what was to be done last.
 struct Life {
@@ -69,12 +71,17 @@ impl Life {
         self.on(Event::Tick)
     }
 
+    /// Without ever having had a request.
     fn dies(self) -> Self {
-        self.on(Event::Exited { killed: false })
+        self.on(Event::Exited(Death::default()))
+    }
+
+    fn dies_over_a_request(self) -> Self {
+        self.on(Event::Exited(Death { served: true, ..Death::default() }))
     }
 
     fn gets_killed(self) -> Self {
-        self.on(Event::Exited { killed: true })
+        self.on(Event::Exited(Death { killed: true, ..Death::default() }))
     }
 
     fn life(&self) -> &Lifecycle {
@@ -163,8 +170,8 @@ fn crashes_in_a_row_before_it_is_ready_rest_longer_and_longer() {
 
 #[test]
 fn a_command_that_cannot_be_started_is_a_crash() {
-    let life = booting().on(Event::SpawnFailed).does(&[Action::AskTurn]).on(Event::Turn);
-    life.on(Event::SpawnFailed).rests_about(Duration::from_millis(200));
+    let life = booting().on(SPAWN_FAILED).does(&[Action::AskTurn]).on(Event::Turn);
+    life.on(SPAWN_FAILED).rests_about(Duration::from_millis(200));
 }
 
 #[test]
@@ -173,7 +180,9 @@ fn after_ten_good_seconds_all_is_forgotten() {
     for _ in 0..5 {
         life = life.dies().boots_again();
     }
-    life.on(Event::Listening).after(10 * SECOND).dies().rests_about(Duration::ZERO);
+    let life = life.on(Event::Listening).after(10 * SECOND).dies().rests_about(Duration::ZERO);
+    assert_eq!((life.life().crashes(), life.life().failed_boots()), (1, 0));
+    life.boots_again().dies().rests_about(Duration::ZERO);
 }
 
 #[test]
@@ -186,14 +195,45 @@ fn one_that_dies_right_after_it_was_ready_is_in_a_crash_loop_too() {
 }
 
 #[test]
-fn one_that_serves_for_a_while_or_is_killed_from_outside_never_rests_longer_than_a_queue_waits() {
+fn one_that_dies_over_requests_is_booted_again_at_once_however_often() {
     let mut life = booting();
-    for _ in 0..8 {
-        life = life.on(Event::Listening).gets_killed().boots_again();
+    for _ in 0..100 {
+        life = life.on(Event::Listening).dies_over_a_request().rests_about(Duration::ZERO).boots_again();
     }
-    let life = life.on(Event::Listening).gets_killed().rests_about(SECOND).boots_again();
-    let life = life.on(Event::Listening).after(2 * SECOND).dies().rests_about(SECOND).boots_again();
-    life.gets_killed().rests_about(SECOND).boots_again().dies().rests_about(30 * SECOND);
+    assert_eq!((life.life().crashes(), life.life().deaths()), (100, 100));
+    // So is one that is killed from outside, and one that was ready for a while.
+    let life = life.on(Event::Listening).gets_killed().rests_about(Duration::ZERO).boots_again();
+    life.on(Event::Listening).after(SECOND).dies().rests_about(Duration::ZERO);
+}
+
+#[test]
+fn one_that_hung_is_booted_again_at_once() {
+    let mut life = hung();
+    for _ in 0..5 {
+        life = life.on(Event::Diagnosed).gets_killed().rests_about(Duration::ZERO).boots_again();
+        life = life.on(Event::Listening).on(Event::Hung);
+    }
+}
+
+#[test]
+fn boots_that_fail_of_what_is_known_to_work_rest_for_a_second_at_most() {
+    let known = Event::Exited(Death { proven: true, ..Death::default() });
+    let mut life = booting();
+    for rest in [0, 200, 500, 1_000, 1_000, 1_000] {
+        life = life.on(known).rests_about(Duration::from_millis(rest)).boots_again();
+    }
+    let life = life.on(Event::SpawnFailed { proven: true }).rests_about(SECOND).boots_again();
+    let life = life.gets_killed().rests_about(SECOND).boots_again();
+    // What was changed meanwhile is not known to work any more.
+    life.dies().rests_about(30 * SECOND);
+}
+
+#[test]
+fn where_boots_have_taken_too_much_cpu_it_rests_for_as_long_as_they_owe() {
+    let death = Death { served: true, owed: 7 * SECOND, ..Death::default() };
+    let life = ready().on(Event::Exited(death));
+    assert_eq!(life.rest(), 7 * SECOND);
+    life.boots_again();
 }
 
 #[test]

@@ -1,12 +1,27 @@
 //! What is said to a worker's life and what it answers; knows no rules.
 
+use std::time::Duration;
+
+/// How a process has ended, and what is known about that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::worker) struct Death {
+    /// By a SIGKILL, which no program sends itself.
+    pub killed: bool,
+    /// It has had a request since it was started.
+    pub served: bool,
+    /// A worker of its generation has been ready: what is booted is known to work.
+    pub proven: bool,
+    /// For how long the pool's boots have to rest, by the CPU that they have taken.
+    pub owed: Duration,
+}
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Event {
     /// The boot gate is open for this worker.
     Turn,
     /// There is no process: it could not be started.
-    SpawnFailed,
+    SpawnFailed { proven: bool },
     /// It listens, and its address is known.
     Listening,
     /// It has answered its health path.
@@ -21,8 +36,12 @@ pub(in crate::worker) enum Event {
     Hung,
     /// All is known of where it hangs that will ever be.
     Diagnosed,
-    /// The process is gone; whether by a SIGKILL, which no program sends itself.
-    Exited { killed: bool },
+    /// The process is gone.
+    Exited(Death),
+    /// The pool misses a worker: a spare is to take its place.
+    StepIn,
+    /// The pool has all its workers: a spare is to stand by.
+    StepBack,
     /// It is to stop and not to come back.
     Stop,
     /// It is to finish what it has, and then to stop and not to come back.
@@ -86,6 +105,8 @@ pub(in crate::worker) enum Why {
 pub(in crate::worker) enum Standing {
     /// One of those that the pool is to have; it comes back whatever happens.
     Regular,
+    /// It stands by, and takes the place of one that is missing until that is back; it comes back whatever happens.
+    Spare,
     /// It is to take the place of another and has to prove itself.
     Successor,
     /// It is on its way out.

@@ -1,8 +1,10 @@
 //! Plans, with no process and no clock.
 
 mod model;
+mod spares;
 
 use super::*;
+use crate::worker::settings::Spares;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -20,7 +22,7 @@ fn pool(count: usize) -> Pool {
 }
 
 fn hire(keeper: u64, index: usize) -> Action {
-    Action::Hire { keeper: KeeperId(keeper), index, replaces: Some(Cause::Restart) }
+    Action::Hire { keeper: KeeperId(keeper), index, role: Role::Successor(Cause::Restart) }
 }
 
 fn retire(keeper: u64) -> Action {
@@ -47,8 +49,14 @@ impl Pool {
         self.takes_over(new).ends(old)
     }
 
-    fn dies(self, keeper: u64, crashes: u32) -> Self {
-        self.on(Event::Heard(KeeperId(keeper), Heard::Down { crashes, how: "exit code 1".into() }))
+    /// After so many boots in a row that have failed.
+    fn fails(self, keeper: u64, failed_boots: u32) -> Self {
+        self.on(Event::Heard(KeeperId(keeper), Heard::Died { failed_boots, how: "exit code 1".into() }))
+    }
+
+    /// After it was ready.
+    fn dies(self, keeper: u64) -> Self {
+        self.fails(keeper, 0)
     }
 
     fn ends(self, keeper: u64) -> Self {
@@ -108,21 +116,74 @@ fn a_restart_during_a_restart_joins_it_and_yet_replaces_what_was_booted_before()
 
 #[test]
 fn a_new_worker_that_has_died_is_waited_for() {
-    let pool = pool(2).on(Event::Restart).takes_over(3).dies(3, 1).does(&[]).ends(1).does(&[]);
+    let pool = pool(2).on(Event::Restart).takes_over(3).dies(3).does(&[]).ends(1).does(&[]);
     pool.ready(3).does(&[hire(4, 2)]);
 }
 
 #[test]
-fn a_new_worker_that_keeps_dying_ends_the_restart_before_all_are_like_it() {
-    let pool = pool(3).on(Event::Restart).replaced(1, 4).dies(4, 1).does(&[]).dies(4, 2).does(&[]);
+fn a_new_worker_whose_boots_fail_ends_the_restart_before_all_are_like_it() {
+    let pool = pool(3).on(Event::Restart).replaced(1, 4).fails(4, 1).does(&[]).fails(4, 2).does(&[]);
     let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), replaced: 1, total: 3 };
     let unneeded = Action::Retire { keeper: KeeperId(5), why: "its generation keeps dying".into() };
-    pool.dies(4, 3).does(&[unneeded, Action::Fail(error)]).takes_over(5).does(&[]);
+    pool.fails(4, 3).does(&[unneeded, Action::Fail(error)]).takes_over(5).does(&[]);
+}
+
+#[test]
+fn a_successor_that_dies_over_requests_is_tried_again_a_few_times() {
+    let mut pool = pool(2).on(Event::Spares(Spares::Fixed(0))).on(Event::Restart).does(&[hire(3, 1)]);
+    for _ in 0..MOST_LOSSES {
+        pool = pool.ready(3).dies(3).does(&[]);
+    }
+    let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), replaced: 0, total: 2 };
+    let gone = Action::Retire { keeper: KeeperId(3), why: "it keeps dying".into() };
+    pool.dies(3).does(&[gone, Action::Fail(error)]).ends(3).does(&[]);
+}
+
+#[test]
+fn as_often_as_old_workers_die_new_ones_may() {
+    let mut pool = pool(3).on(Event::Spares(Spares::Fixed(0))).on(Event::Restart);
+    for _ in 0..50 {
+        // The successor, and the one after which it comes, by turns.
+        pool = pool.ready(4).dies(4).does(&[]).dies(1).does(&[]).ready(1);
+    }
+    let mut pool = pool.replaced(1, 4).does(&[hire(5, 2)]);
+    for _ in 0..50 {
+        pool = pool.dies(4).does(&[]).ready(4).dies(3).does(&[]).ready(3);
+    }
+    let pool = pool.replaced(2, 5).replaced(3, 6).does(&[Action::Reached(1)]);
+    // The next restart counts anew.
+    let mut pool = pool.on(Event::Restart).does(&[hire(7, 1)]);
+    for _ in 0..=MOST_LOSSES {
+        pool = pool.ready(7).dies(7);
+    }
+    assert!(matches!(pool.todo[..], [Action::Retire { .. }, Action::Fail(RestartError::Unstable { .. })]));
+}
+
+#[test]
+fn one_that_has_taken_over_may_die_more_often_and_not_for_ever() {
+    let mut pool = pool(2).on(Event::Spares(Spares::Fixed(0))).on(Event::Restart).replaced(1, 3);
+    pool = pool.does(&[hire(4, 2)]);
+    for _ in 0..MOST_LOSSES_OF_PROVEN {
+        pool = pool.dies(3).does(&[]).ready(3).does(&[]);
+    }
+    let pool = pool.dies(3);
+    assert!(matches!(pool.todo[..], [Action::Retire { .. }, Action::Fail(RestartError::Unstable { .. })]));
+}
+
+#[test]
+fn a_recycling_whose_successor_keeps_dying_keeps_the_old_worker() {
+    let mut pool = pool(2).due(2);
+    for _ in 0..=MOST_LOSSES {
+        pool = pool.ready(3).dies(3);
+    }
+    let gone = Action::Retire { keeper: KeeperId(3), why: "it keeps dying".into() };
+    let (how, pause) = ("exit code 1".into(), 30 * SECOND);
+    pool.does(&[gone, Action::KeepOld { index: 2, reason: OLD, how, pause }]);
 }
 
 #[test]
 fn an_old_worker_that_dies_during_its_replacement_changes_nothing() {
-    let pool = pool(1).on(Event::Restart).dies(1, 1).does(&[]).dies(1, 5).does(&[]);
+    let pool = pool(1).on(Event::Restart).dies(1).does(&[]).fails(1, 5).does(&[]);
     pool.replaced(1, 2).does(&[Action::Reached(1)]);
 }
 
@@ -135,7 +196,7 @@ fn a_stop_ends_a_restart_and_nobody_is_hired_any_more() {
 #[test]
 fn more_workers_are_booted_and_fewer_retire_from_the_end() {
     let pool = pool(2).on(Event::Count(3));
-    let pool = pool.does(&[Action::Hire { keeper: KeeperId(3), index: 3, replaces: None }]).ready(3);
+    let pool = pool.does(&[Action::Hire { keeper: KeeperId(3), index: 3, role: Role::Regular }]).ready(3);
     let fewer = |keeper| Action::Retire { keeper: KeeperId(keeper), why: "fewer workers are wanted".into() };
     let pool = pool.on(Event::Count(1)).does(&[fewer(2), fewer(3)]);
     pool.on(Event::Count(1)).does(&[]);
@@ -151,7 +212,7 @@ fn fewer_workers_during_a_restart_dismiss_a_successor_that_is_needed_no_more() {
 #[test]
 fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
     let recycle = Cause::Recycled(OLD);
-    let first = Action::Hire { keeper: KeeperId(3), index: 2, replaces: Some(recycle) };
+    let first = Action::Hire { keeper: KeeperId(3), index: 2, role: Role::Successor(recycle) };
     let pool = pool(2).due(2).does(&[first]).due(1).does(&[]).due(2).does(&[]);
     let gone = Action::Retire { keeper: KeeperId(2), why: "recycled: 1 s old".into() };
     let pool = pool.takes_over(3).does(&[gone]).due(1).does(&[]);

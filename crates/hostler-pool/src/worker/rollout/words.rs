@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::worker::recycling::Reason;
+use crate::worker::settings::Spares;
 
 /// One keeper's number; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,18 +13,16 @@ pub(in crate::worker) struct KeeperId(pub u64);
 /// What a keeper has to say of its worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Heard {
+    /// It has joined the pool, or stands by as a spare.
     Ready,
-    /// It died, for the so manyth time in a row.
-    Down {
-        crashes: u32,
-        how: String,
-    },
+    /// It has left the pool, or stands by no more.
+    Left,
+    /// It died unasked: after so many failed boots in a row, or, if that is 0, after it was ready.
+    Died { failed_boots: u32, how: String },
     /// A successor has stood the test, and is from now on a worker like any other.
     TookOver,
     /// It has stopped for good, and its keeper is gone.
-    Ended {
-        how: String,
-    },
+    Ended { how: String },
 }
 
 /// What happened.
@@ -33,6 +32,10 @@ pub(in crate::worker) enum Event {
     Restart,
     /// So many workers are wanted.
     Count(usize),
+    /// So many spares are wanted.
+    Spares(Spares),
+    /// The plan's deadline has come.
+    Tick,
     /// This worker has had its time.
     Due(KeeperId, Reason),
     /// A keeper said something.
@@ -44,8 +47,12 @@ pub(in crate::worker) enum Event {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Action {
-    /// Boot a worker of this number; as a successor, if it is to replace another.
-    Hire { keeper: KeeperId, index: usize, replaces: Option<Cause> },
+    /// Boot a worker of this number.
+    Hire { keeper: KeeperId, index: usize, role: Role },
+    /// A spare is to take the place of a worker that is missing.
+    StepIn(KeeperId),
+    /// A spare is to leave the pool and stand by.
+    StepBack(KeeperId),
     /// Let it finish what it has and go.
     Retire { keeper: KeeperId, why: Arc<str> },
     /// All workers have been booted after this many restarts were ordered.
@@ -54,6 +61,17 @@ pub(in crate::worker) enum Action {
     Fail(RestartError),
     /// A worker that was to be recycled stays for so long at least.
     KeepOld { index: usize, reason: Reason, how: String, pause: Duration },
+}
+
+/// What a worker is hired as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Role {
+    /// One of those that the pool is to have.
+    Regular,
+    /// It is to replace another.
+    Successor(Cause),
+    /// It stands by.
+    Spare,
 }
 
 /// Why a worker is replaced.
@@ -80,7 +98,7 @@ pub enum RestartError {
         /// How many workers there are.
         total: usize,
     },
-    /// A worker of the new generation died again and again after it had taken over.
+    /// A worker of the new generation died again and again after it was ready, more often than the old ones.
     #[error(
         "worker {worker} of the new generation keeps dying: {how}; {replaced} of {total} workers were replaced, the others stay"
     )]

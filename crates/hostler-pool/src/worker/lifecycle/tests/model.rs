@@ -10,18 +10,25 @@ fn event() -> impl Strategy<Value = Event> {
         4 => Just(Event::Listening),
         2 => Just(Event::Healthy),
         2 => Just(Event::Warmed),
-        1 => Just(Event::SpawnFailed),
+        1 => any::<bool>().prop_map(|proven| Event::SpawnFailed { proven }),
         1 => Just(Event::Hears),
         1 => Just(Event::Orphaned),
         1 => Just(Event::Hung),
         1 => Just(Event::Diagnosed),
-        2 => any::<bool>().prop_map(|killed| Event::Exited { killed }),
+        2 => death().prop_map(Event::Exited),
+        3 => Just(Event::StepIn),
+        2 => Just(Event::StepBack),
         1 => Just(Event::Stop),
         1 => Just(Event::Retire),
         1 => Just(Event::Finished),
         1 => Just(Event::Kill),
         6 => Just(Event::Tick),
     ]
+}
+
+fn death() -> impl Strategy<Value = Death> {
+    let facts = (any::<bool>(), any::<bool>(), any::<bool>(), 0..2_u32);
+    facts.prop_map(|(killed, served, proven, owed)| Death { killed, served, proven, owed: owed * SECOND })
 }
 
 /// What a keeper would have at hand.
@@ -67,6 +74,9 @@ impl Hands {
                 Action::CheckHealth | Action::WarmUp => {}
             }
         }
+        if life.standing() != Standing::Spare {
+            assert!(!matches!(life.state(), State::Standby | State::SteppingBack), "only spares stand by");
+        }
         assert_eq!(
             self.member,
             life.state() == State::Ready,
@@ -84,17 +94,16 @@ proptest! {
     #[test]
     fn whatever_happens_a_life_makes_sense_and_comes_to_its_end(
         events in proptest::collection::vec((event(), 0..4_000_u64), 1..60),
-        succeeds in any::<bool>(),
+        standing in prop_oneof![Just(Standing::Regular), Just(Standing::Successor), Just(Standing::Spare)],
         checks_health in any::<bool>(),
         warms_up in any::<bool>(),
     ) {
         let rules = Rules { checks_health, warms_up, ..rules() };
-        let standing = if succeeds { Standing::Successor } else { Standing::Regular };
         let mut life = Lifecycle::new(rules, standing, fastrand::Rng::with_seed(7));
         let (mut now, mut hands) = (Instant::now(), Hands::default());
         let mut step = |life: Lifecycle, event: Event, now: Instant| {
             // Only what has been spawned can fail, listen or end.
-            let needs_process = matches!(event, Event::Exited { .. } | Event::SpawnFailed | Event::Listening | Event::Orphaned);
+            let needs_process = matches!(event, Event::Exited(_) | Event::SpawnFailed { .. } | Event::Listening | Event::Orphaned);
             if needs_process && !hands.process {
                 return life;
             }

@@ -69,14 +69,50 @@ fn a_successor_takes_over_when_it_has_been_in_the_pool_for_a_moment() {
 fn a_successor_that_dies_before_it_is_ready_has_one_more_chance() {
     let life = successor().dies().does(&[Action::AskTurn]).on(Event::Turn);
     life.dies().does(&[]).is(State::Stopped);
-    let life = successor().on(Event::SpawnFailed).on(Event::Turn);
-    life.on(Event::SpawnFailed).does(&[]).is(State::Stopped);
+    let life = successor().on(SPAWN_FAILED).on(Event::Turn);
+    life.on(SPAWN_FAILED).does(&[]).is(State::Stopped);
 }
 
 #[test]
 fn so_has_one_that_dies_as_soon_as_it_is_ready() {
     let life = successor().on(Event::Listening).dies().does(&[Action::Leave, Action::AskTurn]);
     life.on(Event::Turn).on(Event::Listening).dies().does(&[Action::Leave]).is(State::Stopped);
+}
+
+#[test]
+fn a_successor_that_dies_over_requests_is_booted_again_however_often() {
+    let mut life = successor();
+    for _ in 0..20 {
+        life = life.on(Event::Listening).dies_over_a_request().does(&[Action::Leave, Action::AskTurn]);
+        life = life.on(Event::Turn);
+    }
+    // What was before is no failure of its boot.
+    let life = life.on(Event::Listening).dies().boots_again().on(Event::Listening);
+    let life = life.gets_killed().boots_again().on(Event::Listening);
+    life.at_deadline().does(&[Action::TakeOver]);
+}
+
+#[test]
+fn behind_a_process_that_lives_on_it_is_no_different() {
+    let orphaned = |life: Life| {
+        let life = life.on(Event::Listening).on(Event::Orphaned);
+        life.does(&[Action::Leave, Action::Kill(Why::Orphaned)])
+    };
+    let killed = Death { killed: true, ..Death::default() };
+    let mut life = successor();
+    for _ in 0..20 {
+        let death = Event::Exited(Death { served: true, ..killed });
+        life = orphaned(life).on(death).does(&[Action::AskTurn]).on(Event::Turn);
+    }
+    // Without a request it has one more chance.
+    let life = orphaned(life).on(Event::Exited(killed)).does(&[Action::AskTurn]).on(Event::Turn);
+    orphaned(life).on(Event::Exited(killed)).does(&[]).is(State::Stopped);
+    // One that does not succeed anybody rests longer and longer.
+    let mut life = booting();
+    for rest in [0, 200, 500, 1_000] {
+        life =
+            orphaned(life).on(Event::Exited(killed)).rests_about(Duration::from_millis(rest)).boots_again();
+    }
 }
 
 #[test]

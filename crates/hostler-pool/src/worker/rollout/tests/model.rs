@@ -1,6 +1,6 @@
 //! Random histories of a pool's workers against what must hold at every moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -13,15 +13,17 @@ enum Step {
     Due(usize),
     /// One that boots is ready.
     Ready(usize),
-    /// One that is ready dies; a successor stops with it.
+    /// One that is ready dies.
     Die(usize),
-    /// One that boots fails; a successor stops with it.
+    /// One that boots fails; a successor stops with the second time.
     Fail(usize),
     /// A successor that is ready has stood the test.
     TakeOver,
     /// One that retires has finished.
     Finish(usize),
     Wait,
+    /// So many spares are wanted; 0: while workers die often.
+    Spares(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -31,11 +33,12 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1..5_usize).prop_map(Step::Count),
         2 => any.clone().prop_map(Step::Due),
         6 => any.clone().prop_map(Step::Ready),
-        1 => any.clone().prop_map(Step::Die),
+        3 => any.clone().prop_map(Step::Die),
         1 => any.clone().prop_map(Step::Fail),
         4 => Just(Step::TakeOver),
         4 => any.prop_map(Step::Finish),
         1 => Just(Step::Wait),
+        1 => (0..3_usize).prop_map(Step::Spares),
     ]
 }
 
@@ -48,9 +51,15 @@ enum Is {
 
 struct Worker {
     is: Is,
-    successor: bool,
-    crashes: u32,
+    role: Role,
+    failed_boots: u32,
     index: usize,
+}
+
+impl Worker {
+    fn is_successor(&self) -> bool {
+        matches!(self.role, Role::Successor(_))
+    }
 }
 
 /// Workers as they would be if everybody did what the plan says.
@@ -58,7 +67,10 @@ struct World {
     plan: Plan,
     now: Instant,
     workers: BTreeMap<KeeperId, Worker>,
+    /// Spares that have stepped in.
+    in_pool: BTreeSet<KeeperId>,
     wanted: usize,
+    spares: usize,
     /// Restarts that somebody waits for.
     ordered: u64,
     answered: u64,
@@ -67,8 +79,16 @@ struct World {
 impl World {
     fn new() -> Self {
         let plan = Plan::default();
-        let mut world =
-            Self { plan, now: Instant::now(), workers: BTreeMap::new(), wanted: 2, ordered: 0, answered: 0 };
+        let mut world = Self {
+            plan,
+            now: Instant::now(),
+            workers: BTreeMap::new(),
+            in_pool: BTreeSet::new(),
+            wanted: 2,
+            spares: 1,
+            ordered: 0,
+            answered: 0,
+        };
         world.on(Event::Count(2));
         world
     }
@@ -88,17 +108,24 @@ impl World {
 
     fn perform(&mut self, action: Action, taken_over: Option<KeeperId>) {
         match action {
-            Action::Hire { keeper, index, replaces } => {
-                let successor = replaces.is_some();
-                let worker = Worker { is: Is::Booting, successor, crashes: 0, index };
+            Action::Hire { keeper, index, role } => {
+                let worker = Worker { is: Is::Booting, role, failed_boots: 0, index };
                 assert!(self.workers.insert(keeper, worker).is_none(), "{keeper:?} is hired twice");
+            }
+            Action::StepIn(keeper) => {
+                assert_eq!(self.workers[&keeper].is, Is::Ready, "{keeper:?} cannot step in");
+                assert!(self.in_pool.insert(keeper), "{keeper:?} is in the pool");
+            }
+            Action::StepBack(keeper) => {
+                assert!(self.in_pool.remove(&keeper), "{keeper:?} is not in the pool")
             }
             Action::Retire { keeper, .. } => {
                 let worker = &self.workers[&keeper];
                 let has_heir = taken_over.is_some_and(|heir| self.workers[&heir].index == worker.index);
-                let unneeded = worker.index > self.wanted || worker.successor;
+                let unneeded = worker.index > self.wanted || worker.role != Role::Regular;
                 assert!(has_heir || unneeded, "{keeper:?} retires and nobody takes its place");
                 self.workers.get_mut(&keeper).unwrap().is = Is::Retiring;
+                self.in_pool.remove(&keeper);
             }
             Action::Reached(release) => {
                 assert!(release > self.answered && release <= self.ordered);
@@ -110,12 +137,18 @@ impl World {
     }
 
     fn check(&self) {
-        let regulars = self.workers.values().filter(|worker| worker.is != Is::Retiring && !worker.successor);
+        let stays = |worker: &&Worker| worker.is != Is::Retiring;
+        let regulars = self.workers.values().filter(stays).filter(|worker| worker.role == Role::Regular);
         let mut seats: Vec<usize> = regulars.map(|worker| worker.index).collect();
         seats.sort_unstable();
         assert_eq!(seats, (1..=self.wanted).collect::<Vec<_>>(), "each seat has one worker");
-        let is_extra = |worker: &&Worker| worker.successor && worker.is != Is::Retiring;
-        assert!(self.workers.values().filter(is_extra).count() <= 1, "one successor at a time");
+        let successors = self.workers.values().filter(stays).filter(|worker| worker.is_successor());
+        assert!(successors.count() <= 1, "one successor at a time");
+        let spares = self.workers.values().filter(stays).filter(|worker| worker.role == Role::Spare);
+        assert!(spares.count() <= self.spares, "more spares than are wanted");
+        let missing = self.workers.values().filter(stays);
+        let missing = missing.filter(|worker| worker.role == Role::Regular && worker.is != Is::Ready).count();
+        assert!(self.in_pool.len() <= missing, "more spares in the pool than workers are missing");
         assert_eq!(self.plan.is_restarting(), self.answered < self.ordered, "nobody waits for nothing");
     }
 
@@ -128,16 +161,19 @@ impl World {
         self.on(Event::Heard(keeper, heard));
     }
 
-    /// A regular one comes back, whatever happens; a successor does not.
+    /// A regular one comes back, whatever happens; a successor whose boot has failed does not.
     fn lose(&mut self, keeper: KeeperId) {
         let how = String::new();
         let worker = self.workers.get_mut(&keeper).unwrap();
-        worker.crashes += 1;
+        worker.failed_boots = if worker.is == Is::Ready { 0 } else { worker.failed_boots + 1 };
         worker.is = Is::Booting;
-        let (crashes, successor) = (worker.crashes, worker.successor);
-        self.hear(keeper, Heard::Down { crashes, how: how.clone() });
+        self.in_pool.remove(&keeper);
+        let failed_boots = worker.failed_boots;
+        self.hear(keeper, Heard::Died { failed_boots, how: how.clone() });
         // The plan may have retired it at that.
-        if successor && self.workers.remove(&keeper).is_some() {
+        let is_over = |worker: &Worker| worker.is_successor() && worker.is == Is::Booting;
+        if failed_boots > 1 && self.workers.get(&keeper).is_some_and(is_over) {
+            self.workers.remove(&keeper);
             self.hear(keeper, Heard::Ended { how });
         }
     }
@@ -154,7 +190,7 @@ impl World {
             }
             Step::Due(index) => {
                 if let Some(keeper) =
-                    self.pick(index, Is::Ready).filter(|keeper| !self.workers[keeper].successor)
+                    self.pick(index, Is::Ready).filter(|keeper| !self.workers[keeper].is_successor())
                 {
                     self.on(Event::Due(keeper, OLD));
                 }
@@ -176,10 +212,12 @@ impl World {
                 }
             }
             Step::TakeOver => {
-                let ready =
-                    self.workers.iter_mut().find(|(_, worker)| worker.successor && worker.is == Is::Ready);
+                let ready = self
+                    .workers
+                    .iter_mut()
+                    .find(|(_, worker)| worker.is_successor() && worker.is == Is::Ready);
                 if let Some((&keeper, worker)) = ready {
-                    worker.successor = false;
+                    worker.role = Role::Regular;
                     self.heir(keeper);
                 }
             }
@@ -189,7 +227,14 @@ impl World {
                     self.hear(keeper, Heard::Ended { how: String::new() });
                 }
             }
-            Step::Wait => self.now += 20 * SECOND,
+            Step::Wait => {
+                self.now += 20 * SECOND;
+                self.on(Event::Tick);
+            }
+            Step::Spares(count) => {
+                self.spares = count.max(1);
+                self.on(Event::Spares(if count == 0 { Spares::Auto } else { Spares::Fixed(count) }));
+            }
         }
     }
 
@@ -204,6 +249,10 @@ impl World {
                 self.take(&step);
             }
         }
+        assert_eq!(self.in_pool.len(), 0, "no spare is in the pool where no worker is missing");
+        self.take(&Step::Spares(0));
+        (0..4).for_each(|_| self.take(&Step::Wait));
+        (0..3).for_each(|_| self.take(&Step::Finish(0)));
     }
 }
 

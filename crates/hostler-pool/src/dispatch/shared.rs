@@ -1,0 +1,236 @@
+//! The one lock of a pool: what is woken or dropped is so after unlocking. Knows not who comes before whom.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::acquire::AcquireError;
+use super::bench::SUSPENSE;
+use super::claim::Claim;
+use super::gauge::Waiting;
+use super::pool::PoolSettings;
+use super::queue::{Outcome, Place};
+use super::roster::{Grant, Member, MemberId, Roster};
+use super::state::State;
+
+/// What all handles of a pool share.
+pub(super) struct Shared<E> {
+    pub name: Arc<str>,
+    pub next_number: AtomicU64,
+    state: Mutex<State<E>>,
+}
+
+impl<E> Shared<E> {
+    /// Without a member.
+    pub fn new(name: Arc<str>, settings: PoolSettings) -> Self {
+        Self { name, next_number: AtomicU64::new(1), state: Mutex::new(State::new(settings)) }
+    }
+
+    /// One poll of an [`Acquire`]; `queued` remembers whether its place is in the queue, `ahead` how many there were before it came.
+    pub fn poll_grant(
+        &self,
+        (place, ahead): (Place, &mut Option<usize>),
+        claim: &Claim,
+        queued: &mut bool,
+        waker: &Waker,
+        now: Instant,
+    ) -> Poll<Result<Grant<E>, AcquireError>> {
+        if *queued {
+            return self.poll_queued(place, waker, now);
+        }
+        let mut woken = Vec::new();
+        let answer = {
+            let mut state = self.lock();
+            *ahead = Some(state.queue.len());
+            state.enter(place, claim, waker, now, &mut woken)
+        };
+        *queued = answer.is_pending();
+        woken.into_iter().for_each(Waker::wake);
+        answer
+    }
+
+    fn poll_queued(&self, place: Place, waker: &Waker, now: Instant) -> Poll<Result<Grant<E>, AcquireError>> {
+        let mut state = self.lock();
+        match state.outcome(place, now) {
+            Some(Ok(grant)) => return Poll::Ready(Ok(grant)),
+            Some(Err(late)) => {
+                drop(state);
+                if let Some(grant) = late.grant {
+                    self.untake(&grant);
+                }
+                return Poll::Ready(Err(late.error));
+            }
+            None => {}
+        }
+        if state.closed {
+            return Poll::Ready(Err(AcquireError::Closed));
+        }
+        let replaced = state.queue.renew(place, waker);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+
+    /// The [`Acquire`] at this place is dropped. A slot it was handed and has not taken goes to the next.
+    pub fn give_up(&self, place: Place) {
+        let (waker, outcome) = {
+            let mut state = self.lock();
+            let waker = state.queue.leave(place);
+            let outcome = state.queue.take_outcome(place);
+            let left = waker.is_some() || matches!(outcome, Some(Outcome::Handed(..)));
+            state.counters.left_queue += u64::from(left);
+            (waker, outcome)
+        };
+        drop(waker);
+        if let Some(Outcome::Handed(grant, _)) = outcome {
+            self.untake(&grant);
+        }
+    }
+
+    /// A slot comes back and goes straight to the next who waits.
+    pub fn release(&self, grant: &Grant<E>, now: Instant) {
+        self.change_at(now, |state, now| state.release(grant, now));
+    }
+
+    /// A slot comes back, and what was begun with it goes on.
+    pub fn tether(&self, grant: &Grant<E>) {
+        self.change(|state, now| {
+            state.counters.tunnels += 1;
+            state.roster.tether(grant.member.id);
+            state.release(grant, now);
+        });
+    }
+
+    /// What went on without a slot has ended.
+    pub fn untether(&self, id: MemberId) {
+        self.change(|state, _| state.roster.untether(id));
+    }
+
+    /// A slot comes back that nobody has used.
+    fn untake(&self, grant: &Grant<E>) {
+        self.change(|state, now| state.roster.release(grant, now));
+    }
+
+    /// The member could not be reached: returns the slot and says until when the member is benched, if it is.
+    pub fn fail(&self, grant: &Grant<E>) -> Option<Instant> {
+        self.change(|state, now| {
+            state.counters.member_failures += 1;
+            let bench = state.settings.bench;
+            let until = state.roster.bench(grant, bench, now);
+            state.roster.release(grant, now);
+            let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
+            (until, untaken)
+        })
+        .0
+    }
+
+    /// The member ended a request without an answer: returns the slot and says until when the member gets nothing.
+    pub fn suspect(&self, grant: &Grant<E>) -> Instant {
+        self.change(|state, now| {
+            let until = now + SUSPENSE;
+            state.roster.suspend(grant.member.id, until);
+            state.roster.release(grant, now);
+            (until, state.take_back(grant.member.id, now))
+        })
+        .0
+    }
+
+    /// A request has waited in vain; it may have the slot still, or, `connecting`, has just given it back. Says until when the member
+    /// is ejected, if it is; then those who wait for its answers are told.
+    pub fn strike(&self, grant: &Grant<E>) -> Option<Instant> {
+        let (until, untaken) = self.change(|state, now| {
+            state.counters.member_timeouts += 1;
+            let until = state.roster.strike(grant, state.settings.eject, now);
+            state.counters.ejections += u64::from(until.is_some());
+            let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
+            (until, untaken)
+        });
+        drop(untaken);
+        if until.is_some() {
+            grant.member.forsake(true);
+        }
+        until
+    }
+
+    /// Whether a lease is the only one of its member, and has been for so long.
+    pub fn is_alone(&self, id: MemberId, long: Duration) -> bool {
+        let now = Instant::now();
+        self.lock().roster.is_alone(id, now, long)
+    }
+
+    /// The member answered. True if that ends an ejection.
+    pub fn reached(&self, member: &Member<E>) -> bool {
+        let was_ejected = self.change(|state, _| state.roster.reached(member.id));
+        member.forsake(false);
+        was_ejected
+    }
+
+    /// Whoever checks the member says how it is. True if that is news.
+    pub fn set_health(&self, id: MemberId, healthy: bool) -> bool {
+        let (changed, untaken) = self.change(|state, now| {
+            let changed = state.roster.set_health(id, healthy);
+            let fell_ill = changed.is_some() && !healthy;
+            state.counters.unhealthy += u64::from(fell_ill);
+            (changed, if fell_ill { state.take_back(id, now) } else { Vec::new() })
+        });
+        drop(untaken);
+        if let Some(member) = &changed {
+            member.forsake(!healthy);
+        }
+        changed.is_some()
+    }
+
+    /// No new leases for this member.
+    pub fn leave(&self, id: MemberId) {
+        self.change(|state, now| {
+            let untaken = state.take_back(id, now);
+            state.roster.leave(id);
+            untaken
+        });
+    }
+
+    /// Another number of slots for this member; leases beyond it end by themselves.
+    pub fn set_slots(&self, id: MemberId, slots: usize) {
+        self.change(|state, _| state.roster.set_slots(id, slots));
+    }
+
+    /// Looks at the members and changes what is to be changed; `Waiting` says who waits for them.
+    pub fn with_roster<T>(&self, act: impl FnOnce(&mut Roster<E>, Waiting) -> T) -> T {
+        self.change(|state, _| {
+            let waiting = Waiting { now: state.queue.len(), ever: state.counters.queued };
+            act(&mut state.roster, waiting)
+        })
+    }
+
+    /// Gives free slots to those who wait: a bench is over.
+    pub fn redispatch(&self) {
+        self.change(|_, _| ());
+    }
+
+    /// Changes the state and then gives every slot that has become free to those who wait.
+    pub fn change<T>(&self, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
+        self.change_at(Instant::now(), change)
+    }
+
+    fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
+        let mut woken = Vec::new();
+        let value = {
+            let mut state = self.lock();
+            let value = change(&mut state, now);
+            if !state.queue.is_empty() {
+                state.dispatch(now, &mut woken);
+            }
+            value
+        };
+        woken.into_iter().for_each(Waker::wake);
+        value
+    }
+
+    /// No foreign code runs under this lock, so a panic elsewhere cannot have left the state half changed.
+    pub fn lock(&self) -> MutexGuard<'_, State<E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

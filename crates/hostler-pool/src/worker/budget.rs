@@ -1,0 +1,109 @@
+//! How much CPU the boots of a pool may take that follow deaths: a bucket of seconds. Pure, it is told the time.
+//!
+//! Each such boot takes out what it has cost. The bucket fills with the pool's share of the cores. While it is empty, workers that have
+//! died rest. So an app that crashes all the time is booted as fast as it can be for half a minute, and from then on boots never take
+//! more than the share.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+/// So many seconds of its share a pool may take at once.
+const SAVED: f64 = 30.0;
+/// The longest rest, whatever boots have cost.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The boots of one pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    /// Seconds of CPU that may be taken; below 0: owed.
+    left: f64,
+    at: Instant,
+    boots: Boots,
+}
+
+/// What boots after deaths have cost so far. Durations are milliseconds in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Boots {
+    /// How many there were.
+    pub after_deaths: u64,
+    /// The CPU that they have taken.
+    #[serde(rename = "cpu_ms", serialize_with = "milliseconds")]
+    pub cpu: Duration,
+    /// How many times a worker had to rest because they had taken more than their share.
+    pub held_up: u64,
+}
+
+fn milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(time.as_millis() as u64)
+}
+
+impl Budget {
+    /// A full one, for so many seconds of CPU a second.
+    pub fn new(share: f64, now: Instant) -> Self {
+        Self { left: share * SAVED, at: now, boots: Boots::default() }
+    }
+
+    /// A boot has cost so much.
+    pub fn take(&mut self, cost: Duration, share: f64, now: Instant) {
+        self.fill(share, now);
+        self.boots.after_deaths += 1;
+        self.boots.cpu += cost;
+        self.left = (self.left - cost.as_secs_f64()).max(-share * SAVED);
+    }
+
+    /// How long the next boot has to rest.
+    pub fn rest(&mut self, share: f64, now: Instant) -> Duration {
+        self.fill(share, now);
+        if self.left >= 0.0 {
+            return Duration::ZERO;
+        }
+        self.boots.held_up += 1;
+        Duration::try_from_secs_f64(-self.left / share).unwrap_or(LONGEST).min(LONGEST)
+    }
+
+    pub fn boots(&self) -> Boots {
+        self.boots
+    }
+
+    fn fill(&mut self, share: f64, now: Instant) {
+        let grown = share * now.saturating_duration_since(self.at).as_secs_f64();
+        (self.left, self.at) = ((self.left + grown).min(share * SAVED), now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boots_are_free_at_first_and_then_take_no_more_than_their_share() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut budget = Budget::new(0.5, start);
+        let (mut now, mut taken) = (start, Duration::ZERO);
+        // A worker that boots for 0.2 s of CPU and dies at once, for ten minutes.
+        let boot = Duration::from_millis(200);
+        while now < start + 600 * second {
+            now += budget.rest(0.5, now) + boot;
+            budget.take(boot, 0.5, now);
+            taken += boot;
+        }
+        let most = 0.5 * 600.0 + 0.5 * SAVED;
+        assert!((most * 0.95..most * 1.05).contains(&taken.as_secs_f64()), "{taken:?}");
+        let boots = budget.boots();
+        assert_eq!((boots.cpu, boots.after_deaths), (taken, (taken.as_millis() / 200) as u64));
+        assert!(boots.held_up > 0 && boots.held_up < boots.after_deaths, "{boots:?}");
+        assert_eq!(budget.rest(0.5, now + 600 * second), Duration::ZERO);
+        assert_eq!(budget.boots(), boots, "a boot that need not rest is not held up");
+    }
+
+    #[test]
+    fn one_boot_that_costs_much_is_not_held_against_the_pool_for_long() {
+        let now = Instant::now();
+        let mut budget = Budget::new(0.5, now);
+        budget.take(Duration::from_secs(3600), 0.5, now);
+        assert_eq!(budget.rest(0.5, now), LONGEST);
+        assert_eq!(budget.rest(0.5, now + LONGEST), Duration::ZERO);
+    }
+}

@@ -1,0 +1,150 @@
+//! How a worker's life ends, by itself or by order, and whether another begins; the same pure machine.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Action, BURIAL, DIAGNOSIS, Death, Lifecycle, SECOND_CHANCES, Standing, State, Why, rest};
+
+impl Lifecycle {
+    pub(super) fn exited(&mut self, death: Death, now: Instant) -> Vec<Action> {
+        match self.state {
+            State::Booting { .. }
+            | State::Warming { .. }
+            | State::Ready
+            | State::Standby
+            | State::SteppingBack
+            | State::Diagnosing { .. }
+            | State::Killed { for_good: false, .. } => self.crashed(death, now),
+            State::Killed { for_good: true, .. } | State::Retiring { .. } | State::Stopping { .. } => {
+                self.state = State::Stopped;
+                vec![]
+            }
+            State::Queued | State::BackingOff { .. } | State::Stopped => vec![],
+        }
+    }
+
+    /// A death that nobody asked for: it comes back at once, or after a rest if its boots fail.
+    pub(super) fn crashed(&mut self, death: Death, now: Instant) -> Vec<Action> {
+        let was_in_pool = self.state == State::Ready;
+        let ready = self.ready_since.take().map(|since| now.saturating_duration_since(since));
+        // Where its app had ended before, our own signal says nothing.
+        let was_orphaned = std::mem::take(&mut self.orphaned);
+        let death = Death { killed: death.killed && !was_orphaned, ..death };
+        let was_killed = matches!(self.state, State::Killed { .. }) && !was_orphaned;
+        self.note(rest::is_failed_boot(ready, &death) && !(was_killed && ready.is_some()), ready);
+        let rest = rest::after(self.failed_boots, &death, &mut self.chance);
+
+        let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
+        let is_the_last = match self.standing {
+            Standing::Regular | Standing::Spare => false,
+            Standing::Successor => self.failed_boots > SECOND_CHANCES,
+            Standing::Retired => true,
+        };
+        if is_the_last {
+            self.state = State::Stopped;
+        } else if rest.is_zero() {
+            self.state = State::Queued;
+            actions.push(Action::AskTurn);
+        } else {
+            self.state = State::BackingOff { until: now + rest };
+        }
+        actions
+    }
+
+    fn note(&mut self, failed_boot: bool, ready: Option<Duration>) {
+        if rest::is_forgiven(ready) {
+            self.crashes = 0;
+        }
+        self.crashes = self.crashes.saturating_add(1);
+        self.failed_boots = if failed_boot { self.failed_boots.saturating_add(1) } else { 0 };
+        self.deaths += 1;
+        self.needed = false;
+    }
+
+    /// It gets nothing new; its last service is to say where it hangs.
+    pub(super) fn diagnose(&mut self, now: Instant) -> Vec<Action> {
+        let was_in_pool = self.state == State::Ready;
+        self.state = State::Diagnosing { until: now + DIAGNOSIS };
+        if was_in_pool { vec![Action::Leave, Action::Diagnose] } else { vec![Action::Diagnose] }
+    }
+
+    pub(super) fn kill(&mut self, why: Why, now: Instant) -> Vec<Action> {
+        let was_in_pool = self.state == State::Ready;
+        self.orphaned = why == Why::Orphaned;
+        let comes_back = match self.standing {
+            Standing::Regular | Standing::Spare => true,
+            // One that was not ready in time has had time enough; one that hung shall not succeed anybody.
+            Standing::Successor => self.orphaned,
+            Standing::Retired => false,
+        };
+        let for_good = why == Why::Ordered || !comes_back;
+        self.state = State::Killed { bury_at: now + BURIAL, for_good };
+        if was_in_pool { vec![Action::Leave, Action::Kill(why)] } else { vec![Action::Kill(why)] }
+    }
+
+    pub(super) fn kill_for_good(&mut self, now: Instant) -> Vec<Action> {
+        match self.state {
+            State::Booting { .. }
+            | State::Warming { .. }
+            | State::Ready
+            | State::Standby
+            | State::SteppingBack
+            | State::Retiring { .. }
+            | State::Diagnosing { .. }
+            | State::Stopping { .. } => self.kill(Why::Ordered, now),
+            State::Queued | State::BackingOff { .. } | State::Killed { .. } | State::Stopped => {
+                self.stop(now)
+            }
+        }
+    }
+
+    /// The pool goes on without it: what it has begun it finishes.
+    pub(super) fn retire(&mut self, now: Instant) -> Vec<Action> {
+        self.standing = Standing::Retired;
+        match self.state {
+            State::Ready | State::SteppingBack => {
+                let is_member = self.state == State::Ready;
+                self.state = State::Retiring { until: now + self.rules.hang_timeout };
+                if is_member { vec![Action::Withdraw] } else { vec![] }
+            }
+            // One that is asked where it hangs will be killed anyway.
+            State::Retiring { .. } | State::Diagnosing { .. } => vec![],
+            _ => self.stop(now),
+        }
+    }
+
+    pub(super) fn stop(&mut self, now: Instant) -> Vec<Action> {
+        let was_in_pool = self.state == State::Ready;
+        match self.state {
+            State::Queued | State::BackingOff { .. } | State::Stopped => {
+                self.state = State::Stopped;
+                vec![]
+            }
+            State::Killed { bury_at, .. } => {
+                self.state = State::Killed { bury_at, for_good: true };
+                vec![]
+            }
+            State::Diagnosing { .. } => {
+                let actions = self.kill(Why::Hung, now);
+                self.state = State::Killed { bury_at: now + BURIAL, for_good: true };
+                actions
+            }
+            State::Stopping { .. } => vec![],
+            State::Booting { .. }
+            | State::Warming { .. }
+            | State::Ready
+            | State::Standby
+            | State::SteppingBack
+            | State::Retiring { .. } => {
+                let timeout = self.rules.stop_timeout;
+                let (term_at, how) = match self.hears {
+                    true => (Some(now + timeout / 2), Action::SayShutdown),
+                    false => (None, Action::Terminate),
+                };
+                self.state = State::Stopping { term_at, kill_at: now + timeout };
+                if was_in_pool { vec![Action::Leave, how] } else { vec![how] }
+            }
+        }
+    }
+}
