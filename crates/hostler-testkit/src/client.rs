@@ -26,7 +26,14 @@ pub async fn client(address: SocketAddr) -> Client {
 
 /// Connects, or finds that nobody listens any more.
 pub async fn try_client(address: SocketAddr) -> Option<Client> {
-    TcpStream::connect(address).await.ok().map(Client::over_tcp)
+    try_client_from(Ipv4Addr::LOCALHOST.into(), address).await
+}
+
+/// Connects from one of the machine's addresses, or finds that nobody listens any more.
+pub async fn try_client_from(from: IpAddr, address: SocketAddr) -> Option<Client> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::new(from, 0)).unwrap();
+    socket.connect(address).await.ok().map(Client::over_tcp)
 }
 
 /// Connects from one of the machine's addresses: all of 127.0.0.0/8 are this machine.
@@ -79,7 +86,12 @@ impl Client {
 
     /// GET on this connection.
     pub async fn get(&mut self, path: &str) -> Answer {
-        self.send(format!("GET {path} HTTP/1.1\r\nHost: site.test\r\n\r\n")).await;
+        self.get_of("site.test", path).await
+    }
+
+    /// GET on this connection, of a host by its name.
+    pub async fn get_of(&mut self, host: &str, path: &str) -> Answer {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
         self.answer().await
     }
 

@@ -33,7 +33,7 @@ mod upstream;
 
 pub use answer::{Answer, Ending};
 pub use authority::{Authority, Certificate, authority};
-pub use client::{Client, client, client_from, client_with_window, try_client};
+pub use client::{Client, client, client_from, client_with_window, try_client, try_client_from};
 pub use eventually::{PATIENCE, eventually, within};
 pub use frames::{Frame, FrameClient, block, frame_client};
 pub use meddler::{Meddler, Meddling, meddler};

@@ -1,13 +1,15 @@
 //! A Hostler to be started: its configuration, its surroundings, its command line. Knows nothing of it once it runs.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use command_fds::{CommandFdExt, FdMapping};
 use tempfile::TempDir;
 use toml::{Table, Value as Toml};
 
-use crate::process::{Output, run};
+use crate::process::{Output, outcome, run};
 use crate::site::Site;
 use crate::upstream::Upstream;
 
@@ -19,6 +21,9 @@ pub struct SitePlan {
     arguments: Vec<String>,
     cwd: PathBuf,
     env: Vec<(String, OsString)>,
+    open_files: Option<(u64, u64)>,
+    descriptors: Vec<FdMapping>,
+    is_activated: bool,
 }
 
 /// A site with this configuration, on free ports. What it does not say is such that nothing gets in a test's way: one data-plane
@@ -32,7 +37,17 @@ pub fn site(binary: &str, config: &str) -> SitePlan {
     complete(&mut config);
     let folder = tempfile::tempdir().unwrap();
     let cwd = folder.path().to_owned();
-    SitePlan { binary: binary.into(), config, folder, arguments: vec!["start".into()], cwd, env: Vec::new() }
+    SitePlan {
+        binary: binary.into(),
+        config,
+        folder,
+        arguments: vec!["start".into()],
+        cwd,
+        env: Vec::new(),
+        open_files: None,
+        descriptors: Vec::new(),
+        is_activated: false,
+    }
 }
 
 pub(crate) fn complete(config: &mut Table) {
@@ -78,9 +93,28 @@ impl SitePlan {
         self
     }
 
+    /// Starts it with this descriptor open, under this number.
+    pub fn descriptor(mut self, number: i32, descriptor: impl Into<OwnedFd>) -> Self {
+        self.descriptors.push(FdMapping { parent_fd: descriptor.into(), child_fd: number });
+        self
+    }
+
+    /// Gives it sockets as systemd does: from number 3 on, with names, and with its own process id in LISTEN_PID.
+    pub fn given<T: Into<OwnedFd>>(self, sockets: impl IntoIterator<Item = T>, names: &str) -> Self {
+        let plan = (3..).zip(sockets).fold(self, |plan, (number, socket)| plan.descriptor(number, socket));
+        let count = plan.descriptors.len().to_string();
+        let plan = plan.env("LISTEN_FDS", count).env("LISTEN_FDNAMES", names);
+        Self { is_activated: true, ..plan }
+    }
+
     /// Another path to the program.
     pub fn called(self, binary: &Path) -> Self {
         Self { binary: binary.to_owned(), ..self }
+    }
+
+    /// Starts it with so many file descriptors as its soft and its hard limit.
+    pub fn with_open_files(self, soft: u64, hard: u64) -> Self {
+        Self { open_files: Some((soft, hard)), ..self }
     }
 
     /// Starts it elsewhere and with other arguments than `start`: a command line that says everything by itself.
@@ -103,18 +137,38 @@ impl SitePlan {
     /// # Panics
     /// If it does not.
     pub async fn start(self) -> Site {
+        let (plan, child) = self.spawn();
+        let with_admin = plan.config["server"]["admin"].as_str() != Some("off");
+        Site::of(child, plan.binary, plan.folder, with_admin).await
+    }
+
+    /// Starts it, and waits for its end.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn ended(self) -> Output {
+        let (_plan, child) = self.spawn();
+        outcome("hostler", child).await
+    }
+
+    fn spawn(mut self) -> (Self, Child) {
         self.write();
-        let child = Command::new(&self.binary)
-            .args(&self.arguments)
-            .current_dir(&self.cwd)
-            .envs(self.env)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let with_admin = self.config["server"]["admin"].as_str() != Some("off");
-        Site::of(child, self.binary, self.folder, with_admin).await
+        // A shell that becomes the program: its process id is the one that we know, and the program knows it as well.
+        let mut script = String::new();
+        if let Some((soft, hard)) = self.open_files {
+            script += &format!("ulimit -Sn {soft} && ulimit -Hn {hard} && ");
+        }
+        script += match self.is_activated {
+            true => "exec env LISTEN_PID=$$ \"$0\" \"$@\"",
+            false => "exec \"$0\" \"$@\"",
+        };
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).arg(&self.binary);
+        command.args(&self.arguments).current_dir(&self.cwd).envs(self.env.iter().cloned());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.fd_mappings(std::mem::take(&mut self.descriptors)).unwrap();
+        let child = command.spawn().unwrap();
+        (self, child)
     }
 
     /// Runs another command of the program in the folder of the configuration, to its end.

@@ -1,7 +1,7 @@
 //! Programs that run to their end, and their output. Knows nothing of what they do.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::eventually::within;
 
@@ -36,8 +36,14 @@ impl Output {
 pub async fn run(program: &str, arguments: &[&str], folder: &Path) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
-    let running = tokio::task::spawn_blocking(move || command.output().unwrap());
-    let output = within((program, arguments), running).await.unwrap();
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    outcome((program, arguments), command.spawn().unwrap()).await
+}
+
+/// Waits for the end of a program that was started with pipes.
+pub(crate) async fn outcome(what: impl std::fmt::Debug, child: Child) -> Output {
+    let running = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let output = within(what, running).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Output { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }

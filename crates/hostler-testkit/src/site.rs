@@ -147,7 +147,7 @@ impl Site {
     /// The status of this moment.
     pub async fn status(&self) -> Value {
         let mut client = client(self.admin()).await;
-        client.send("GET /status HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n").await;
+        client.send("GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
         serde_json::from_slice(&client.answer().await.assert_status(200).body).unwrap()
     }
 

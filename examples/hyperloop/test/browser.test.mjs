@@ -148,7 +148,8 @@ test('the calendar appears while the reviews are still awaited, and both are liv
 });
 
 test('what the server could not wait for the browser fetches itself', async (t) => {
-  const { api, page } = await site(t, { RENDER_TIMEOUT: '400' });
+  // Long enough for a busy machine to render the shell.
+  const { api, page } = await site(t, { RENDER_TIMEOUT: '3000' });
   const reviews = api.hold('/stays/6/reviews');
   const { tab, complaints } = await openPage(t, browser);
   await tab.goto(`${page.url}/6`); // until the document has ended

@@ -114,6 +114,20 @@ test('what is late is left to the browser, and the answer ends', async (t) => {
   assert.match(html, /<\/html>$/);
 });
 
+test('what comes late has its time from when the page began, however long what it needs has taken', async (t) => {
+  const { api, page } = await site(t, { RENDER_TIMEOUT: '500' });
+  const needed = api.hold('/stays/6');
+  const reviews = api.hold('/stays/6/reviews');
+  const answer = fetch(`${page.url}/6`);
+  await Promise.all([needed.arrived, reviews.arrived]);
+  const began = performance.now();
+  await eventually('more than twice the time of a render to be over', () => performance.now() - began > 1200);
+  needed.release();
+  const html = await (await answer).text();
+  assert.ok(html.includes('"late"'), 'the browser is told to ask, not that there are no reviews');
+  assert.match(page.log.join(), /left to the browser after 500 ms/);
+});
+
 test('whoever leaves is not rendered for any longer', async (t) => {
   const { api, page } = await site(t);
   const reviews = api.hold('/stays/6/reviews');

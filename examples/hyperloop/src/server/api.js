@@ -1,10 +1,13 @@
 // Asks the API, within a time, once more if the connection failed. Knows no page.
 
-/** Gives a function from a path to an answer (see `Data`); it never rejects, for that an API is down is an answer too. */
+/**
+ * Gives a function from a path to an answer (see `Data`); it never rejects, for that an API is down is an answer too.
+ * `timeoutFor(path)`: milliseconds, or undefined for as long as `signal` lets it.
+ */
 export function apiClient({ url, signal, timeoutFor }) {
   return async (path) => {
-    const timeout = AbortSignal.timeout(timeoutFor(path));
-    const both = either(signal, timeout);
+    const timeout = timeoutFor(path);
+    const both = timeout === undefined ? signal : either(signal, AbortSignal.timeout(timeout));
     try {
       return await read(await withOneRetry(() => fetch(url + path, { signal: both, headers: { accept: 'application/json' } }), both));
     } catch (error) {

@@ -19,8 +19,8 @@ export async function sendPage({ request, response, url, settings, built }) {
 
   const at = url.pathname + url.search;
   const route = routeOf(at, base);
-  // What comes later has until the render is given up; past that the browser asks.
-  const timeoutFor = (path) => (path === route.needs ? settings.needsWithin : 2 * settings.renderWithin);
+  // What comes later has no limit of its own: it is awaited until the render is given up, which ends the response and with it the fetch.
+  const timeoutFor = (path) => (path === route.needs ? settings.needsWithin : undefined);
   const data = new Data(apiClient({ url: settings.api, signal: gone.signal, timeoutFor }));
   const needs = route.needs && data.get(route.needs);
   for (const path of route.later) data.get(path); // asked now, read later
