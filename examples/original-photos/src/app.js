@@ -88,11 +88,14 @@ function refuse(refusal, { json, headers } = {}) {
   };
 }
 
-/** How long an answer is good, and whence it is: Cache-Status is RFC 9211; a negative `ttl` says that it is past its time. */
+/**
+ * How long an answer is good, and whence it is, in the words of Cache-Status (RFC 9211); a negative `ttl` says that it is past its time.
+ * The field has a name of its own: Hostler removes a worker's Cache-Status.
+ */
 function freshness({ from, seconds, hides, refusal }) {
   const status = from === 'kept' ? `hit; ttl=${seconds}` : `fwd=miss${from === 'flight' ? '; collapsed' : ''}`;
   const reuse = hides ? 'no-cache' : refusal && !refusal.lasting ? 'no-store' : `public, max-age=${seconds}`;
-  return { 'cache-control': reuse, 'cache-status': `original-photos; ${status}${hides ? `; detail=${hides.code}` : ''}` };
+  return { 'cache-control': reuse, 'lookup-status': `${status}${hides ? `; detail=${hides.code}` : ''}` };
 }
 
 const TEXT = 'text/plain; charset=utf-8';

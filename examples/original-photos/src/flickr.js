@@ -4,7 +4,7 @@ import { readPhoto } from './sizes.js';
 
 const MOST_BYTES = 256 * 1024; // a photo has some 20 sizes of 300 bytes
 const PAUSE_S = 30; // after a 429 that does not say how long
-const LONGEST_PAUSE_S = 3600; // the quota is per hour: https://www.flickr.com/services/developer/api/
+const LONGEST_RETRY_S = 3600; // the quota is per hour: https://www.flickr.com/services/developer/api/
 // No answer has begun, so nothing is known against asking once more. A look-up of sizes changes nothing at Flickr.
 const CONNECTION = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_SOCKET']);
 const TIMEOUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
@@ -58,7 +58,8 @@ export class Flickr {
     if (response.status !== 429 && response.status !== 503) throw new Refusal('upstream_invalid', { detail });
     const retryAfter = seconds(response.headers.get('retry-after')) ?? PAUSE_S;
     // Flickr revokes keys that go on after this, so until then nobody is asked in vain.
-    if (response.status === 429) this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + retryAfter * 1000);
+    const pause = Math.min(retryAfter, this.#settings.longestPause) * 1000;
+    if (response.status === 429) this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + pause);
     throw new Refusal('upstream_busy', { detail, retryAfter });
   }
 
@@ -104,5 +105,5 @@ function refused(error) {
 function seconds(text) {
   if (!text) return undefined;
   const wait = /^\d{1,9}$/.test(text) ? Number(text) : Math.ceil((Date.parse(text) - Date.now()) / 1000);
-  return Number.isFinite(wait) ? Math.min(Math.max(wait, 1), LONGEST_PAUSE_S) : undefined;
+  return Number.isFinite(wait) ? Math.min(Math.max(wait, 1), LONGEST_RETRY_S) : undefined;
 }

@@ -7,15 +7,18 @@ const PICTURES = 'https://*.staticflickr.com';
 /** Throws with a message that names the variable; never with its value where that may be the key. */
 export function readSettings(env) {
   const flickrUrl = readUrl('FLICKR_URL', env.FLICKR_URL ?? FLICKR);
+  const standIn = !`.${flickrUrl.hostname}`.endsWith('.flickr.com');
   return {
     port: env.PORT || 3000, // a number or the path of a socket: Node's listen() takes both
     key: readKey(env.FLICKR_API_KEY),
     flickrUrl,
-    standIn: !`.${flickrUrl.hostname}`.endsWith('.flickr.com'),
+    standIn,
     origins: readOrigins(env.PHOTO_ORIGINS, env.FLICKR_URL ? flickrUrl : undefined),
     upstreamCalls: whole(env, 'UPSTREAM_CALLS', { otherwise: 512, least: 1, most: 10_000 }),
     tryTimeout: whole(env, 'TRY_TIMEOUT_MS', { otherwise: 5000, least: 1, most: 600_000 }),
     lookupTimeout: whole(env, 'LOOKUP_TIMEOUT_MS', { otherwise: 8000, least: 1, most: 600_000 }),
+    // How long nobody is asked after a 429. A stand-in says 429 of one photo, as a sample: the other samples are to work at once.
+    longestPause: whole(env, 'LONGEST_PAUSE_SECONDS', { otherwise: standIn ? 0 : 3600, least: 0, most: 3600 }),
     cache: {
       entries: whole(env, 'CACHE_ENTRIES', { otherwise: 10_000, least: 1, most: 1_000_000 }),
       fresh: whole(env, 'CACHE_SECONDS', { otherwise: 600, least: 0, most: 86_400 }),

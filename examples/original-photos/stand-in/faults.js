@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 const HTML = '<html><body><h1>Bad, bad panda!</h1></body></html>\n';
 const seen = new Set();
 const MOST_SEEN = 10_000;
+const LONGEST_MS = 20_000;
 
 export function faultOf(id) {
   const [, name] = /^fault-([a-z0-9_]+)(?:-|$)/.exec(id) ?? [];
@@ -55,7 +56,7 @@ export const FAULTS = {
   reset_once: ({ id, response, say, photo }) => (first(id) ? response.socket.resetAndDestroy() : say(photo())),
   fail_later: ({ id, response, say, photo }) => (first(id) ? say(photo()) : status(response, 500)),
   gone_later: ({ id, say, fail, photo }) => say(first(id) ? photo() : fail(1, 'Photo not found')),
-  silent: () => {},
+  silent: ({ response }) => ends(response),
   slow: async ({ say, photo }) => {
     await delay(1500);
     say(photo());
@@ -63,8 +64,15 @@ export const FAULTS = {
   drip: ({ response }) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.write('{ "sizes": ');
+    ends(response);
   },
 };
+
+/** After a time that nobody waits: what never ends would be a worker that hangs, to whoever runs this one. */
+function ends(response) {
+  const timer = setTimeout(() => response.destroy(), LONGEST_MS).unref();
+  response.once('close', () => clearTimeout(timer));
+}
 
 function status(response, code, headers = {}, body = HTML) {
   response.writeHead(code, { 'content-type': 'text/html', ...headers });

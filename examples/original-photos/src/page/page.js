@@ -23,7 +23,7 @@ async function look(id) {
   try {
     const answer = await fetch(`/view/${encodeURIComponent(id)}.json`, { cache: 'no-cache' });
     const body = await answer.json();
-    const took = `${answer.status} in ${Math.round(performance.now() - began)} ms, ${answer.headers.get('cache-status') ?? 'not looked up'}`;
+    const took = `${answer.status} in ${Math.round(performance.now() - began)} ms, ${answer.headers.get('lookup-status') ?? 'not looked up'}`;
     show(answer.ok ? photo(body, took) : [refused(answer, body), make('p', { className: 'source', textContent: took })]);
   } catch (error) {
     show([make('p', { className: 'error', textContent: `No answer: ${error.message}` })]);
