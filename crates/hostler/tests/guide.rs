@@ -1,4 +1,5 @@
-//! `docs/guide/failures.md` tells nothing that no test shows: each of its sentences names one, and each of those exists.
+//! `docs/guide/failures.md` and `one-client.md` tell nothing that no test shows: each of their sentences names one, and each of those
+//! exists.
 //!
 //! A sentence names tests by footnotes, `Nobody notices.[^name_of_the_test]`; where they are found is written behind
 //! the text by this test: `UPDATE=1 cargo test -p hostler --test guide`.
@@ -8,16 +9,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-const PAGE: &str = "docs/guide/failures.md";
+const PAGES: [&str; 2] = ["docs/guide/failures.md", ONE_CLIENT];
+const ONE_CLIENT: &str = "docs/guide/one-client.md";
 const GENERATED: &str = "<!-- Generated; refresh with: UPDATE=1 cargo test -p hostler --test guide -->\n";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The page: what people write, and what is generated behind it.
-fn page() -> (String, String) {
-    let text = std::fs::read_to_string(root().join(PAGE)).unwrap();
+/// A page: what people write, and what is generated behind it.
+fn read(page: &str) -> (String, String) {
+    let text = std::fs::read_to_string(root().join(page)).unwrap();
     match text.split_once(GENERATED) {
         Some((written, generated)) => (written.to_owned(), generated.to_owned()),
         None => (text, String::new()),
@@ -25,40 +27,79 @@ fn page() -> (String, String) {
 }
 
 #[test]
-fn every_sentence_of_the_page_names_a_test() {
-    let (written, _) = page();
-    let mute: Vec<_> = paragraphs(&written).flat_map(|paragraph| mute_sentences(&paragraph)).collect();
-    assert!(mute.is_empty(), "{PAGE}: these name no test:\n{}", mute.join("\n"));
-    assert!(paragraphs(&written).count() > 10, "the page was not found, or is read wrongly");
+fn every_sentence_of_the_pages_names_a_test() {
+    for page in PAGES {
+        let (written, _) = read(page);
+        let mute: Vec<_> = paragraphs(&written).flat_map(|paragraph| mute_sentences(&paragraph)).collect();
+        assert!(mute.is_empty(), "{page}: these name no test:\n{}", mute.join("\n"));
+        assert!(paragraphs(&written).count() > 10, "{page} was not found, or is read wrongly");
+    }
 }
 
 #[test]
-fn every_test_that_the_page_names_exists() {
-    let (written, generated) = page();
+fn every_test_that_the_pages_name_exists() {
     let tests = tests();
-    let mut fresh = "\n".to_owned();
-    let mut missing = Vec::new();
-    for name in names(&written) {
-        match tests.get(name) {
-            Some(files) => {
-                let links: Vec<_> = files.iter().map(|file| format!("[{file}](../../{file})")).collect();
-                writeln!(fresh, "[^{name}]: `{name}` in {}", links.join(" and ")).unwrap();
+    for page in PAGES {
+        let (written, generated) = read(page);
+        let mut fresh = "\n".to_owned();
+        let mut missing = Vec::new();
+        for name in names(&written) {
+            match tests.get(name) {
+                Some(files) => {
+                    let links: Vec<_> = files.iter().map(|file| format!("[{file}](../../{file})")).collect();
+                    writeln!(fresh, "[^{name}]: `{name}` in {}", links.join(" and ")).unwrap();
+                }
+                None => missing.push(name),
             }
-            None => missing.push(name),
         }
-    }
-    assert!(missing.is_empty(), "{PAGE}: there are no tests of these names:\n{}", missing.join("\n"));
-    if std::env::vars_os().any(|(name, _)| name == "UPDATE") {
-        std::fs::write(root().join(PAGE), format!("{written}{GENERATED}{fresh}")).unwrap();
-    } else {
-        let help = "refresh it with: UPDATE=1 cargo test -p hostler --test guide";
-        assert!(generated == fresh, "the list of tests in {PAGE} is stale; {help}");
+        assert!(missing.is_empty(), "{page}: there are no tests of these names:\n{}", missing.join("\n"));
+        if std::env::vars_os().any(|(name, _)| name == "UPDATE") {
+            std::fs::write(root().join(page), format!("{written}{GENERATED}{fresh}")).unwrap();
+        } else {
+            let help = "refresh it with: UPDATE=1 cargo test -p hostler --test guide";
+            assert!(generated == fresh, "the list of tests in {page} is stale; {help}");
+        }
     }
 }
 
-/// Paragraphs of prose, each in one line; no headings.
+#[test]
+fn every_limit_of_the_table_is_a_key_of_the_reference_with_that_default() {
+    let reference = std::fs::read_to_string(root().join("docs/reference/config.md")).unwrap();
+    let defaults = defaults(&reference);
+    let (written, _) = read(ONE_CLIENT);
+    let mut seen = 0;
+    for line in written.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [_, key, default, _, _] = cells[..] else { panic!("five cells: {line}") };
+        let Some(key) = key.strip_prefix('`').and_then(|key| key.strip_suffix('`')) else { continue };
+        let known = defaults.get(key).unwrap_or_else(|| panic!("{ONE_CLIENT}: there is no key {key}"));
+        assert_eq!(default, known, "{ONE_CLIENT}: the default of {key}");
+        seen += 1;
+    }
+    assert!(seen > 20, "only {seen} limits were found");
+}
+
+/// The default of each key, as the reference has it.
+fn defaults(reference: &str) -> BTreeMap<String, String> {
+    let mut section = "";
+    let mut defaults = BTreeMap::new();
+    for line in reference.lines() {
+        if let Some(title) = line.strip_prefix("## `[").and_then(|rest| rest.strip_suffix("]`")) {
+            section = title.trim_matches(['[', ']']);
+        }
+        let cells: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        if let [key, _, default, ..] = cells[..] {
+            defaults.insert(format!("{section}.{}", key.trim_matches('`')), default.to_owned());
+        }
+    }
+    defaults
+}
+
+/// Paragraphs of prose, each in one line; no headings, tables and configurations.
 fn paragraphs(text: &str) -> impl Iterator<Item = String> {
-    let prose = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty() && !part.starts_with('#'));
+    let is_prose =
+        |part: &&str| !part.is_empty() && !["#", "|", "```"].iter().any(|sign| part.starts_with(sign));
+    let prose = text.split("\n\n").map(str::trim).filter(is_prose);
     prose.map(|part| part.lines().map(str::trim).collect::<Vec<_>>().join(" "))
 }
 
@@ -144,7 +185,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn a_page_is_read_as_people_read_it() {
-    let text = "# Title.\n\nOne `a.b` two.[^x] Three\nfour.[^y][^z]\n\nMute. Told.[^x] Open";
+    let text = "# Title.\n\n| a. | b. |\n\nOne `a.b` two.[^x] Three\nfour.[^y][^z]\n\nMute. Told.[^x] Open";
     let paragraphs: Vec<_> = paragraphs(text).collect();
     assert_eq!(paragraphs, ["One `a.b` two.[^x] Three four.[^y][^z]", "Mute. Told.[^x] Open"]);
     assert_eq!(mute_sentences(&paragraphs[0]), [""; 0]);

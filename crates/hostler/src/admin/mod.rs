@@ -2,10 +2,12 @@
 
 mod cache;
 mod command;
+mod health;
 mod orders;
 mod routes;
 mod status;
 mod table;
+mod visitors;
 
 use std::sync::Arc;
 
@@ -29,7 +31,10 @@ Hostler's admin listener.
 GET  /status               everything that Hostler knows about itself, as JSON
 GET  /table                all routes with their members, as JSON
 GET  /routes               those that were registered, as gorouter answers
-GET  /health               200 while clients are welcome, 503 once they are not
+GET  /health               200 while clients are welcome and the pools that count can serve, else 503; as gorouter answers
+GET  /health/ready         the same, with the reason; /health/ready/NAME for one pool
+GET  /health/startup       200 once all of these pools could serve
+GET  /health/live          200 as long as this process works
 
 Orders, with the field Hostler-Command: 1
 POST /restart              new workers for all pools
@@ -64,10 +69,15 @@ pub async fn serve(
         .route("/status", get(status))
         .route("/table", get(routes::table))
         .route("/routes", get(routes::registered))
-        .route("/health", get(routes::health))
+        .route("/health", get(health::as_gorouter))
+        .route("/health/live", get(health::live))
+        .route("/health/startup", get(health::startup))
+        .route("/health/ready", get(health::ready))
+        .route("/health/ready/{pool}", get(health::pool))
         .with_state(sources);
+    let all = questions.merge(commands).layer(axum::middleware::from_fn(visitors::only_here));
     // An accept that fails is retried by axum; there is no other way out.
-    let _ = axum::serve(listener, questions.merge(commands)).with_graceful_shutdown(end).await;
+    let _ = axum::serve(listener, all).with_graceful_shutdown(end).await;
 }
 
 async fn front() -> &'static str {

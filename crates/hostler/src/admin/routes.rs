@@ -1,10 +1,10 @@
-//! Questions about routes: which there are, who serves them, and whether clients are welcome at all. Knows no requests.
+//! Questions about routes: which there are, and who serves them. Knows no requests.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -35,15 +35,6 @@ fn row(route: &RouteSource, pools: &[PoolSource]) -> Value {
 pub async fn registered(State(sources): State<Arc<Sources>>) -> Response {
     let routes = sources.registrations.as_ref().map_or(json!({}), |registrations| (registrations.routes)());
     (NO_STORE, Json(routes)).into_response()
-}
-
-/// For balancers in front of us.
-pub async fn health(State(sources): State<Arc<Sources>>) -> Response {
-    let fields = [(header::CACHE_CONTROL, "private, max-age=0"), (header::EXPIRES, "0")];
-    match sources.connections.is_end_announced() {
-        false => (fields, "ok\n").into_response(),
-        true => (StatusCode::SERVICE_UNAVAILABLE, fields).into_response(),
-    }
 }
 
 /// What [`table`] answers, for people.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_pool::dispatch::{Pool, PoolSnapshot};
-use hostler_pool::worker::{RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
+use hostler_pool::worker::{Boots, RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,11 +14,15 @@ use tokio::time::Instant;
 use super::cache::CacheStatus;
 use crate::cache::Stock;
 use crate::coding::{Memory, Usage};
-use crate::exchange::{Connections, Counters, CountersView, HandshakesView};
-use crate::gateway::{KeptOff, Poison};
+use crate::exchange::{
+    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
+    Spool, SpoolView,
+};
+use crate::gateway::{Health, HealthView, KeptOff, Poison, SuspectsView};
+use crate::journal::{self, Journal};
 use crate::native::geo::{Geo, GeoStatus};
 use crate::native::postal::{Postal, PostalStatus};
-use crate::proxy::{Endpoint, Meter, Times};
+use crate::proxy::{Checked, Endpoint, Meter, Times};
 use crate::tls::{Certificate, Terminator};
 
 /// Where the Status comes from.
@@ -27,8 +31,18 @@ pub struct Sources {
     pub started: Instant,
     /// Client connections.
     pub connections: Arc<Connections>,
+    /// Memory for the bodies of requests.
+    pub request_memory: Arc<MemoryBudget>,
+    /// Memory for answers that wait for their clients.
+    pub answer_memory: Arc<MemoryBudget>,
+    /// What those are told who ask after our health.
+    pub health: Arc<Health>,
+    /// The log.
+    pub journal: Journal,
     /// What encoding has done and costs.
     pub encoding: Arc<Memory>,
+    /// Bodies and answers that do not fit into memory.
+    pub spool: Arc<Spool>,
     /// All pools, in the order of their names.
     pub pools: ArcSwap<Vec<PoolSource>>,
     /// All routes, in the order written.
@@ -107,7 +121,12 @@ pub struct Status {
     pub uptime_ms: u64,
     pub memory: Option<u64>,
     pub connections: ConnectionStatus,
+    pub request_memory: MemoryView,
+    pub answer_memory: MemoryView,
+    pub health: HealthView,
+    pub log: journal::Usage,
     pub compression: Usage,
+    pub spool: SpoolView,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheStatus>,
     pub pools: Vec<PoolStatus>,
@@ -130,6 +149,8 @@ pub struct ConnectionStatus {
     pub tunnels: usize,
     pub refused: usize,
     pub flooded: usize,
+    pub cut: CutView,
+    pub clients: ClientsView,
     pub handshakes: HandshakesView,
 }
 
@@ -146,11 +167,18 @@ pub struct PoolStatus {
     pub name: Arc<str>,
     #[serde(flatten)]
     pub queue: PoolSnapshot<Arc<str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub health_checks: Vec<Checked>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<Vec<WorkerStatus>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spares: Vec<WorkerStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSnapshot>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boots: Option<Boots>,
     pub kept_off: Vec<KeptOff>,
+    pub suspects: SuspectsView,
     pub times: Times,
 }
 
@@ -188,8 +216,15 @@ impl Sources {
                 refused: self.connections.refused(),
                 handshakes: self.connections.handshakes.view(),
                 flooded: self.connections.flooded(),
+                cut: self.connections.cut.view(),
+                clients: self.connections.clients.view(),
             },
+            request_memory: self.request_memory.view(),
+            answer_memory: self.answer_memory.view(),
+            health: self.health.view(),
+            log: self.journal.usage(),
             compression: self.encoding.usage(),
+            spool: self.spool.view(),
             cache: super::cache::status(&self.stock),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
@@ -204,27 +239,44 @@ impl Sources {
 }
 
 impl PoolSource {
+    fn health_checks(&self) -> Vec<Checked> {
+        if self.supervisor.is_some() {
+            return Vec::new();
+        }
+        let members = self.pool.snapshot_with(Endpoint::checked).members;
+        members.into_iter().filter_map(|member| member.endpoint).collect()
+    }
+
     fn status(&self) -> PoolStatus {
         let queue = self.pool.snapshot_with(|endpoint| endpoint.label.clone());
-        let workers = self.supervisor.as_ref().map(|supervisor| {
-            let with_member = |worker: WorkerSnapshot| {
-                let member = queue.members.iter().find(|member| Some(member.id) == worker.member);
-                WorkerStatus {
-                    slots: member.map_or(0, |member| member.slots),
-                    in_use: member.map_or(0, |member| member.in_use),
-                    tunnels: member.map_or(0, |member| member.tunnels),
-                    requests: member.map_or(0, |member| member.granted),
-                    worker,
-                }
-            };
-            supervisor.snapshot().into_iter().map(with_member).collect()
-        });
+        let with_member = |worker: WorkerSnapshot| {
+            let member = queue.members.iter().find(|member| Some(member.id) == worker.member);
+            WorkerStatus {
+                slots: member.map_or(0, |member| member.slots),
+                in_use: member.map_or(0, |member| member.in_use),
+                tunnels: member.map_or(0, |member| member.tunnels),
+                requests: member.map_or(0, |member| member.granted),
+                worker,
+            }
+        };
+        let (workers, spares) = match &self.supervisor {
+            Some(supervisor) => {
+                let [workers, spares] = [supervisor.snapshot(), supervisor.spares()]
+                    .map(|all| all.into_iter().map(with_member).collect());
+                (Some(workers), spares)
+            }
+            None => (None, Vec::new()),
+        };
         PoolStatus {
             name: self.name.clone(),
             queue,
+            health_checks: self.health_checks(),
             workers,
+            spares,
             rollout: self.supervisor.as_ref().map(|supervisor| supervisor.rollout()),
+            boots: self.supervisor.as_ref().map(|supervisor| supervisor.boots()),
             kept_off: self.poison.kept_off(),
+            suspects: self.poison.view(),
             times: self.meter.times(),
         }
     }

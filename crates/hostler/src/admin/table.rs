@@ -19,6 +19,14 @@ pub fn table(status: &Value) -> String {
         if_any(&status["connections"]["tunnels"], " of them tunnels"),
         bytes(&status["memory"]),
     );
+    let log = &status["log"];
+    if log["dropped"].as_u64() > Some(0) || log["stuck_ms"].is_number() {
+        let stuck = match log["stuck_ms"].as_u64() {
+            Some(_) => format!(", its reader has taken nothing for {}", millis(&log["stuck_ms"])),
+            None => String::new(),
+        };
+        let _ = writeln!(out, "log: {} lines dropped{stuck}", log["dropped"]);
+    }
     let compression = &status["compression"];
     if compression["encoded"].as_u64() > Some(0) {
         let spared = if_any(&compression["spared"], " others sent as they are, for want of memory or time");
@@ -83,7 +91,7 @@ fn write_pool(out: &mut String, pool: &Value) {
     write_rows(out, &rows);
     write_rollout(out, &pool["rollout"]);
     match pool.get("workers") {
-        Some(workers) => write_workers(out, array(workers)),
+        Some(workers) => write_workers(out, array(workers), array(&pool["spares"])),
         None => write_members(out, array(&pool["members"])),
     }
     for kept_off in array(&pool["kept_off"]) {
@@ -104,7 +112,7 @@ fn write_rollout(out: &mut String, rollout: &Value) {
     }
 }
 
-fn write_workers(out: &mut String, workers: &[Value]) {
+fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
     let head = [
         "worker",
         "state",
@@ -118,8 +126,9 @@ fn write_workers(out: &mut String, workers: &[Value]) {
         "last exit",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
-    for worker in workers {
-        let mut state = text(&worker["state"]).to_owned();
+    let all = workers.iter().map(|worker| (worker, "")).chain(spares.iter().map(|spare| (spare, " (spare)")));
+    for (worker, role) in all {
+        let mut state = text(&worker["state"]).to_owned() + role;
         if worker["restarts_in_ms"].is_number() {
             let _ = write!(state, ", {} to go", millis(&worker["restarts_in_ms"]));
         }
@@ -161,10 +170,16 @@ fn write_members(out: &mut String, members: &[Value]) {
             format!("{}/{}", member["in_use"], member["slots"]),
             plain(&member["tunnels"]),
             member["granted"].to_string(),
-            if member["benched"] == true { "unreachable".into() } else { "ok".into() },
+            state_of(member).into(),
         ]);
     }
     write_rows(out, &rows);
+}
+
+fn state_of(member: &Value) -> &'static str {
+    let states = [("unhealthy", "unhealthy"), ("ejected", "ejected"), ("benched", "unreachable")];
+    let state = states.into_iter().find(|(flag, _)| member[*flag] == true);
+    state.map_or("ok", |(_, state)| state)
 }
 
 fn write_routes(out: &mut String, status: &Value) {

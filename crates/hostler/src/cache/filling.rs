@@ -323,6 +323,13 @@ impl Reading {
         Poll::Ready(Ok(false))
     }
 
+    /// Whoever pours waits for this reader.
+    pub fn holds_up(&self) -> bool {
+        let state = self.filling.state();
+        let is_first = state.readers.get(self.key).is_some_and(|reader| !reader.may_be_left_behind);
+        state.is_too_large && is_first
+    }
+
     /// Waits for the end of a body that nobody reads. One that is more than can be kept is not waited for: it would be fetched for
     /// nobody.
     pub async fn is_there(self) -> Result<(), Cut> {

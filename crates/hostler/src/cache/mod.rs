@@ -9,9 +9,10 @@ mod parts;
 mod shared;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
-use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Tier, Vary};
+use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Tier, Vary, varies_by_each_request};
 use hostler_wire::{BodyLength, ResponseHead};
 
 pub use filling::{Cut, Filling, Poured, Pouring, Reading, Source};
@@ -20,7 +21,7 @@ pub use head::{freshened, not_modified, part, size, stored};
 pub use lines::Lines;
 pub use parts::parts;
 
-use crate::journal::Journal;
+use crate::journal::{Journal, Level};
 
 /// A stored answer.
 pub type Entry = hostler_cache::Entry<ResponseHead>;
@@ -60,6 +61,23 @@ pub struct Caching {
     pub collapses: bool,
     /// Where they are stored.
     pub stock: Arc<Stock>,
+    /// It was said that its answers vary by what differs for each request.
+    pub told: AtomicBool,
+}
+
+impl Caching {
+    /// Says, once, why answers of this route are not stored: each is for the one request that it was made for.
+    pub fn tell_of_vary(&self, route: &str, answer: &ResponseHead) {
+        let lines = Lines(&answer.fields);
+        let Some(field) = varies_by_each_request(&lines) else { return };
+        if !self.told.swap(true, Ordering::Relaxed) {
+            let text = format!(
+                "route {route:?}: its answers have {field} in Vary, which differs for each request: they are not cached; \
+                 leave the field out of Vary, or the cache off this route"
+            );
+            self.stock.journal.event(Level::Warn, &text);
+        }
+    }
 }
 
 /// What those get who have waited for another's fetch.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hostler_wire::Address;
 use serde_json::Value;
 
-use super::Ask;
+use super::{Ask, print};
 use crate::config::{self, Surroundings};
 use crate::proxy::ask;
 
@@ -54,7 +54,7 @@ impl Admin {
         });
         match shown {
             Ok(text) => {
-                print!("{text}");
+                print(&text);
                 ExitCode::SUCCESS
             }
             Err(why) => self.failed(&why),

@@ -9,6 +9,8 @@ use clap::{Parser, Subcommand};
 use crate::config::{Given, Invocation, Setting, Surroundings};
 
 const DEFAULT_FILE: &str = "hostler.toml";
+/// The one key whose name has no dot: all other keys are in a section.
+const ROUTES: &str = "--routes";
 
 const KEYS_ARE_FLAGS: &str = "\
 Every key of the configuration is also a flag and an environment variable (flag > variable > file):
@@ -354,7 +356,7 @@ fn setting(text: &str) -> Result<Setting, String> {
 }
 
 /// Rewrites `--server.idle-timeout 2m` to `--set --server.idle-timeout=2m`. Keys contain the names of pools,
-/// so clap cannot know them beforehand; a dot in a flag is what tells them from clap's own.
+/// so clap cannot know them beforehand; a dot in a flag is what tells them from clap's own, and only `--routes` has none.
 fn key_flags(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args = args.peekable();
     let mut rewritten = Vec::new();
@@ -369,7 +371,7 @@ fn key_flags(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
             continue;
         };
         let name = text.split('=').next().unwrap_or_default();
-        if !(name.starts_with("--") && name.contains('.')) {
+        if name != ROUTES && !(name.starts_with("--") && name.contains('.')) {
             rewritten.push(arg);
             continue;
         }

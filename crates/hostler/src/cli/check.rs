@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use hostler_lookup::geo::verify;
 use hostler_lookup::postal::Postal;
 
-use super::Check;
+use super::{Check, print};
 use crate::config::{
     self, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, Priority, Route,
     ShowSize, Source, Surroundings, Target, Tls, Workers,
@@ -19,7 +19,7 @@ pub fn check(args: &Check) -> ExitCode {
             for warning in &config.warnings {
                 eprintln!("warning: {warning}");
             }
-            print!("{}", summary(&config));
+            print(&summary(&config));
             data(&config)
         }
         Err(errors) => {

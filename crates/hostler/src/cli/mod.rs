@@ -19,5 +19,12 @@ pub use routes::routes;
 pub use start::start;
 pub use status::status;
 
+/// Prints what a command was asked for. Unlike `print!` it does not panic when the reader has seen enough (`| head`).
+fn print(text: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::admin::Admin;
-use super::{Ask, Pause, Purge, Restart, Resume};
+use super::{Ask, Pause, Purge, Restart, Resume, print};
 use crate::admin::{Answered, COMMAND_FIELD};
 use crate::proxy::post;
 
@@ -77,8 +77,9 @@ fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
     if let Some(error) = answered.error {
         return admin.failed(&error);
     }
-    answered.done.iter().for_each(|line| println!("{line}"));
-    println!("done in {}", humantime::format_duration(Duration::from_millis(answered.took_ms)));
+    let took = humantime::format_duration(Duration::from_millis(answered.took_ms));
+    let lines = answered.done.iter().map(|line| format!("{line}\n")).collect::<String>();
+    print(&format!("{lines}done in {took}\n"));
     ExitCode::SUCCESS
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use hostler_lookup::postal;
 
-use super::Pack;
+use super::{Pack, print};
 
 /// Writes the pack and exits with 0, or says what is wrong with a file and exits with 2.
 pub fn pack(args: &Pack) -> ExitCode {
@@ -21,13 +21,13 @@ pub fn pack(args: &Pack) -> ExitCode {
     }) {
         Ok((postal, bytes)) => {
             let countries: Vec<_> = postal.countries().map(|(_, country)| country.as_str()).collect();
-            println!(
-                "{}: {} places in {}, {} bytes",
+            print(&format!(
+                "{}: {} places in {}, {} bytes\n",
                 output.display(),
                 postal.len(),
                 countries.join(", "),
                 bytes
-            );
+            ));
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -3,14 +3,25 @@
 use std::process::ExitCode;
 
 use crate::config::{self, Invocation};
-use crate::server::{self, Predecessor};
+use crate::journal::Complaints;
+use crate::server::{self, Given, Predecessor};
 
 /// Runs until told to stop. Exits with 0 then, with 1 if it could not start, with 2 if the configuration is wrong.
 pub fn start(mut invocation: Invocation) -> ExitCode {
-    let predecessor = match Predecessor::find(&mut invocation.surroundings.environment) {
+    // Nobody may have to wait for the reader of our standard error, a predecessor least of all.
+    let complaints = Complaints::open();
+    complaints.take_panics();
+    let given = match Given::take(&mut invocation.surroundings.environment) {
+        Ok(given) => given,
+        Err(error) => {
+            complaints.say(format_args!("hostler: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let predecessor = match Predecessor::find(&mut invocation.surroundings) {
         Ok(predecessor) => predecessor,
         Err(error) => {
-            eprintln!("hostler: no talking to the predecessor: {error}");
+            complaints.say(format_args!("hostler: no talking to the predecessor: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -23,18 +34,18 @@ pub fn start(mut invocation: Invocation) -> ExitCode {
     let config = match config::load(&invocation) {
         Ok(config) => config,
         Err(errors) => {
-            eprintln!("{errors}");
+            complaints.say(&errors);
             refuse(&errors);
             return ExitCode::from(2);
         }
     };
-    for warning in &config.warnings {
-        eprintln!("warning: {warning}");
+    for warning in config.warnings.iter().chain(&given.warning) {
+        complaints.say(format_args!("warning: {warning}"));
     }
-    match server::run(config, invocation, predecessor.as_ref()) {
+    match server::run(config, invocation, given, predecessor.as_ref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("hostler: {error}");
+            complaints.say(format_args!("hostler: {error}"));
             refuse(&error);
             ExitCode::FAILURE
         }

@@ -1,5 +1,7 @@
 //! Command lines and what they are taken for.
 
+mod every_key;
+
 use std::path::PathBuf;
 
 use expect_test::{Expect, expect};
@@ -9,7 +11,14 @@ use crate::config::{self, Config, Invocation, Surroundings};
 
 fn surroundings() -> Surroundings {
     let folder = PathBuf::from("/");
-    Surroundings { environment: [].into(), temp_dir: folder.clone(), folder, cores: 3 }
+    Surroundings {
+        environment: [].into(),
+        temp_dir: folder.clone(),
+        folder,
+        cores: 3,
+        open_files: None,
+        soft_open_files: None,
+    }
 }
 
 /// The words of a command line; a `'` at both ends keeps blanks together.

@@ -123,13 +123,17 @@ impl Document {
     }
 
     /// Lays a value over what is there, as said by the flag or variable `name`; false if there is no table to
-    /// hold it.
+    /// hold it. `true` is a table in which nothing is said yet.
     pub fn set(&mut self, path: &KeyPath, value: Value, name: &str) -> bool {
         let Some((Step::Key(last), tables)) = path.0.split_last() else { return false };
         let mut table = &mut self.values;
         for step in tables {
             let Step::Key(key) = step else { return false };
             let below = table.entry(key).or_insert_with(|| Value::Table(Table::new()));
+            // On already, and now it is said how.
+            if *below == Value::Boolean(true) {
+                *below = Value::Table(Table::new());
+            }
             let Value::Table(below) = below else { return false };
             table = below;
         }

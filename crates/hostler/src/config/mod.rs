@@ -35,12 +35,12 @@ pub use file::{
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Caching, Changes, Concurrency, Config, Endpoint, Fallback, Geo, HeaderChange,
-    LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, Postal, Queue, Redirect, Registrar,
-    Respond, Rewrite, Route, Server, Source, StaticFiles, Target, Tls, Workers,
+    Advertise, Body, Caching, Changes, Concurrency, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange,
+    HealthCheck, LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, Postal, Queue, Redirect,
+    Registrar, Respond, Rewrite, Route, Server, Source, StaticFiles, Target, Tls, Workers,
 };
 pub use source::{Given, Setting};
-pub use value::{Origin, Period, Secret, ShowSize};
+pub use value::{ClientLimit, Origin, Period, Secret, ShowSize, Spares};
 
 /// What one run of Hostler is configured by.
 #[derive(Clone, Debug)]
@@ -65,13 +65,20 @@ pub struct Surroundings {
     pub temp_dir: PathBuf,
     /// Cores that this process may use.
     pub cores: usize,
+    /// File descriptors that this process may have once it has taken all that it may (`ulimit -Hn`); none: as many as it likes.
+    pub open_files: Option<usize>,
+    /// How many it may have as it was started (`ulimit -Sn`): what workers are to have again.
+    pub soft_open_files: Option<u64>,
 }
 
 impl Surroundings {
     /// Those of this process. Nothing else reads the environment.
     pub fn of_process() -> Self {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Self {
+            open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
+            soft_open_files: open_files.current,
             environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
             // A folder that was removed: relative paths will be told to be missing, one by one.
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
@@ -105,6 +112,14 @@ pub fn load_server(invocation: &Invocation) -> Result<Server, ConfigErrors> {
     report.finish(server).map(|(server, _)| server)
 }
 
+/// What is written, whatever it may mean, and the warnings.
+#[cfg(test)]
+pub(crate) fn written(invocation: &Invocation) -> Result<(file::File, Vec<String>), ConfigErrors> {
+    let mut report = Report::default();
+    let file = read(invocation, &mut report).map(|(_, file)| file);
+    report.finish(file)
+}
+
 fn folder_of(invocation: &Invocation) -> PathBuf {
     let here = &invocation.surroundings.folder;
     match invocation.file.as_deref().and_then(Path::parent) {
@@ -133,8 +148,8 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
     };
     let schema = schema::of_file();
     let environment = &invocation.surroundings.environment;
-    source::overlay(&schema, &mut document, environment, &invocation.settings, report);
-    shape::check(&schema, &mut document, report);
+    source::overlay(schema, &mut document, environment, &invocation.settings, report);
+    shape::check(schema, &mut document, report);
     let file = parse(&mut document, report);
     Some((document, file))
 }

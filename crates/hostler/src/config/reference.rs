@@ -22,7 +22,7 @@ pub fn json_schema() -> String {
 pub fn markdown() -> String {
     let schema = schema::of_file();
     let mut text = format!("{INTRODUCTION}\n## Example\n\n```toml\n{EXAMPLE}```\n");
-    for section in sections(&schema) {
+    for section in sections(schema) {
         render(&section, &mut text);
     }
     text
@@ -57,12 +57,7 @@ fn add_section<'a>(section: Section<'a>, found: &mut Vec<Section<'a>>) {
         .filter(|(_, value)| is_section(value))
         .map(|(key, value)| Section {
             title: format!("{outer}.{key}"),
-            // What may also be something else than a table has one variable, for all of it.
-            path: section
-                .path
-                .as_ref()
-                .filter(|_| value.get("properties").is_some())
-                .map(|path| path.key(key)),
+            path: section.path.as_ref().map(|path| path.key(key)),
             description: description(value),
             table: value,
         })

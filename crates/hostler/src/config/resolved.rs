@@ -6,31 +6,32 @@
 
 mod answer;
 mod cache;
+mod health_check;
 mod lookups;
 mod registrar;
+mod server;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ipnet::IpNet;
 
 use super::client_tls::ClientTls;
-use super::file::{
-    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Gc, MemberProtocol, Platform, Policy, Priority,
-};
+use super::file::{Bind, Buffer, Choice, Gc, MemberProtocol, Platform, Policy, Priority};
 use super::pattern::MatchPattern;
+use super::value::Spares;
 use crate::coding::Plan;
 use crate::tls::{CertificateFiles, ClientCertificates, Version};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
 pub use cache::Cache;
+pub use health_check::{Ejection, HealthCheck};
 pub use lookups::{Geo, Postal};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
+pub use server::Server;
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,66 +58,6 @@ pub struct Config {
     pub postal: Option<Postal>,
     /// What is allowed but probably not meant. One sentence each, already with file and line.
     pub warnings: Vec<String>,
-}
-
-/// The `[server]` section. Each field is described at its key: [`super::file::Server`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Server {
-    /// None only beside `tls.listen`, none twice; port 0 asks the system for a free one.
-    pub listen: Vec<SocketAddr>,
-    /// `None`: no admin listener.
-    pub admin: Option<SocketAddr>,
-    /// Data-plane runtimes, at least 1.
-    pub threads: usize,
-    /// From the first byte of a request's head to its last.
-    pub header_timeout: Duration,
-    /// The longest pause in a request's body.
-    pub body_timeout: Duration,
-    /// The longest time in which a client takes nothing of its answer.
-    pub send_timeout: Duration,
-    /// How long a kept-alive connection may be silent.
-    pub idle_timeout: Duration,
-    /// How long a stop waits for accepted requests.
-    pub drain_timeout: Duration,
-    /// How long health checks fail before a stop that SIGUSR1 begins.
-    pub drain_wait: Duration,
-    /// How long a new program may take until its workers are ready.
-    pub upgrade_timeout: Duration,
-    /// Bytes of a request's head; at least 8 KiB, which is also the least that hyper takes.
-    pub max_header_size: u64,
-    /// Fields in a request's head.
-    pub max_header_fields: usize,
-    /// Bytes of request body that stay in memory.
-    pub body_memory: u64,
-    /// An existing folder.
-    pub temp_dir: PathBuf,
-    /// Bytes of answer that may wait for a slow client.
-    pub answer_buffer: u64,
-    /// How answers are encoded on routes that do not say otherwise.
-    pub compress: Option<Arc<Plan>>,
-    /// Bytes for all encoders together.
-    pub compress_memory: u64,
-    /// Client connections at once.
-    pub max_connections: usize,
-    /// Clients may speak HTTP/2.
-    pub http2: bool,
-    /// Streams of one HTTP/2 connection at once.
-    pub http2_max_streams: usize,
-    /// Bytes of one request's body on their way; less than 2^31.
-    pub http2_stream_window: u64,
-    /// Bytes of all bodies of a connection on their way; less than 2^31.
-    pub http2_connection_window: u64,
-    /// Form of the access log.
-    pub access_log: AccessLog,
-    /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
-    /// `IpAddr::to_canonical()`. Empty by default: nobody's.
-    pub trusted_proxies: Vec<IpNet>,
-    /// How many proxies every request has come through; only where there are no `trusted_proxies`.
-    pub trusted_hops: Option<NonZeroUsize>,
-    /// Networks whose connections begin with a PROXY header, as canonical as `trusted_proxies`.
-    pub proxy_protocol: Vec<IpNet>,
-    /// The one header in which a trusted proxy names the client.
-    pub client_ip_header: ClientIpHeader,
 }
 
 /// The `[tls]` section. Each field is described at its key: [`super::file::Tls`].
@@ -165,6 +106,8 @@ pub struct Pool {
     pub tunnel_idle_timeout: Duration,
     /// What becomes of a request that takes worker after worker down with it.
     pub poison: Poison,
+    /// What becomes of members that let requests wait in vain.
+    pub ejection: Ejection,
 }
 
 /// Slots of each worker or member.
@@ -224,6 +167,8 @@ pub struct Members {
     pub protocol: MemberProtocol,
     /// Whom to trust among them; where there is an [`Endpoint::Tls`].
     pub tls: Option<ClientTls>,
+    /// How they are checked, if they are.
+    pub health_check: Option<HealthCheck>,
 }
 
 /// How a pool's workers are started, watched and stopped.
@@ -233,6 +178,10 @@ pub struct Workers {
     pub command: Vec<String>,
     /// How many, at least 1.
     pub count: usize,
+    /// How many more stand by.
+    pub spares: Spares,
+    /// Seconds of CPU a second that boots of workers which have died may take.
+    pub restart_cpu: f64,
     /// How a worker gets its listening address.
     pub bind: Bind,
     /// The port on which the app itself calls `listen()`; only with [`Bind::Socket`].
@@ -304,6 +253,8 @@ pub struct Route {
     pub target: Target,
     /// Whether a request's body is read whole before it takes a slot.
     pub buffer: Buffer,
+    /// TRACE goes to the pool.
+    pub trace: bool,
     /// Bytes of request body: the route's own limit, else the server's.
     pub max_body_size: u64,
     /// How its answers are encoded: as it says itself, else as the server does.

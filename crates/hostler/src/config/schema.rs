@@ -1,6 +1,8 @@
 //! The definition in `file` as a tree that can be walked by key: what keys there are and what each takes.
 //! Knows no document.
 
+use std::sync::LazyLock;
+
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use serde_json::Value;
@@ -8,11 +10,15 @@ use serde_json::Value;
 use super::document::{KeyPath, Step};
 use super::file::File;
 
-/// The JSON Schema of the whole file, without references.
-pub fn of_file() -> Value {
+static OF_FILE: LazyLock<Value> = LazyLock::new(|| {
     let settings =
         SchemaSettings::draft07().for_deserialize().with(|settings| settings.inline_subschemas = true);
     settings.with_transform(Tidy).into_generator().into_root_schema_for::<File>().to_value()
+});
+
+/// The JSON Schema of the whole file, without references.
+pub fn of_file() -> &'static Value {
+    &OF_FILE
 }
 
 /// Makes the schema fit for TOML and for reading.
@@ -66,18 +72,33 @@ pub fn choices(value: &Value) -> Vec<(&str, &str)> {
 
 /// Whether a value may be of this JSON type.
 pub fn takes(value: &Value, wanted: &str) -> bool {
-    alternatives(value).any(|value| match value.get("type") {
+    alternatives(value).any(|value| is_of_type(value, wanted))
+}
+
+fn is_of_type(value: &Value, wanted: &str) -> bool {
+    match value.get("type") {
         Some(Value::String(one)) => one == wanted,
         Some(Value::Array(several)) => several.iter().any(|one| one == wanted),
         _ => false,
-    })
+    }
+}
+
+/// Whether a value may be text of any kind, and not only one of a few words.
+pub fn takes_any_text(value: &Value) -> bool {
+    let is_word = |value: &Value| value.get("const").is_some() || value.get("enum").is_some();
+    alternatives(value).any(|value| !is_word(value) && is_of_type(value, "string"))
+}
+
+/// What each item of a list is.
+pub fn item(value: &Value) -> Option<&Value> {
+    alternatives(value).find_map(|value| value.get("items"))
 }
 
 /// What stands at a path.
 pub fn at<'a>(schema: &'a Value, path: &KeyPath) -> Option<&'a Value> {
     path.0.iter().try_fold(schema, |schema, step| match step {
         Step::Key(key) => property(schema, key),
-        Step::Index(_) => alternatives(schema).find_map(|schema| schema.get("items")),
+        Step::Index(_) => item(schema),
     })
 }
 

@@ -86,7 +86,7 @@ fn set(
     match value {
         Ok(value) => {
             if !document.set(path, value, name) {
-                let why = "cannot be set alone; set the whole list, in TOML";
+                let why = "it cannot be set alone, because what holds it is no table; set the whole of that, in TOML";
                 report.error(Place::Named(name.into()), format!("{path}: {why}"));
             }
         }
@@ -94,21 +94,49 @@ fn set(
     }
 }
 
-/// Text taken as what the key holds. Where several types fit, text stays text: its own parser knows best.
+/// Text taken as what the key holds: as TOML where that gives one of the key's types, as a list between commas, or else as
+/// text. A key that takes any text gets all of it: its own parser knows best.
 fn typed(schema: Option<&Schema>, text: &str) -> Result<Value, String> {
-    let takes = |wanted| schema.is_some_and(|schema| schema::takes(schema, wanted));
-    let with_commas = schema.is_some_and(|schema| schema.get("x-commas").is_some());
-    if (takes("array") && text.starts_with('[')) || (takes("object") && text.starts_with('{')) {
-        let parsed: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
-        let mut table = parsed.map_err(|error| format!("not valid TOML: {}", error.message()))?;
-        return table.remove("value").ok_or_else(|| "not valid TOML".into());
+    let Some(schema) = schema else { return Ok(Value::String(text.into())) };
+    let trimmed = text.trim();
+    if is_toml_list(schema, trimmed) || (schema::takes(schema, "object") && trimmed.starts_with('{')) {
+        return trimmed
+            .parse()
+            .map_err(|error: toml::de::Error| format!("not valid TOML: {}", error.message()));
     }
-    if takes("array") && (with_commas || !takes("string")) {
-        return Ok(strings(text.split(',').map(str::trim).filter(|item| !item.is_empty())));
+    let with_commas = schema.get("x-commas").is_some();
+    if schema::takes(schema, "array") && (with_commas || !schema::takes(schema, "string")) {
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        let items = items.map(|item| typed(schema::item(schema), item));
+        return items.collect::<Result<_, _>>().map(Value::Array);
     }
-    match text.trim().parse() {
-        Ok(number) if takes("integer") && !takes("string") => Ok(Value::Integer(number)),
+    if schema::takes_any_text(schema) {
+        return Ok(Value::String(text.into()));
+    }
+    match trimmed.parse::<Value>() {
+        Ok(value) if schema::takes(schema, json_type(&value)) => Ok(value),
+        _ if schema.get("type").is_some_and(|only| only == "boolean") => {
+            Err(format!("{text:?} is neither true nor false"))
+        }
         _ => Ok(Value::String(text.into())),
+    }
+}
+
+/// A list of texts may begin with a bracket and be none: `[::1]:8080`.
+fn is_toml_list(schema: &Schema, text: &str) -> bool {
+    let of_text = schema::item(schema).is_some_and(|item| schema::takes(item, "string"));
+    schema::takes(schema, "array") && text.starts_with('[') && (text.ends_with(']') || !of_text)
+}
+
+/// The schema's name for what a value is.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Boolean(_) => "boolean",
+        Value::Integer(_) => "integer",
+        Value::Float(_) => "number",
+        Value::Array(_) => "array",
+        Value::Table(_) => "object",
+        Value::String(_) | Value::Datetime(_) => "string",
     }
 }
 
@@ -162,14 +190,16 @@ fn collect(schema: &Schema, path: &KeyPath, pools: &[String], found: &mut Vec<Va
     let is_pools = *path == KeyPath::of("pools");
     if let (true, Some(pool)) = (is_pools, free) {
         pools.iter().for_each(|name| collect(pool, &path.key(name), pools, found));
-    } else if schema.get("properties").is_some() {
-        for key in schema::known_keys(schema) {
-            if let Some(below) = schema::property(schema, key) {
-                collect(below, &path.key(key), pools, found);
-            }
-        }
-    } else {
+        return;
+    }
+    // A section that may also be written in one word has a variable itself.
+    if schema.get("properties").is_none() {
         found.push(Variable { name: variable(path), path: path.clone(), free: free.is_some() });
+    }
+    for key in schema::known_keys(schema) {
+        if let Some(below) = schema::property(schema, key) {
+            collect(below, &path.key(key), pools, found);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_pool::worker::Fate;
+use hostler_pool::worker::{Cause, Fate};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -20,8 +20,20 @@ pub struct Aftermath {
 
 #[derive(Debug)]
 enum Until {
-    BrokenOff(Instant),
-    Finished(oneshot::Receiver<()>),
+    BrokenOff { at: Instant, alone: bool },
+    Finished(oneshot::Receiver<Ending>),
+}
+
+/// How a call that goes on by itself has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The worker has finished.
+    Whole,
+    /// The worker broke it off, or was killed because it hung.
+    Lost {
+        /// It had no other request.
+        alone: bool,
+    },
 }
 
 /// A worker that ended while it held a request.
@@ -33,17 +45,20 @@ pub struct Death {
     pub since: Instant,
     /// When it broke the request off.
     pub at: Instant,
+    /// How the worker ended says that it was its own doing, and nobody else's.
+    pub own: bool,
+    /// It had no other request.
+    pub alone: bool,
 }
 
 impl Aftermath {
-    /// The worker has broken off a request that it got then.
-    pub fn broken_off(fate: Fate, since: Instant) -> Self {
-        Self { fate, since, until: Until::BrokenOff(Instant::now()) }
+    /// The worker has broken off a request that it got then, `alone` if it had no other.
+    pub fn broken_off(fate: Fate, since: Instant, alone: bool) -> Self {
+        Self { fate, since, until: Until::BrokenOff { at: Instant::now(), alone } }
     }
 
-    /// The worker goes on with a request that it got then; whoever keeps the sender says when it has finished, and drops it
-    /// unsaid when it has not.
-    pub fn lingering(fate: Fate, since: Instant) -> (Self, oneshot::Sender<()>) {
+    /// The worker goes on with a request that it got then; whoever keeps the sender says how that ends.
+    pub fn lingering(fate: Fate, since: Instant) -> (Self, oneshot::Sender<Ending>) {
         let (sender, finished) = oneshot::channel();
         (Self { fate, since, until: Until::Finished(finished) }, sender)
     }
@@ -53,16 +68,22 @@ impl Aftermath {
         matches!(self.until, Until::Finished(_))
     }
 
+    /// When the worker got the request.
+    pub fn since(&self) -> Instant {
+        self.since
+    }
+
     /// The worker's death, if it died over the request.
     pub async fn death(self) -> Option<Death> {
-        let at = match self.until {
-            Until::BrokenOff(at) => at,
+        let (at, alone) = match self.until {
+            Until::BrokenOff { at, alone } => (at, alone),
             Until::Finished(finished) => match finished.await {
-                Ok(()) => return None,
-                Err(_) => Instant::now(),
+                Ok(Ending::Whole) => return None,
+                Ok(Ending::Lost { alone }) => (Instant::now(), alone),
+                Err(_) => (Instant::now(), false),
             },
         };
-        let died = self.fate.died_within(NEWS_TRAVELS).await;
-        died.then(|| Death { pid: self.fate.pid(), since: self.since, at })
+        let cause = self.fate.death_within(NEWS_TRAVELS).await?;
+        Some(Death { pid: self.fate.pid(), since: self.since, at, own: cause == Cause::Own, alone })
     }
 }

@@ -1,11 +1,14 @@
 //! A request's body and the client's side of an exchange, as the steps see them. Knows no protocol.
 
-use std::fs::File;
 use std::io::ErrorKind;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hostler_wire::{ChunkedError, Fields, ResponseHead};
+
+use super::memory::Reservation;
+use super::spool::{SpoolAccount, SpoolFile, SpoolFull};
 
 /// A request's body, as it is handed to a worker.
 #[derive(Debug, Clone, Default)]
@@ -14,11 +17,40 @@ pub enum Body {
     #[default]
     None,
     /// Read whole, in memory.
-    Memory(Arc<Vec<u8>>),
+    Memory(Arc<InMemory>),
     /// Read whole, in a temporary file that has no name any more.
-    Spilled(Arc<File>, u64),
+    Spilled(Arc<SpoolFile>, u64),
     /// Not read: it goes to the worker as it comes.
     Streaming,
+}
+
+/// Bytes in memory, and the part of the budget that they take.
+#[derive(Debug)]
+pub struct InMemory {
+    bytes: Vec<u8>,
+    _reservation: Option<Reservation>,
+}
+
+impl InMemory {
+    /// Bytes that a budget knows of.
+    pub fn new(bytes: Vec<u8>, reservation: Reservation) -> Self {
+        Self { bytes, _reservation: Some(reservation) }
+    }
+}
+
+/// Bytes that no budget needs to know of.
+impl From<Vec<u8>> for InMemory {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, _reservation: None }
+    }
+}
+
+impl Deref for InMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Why a request's body did not come whole.
@@ -27,6 +59,9 @@ pub enum BodyError {
     /// Nothing came for `server.body_timeout`.
     #[error("the request body stalled")]
     Stalled,
+    /// It came more slowly than `server.min_receive_rate`.
+    #[error("the request body came too slowly")]
+    TooSlow,
     /// The client closed or reset the connection.
     #[error("the client left in the middle of its request body")]
     Left,
@@ -36,9 +71,21 @@ pub enum BodyError {
     /// More than the limit.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(u64),
-    /// The temporary file failed (disk full, no such folder); which is for the log, not for the client.
+    /// The temporary file has no room: the disk, a quota or the descriptors are used up; which of them is for the log.
+    #[error("there is no room for the request body at the moment")]
+    DiskFull(ErrorKind),
+    /// `server.request_memory` has no room, and the body is wanted in memory.
+    #[error("there is no memory for the request body at the moment")]
+    NoMemory,
+    /// The temporary file failed (no such folder); which is for the log, not for the client.
     #[error("the request body could not be stored")]
     Storage(ErrorKind),
+    /// The connection has its share of the spool already.
+    #[error("the request body could not be stored: {0}")]
+    SpoolFull(#[from] SpoolFull),
+    /// It is longer than one connection's part of an empty spool, which is so many bytes.
+    #[error("the request body is larger than what can be stored of one client, which is {0} bytes")]
+    LargerThanSpool(u64),
 }
 
 /// The body of an answer of our own that does not lie in memory. It never blocks.
@@ -75,6 +122,11 @@ pub trait Downstream: Send {
         into: &mut Vec<u8>,
         max: usize,
     ) -> Poll<Result<bool, BodyError>>;
+
+    /// What the connection holds of the spool; none where there is nothing to put there.
+    fn spool(&mut self) -> Option<SpoolAccount> {
+        None
+    }
 
     /// The trailer fields of a request body that is complete.
     fn trailers(&self) -> Option<&Fields>;

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use super::clients::Clients;
+use super::cut::CutAnswers;
 use super::handshakes::Handshakes;
 
 /// Nobody is let in, and each connection ends with its next request.
@@ -31,6 +33,10 @@ pub struct Connections {
     /// What comes before the first request of each.
     pub handshakes: Handshakes,
     flooded: AtomicUsize,
+    /// Answers that were broken off because their clients did not take them.
+    pub cut: CutAnswers,
+    /// What each client holds of them.
+    pub clients: Arc<Clients>,
 }
 
 impl Connections {

@@ -86,6 +86,11 @@ impl Sweep {
         self.0.now.load(Ordering::Relaxed)
     }
 
+    /// Milliseconds on its clock, a tick old at most while there is anything to watch.
+    pub fn millis(&self) -> u64 {
+        self.tick()
+    }
+
     /// Wakes every task that waits on a deadline of this thread, to look around (a drain has begun).
     pub fn wake_all(&self) {
         let all: Vec<_> = self.entries().iter().map(|(_, entry)| entry.clone()).collect();

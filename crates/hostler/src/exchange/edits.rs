@@ -18,6 +18,14 @@ pub enum Edit {
     Default(Cow<'static, str>, Vec<u8>),
 }
 
+impl Edit {
+    fn name(&self) -> &str {
+        match self {
+            Self::Remove(name) | Self::Set(name, _) | Self::Add(name, _) | Self::Default(name, _) => name,
+        }
+    }
+}
+
 /// Changes in the order in which they are made: those of the route, then those of this exchange alone. Mostly there are none, and
 /// then it costs nothing.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +64,12 @@ impl Edits {
                 }
                 Edit::Add(..) | Edit::Default(..) => false,
             })
+    }
+
+    /// Whether one of them writes a line under this name, and none under the other that a client has sent.
+    pub fn writes_other_than(&self, sent: &[u8], name: &[u8]) -> bool {
+        let is_about = |edit: &Edit, name: &[u8]| edit.name().as_bytes().eq_ignore_ascii_case(name);
+        self.iter().any(|edit| is_about(edit, name)) && !self.iter().any(|edit| is_about(edit, sent))
     }
 
     /// The lines that are new, for a head that came with `fields`.

@@ -1,4 +1,4 @@
-//! What a registration says of the application instance behind a member (contracts/cf-router.md, section 2.2). Knows no registry.
+//! What a registration says of the application instance behind a member. Knows no registry.
 
 use std::collections::BTreeMap;
 

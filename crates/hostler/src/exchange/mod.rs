@@ -3,18 +3,25 @@
 pub mod aftermath;
 mod again;
 pub mod body;
+pub mod clients;
 pub mod connections;
 pub mod counters;
+pub mod cut;
 pub mod deadline;
 pub mod edits;
 pub mod handshakes;
 pub mod id;
 mod instance;
+pub mod memory;
 mod offer;
+pub mod pace;
 mod registered;
+pub mod spool;
 pub mod trust;
+pub mod via;
 mod whole;
 
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,17 +33,22 @@ use tokio::time::Instant;
 
 use crate::coding::Plan;
 
-pub use aftermath::{Aftermath, Death};
-pub use body::{Body, BodyError, BodySource, Downstream, Nobody};
+pub use aftermath::{Aftermath, Death, Ending};
+pub use body::{Body, BodyError, BodySource, Downstream, InMemory, Nobody};
+pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
 pub use counters::{Counters, CountersView};
+pub use cut::{CutAnswers, CutView, Slow};
 pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
 pub use handshakes::{Handshakes, HandshakesView};
 pub use hostler_address::{ClientAddress, Trust};
 pub use id::RequestId;
 pub use instance::Instance;
+pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
+pub use pace::Pace;
 pub use registered::{Registered, VcapId};
+pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 pub use whole::Whole;
 
 /// One request and its answer. A connection keeps one and uses it again for each request on it.
@@ -51,6 +63,8 @@ pub struct Exchange {
     pub offer: Option<Box<[u8]>>,
     /// Its body, once it was read.
     pub body: Body,
+    /// What the connection's requests hold of the memory for bodies; none before the first body.
+    pub memory: Option<Arc<MemoryAccount>>,
     /// Trailer fields of a body that was read whole.
     pub trailers: Option<Fields>,
     /// The other end of the client's connection.
@@ -81,6 +95,10 @@ pub struct Exchange {
     pub words: Option<Box<Whole>>,
     /// Who the client is.
     pub client: ClientAddress,
+    /// The connection, where its client's connections are counted.
+    pub place: Option<Arc<ClientConnection>>,
+    /// The request, where its client's requests are counted.
+    pub under_way: Option<ClientRequest>,
     /// The name under which logs know it.
     pub id: RequestId,
     /// When queue and answer must be over.
@@ -95,6 +113,23 @@ pub struct Exchange {
     pub aftermath: Option<Aftermath>,
     /// A worker has died over a request like it, and none has been answered since.
     pub is_suspect: bool,
+    /// What keeps those like it waiting while it is tried; dropped when that is over.
+    pub turn: Option<Box<dyn Any + Send + Sync>>,
+    /// When its answer is first looked for, long before the deadline; none: then only.
+    pub look: Option<Look>,
+    /// Its route streams: what its member says goes to the client as it comes, and into no file on the way.
+    pub streams: bool,
+    /// It only asks after our health: no traffic of an app.
+    pub is_health_check: bool,
+}
+
+/// An answer that has not begun at `at` is worth a second thought; it may take until the deadline all the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// When it is late.
+    pub at: Instant,
+    /// The deadline.
+    pub until: Instant,
 }
 
 /// How a client's connection is protected; its text is that of `X-Forwarded-Proto`.
@@ -153,6 +188,10 @@ pub struct Trail {
     pub member: Option<Arc<str>>,
     /// How many members were tried.
     pub attempts: u32,
+    /// How many requests waited in the pool's queue when it came; none: it has not asked for a slot.
+    pub queue_length: Option<usize>,
+    /// How many other requests its member had at work when it was given this one; none: it was given to no member.
+    pub in_use: Option<usize>,
     /// The status that the client got; 0: none.
     pub status: u16,
     /// Why the answer is our own.
@@ -184,6 +223,7 @@ impl Exchange {
             length: BodyLength::Known(0),
             offer: None,
             body: Body::default(),
+            memory: None,
             trailers: None,
             peer,
             peer_was_told: false,
@@ -199,6 +239,8 @@ impl Exchange {
             registered: None,
             words: None,
             client: ClientAddress::of(Peer::Socket(peer.ip())),
+            place: None,
+            under_way: None,
             id: RequestId::none(),
             deadline,
             timings: Timings::now(),
@@ -206,6 +248,10 @@ impl Exchange {
             counters: None,
             aftermath: None,
             is_suspect: false,
+            turn: None,
+            look: None,
+            streams: false,
+            is_health_check: false,
         }
     }
 
@@ -230,8 +276,26 @@ impl Exchange {
         self.trailers = None;
         self.counters = None;
         self.aftermath = None;
+        self.turn = None;
         self.registered = None;
+        self.place = None;
+        self.under_way = None;
+        self.memory = None;
         self.deadline.clear();
+    }
+
+    /// What is waited for now is not the answer: only the deadline counts.
+    pub fn prepares(&self) {
+        if let Some(look) = self.look {
+            self.deadline.set_at(look.until);
+        }
+    }
+
+    /// From now on the answer is waited for.
+    pub fn awaits(&self) {
+        if let Some(look) = self.look {
+            self.deadline.set_at(look.at);
+        }
     }
 
     fn reset(&mut self) {
@@ -241,12 +305,17 @@ impl Exchange {
         self.body = Body::default();
         self.trailers = None;
         self.client = ClientAddress::of(self.peer());
+        self.under_way = None;
         self.id = RequestId::none();
         self.timings = Timings::now();
         self.trail = Trail::default();
         self.counters = None;
         self.aftermath = None;
         self.is_suspect = false;
+        self.turn = None;
+        self.look = None;
+        self.streams = false;
+        self.is_health_check = false;
         self.to_member.clear();
         self.to_client.clear();
         self.compress = None;

@@ -117,7 +117,7 @@ impl Conditions {
 }
 
 fn date(value: &[u8]) -> Option<SystemTime> {
-    httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()
+    hostler_cache::date(value).map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
@@ -162,6 +162,10 @@ mod tests {
             ("If-None-Match: \"y\" | If-Modified-Since: AT", Whole),
             ("If-Modified-Since: AT", NotModified),
             ("If-Modified-Since: AFTER", NotModified),
+            ("If-Modified-Since: Sun Sep  9 01:46:40 2001", NotModified),
+            ("If-Modified-Since: Sun Sep  9 01:46:39 2001", Whole),
+            ("If-Modified-Since: Sunday, 09-Sep-01 01:46:40 GMT", NotModified),
+            ("If-Unmodified-Since: Sun Sep  9 01:46:39 2001", Failed),
             ("If-Modified-Since: BEFORE", Whole),
             ("If-Modified-Since: yesterday", Whole),
             ("If-Match: \"x\"", Whole),
@@ -215,6 +219,7 @@ mod tests {
             ("If-Range: \"y\"", Whole),
             ("If-Range: W/\"x\"", Whole),
             ("If-Range: AT", Part(1..3)),
+            ("If-Range: Sun Sep  9 01:46:40 2001", Part(1..3)),
             ("If-Range: AFTER", Whole),
             ("If-Range: BEFORE", Whole),
         ];

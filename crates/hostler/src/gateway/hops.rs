@@ -1,18 +1,26 @@
-//! How far OPTIONS and TRACE may still go (RFC 9110 section 7.6.2). Knows no member.
+//! Whether a request may still go further: how far OPTIONS and TRACE may (RFC 9110 section 7.6.2), and that none goes in circles.
+//! Knows no member.
 
 use std::borrow::Cow;
 
 use hostler_wire::ResponseHead;
 
 use super::Refusal;
-use crate::exchange::{Edit, Exchange, Whole};
+use crate::exchange::{Edit, Exchange, Whole, via};
 
 const MAX_FORWARDS: &str = "Max-Forwards";
 
-/// Counts this hop; the answer, if it was the last.
-pub(super) fn count(exchange: &mut Exchange) -> Result<Option<Whole>, Refusal> {
+/// Refuses what has been here before: it would come round again until its head is too large for somebody.
+pub(super) fn check_loop(exchange: &Exchange) -> Result<(), Refusal> {
+    if via::has_been_here(&exchange.head.fields) { Err(Refusal::Loop) } else { Ok(()) }
+}
+
+/// Counts this hop; the answer, if it was the last. A TRACE goes on only where the route says so.
+pub(super) fn count(exchange: &mut Exchange, traces: bool) -> Result<Option<Whole>, Refusal> {
     let is_options = match exchange.head.method() {
         b"OPTIONS" => true,
+        // What comes back may hold what a proxy in front has added, and what the client is not to see.
+        b"TRACE" if !traces => return Err(Refusal::Trace),
         b"TRACE" => false,
         _ => return Ok(None),
     };

@@ -24,6 +24,8 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         pool: trail.pool.as_deref(),
         member: trail.member.as_deref(),
         attempts: trail.attempts,
+        queue_length: trail.queue_length,
+        in_use: trail.in_use,
         cache: trail.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,

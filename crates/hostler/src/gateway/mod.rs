@@ -3,8 +3,11 @@
 mod cached;
 mod fallback;
 mod files;
+mod health;
 mod hops;
 mod hypernova;
+mod identity;
+mod late;
 mod line;
 mod native;
 pub mod platform;
@@ -17,6 +20,7 @@ mod suspects;
 mod target;
 #[cfg(test)]
 mod tests;
+mod toll;
 mod wait;
 
 use std::sync::Arc;
@@ -25,15 +29,17 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
 use crate::cache::Shared;
-use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, Whole};
+use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, MemoryBudget, Whole};
 use crate::proxy::{self, Call};
 use crate::route::Table;
 use cached::Asked;
+use toll::Toll;
 use wait::{Patience, Visit};
 
 pub use fallback::StandIn;
+pub use health::{Health, HealthView, Probe, Watched};
 pub use line::access_line;
-pub use poison::{Poison, PoisonSettings};
+pub use poison::{Poison, PoisonSettings, SuspectsView};
 pub use refusal::{Facts, Refusal};
 pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
@@ -106,8 +112,12 @@ pub struct Gateway {
     pub routes: ArcSwap<Table<Arc<Route>>>,
     /// Where bodies go that are read whole.
     pub spool: ArcSwap<SpoolSettings>,
+    /// Memory for the bodies of all requests.
+    pub request_memory: Arc<MemoryBudget>,
     /// What holds for all registered routes; none where nobody can register.
     pub platform: ArcSwapOption<platform::Rules>,
+    /// What those are told who ask after our health.
+    pub health: Arc<Health>,
     /// Requests that no route matched, and those that were none.
     pub unrouted: Arc<Counters>,
 }
@@ -120,10 +130,10 @@ impl Gateway {
         client: &mut D,
         thread: usize,
     ) -> Result<Answer, Instead> {
-        if let Some(health) = self.health(exchange) {
+        if let Some(health) = self.health_check(exchange) {
             return Ok(Answer::Whole(health));
         }
-        let route = self.route(exchange).ok_or_else(|| self.unrouted(exchange))?;
+        let route = self.undisputed_route(exchange)?.ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
         route.changes.begin(exchange)?;
         files::check_method(&route, exchange)?;
@@ -136,9 +146,7 @@ impl Gateway {
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
-        if let Target::Pool(_) = &route.target
-            && let Some(answer) = hops::count(exchange)?
-        {
+        if let Some(answer) = before_pool(&route, exchange)? {
             return Ok(Answer::Whole(answer));
         }
         let errand = match (&route.caching, &route.target) {
@@ -173,6 +181,7 @@ impl Gateway {
                 // It has been answered, whatever becomes of the tunnel, and however long that takes.
                 target.poison.settle(exchange);
                 exchange.is_suspect = false;
+                exchange.turn = None;
                 Ok(Answer::Tunnel(call))
             }
             Ok(answer) => Ok(answer),
@@ -184,8 +193,14 @@ impl Gateway {
     }
 
     /// The answer to a balancer's health check, if it is one: whatever its host and path, and however it came.
-    pub fn health(&self, exchange: &mut Exchange) -> Option<Whole> {
-        self.platform.load().as_ref().and_then(|rules| rules.health(exchange))
+    pub fn health_check(&self, exchange: &mut Exchange) -> Option<Whole> {
+        self.platform.load().as_ref().and_then(|rules| rules.health_check(exchange))
+    }
+
+    /// The same for one whose `Host` is empty, which gorouter takes.
+    pub fn health_without_host(&self, exchange: &mut Exchange) -> Option<Whole> {
+        let rules = self.platform.load();
+        rules.as_ref().filter(|rules| rules.is_compat()).and_then(|rules| rules.health_check(exchange))
     }
 
     /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.
@@ -212,6 +227,9 @@ impl Gateway {
 
     /// Counts an exchange that has ended, where it went.
     pub fn settle(&self, exchange: &mut Exchange) {
+        if exchange.is_health_check {
+            return;
+        }
         exchange.counters.as_ref().unwrap_or(&self.unrouted).count(&exchange.trail);
         if (exchange.is_suspect || exchange.aftermath.is_some())
             && let Some(route) = self.route(exchange)
@@ -230,6 +248,19 @@ impl Gateway {
         self.routes.load().find(exchange.host(), exchange.path()).cloned()
     }
 
+    /// The route by which it goes. To a pool only if no app could read its path as one that goes by another route; what answers here
+    /// reads paths as the routes do.
+    fn undisputed_route(&self, exchange: &Exchange) -> Result<Option<Arc<Route>>, Refusal> {
+        let (routes, host, path) = (self.routes.load(), exchange.host(), exchange.path());
+        let Some(route) = routes.find(host, path) else { return Ok(None) };
+        if let Target::Pool(_) = &route.target
+            && routes.is_disputed(host, path, route)
+        {
+            return Err(Refusal::Target("an app could read its path as one that goes by another route"));
+        }
+        Ok(Some(route.clone()))
+    }
+
     /// Takes the request's body, whole unless the route streams it: no slot is held while a client sends.
     async fn take_body<D: Downstream>(
         &self,
@@ -238,6 +269,7 @@ impl Gateway {
         route: &Route,
     ) -> Result<(), Refusal> {
         client.allow_body(route.max_body);
+        exchange.streams = route.streams_body;
         let refuse = |exchange: &mut Exchange, error: BodyError| match &route.target {
             Target::Native(native) => native::refuse(native, exchange, error),
             _ => error.into(),
@@ -259,7 +291,8 @@ impl Gateway {
             // Short, and read here and now: it need not come back from a disk.
             Arc::make_mut(&mut spool).memory = usize::MAX;
         }
-        let read = spool::read_whole(client, exchange.length, &spool).await;
+        let account = exchange.memory.get_or_insert_with(|| self.request_memory.account()).clone();
+        let read = spool::read_whole(client, exchange.length, &spool, &account).await;
         (exchange.body, exchange.trail.bytes_in) = read.map_err(|error| refuse(exchange, error))?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
@@ -287,9 +320,14 @@ async fn call_within<D: Downstream>(
     exchange.trail.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
     let mut visit = Visit::begin(target, route.priority, patience);
-    let (mut sends, mut killed, mut last) = (0, Vec::new(), None);
+    visit.aim.cautious = !proxy::is_repeatable(exchange);
+    let (mut sends, mut toll, mut last) = (0, Toll::default(), None);
     loop {
-        let trial = target.poison.trial(exchange).await?;
+        // Boxed, as is all that few requests meet: each connection would carry the room for it.
+        if exchange.is_suspect || exchange.turn.is_some() {
+            Box::pin(target.poison.turn(exchange, client)).await?;
+        }
+        visit.aim.alone = target.poison.isolates(exchange);
         let lease = match visit.slot(exchange, client).await {
             Ok(lease) => lease,
             // What kept it from a member says more than that it has waited.
@@ -300,19 +338,36 @@ async fn call_within<D: Downstream>(
         // Others with its URL may have been convicted while it waited.
         target.poison.admit(exchange)?;
         exchange.trail.attempts += 1;
-        exchange.deadline.set_at(visit.until());
-        match proxy::forward(exchange, client, lease, &target.call, thread).await {
+        late::arrange(exchange, &lease, target, visit.until());
+        let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
+            Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
+            answered => answered,
+        };
+        match answered {
             Ok(call) => return Ok(call),
             Err(failure) if failure.was_never_sent() => last = Some(failure.into()),
             Err(failure) => {
-                target.poison.inquest(exchange, trial, &mut killed).await?;
+                if Box::pin(target.poison.inquest(exchange, &mut toll)).await? {
+                    // It may well end the next worker: those that wait get one first.
+                    visit.give_up_place();
+                }
                 sends += 1;
                 if sends == MOST_SENDS || !proxy::may_repeat(&failure, exchange) {
                     return Err(failure.into());
                 }
+                // What kept it from an answer says more than that it has waited for another.
+                last = failure.was_forsaken().then(|| failure.into()).or(last);
             }
         }
     }
+}
+
+/// What is to be checked of a request that goes to a pool; its answer, if it goes no further.
+fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, Refusal> {
+    let Target::Pool(_) = &route.target else { return Ok(None) };
+    rewrite::check(exchange)?;
+    hops::check_loop(exchange)?;
+    hops::count(exchange, route.traces)
 }
 
 /// The last step but one: the route's fallback, for those that it is for.

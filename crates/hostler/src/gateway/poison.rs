@@ -1,28 +1,33 @@
-//! Requests that workers die over, kept off their pool so that one URL cannot take it down. Knows no queue and no client.
+//! Requests that workers die over, kept off their pool so that one URL or one client cannot take it down. Knows no queue.
 //!
-//! A worker that ends while it holds a request, and was not told to, makes a suspect of every method and URL that it held
-//! (host and query included, as sent). A suspect that is answered is none any more: what is found here kills *in a row*, each
-//! time sent after the last death. Where workers hold several requests, their neighbours are suspects as well; there suspects
-//! are tried one at a time, and only what a worker died over in its trial is held against a suspect. With `kills` such deaths
-//! it is refused for `keep_off`, without touching a worker.
+//! A worker that ends while it holds a request, and was not told to, makes a suspect of every request that it held: of its method
+//! and URL, of its path, its route and its client. A suspect of which one is answered is none any more: what is found here
+//! kills *in a row*, each time sent after the last death. What has killed, or holds a worker beyond all patience, is let in one at a
+//! time, and waits for as long as that one does ([`Poison::turn`]). What has killed too often is refused for `keep_off`, without
+//! touching a worker. Decision 16 says what counts how much.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::any::Any;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use serde::Serialize;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Refusal;
-use super::suspects::{Convicted, Identity, KeptOff, Rule, Standing, Suspects};
-use crate::exchange::{Aftermath, Death, Exchange};
+use super::identity::{Identity, Keyring, Keys};
+use super::suspects::{Convicted, Entry, KeptOff, Rule, Standing, Suspects};
+use super::toll::Toll;
+use crate::exchange::{Aftermath, Death, Downstream, Exchange};
 use crate::journal::{Journal, Level};
 
-/// What is kept of a URL, for people.
-const LONGEST_URL: usize = 200;
-/// How long a suspect waits for its trial; then it goes on in company, and proves nothing.
-const TRIAL_WAIT: Duration = Duration::from_secs(5);
+/// How long a suspect waits for its turn. Then it goes on in company and proves nothing; or is refused, if it is risky.
+const TURN_WAIT: Duration = Duration::from_secs(5);
+/// So many may wait for theirs.
+const MOST_WAITING: usize = 100;
 
 /// What of it can be set.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +38,21 @@ pub struct PoisonSettings {
     pub keep_off: Duration,
     /// Workers hold several requests at once.
     pub crowded: bool,
+    /// How long a worker may be held by a request for which nobody waits any more.
+    pub patience: Duration,
+}
+
+/// What is known of suspects, for the Status.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct SuspectsView {
+    /// URLs, paths, routes and clients that are let in one at a time.
+    pub one_at_a_time: usize,
+    /// Requests that wait for their turn.
+    pub waiting: usize,
+    /// Requests that were refused because their turn did not come; ever.
+    pub refused: u64,
+    /// URLs, paths and clients that were kept off; ever.
+    pub convicted: u64,
 }
 
 /// The suspects of one pool.
@@ -40,18 +60,38 @@ pub struct Poison {
     pool: Arc<str>,
     settings: PoisonSettings,
     journal: Journal,
-    /// Keyed at random, so that nobody can choose URLs that collide.
-    hasher: RandomState,
+    keyring: Keyring,
     /// How many suspects there are: as long as it is none, a request costs a look at this.
     known: AtomicUsize,
     suspects: Mutex<Suspects>,
-    trials: Arc<Semaphore>,
+    /// A turn has ended, or somebody is no suspect any more.
+    changed: Notify,
+    waiting: AtomicUsize,
+    refused: AtomicU64,
+    convicted: AtomicU64,
 }
 
-/// One try of a request; a suspect's may be a trial, and no other one begins before it is over.
-pub(super) struct Trial {
-    alone: bool,
-    _turn: Option<OwnedSemaphorePermit>,
+/// A suspect's turn: until this is dropped, those like it wait.
+struct Turn {
+    poison: Arc<Poison>,
+    keys: Keys,
+    number: u64,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.poison.with(|suspects| suspects.leave(&self.keys, self.number));
+        self.poison.changed.notify_waiters();
+    }
+}
+
+/// One that waits for its turn; so many may.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Whose call it is that outlives its exchange.
@@ -65,8 +105,8 @@ impl Following {
     /// Follows up what the call has left behind.
     pub fn follow(self, aftermath: Option<Aftermath>) {
         if let (Some(identity), Some(aftermath)) = (self.identity, aftermath) {
-            let trial = Trial { alone: !self.poison.settings.crowded, _turn: None };
-            self.poison.inquire_later(identity, aftermath, trial);
+            let patience = self.poison.settings.patience;
+            self.poison.inquire_later(identity, aftermath, None, patience);
         }
     }
 }
@@ -78,10 +118,13 @@ impl Poison {
             pool,
             settings,
             journal,
-            hasher: RandomState::new(),
+            keyring: Keyring::default(),
             known: AtomicUsize::new(0),
             suspects: Mutex::default(),
-            trials: Arc::new(Semaphore::new(1)),
+            changed: Notify::new(),
+            waiting: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            convicted: AtomicU64::new(0),
         }
     }
 
@@ -90,13 +133,23 @@ impl Poison {
         self.with(|suspects| suspects.kept_off(Instant::now()))
     }
 
+    /// The figures of this moment.
+    pub fn view(&self) -> SuspectsView {
+        SuspectsView {
+            one_at_a_time: self.with(|suspects| suspects.gated()),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            convicted: self.convicted.load(Ordering::Relaxed),
+        }
+    }
+
     /// Refuses what is kept off, and marks suspects.
     pub(super) fn admit(&self, exchange: &mut Exchange) -> Result<(), Refusal> {
         if self.known.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
-        let key = self.key(exchange);
-        let standing = self.with(|suspects| suspects.standing(key, Instant::now()));
+        let keys = self.keyring.keys(exchange);
+        let standing = self.with(|suspects| suspects.standing(&keys, Instant::now()));
         exchange.is_suspect = !matches!(standing, Standing::Unknown);
         match standing {
             Standing::Convicted(convicted) => Err(Refusal::Poison(convicted)),
@@ -104,57 +157,128 @@ impl Poison {
         }
     }
 
-    /// A try of this request. In a crowded pool a suspect waits for its turn, so that a worker's death says whose doing it was.
-    pub(super) async fn trial(&self, exchange: &mut Exchange) -> Result<Trial, Refusal> {
-        let crowded = self.settings.crowded;
-        if !exchange.is_suspect || !crowded {
-            return Ok(Trial { alone: !crowded, _turn: None });
+    /// A suspect waits for its turn, so that those like it have one worker at a time at most, and a death says whose doing it was.
+    pub(super) async fn turn<D: Downstream>(
+        self: &Arc<Self>,
+        exchange: &mut Exchange,
+        client: &mut D,
+    ) -> Result<(), Refusal> {
+        exchange.turn = None;
+        if !exchange.is_suspect || !matches!(self.enter(exchange)?, Entry::Closed { .. }) {
+            return Ok(());
         }
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+            drop(Waiting(&self.waiting));
+            return Err(self.refuse());
+        }
+        let _waiting = Waiting(&self.waiting);
         let asked = Instant::now();
-        let turn = timeout(TRIAL_WAIT, self.trials.clone().acquire_owned()).await.ok().and_then(Result::ok);
+        let outcome = self.wait(exchange, client, asked + TURN_WAIT).await;
         exchange.timings.queue_wait += asked.elapsed();
-        // Somebody with the same URL may have been answered meanwhile, or convicted.
-        self.admit(exchange)?;
-        let turn = turn.filter(|_| exchange.is_suspect);
-        Ok(Trial { alone: turn.is_some(), _turn: turn })
+        outcome
     }
 
-    /// Asks whether a worker died over this request, as its `killed` says of those before. One too many is a refusal.
+    /// Whether it may go on: as the one of its kind, or because nothing is against it.
+    fn enter(self: &Arc<Self>, exchange: &mut Exchange) -> Result<Entry, Refusal> {
+        // Somebody like it may have been answered meanwhile, or convicted.
+        self.admit(exchange)?;
+        if !exchange.is_suspect {
+            return Ok(Entry::Free);
+        }
+        let (keys, crowded) = (self.keyring.keys(exchange), self.settings.crowded);
+        let entry = self.with(|suspects| suspects.enter(&keys, crowded, Instant::now()));
+        if let Entry::Alone(number) = entry {
+            exchange.turn = Some(Box::new(Turn { poison: self.clone(), keys, number }));
+        }
+        Ok(entry)
+    }
+
+    async fn wait<D: Downstream>(
+        self: &Arc<Self>,
+        exchange: &mut Exchange,
+        client: &mut D,
+        until: Instant,
+    ) -> Result<(), Refusal> {
+        let mut is_over = false;
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            // Before the look: what changes after it is heard.
+            changed.as_mut().enable();
+            match self.enter(exchange)? {
+                Entry::Closed { risky: true } if is_over => return Err(self.refuse()),
+                Entry::Closed { .. } if !is_over => {}
+                _ => return Ok(()),
+            }
+            tokio::select! {
+                () = poll_fn(|cx| client.poll_left(cx)) => return Err(Refusal::ClientLeft),
+                news = timeout_at(until, changed) => is_over = news.is_err(),
+            }
+        }
+    }
+
+    fn refuse(&self) -> Refusal {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Refusal::Suspect
+    }
+
+    /// Workers have several requests at once: one that is tried is to be alone with its worker.
+    pub(super) fn isolates(&self, exchange: &Exchange) -> bool {
+        self.settings.crowded && exchange.turn.is_some()
+    }
+
+    /// The answer to this request is late: which of those like it are answered meanwhile is worth to be known.
+    pub(super) fn watch(&self, exchange: &mut Exchange, until: Instant) {
+        if self.settings.kills > 0 {
+            let identity = self.keyring.identity(exchange);
+            self.with(|suspects| suspects.watch(&identity, until, Instant::now()));
+            exchange.is_suspect = true;
+        }
+    }
+
+    /// Asks whether a worker died over this request, as `toll` says of those before. One too many is a refusal. True if the worker ended
+    /// by its own doing and had no other request.
     pub(super) async fn inquest(
         self: &Arc<Self>,
         exchange: &mut Exchange,
-        trial: Trial,
-        killed: &mut Vec<u32>,
-    ) -> Result<(), Refusal> {
-        let Some(aftermath) = self.aftermath(exchange) else { return Ok(()) };
+        toll: &mut Toll,
+    ) -> Result<bool, Refusal> {
+        let tried = exchange.turn.take();
+        let Some(aftermath) = self.aftermath(exchange) else { return Ok(false) };
+        let identity = self.keyring.identity(exchange);
         if aftermath.is_lingering() {
-            self.inquire_later(self.identity(exchange), aftermath, trial);
-            return Ok(());
+            // Nobody waits for it any more, but the worker is still at it.
+            self.inquire_later(identity, aftermath, tried, Duration::ZERO);
+            return Ok(false);
         }
-        let Some(death) = aftermath.death().await else { return Ok(()) };
+        let Some(death) = aftermath.death().await else { return Ok(false) };
         exchange.is_suspect = true;
-        if (trial.alone || killed.is_empty()) && !killed.contains(&death.pid) {
-            killed.push(death.pid);
+        if tried.is_some() || death.alone || *toll == Toll::default() {
+            toll.add(death.pid, death.own, death.alone);
         }
-        let verdict = self.record(&self.identity(exchange), &death, trial.alone);
+        let verdict = self.record(&identity, &death, tried.is_some());
         let convicted = verdict.or_else(|| {
-            let is_poison = killed.len() >= self.settings.kills;
-            is_poison.then(|| Convicted { killed: killed.clone(), kept_off: None })
+            let is_poison = toll.is_enough(self.settings.kills);
+            is_poison.then(|| Convicted { killed: toll.pids.clone(), kept_off: None })
         });
-        convicted.map_or(Ok(()), |convicted| Err(Refusal::Poison(convicted)))
+        convicted.map_or(Ok(death.own && death.alone), |convicted| Err(Refusal::Poison(convicted)))
     }
 
     /// An exchange has ended: what it left behind is followed up, and a suspect that was answered whole is none any more.
     pub(super) fn settle(self: &Arc<Self>, exchange: &mut Exchange) {
+        let tried = exchange.turn.take();
         if let Some(aftermath) = self.aftermath(exchange) {
-            let trial = Trial { alone: !self.settings.crowded, _turn: None };
-            return self.inquire_later(self.identity(exchange), aftermath, trial);
+            let identity = self.keyring.identity(exchange);
+            return self.inquire_later(identity, aftermath, tried, self.settings.patience);
         }
         let trail = &exchange.trail;
         if exchange.is_suspect && trail.refusal.is_none() && trail.aborted.is_none() {
-            let key = self.key(exchange);
-            self.with(|suspects| suspects.acquit(key));
+            self.acquit(&self.keyring.keys(exchange));
         }
+    }
+
+    fn acquit(&self, keys: &Keys) {
+        self.with(|suspects| suspects.acquit(keys, Instant::now()));
+        self.changed.notify_waiters();
     }
 
     fn aftermath(&self, exchange: &mut Exchange) -> Option<Aftermath> {
@@ -163,41 +287,66 @@ impl Poison {
 
     /// For a call that outlives its exchange.
     pub(super) fn following(self: &Arc<Self>, exchange: &Exchange) -> Following {
-        let identity = (self.settings.kills > 0).then(|| self.identity(exchange));
+        let identity = (self.settings.kills > 0).then(|| self.keyring.identity(exchange));
         Following { poison: self.clone(), identity }
     }
 
-    fn inquire_later(self: &Arc<Self>, identity: Identity, aftermath: Aftermath, trial: Trial) {
+    /// Waits for the end of what was left behind. From `patience` on, the worker counts as held.
+    fn inquire_later(
+        self: &Arc<Self>,
+        identity: Identity,
+        aftermath: Aftermath,
+        tried: Option<Box<dyn Any + Send + Sync>>,
+        patience: Duration,
+    ) {
         let poison = self.clone();
+        let since = aftermath.since();
+        let mut is_held = patience.is_zero() && aftermath.is_lingering();
+        if is_held {
+            // Before its client knows that it has waited in vain: the next one like it may come at once.
+            self.hold(&identity, since);
+        }
         tokio::spawn(async move {
-            if let Some(death) = aftermath.death().await {
-                poison.record(&identity, &death, trial.alone);
+            let mut dying = pin!(aftermath.death());
+            let death = match timeout(patience, dying.as_mut()).await {
+                Ok(death) => death,
+                Err(_) => {
+                    if !is_held {
+                        poison.hold(&identity, since);
+                        is_held = true;
+                    }
+                    dying.await
+                }
+            };
+            if let Some(death) = &death {
+                poison.record(&identity, death, tried.is_some());
+            }
+            if is_held {
+                poison.with(|suspects| suspects.release(&identity.keys));
             }
             // Not before: another suspect would end up with the same worker.
-            drop(trial);
+            drop(tried);
+            poison.changed.notify_waiters();
         });
     }
 
+    /// A worker that got a request like this at `since` does not finish.
+    fn hold(&self, identity: &Identity, since: Instant) {
+        let now = Instant::now();
+        let until = now + self.settings.keep_off.max(self.settings.patience);
+        self.with(|suspects| suspects.hold(identity, since, until, now));
+    }
+
     /// Remembers a death; the verdict, if it was one too many.
-    fn record(&self, identity: &Identity, death: &Death, alone: bool) -> Option<Convicted> {
+    fn record(&self, identity: &Identity, death: &Death, tried: bool) -> Option<Convicted> {
         let rule = Rule { kills: self.settings.kills, keep_off: self.settings.keep_off };
-        let verdict = self.with(|suspects| suspects.record(identity, death, alone, rule, Instant::now()));
-        if let Some(convicted) = &verdict {
-            let (pool, name) = (&self.pool, &identity.name);
+        let verdicts = self.with(|suspects| suspects.record(identity, death, tried, rule, Instant::now()));
+        self.convicted.fetch_add(verdicts.len() as u64, Ordering::Relaxed);
+        for (name, convicted) in &verdicts {
+            let pool = &self.pool;
             self.journal.event(Level::Warn, &format!("{pool}: poison request {name}: {convicted}"));
         }
-        verdict
-    }
-
-    fn key(&self, exchange: &Exchange) -> u64 {
-        self.hasher.hash_one((exchange.head.method(), exchange.host(), exchange.head.target()))
-    }
-
-    fn identity(&self, exchange: &Exchange) -> Identity {
-        let [method, host, target] = [exchange.head.method(), exchange.host(), exchange.head.target()]
-            .map(|bytes| String::from_utf8_lossy(bytes));
-        let url: String = host.chars().chain(target.chars()).take(LONGEST_URL).collect();
-        Identity { key: self.key(exchange), name: format!("{method} {url}").into() }
+        verdicts.into_iter().next().map(|(_, convicted)| convicted)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Suspects) -> T) -> T {

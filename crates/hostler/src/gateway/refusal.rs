@@ -3,7 +3,7 @@
 use std::fmt;
 
 use hostler_pool::dispatch::AcquireError;
-use hostler_wire::{FramingError, HeadError, ScanError};
+use hostler_wire::{CallError, FramingError, HeadError, ScanError};
 
 use super::platform::Objection;
 use super::suspects::Convicted;
@@ -23,7 +23,7 @@ pub enum Refusal {
     Target(&'static str),
     /// CONNECT is for forward proxies.
     Connect,
-    /// A TRACE that was to end here (RFC 9110 section 7.6.2).
+    /// A TRACE: the route does not pass it on, or it was to end here (RFC 9110 section 7.6.2).
     Trace,
     /// A WebSocket was wanted of what has none; only in HTTP/2, where an ordinary answer would open it.
     NoWebSocket,
@@ -37,6 +37,12 @@ pub enum Refusal {
     PlainHttp,
     /// More connections than `server.max_connections`.
     TooManyConnections,
+    /// More connections of one client than `server.client_connections`.
+    ClientConnections,
+    /// More requests of one client under way than `server.client_requests`.
+    ClientRequests,
+    /// The request has been here before (RFC 9110 section 7.6.3).
+    Loop,
     /// No route matches.
     NoRoute,
     /// There is no such file, or none for everybody.
@@ -72,6 +78,8 @@ pub enum Refusal {
     Stopping,
     /// Workers have died over requests like this one.
     Poison(Convicted),
+    /// Requests like it have taken workers, and are let in one at a time.
+    Suspect,
     /// The client left while it waited; nobody reads this answer, it is for the log.
     ClientLeft,
     /// No member could be reached until the deadline.
@@ -82,6 +90,8 @@ pub enum Refusal {
     WorkerLost(String),
     /// The worker's answer is not HTTP.
     BadAnswer(String),
+    /// More interim answers than `server.max_interim_answers`, or longer ones than `server.max_header_size` allows.
+    InterimAnswers(String),
     /// No answer in `request_timeout`.
     AnswerTimeout,
 }
@@ -104,36 +114,27 @@ pub struct Facts {
 impl Refusal {
     /// The table.
     pub fn facts(&self) -> Facts {
-        let facts =
-            |status, reason| Facts { status, reason, retry_after: None, closes: false, may_fall_back: false };
-        let ours = |status, reason| Facts { may_fall_back: true, ..facts(status, reason) };
-        let later = |reason| Facts { retry_after: Some(1), ..ours(503, reason) };
-        let closing = |status, reason| Facts { closes: true, ..facts(status, reason) };
         match self {
-            Self::Head(HeadError::Scan(ScanError::StartLineTooLarge(_))) => {
-                closing(431, "start_line_too_large")
+            Self::Head(error) => {
+                let (status, reason) = of_head(error);
+                closing(status, reason)
             }
-            Self::Head(HeadError::Scan(ScanError::TooLarge(_))) => closing(431, "header_too_large"),
-            Self::Head(HeadError::TooManyFields(_)) => closing(431, "too_many_fields"),
-            Self::Head(HeadError::Version) => closing(505, "version"),
-            Self::Head(_) => closing(400, "bad_head"),
             Self::Framing(_) => closing(400, "bad_framing"),
             Self::Host(_) => closing(400, "bad_host"),
             Self::Target(_) => closing(400, "bad_target"),
             Self::Connect => closing(400, "connect"),
-            Self::Trace => facts(501, "trace"),
+            Self::Trace => facts(405, "trace"),
             Self::NoWebSocket => facts(400, "no_websocket"),
             Self::Expectation => closing(417, "expectation"),
             Self::HeaderTimeout => closing(408, "header_timeout"),
-            Self::Body(BodyError::Stalled) => closing(408, "body_timeout"),
-            Self::Body(BodyError::Left) => closing(499, "client_left"),
-            Self::Body(BodyError::Malformed(_)) => closing(400, "bad_body"),
-            Self::Body(BodyError::TooLarge(_)) => closing(413, "body_too_large"),
-            Self::Body(BodyError::Storage(_)) => closing(500, "storage"),
+            Self::Body(error) => of_body(error),
             Self::PlainHttp => closing(400, "plain_http"),
             Self::TooManyConnections => {
                 Facts { closes: true, may_fall_back: false, ..later("too_many_connections") }
             }
+            Self::ClientConnections => Facts { retry_after: Some(1), ..closing(429, "client_connections") },
+            Self::ClientRequests => Facts { retry_after: Some(1), ..facts(429, "client_requests") },
+            Self::Loop => facts(508, "loop"),
             Self::NoRoute => facts(404, "no_route"),
             Self::NoFile(_) => facts(404, "no_file"),
             Self::FileMethod => facts(405, "method"),
@@ -151,12 +152,48 @@ impl Refusal {
             Self::Stopping => Facts { closes: true, ..later("stopping") },
             Self::ClientLeft => closing(499, "client_left"),
             Self::Poison(_) => ours(502, "poison"),
+            Self::Suspect => later("suspect"),
             Self::Unreachable(_) => ours(502, "unreachable"),
             Self::MemberTls(fault, _) => ours(502, tls_reason(*fault)),
             Self::WorkerLost(_) => ours(502, "worker_lost"),
             Self::BadAnswer(_) => ours(502, "bad_answer"),
+            Self::InterimAnswers(_) => ours(502, "interim_answers"),
             Self::AnswerTimeout => ours(504, "answer_timeout"),
         }
+    }
+}
+
+/// The client's doing, or too little room for it.
+fn facts(status: u16, reason: &'static str) -> Facts {
+    Facts { status, reason, retry_after: None, closes: false, may_fall_back: false }
+}
+
+/// As [`facts`], and the connection is closed.
+fn closing(status: u16, reason: &'static str) -> Facts {
+    Facts { closes: true, ..facts(status, reason) }
+}
+
+/// Not the client's doing.
+fn ours(status: u16, reason: &'static str) -> Facts {
+    Facts { may_fall_back: true, ..facts(status, reason) }
+}
+
+/// Not the client's doing, and it passes.
+fn later(reason: &'static str) -> Facts {
+    Facts { retry_after: Some(1), ..ours(503, reason) }
+}
+
+fn of_body(error: &BodyError) -> Facts {
+    match error {
+        BodyError::Stalled => closing(408, "body_timeout"),
+        BodyError::TooSlow => closing(408, "min_receive_rate"),
+        BodyError::Left => closing(499, "client_left"),
+        BodyError::Malformed(_) => closing(400, "bad_body"),
+        BodyError::TooLarge(_) => closing(413, "body_too_large"),
+        BodyError::NoMemory => Facts { closes: true, ..later("request_memory") },
+        BodyError::Storage(_) => closing(500, "storage"),
+        BodyError::LargerThanSpool(_) => closing(507, "spool_size"),
+        BodyError::SpoolFull(_) | BodyError::DiskFull(_) => Facts { closes: true, ..later("spool_full") },
     }
 }
 
@@ -183,9 +220,18 @@ impl fmt::Display for Refusal {
                 f.write_str("the request head did not arrive in time (server.header_timeout)")
             }
             Self::Body(error @ BodyError::Stalled) => write!(f, "{error} (server.body_timeout)"),
+            Self::Body(error @ BodyError::TooSlow) => write!(f, "{error} (server.min_receive_rate)"),
+            Self::Body(error @ BodyError::LargerThanSpool(_)) => write!(f, "{error} (server.spool_size)"),
             Self::Body(error @ BodyError::TooLarge(_)) => write!(f, "{error} (max_body_size)"),
             Self::Body(error) => error.fmt(f),
             Self::TooManyConnections => f.write_str("too many connections (server.max_connections)"),
+            Self::ClientConnections => {
+                f.write_str("too many connections from this address (server.client_connections)")
+            }
+            Self::ClientRequests => {
+                f.write_str("too many requests under way from this address (server.client_requests)")
+            }
+            Self::Loop => f.write_str("this request has been here before: it goes in circles (Via)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::NoFile(_) => f.write_str("there is no such file"),
             Self::FileMethod => f.write_str("files are here for GET and HEAD"),
@@ -203,9 +249,11 @@ impl fmt::Display for Refusal {
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
             Self::Poison(_) => f.write_str("the application has ended over this request before"),
+            Self::Suspect => f.write_str("requests like this one are answered one at a time at the moment"),
             Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
             Self::WorkerLost(_) => f.write_str("the application ended before it answered"),
             Self::BadAnswer(_) => f.write_str("the application's answer is malformed"),
+            Self::InterimAnswers(_) => f.write_str("the application sent too many interim answers"),
             Self::AnswerTimeout => f.write_str("the application did not answer in time"),
         }
     }
@@ -216,6 +264,8 @@ impl Refusal {
     pub fn advice(&self) -> Option<(&'static str, String)> {
         match self {
             Self::FileMethod => Some(("Allow", "GET, HEAD".into())),
+            // RFC 9110 section 15.5.6 wants the field. Which of them the application takes is not known here.
+            Self::Trace => Some(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".into())),
             Self::Range(length) => Some(("Content-Range", format!("bytes */{length}"))),
             _ => None,
         }
@@ -228,11 +278,13 @@ impl Refusal {
             Self::NoFile(detail) => detail.clone(),
             Self::MemberTls(fault, detail) => Some(format!("{fault}: {detail}")),
             Self::Poison(convicted) => Some(convicted.to_string()),
-            Self::WorkerLost(detail) | Self::BadAnswer(detail) => Some(detail.clone()),
+            Self::WorkerLost(detail) | Self::BadAnswer(detail) | Self::InterimAnswers(detail) => {
+                Some(detail.clone())
+            }
             Self::Head(error) => Some(error.to_string()),
             Self::Framing(error) => Some(error.to_string()),
             Self::Host(what) | Self::Target(what) => Some((*what).to_owned()),
-            Self::Body(BodyError::Storage(kind)) => Some(kind.to_string()),
+            Self::Body(BodyError::Storage(kind) | BodyError::DiskFull(kind)) => Some(kind.to_string()),
             Self::Body(error) => Some(error.to_string()),
             _ => None,
         }
@@ -283,6 +335,17 @@ impl From<AcquireError> for Refusal {
     }
 }
 
+/// Status and reason.
+fn of_head(error: &HeadError) -> (u16, &'static str) {
+    match error {
+        HeadError::Scan(ScanError::StartLineTooLarge(_)) => (431, "start_line_too_large"),
+        HeadError::Scan(ScanError::TooLarge(_)) => (431, "header_too_large"),
+        HeadError::TooManyFields(_) => (431, "too_many_fields"),
+        HeadError::Version => (505, "version"),
+        _ => (400, "bad_head"),
+    }
+}
+
 fn tls_reason(fault: TlsFault) -> &'static str {
     match fault {
         TlsFault::NotTls => "member_not_tls",
@@ -302,8 +365,9 @@ impl From<Failure> for Refusal {
             Failure::Unprocessed(detail) => Self::WorkerLost(detail),
             Failure::Unspeakable => Self::Target("it cannot be said in HTTP/2, which the application speaks"),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
+            Failure::BadAnswer(error @ CallError::Interim { .. }) => Self::InterimAnswers(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
-            Failure::TimedOut => Self::AnswerTimeout,
+            Failure::TimedOut | Failure::Forsaken => Self::AnswerTimeout,
             Failure::Body(error) => Self::Body(error),
         }
     }

@@ -32,6 +32,16 @@ impl Changes {
     }
 }
 
+/// For a request to a pool: what is left of a path must be one, as what has come must.
+pub(super) fn check(exchange: &Exchange) -> Result<(), Refusal> {
+    match &exchange.rewritten {
+        Some(target) if target.starts_with(b"//") => {
+            Err(Refusal::Target("what is left of its path can be read as a host name"))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Rewrite {
     /// The new target; none for a path that does not begin with the prefix, or is none (`OPTIONS *`).
     fn apply(&self, target: &[u8]) -> Option<Box<[u8]>> {

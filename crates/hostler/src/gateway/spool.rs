@@ -1,25 +1,24 @@
 //! Reads a request's body whole before a slot is taken: in memory, past a limit in a temporary file. Knows no routes and no pools.
 
-use std::fs::File;
 use std::future::poll_fn;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use hostler_wire::BodyLength;
+use rustix::io::Errno;
 
-use crate::exchange::{Body, BodyError, Downstream};
+use crate::exchange::{Body, BodyError, Downstream, InMemory, MemoryAccount, SpoolAccount, SpoolFile};
 
 /// What is taken from the client at a time, whatever may stay in memory.
 const PIECE: usize = 64 * 1024;
+/// So many bytes of a body no budget needs to know of: a connection takes as much by itself.
+const UNCOUNTED: usize = 4 * 1024;
 
-/// Where bodies go.
+/// How bodies are read.
 #[derive(Debug, Clone)]
 pub struct SpoolSettings {
-    /// Bytes of one body that stay in memory; more go to a file.
+    /// Bytes of one body that stay in memory; more go to a file. `usize::MAX`: none may.
     pub memory: usize,
-    /// The folder for the file.
-    pub folder: PathBuf,
 }
 
 /// Reads the body whole. The limit on its size is the client's side's business, which counts as it reads.
@@ -27,41 +26,60 @@ pub async fn read_whole<D: Downstream>(
     client: &mut D,
     length: BodyLength,
     settings: &SpoolSettings,
+    account: &Arc<MemoryAccount>,
 ) -> Result<(Body, u64), BodyError> {
     if length == BodyLength::Known(0) {
         return Ok((Body::None, 0));
     }
     let mut spill = None;
-    let mut spilled = 0;
     // What a stranger announces is no reason to allocate; what it has sent is.
     let mut piece = Vec::new();
+    let mut reservation = account.reservation();
     loop {
         let ended = poll_fn(|cx| client.poll_body(cx, &mut piece, PIECE)).await?;
-        if piece.len() > settings.memory || (ended && spill.is_some()) {
-            spilled += piece.len() as u64;
-            let folder = settings.folder.clone();
-            spill = Some(blocking(move || write(spill, piece, &folder)).await?);
+        let has_memory = piece.len() <= UNCOUNTED || reservation.resize(piece.capacity() as u64);
+        if !has_memory && settings.memory == usize::MAX {
+            return Err(BodyError::NoMemory);
+        }
+        if piece.len() > settings.memory || !has_memory || (ended && spill.is_some()) {
+            let account = client.spool().ok_or(BodyError::Storage(ErrorKind::Unsupported))?;
+            let mut file = spill.unwrap_or_else(|| account.file());
+            claim(&mut file, &account, piece.len() as u64, length)?;
+            spill = Some(blocking(move || file.append(&piece).map(|()| file)).await?);
             piece = Vec::new();
+            // Shrinking never fails.
+            let _ = reservation.resize(0);
         }
         match (ended, spill.take()) {
-            (true, Some(file)) => return Ok((Body::Spilled(Arc::new(file), spilled), spilled)),
+            (true, Some(file)) => {
+                let size = file.len();
+                return Ok((Body::Spilled(Arc::new(file), size), size));
+            }
             (true, None) => {
                 let size = piece.len() as u64;
-                return Ok((Body::Memory(Arc::new(piece)), size));
+                return Ok((Body::Memory(Arc::new(InMemory::new(piece, reservation))), size));
             }
             (false, file) => spill = file,
         }
     }
 }
 
-/// The file has no name: nobody else can open it, and it is gone when we are.
-fn write(file: Option<File>, piece: Vec<u8>, folder: &Path) -> std::io::Result<File> {
-    let mut file = match file {
-        Some(file) => file,
-        None => tempfile::tempfile_in(folder)?,
-    };
-    file.write_all(&piece)?;
-    Ok(file)
+/// Room for the next bytes of a body of that length. Where even an empty spool would have too little, the body is at fault.
+fn claim(
+    file: &mut SpoolFile,
+    account: &SpoolAccount,
+    bytes: u64,
+    length: BodyLength,
+) -> Result<(), BodyError> {
+    file.claim(bytes).map_err(|full| {
+        let known = file.len() + bytes;
+        let wanted = match length {
+            BodyLength::Known(length) => length.max(known),
+            _ => known,
+        };
+        let most = account.most();
+        if wanted > most { BodyError::LargerThanSpool(most) } else { full.into() }
+    })
 }
 
 async fn blocking<T: Send + 'static>(
@@ -69,7 +87,13 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, BodyError> {
     match tokio::task::spawn_blocking(act).await {
         Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) if is_full(&error) => Err(BodyError::DiskFull(error.kind())),
         Ok(Err(error)) => Err(BodyError::Storage(error.kind())),
-        Err(_) => Err(BodyError::Storage(std::io::ErrorKind::Other)),
+        Err(_) => Err(BodyError::Storage(ErrorKind::Other)),
     }
+}
+
+/// Whether there is no room at the moment: on the disk, in the quota, or for another descriptor.
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOSPC | Errno::DQUOT | Errno::MFILE | Errno::NFILE))
 }

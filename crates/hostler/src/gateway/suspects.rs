@@ -8,12 +8,16 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::identity::{Identity, Keys, Kind};
+use super::toll::Toll;
 use crate::exchange::Death;
 
-/// Suspects that are remembered, at about 400 bytes each. A death makes as many as the worker had requests.
+/// Suspects that are remembered, at about 400 bytes each. A death makes as many as the worker had requests, and a few more.
 const MOST_SUSPECTS: usize = 2048;
 /// How many are listed in the status.
 const MOST_LISTED: usize = 100;
+/// For no longer does a trial keep others waiting: what is still under way then is an answer that takes long, or counts as held.
+const LONGEST_TURN: Duration = Duration::from_secs(60);
 
 /// What makes a conviction.
 #[derive(Debug, Clone, Copy)]
@@ -28,20 +32,36 @@ pub(super) struct Suspects {
     by_key: HashMap<u64, Suspect>,
     /// None is to be forgotten before.
     earliest: Option<Instant>,
+    turns: u64,
+    /// In a pool whose workers have several requests at once, one URL at a time is tried.
+    crowd_turn: Option<Turn>,
 }
 
 struct Suspect {
+    kind: Kind,
     name: Arc<str>,
-    killed: Vec<u32>,
+    toll: Toll,
     last: Instant,
     until: Instant,
     kept_off: bool,
+    /// It has been kept off before: the next death is one too many.
+    paroled: bool,
+    /// Workers that are held by requests like it beyond all patience ...
+    held: usize,
+    /// ... since when the last of them has begun.
+    held_since: Instant,
+    /// One like it was answered then ...
+    answered: Option<Instant>,
+    /// ... which matters as long as another takes long.
+    watched_until: Instant,
+    turn: Option<Turn>,
 }
 
-/// A request's method and URL.
-pub(super) struct Identity {
-    pub key: u64,
-    pub name: Arc<str>,
+/// Whose turn it is to be tried, and since when.
+#[derive(Clone, Copy)]
+struct Turn {
+    number: u64,
+    since: Instant,
 }
 
 /// What is known of a request.
@@ -51,20 +71,32 @@ pub(super) enum Standing {
     Convicted(Convicted),
 }
 
+/// Whether a suspect may go to a worker.
+pub(super) enum Entry {
+    /// Nothing is against it.
+    Free,
+    /// As the one of its kind; the number is for [`Suspects::leave`].
+    Alone(u64),
+    /// Not now. `risky`: what is like it has been seen to take workers, so it has to wait as long as it takes.
+    Closed { risky: bool },
+}
+
 /// A request over which too many have died.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Convicted {
     /// The processes that did.
     pub killed: Vec<u32>,
-    /// For how much longer all like it are kept off; none if only this one is refused.
-    pub kept_off: Option<Duration>,
+    /// What all have in common that are kept off, and for how much longer; none if only this one is refused.
+    pub kept_off: Option<(Arc<str>, Duration)>,
 }
 
 /// What is kept off, for the status.
 #[derive(Debug, Clone, Serialize)]
 pub struct KeptOff {
-    /// Method and URL.
+    /// Method and URL, or what else those have in common.
     pub request: Arc<str>,
+    /// Which of the two.
+    pub kind: Kind,
     /// The processes that died over it.
     pub killed: Vec<u32>,
     /// For how much longer.
@@ -76,48 +108,133 @@ impl Suspects {
         self.by_key.len()
     }
 
-    pub fn standing(&mut self, key: u64, now: Instant) -> Standing {
+    pub fn standing(&mut self, keys: &Keys, now: Instant) -> Standing {
         self.forget_expired(now);
-        match self.by_key.get(&key) {
-            None => Standing::Unknown,
-            Some(suspect) if suspect.kept_off => Standing::Convicted(suspect.convicted(now)),
-            Some(_) => Standing::Suspect,
+        let mut standing = Standing::Unknown;
+        for suspect in keys.iter().filter_map(|key| self.by_key.get(key)) {
+            if suspect.kept_off {
+                return Standing::Convicted(suspect.convicted(now));
+            }
+            standing = Standing::Suspect;
+        }
+        standing
+    }
+
+    /// One of these asks for a worker. `crowded`: workers have several at once.
+    pub fn enter(&mut self, keys: &Keys, crowded: bool, now: Instant) -> Entry {
+        let suspects = || keys.iter().filter_map(|key| self.by_key.get(key));
+        let is_tried_in_crowd = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.toll.total > 0);
+        let watched = || suspects().filter(|suspect| suspect.is_gated());
+        if !is_tried_in_crowd && watched().next().is_none() {
+            return Entry::Free;
+        }
+        if watched().any(|suspect| suspect.is_held() || is_taken(suspect.turn, now)) {
+            return Entry::Closed { risky: true };
+        }
+        if is_tried_in_crowd && is_taken(self.crowd_turn, now) {
+            return Entry::Closed { risky: watched().next().is_some() };
+        }
+        self.turns += 1;
+        let turn = Some(Turn { number: self.turns, since: now });
+        if is_tried_in_crowd {
+            self.crowd_turn = turn;
+        }
+        for key in keys {
+            if let Some(suspect) = self.by_key.get_mut(key)
+                && suspect.is_gated()
+            {
+                suspect.turn = turn;
+            }
+        }
+        Entry::Alone(self.turns)
+    }
+
+    /// The turn with this number is over.
+    pub fn leave(&mut self, keys: &Keys, number: u64) {
+        let ends = |turn: &mut Option<Turn>| {
+            if turn.is_some_and(|turn| turn.number == number) {
+                *turn = None;
+            }
+        };
+        ends(&mut self.crowd_turn);
+        for key in keys {
+            if let Some(suspect) = self.by_key.get_mut(key) {
+                ends(&mut suspect.turn);
+            }
         }
     }
 
-    /// A worker died over it; `alone`: over no other request. Returns the verdict, if that was one too many.
+    /// A request takes long: from now on, those like it that are answered are remembered.
+    pub fn watch(&mut self, identity: &Identity, until: Instant, now: Instant) {
+        for kind in [Kind::Path, Kind::Route, Kind::Client] {
+            let suspect = self.suspect(identity, kind, until, now);
+            suspect.until = suspect.until.max(until);
+            suspect.watched_until = suspect.watched_until.max(until);
+        }
+        self.note_expiry(until);
+    }
+
+    /// A request holds its worker beyond all patience; the worker got it at `since`.
+    pub fn hold(&mut self, identity: &Identity, since: Instant, until: Instant, now: Instant) {
+        self.watch(identity, until, now);
+        for key in &identity.keys[1..] {
+            if let Some(suspect) = self.by_key.get_mut(key) {
+                suspect.held += 1;
+                let before = if suspect.held > 1 { suspect.held_since } else { since };
+                suspect.held_since = before.max(since);
+            }
+        }
+    }
+
+    /// It does no more.
+    pub fn release(&mut self, keys: &Keys) {
+        for key in &keys[1..] {
+            if let Some(suspect) = self.by_key.get_mut(key) {
+                suspect.held = suspect.held.saturating_sub(1);
+            }
+        }
+    }
+
+    /// A worker died over it, as one that was `tried` while those like it waited. Returns the verdicts, if that was one too many.
     pub fn record(
         &mut self,
         identity: &Identity,
         death: &Death,
-        alone: bool,
+        tried: bool,
         rule: Rule,
         now: Instant,
-    ) -> Option<Convicted> {
+    ) -> Vec<(Arc<str>, Convicted)> {
         self.forget_expired(now);
         let until = now + rule.keep_off;
-        match self.by_key.get_mut(&identity.key) {
-            Some(suspect) if suspect.kept_off || !alone || !suspect.is_news(death) => return None,
-            Some(suspect) => {
-                suspect.killed.push(death.pid);
-                (suspect.last, suspect.until) = (death.at, until);
+        let mut verdicts = Vec::new();
+        for kind in Kind::ALL {
+            let suspect = self.suspect(identity, kind, until, now);
+            if suspect.kept_off || !suspect.is_news(death, tried) {
+                continue;
             }
-            None => {
-                self.make_room();
-                let (name, killed) = (identity.name.clone(), vec![death.pid]);
-                let suspect = Suspect { name, killed, last: death.at, until, kept_off: false };
-                self.by_key.insert(identity.key, suspect);
+            suspect.toll.add(death.pid, death.own, death.alone);
+            (suspect.last, suspect.until) = (death.at, suspect.until.max(until));
+            suspect.answered = None;
+            if suspect.is_guilty(rule.kills) {
+                (suspect.kept_off, suspect.until) = (true, until);
+                verdicts.push((suspect.name.clone(), suspect.convicted(now)));
             }
         }
-        self.earliest.get_or_insert(until);
-        let suspect = self.by_key.get_mut(&identity.key)?;
-        suspect.kept_off = suspect.killed.len() >= rule.kills;
-        suspect.kept_off.then(|| suspect.convicted(now))
+        self.note_expiry(until);
+        verdicts
     }
 
-    /// It has been answered.
-    pub fn acquit(&mut self, key: u64) {
-        self.by_key.remove(&key);
+    /// One of these has been answered.
+    pub fn acquit(&mut self, keys: &Keys, now: Instant) {
+        for key in keys {
+            let Some(suspect) = self.by_key.get_mut(key) else { continue };
+            suspect.toll = Toll::default();
+            suspect.paroled = false;
+            suspect.answered = Some(now);
+            if suspect.held == 0 && suspect.watched_until <= now {
+                self.by_key.remove(key);
+            }
+        }
     }
 
     /// At most a hundred of what is kept off.
@@ -125,15 +242,33 @@ impl Suspects {
         let kept_off = self.by_key.values().filter(|suspect| suspect.kept_off && now < suspect.until);
         let view = |suspect: &Suspect| KeptOff {
             request: suspect.name.clone(),
-            killed: suspect.killed.clone(),
+            kind: suspect.kind,
+            killed: suspect.toll.pids.clone(),
             for_ms: (suspect.until - now).as_millis() as u64,
         };
         kept_off.map(view).take(MOST_LISTED).collect()
     }
 
+    /// How many are let in one at a time.
+    pub fn gated(&self) -> usize {
+        self.by_key.values().filter(|suspect| !suspect.kept_off && suspect.is_gated()).count()
+    }
+
+    fn suspect(&mut self, identity: &Identity, kind: Kind, until: Instant, now: Instant) -> &mut Suspect {
+        let (key, name) = (identity.keys[kind as usize], &identity.names[kind as usize]);
+        if !self.by_key.contains_key(&key) {
+            self.make_room();
+        }
+        self.by_key.entry(key).or_insert_with(|| Suspect::new(kind, name.clone(), until, now))
+    }
+
+    fn note_expiry(&mut self, until: Instant) {
+        self.earliest = Some(self.earliest.map_or(until, |earliest| earliest.min(until)));
+    }
+
     fn forget_expired(&mut self, now: Instant) {
         if self.earliest.is_some_and(|earliest| earliest <= now) {
-            self.by_key.retain(|_, suspect| now < suspect.until);
+            self.by_key.retain(|_, suspect| suspect.stays(now));
             self.earliest = self.by_key.values().map(|suspect| suspect.until).min();
         }
     }
@@ -141,23 +276,92 @@ impl Suspects {
     /// The one that would be forgotten first makes room for another.
     fn make_room(&mut self) {
         if self.by_key.len() >= MOST_SUSPECTS
-            && let Some(&key) =
-                self.by_key.iter().min_by_key(|(_, suspect)| suspect.until).map(|(key, _)| key)
+            && let Some(&key) = self
+                .by_key
+                .iter()
+                .min_by_key(|(_, suspect)| (suspect.held, suspect.until))
+                .map(|(key, _)| key)
         {
             self.by_key.remove(&key);
         }
     }
 }
 
+fn is_taken(turn: Option<Turn>, now: Instant) -> bool {
+    turn.is_some_and(|turn| now.saturating_duration_since(turn.since) < LONGEST_TURN)
+}
+
 impl Suspect {
-    /// One that was sent before the last death met another worker in the same accident, or the same one while it was dying.
-    fn is_news(&self, death: &Death) -> bool {
-        death.since >= self.last && !self.killed.contains(&death.pid)
+    fn new(kind: Kind, name: Arc<str>, until: Instant, now: Instant) -> Self {
+        let (toll, last, watched_until, held_since) = (Toll::default(), now, now, now);
+        let (kept_off, paroled, held, answered, turn) = (false, false, 0, None, None);
+        Self {
+            kind,
+            name,
+            toll,
+            last,
+            until,
+            kept_off,
+            paroled,
+            held,
+            held_since,
+            answered,
+            watched_until,
+            turn,
+        }
+    }
+
+    /// One that was sent before the last death met another worker in the same accident, or the same one while it was dying. Of a
+    /// URL that had company in its first death, only what happens in a trial counts.
+    fn is_news(&self, death: &Death, tried: bool) -> bool {
+        let counts = self.kind != Kind::Request || tried || death.alone;
+        self.toll.total == 0 || counts && death.since >= self.last && !self.toll.pids.contains(&death.pid)
+    }
+
+    fn is_guilty(&self, kills: usize) -> bool {
+        match self.kind {
+            Kind::Request => self.toll.is_enough(kills),
+            _ if self.paroled => true,
+            // The more have it in common, the more it takes.
+            Kind::Path => self.toll.is_enough(kills + 1),
+            Kind::Client => self.toll.is_enough(kills + 2),
+            // All that are innocent are on it, too.
+            Kind::Route => false,
+        }
+    }
+
+    /// Those like it are let in one at a time.
+    fn is_gated(&self) -> bool {
+        let weight = self.toll.weight() + if self.is_held() { 2 * self.held } else { 0 };
+        match self.kind {
+            Kind::Request => false,
+            Kind::Path => weight >= 2 || self.paroled,
+            Kind::Route | Kind::Client => weight >= 4 || self.paroled,
+        }
+    }
+
+    /// A worker is held by one like it, and no other one has been answered since.
+    fn is_held(&self) -> bool {
+        self.held > 0 && self.answered.is_none_or(|answered| answered < self.held_since)
+    }
+
+    /// Whether it is still remembered, and as what.
+    fn stays(&mut self, now: Instant) -> bool {
+        if now < self.until {
+            return true;
+        }
+        let paroles = self.kept_off && self.kind != Kind::Request;
+        let stays = paroles || self.held > 0 || is_taken(self.turn, now);
+        if paroles {
+            (self.kept_off, self.paroled, self.toll) = (false, true, Toll::default());
+        }
+        self.until = now + LONGEST_TURN;
+        stays
     }
 
     fn convicted(&self, now: Instant) -> Convicted {
         let left = self.until.saturating_duration_since(now);
-        Convicted { killed: self.killed.clone(), kept_off: Some(left) }
+        Convicted { killed: self.toll.pids.clone(), kept_off: Some((self.name.clone(), left)) }
     }
 }
 
@@ -165,91 +369,12 @@ impl fmt::Display for Convicted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pids: Vec<String> = self.killed.iter().map(u32::to_string).collect();
         write!(f, "workers have died over it (pid {})", pids.join(", pid "))?;
-        match self.kept_off {
-            Some(left) => write!(f, "; it is kept off for {} s", left.as_secs_f64().ceil()),
+        match &self.kept_off {
+            Some((what, left)) => write!(f, "; {what} is kept off for {} s", left.as_secs_f64().ceil()),
             None => Ok(()),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RULE: Rule = Rule { kills: 2, keep_off: Duration::from_secs(60) };
-
-    /// A pool's suspects, and a clock.
-    struct Court {
-        suspects: Suspects,
-        start: Instant,
-    }
-
-    impl Court {
-        fn new() -> Self {
-            Self { suspects: Suspects::default(), start: Instant::now() }
-        }
-
-        fn at(&self, second: u64) -> Instant {
-            self.start + Duration::from_secs(second)
-        }
-
-        /// The process died at `at` over a request that it got at `since`.
-        fn death(&mut self, key: u64, pid: u32, (since, at): (u64, u64), alone: bool) -> Option<Vec<u32>> {
-            let death = Death { pid, since: self.at(since), at: self.at(at) };
-            let identity = Identity { key, name: format!("GET /{key}").into() };
-            let now = self.at(at);
-            self.suspects.record(&identity, &death, alone, RULE, now).map(|convicted| convicted.killed)
-        }
-
-        fn standing(&mut self, key: u64, second: u64) -> &'static str {
-            let now = self.at(second);
-            match self.suspects.standing(key, now) {
-                Standing::Unknown => "unknown",
-                Standing::Suspect => "suspect",
-                Standing::Convicted(_) => "convicted",
-            }
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn two_deaths_in_a_row_convict_for_a_while() {
-        let mut court = Court::new();
-        assert_eq!(court.death(1, 10, (0, 1), true), None);
-        assert_eq!((court.standing(1, 1), court.standing(2, 1)), ("suspect", "unknown"));
-        assert_eq!(court.death(1, 11, (1, 2), true), Some(vec![10, 11]));
-        assert_eq!(court.suspects.kept_off(court.at(3))[0].for_ms, 59_000);
-        assert_eq!((court.standing(1, 61), court.standing(1, 62)), ("convicted", "unknown"));
-        assert_eq!(court.suspects.len(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_in_between_a_common_accident_and_one_dying_worker_are_no_second_death() {
-        let mut court = Court::new();
-        court.death(1, 10, (0, 1), true);
-        assert_eq!(court.death(1, 11, (0, 1), true), None, "it was sent before the first died");
-        assert_eq!(court.death(1, 10, (1, 2), true), None, "it is the same worker");
-        court.suspects.acquit(1);
-        assert_eq!(court.death(1, 12, (3, 4), true), None, "it was answered since");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_death_in_company_makes_suspects_and_convicts_none() {
-        let mut court = Court::new();
-        for key in 1..=3 {
-            assert_eq!(court.death(key, 10, (0, 1), false), None);
-            assert_eq!(court.death(key, 11, (1, 2), false), None);
-        }
-        assert_eq!(court.death(2, 12, (2, 3), true), Some(vec![10, 12]));
-        assert_eq!(["suspect", "convicted"], [court.standing(1, 3), court.standing(2, 3)]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn suspects_are_so_many_and_no_more() {
-        let mut court = Court::new();
-        for key in 0..3 * MOST_SUSPECTS as u64 {
-            court.death(key, 10, (0, key / 1000), true);
-        }
-        assert_eq!(court.suspects.len(), MOST_SUSPECTS);
-        assert_eq!(court.standing(3 * MOST_SUSPECTS as u64 - 1, 7), "suspect");
-    }
-}
+mod tests;

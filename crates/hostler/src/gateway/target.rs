@@ -27,6 +27,8 @@ pub struct Route {
     pub max_body: u64,
     /// The body goes to the worker as it comes, and a slot is taken before (`buffer = "none"`).
     pub streams_body: bool,
+    /// TRACE goes to the member.
+    pub traces: bool,
     /// Its requests' class in the pool's queue.
     pub priority: Priority,
     /// What makes it a registered one.

@@ -9,7 +9,7 @@ use hostler_wire::Limits;
 
 use super::{Poison, PoisonSettings, PoolTarget};
 use crate::exchange::{Exchange, Sweep};
-use crate::journal::{Form, Journal, Writer};
+use crate::journal::{Form, Journal};
 use crate::proxy::{CallSettings, Meter};
 
 pub(super) fn seconds(seconds: u64) -> Duration {
@@ -17,12 +17,12 @@ pub(super) fn seconds(seconds: u64) -> Duration {
 }
 
 pub(super) fn journal() -> Journal {
-    Journal::new(Form::Json, false, Writer::new(std::io::sink()))
+    Journal::new(Form::Json, false, std::fs::File::create("/dev/null").unwrap())
 }
 
 /// Queue 5 s, answer 30 s.
 pub(super) fn target() -> PoolTarget {
-    let settings = PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false };
+    let settings = PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false, patience: seconds(1) };
     PoolTarget {
         name: "app".into(),
         pool: Pool::new("app", PoolSettings::default()),
@@ -33,6 +33,7 @@ pub(super) fn target() -> PoolTarget {
             hang_timeout: seconds(60),
             tunnel_idle_timeout: seconds(60),
             limits: Limits::default(),
+            max_interim_answers: 100,
         },
         meter: Arc::new(Meter::new(1)),
         poison: Arc::new(Poison::new("app".into(), settings, journal())),

@@ -79,7 +79,10 @@ impl<'a> Visit<'a> {
         client: &mut D,
     ) -> Result<Lease<Endpoint>, Refusal> {
         let asked = Instant::now();
-        let outcome = self.wait(exchange, client, asked).await;
+        let (outcome, ahead) = self.wait(exchange, client, asked).await;
+        // Later tries do not come anew.
+        exchange.trail.queue_length = exchange.trail.queue_length.or(ahead);
+        exchange.trail.in_use = outcome.as_ref().map_or(exchange.trail.in_use, |lease| Some(lease.beside()));
         exchange.timings.queue_wait += match &outcome {
             Ok(lease) => lease.since().saturating_duration_since(asked),
             Err(_) => asked.elapsed(),
@@ -90,12 +93,13 @@ impl<'a> Visit<'a> {
         outcome
     }
 
+    /// The slot, and how many waited when this one came.
     async fn wait<D: Downstream>(
         &mut self,
         exchange: &Exchange,
         client: &mut D,
         asked: Instant,
-    ) -> Result<Lease<Endpoint>, Refusal> {
+    ) -> (Result<Lease<Endpoint>, Refusal>, Option<usize>) {
         let target = self.target;
         // A request that comes back because its member was lost goes on waiting; it does not begin anew.
         let waited = exchange.timings.queue_wait;
@@ -137,7 +141,7 @@ impl<'a> Visit<'a> {
         if let Some(before) = pauses {
             self.patience.give_back(target, before);
         }
-        outcome
+        (outcome, acquire.ahead())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The access line of Cloud Foundry's gorouter (contracts/cf-router.md, section 2.9). Knows no exchanges.
+//! The access line of Cloud Foundry's gorouter. Knows no exchanges.
 
 use std::borrow::Cow;
 use std::io::Write;

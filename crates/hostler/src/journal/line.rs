@@ -44,6 +44,10 @@ pub struct Access<'a> {
     pub member: Option<&'a str>,
     pub attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_length: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_use: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<&'static str>,
     #[serde(serialize_with = "milliseconds")]
     pub total_ms: Duration,

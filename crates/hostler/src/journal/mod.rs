@@ -1,17 +1,27 @@
 //! The one way to standard output: access lines, worker output, events. Knows how lines look and that nobody may wait for them.
 //!
-//! Lines are collected in memory and written by a thread of its own. When whoever reads our output stands still, lines are
-//! dropped and counted; requests never wait for a log.
+//! Lines are collected in memory and written by a thread of its own. When the reader of our output stands still, lines are
+//! dropped and counted: requests never wait for a log, and the end of the program waits a moment at most.
 
+mod complaints;
 mod gorouter;
 mod line;
 mod writer;
 
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+pub use complaints::Complaints;
 pub use gorouter::Hop;
 pub use line::{Access, Level};
-pub use writer::Writer;
+pub use writer::Usage;
+
+use writer::Writer;
+
+/// How long the end of the program waits for the reader of its standard output. With [`Complaints`] it is a second.
+const PATIENCE: Duration = Duration::from_millis(800);
 
 use line::{Event, WorkerLine};
 
@@ -35,8 +45,17 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal that writes through `writer`; `access`: one line an exchange.
-    pub fn new(form: Form, access: bool, writer: Writer) -> Self {
+    /// A journal on standard output; `access`: one line an exchange.
+    pub fn open(form: Form, access: bool) -> io::Result<Self> {
+        Ok(Self::new(form, access, Writer::file(io::stdout())?))
+    }
+
+    /// A journal in a file.
+    pub fn new(form: Form, access: bool, out: File) -> Self {
+        let writer = Writer::new(out, move |out, dropped| {
+            let text = format!("{dropped} log lines were dropped: their reader did not keep up");
+            Event { level: Level::Warn, text: &text }.write(out, form);
+        });
         Self { form, access, writer: Arc::new(writer) }
     }
 
@@ -64,9 +83,14 @@ impl Journal {
         self.write(|out, form| WorkerLine { pool, worker, stream, text }.write(out, form));
     }
 
-    /// Waits until all is written; for the end of the program.
-    pub fn flush(&self) {
-        self.writer.flush();
+    /// What is written and what is not; for the Status.
+    pub fn usage(&self) -> Usage {
+        self.writer.usage()
+    }
+
+    /// Waits until all is written, or for a moment; for the end of the program.
+    pub fn end(&self) {
+        self.writer.end(PATIENCE);
     }
 
     fn write(&self, line: impl FnOnce(&mut Vec<u8>, Form)) {

@@ -1,18 +1,36 @@
 //! A buffer and the thread that empties it. Knows nothing of what is written.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use serde::Serialize;
+use tokio::time::Instant;
 
 /// A pipe takes so much in one piece (PIPE_BUF): while a successor writes to the same one, no line breaks into another.
 const PIECE: usize = 4096;
 /// What may wait to be written; more is dropped.
 const MOST: usize = 8 * 1024 * 1024;
+/// The memory that a buffer keeps once it is empty.
+const KEPT: usize = 1024 * 1024;
 
 /// Writes in the background.
 pub struct Writer {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What is written, and what is not, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Bytes that wait to be written.
+    pub waiting_bytes: usize,
+    /// Lines that were never written, since the start.
+    pub dropped: u64,
+    /// For how long the reader of the output has taken nothing; none while it keeps up.
+    pub stuck_ms: Option<u64>,
 }
 
 #[derive(Default)]
@@ -24,41 +42,83 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
+    /// What the thread is about to write, and since when.
+    writing: usize,
+    since: Option<Instant>,
+    /// Dropped lines of which no line has told yet.
     dropped: u64,
+    dropped_in_all: u64,
+    /// No line is taken any more.
     ended: bool,
+    /// The thread has written all and is gone.
+    finished: bool,
 }
 
 impl Writer {
-    /// Writes to `out` until it is flushed for the last time.
-    pub fn new(out: impl Write + Send + 'static) -> Self {
+    /// Writes to `out` until it is ended. `tell` makes the line that says how many were dropped.
+    pub fn new(out: File, tell: impl Fn(&mut Vec<u8>, u64) + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let writing = shared.clone();
-        let thread = std::thread::Builder::new().name("journal".into()).spawn(move || writing.run(out)).ok();
-        Self { shared, thread: Mutex::new(thread) }
+        let started = std::thread::Builder::new().name("journal".into()).spawn(move || {
+            writing.run(&out, tell);
+            writing.lock().finished = true;
+            writing.changed.notify_all();
+        });
+        shared.lock().finished = started.is_err();
+        Self { shared }
+    }
+
+    /// The same file as this one, which is written to without a buffer or a lock of the standard library's.
+    pub fn file(of: impl AsFd) -> io::Result<File> {
+        Ok(File::from(of.as_fd().try_clone_to_owned()?))
     }
 
     /// Appends a line, or drops it when too much waits already.
     pub fn append(&self, line: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.shared.lock();
         if state.waiting.len() > MOST || state.ended {
-            state.dropped += 1;
+            state.drop_lines(1);
             return;
         }
         let was_empty = state.waiting.is_empty();
         line(&mut state.waiting);
         drop(state);
         if was_empty {
-            self.shared.changed.notify_one();
+            self.shared.changed.notify_all();
         }
     }
 
-    /// Writes all and ends.
-    pub fn flush(&self) {
-        self.shared.lock().ended = true;
-        self.shared.changed.notify_one();
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = thread.join();
+    /// What is written and what is not.
+    pub fn usage(&self) -> Usage {
+        let state = self.shared.lock();
+        Usage {
+            waiting_bytes: state.waiting.len() + state.writing,
+            dropped: state.dropped_in_all,
+            stuck_ms: state.since.map(|since| since.elapsed()).and_then(stuck),
         }
+    }
+
+    /// Takes no more lines, and waits until all are written, but no longer than `patience`: a reader that stands still must not
+    /// keep the process alive. False where lines are lost.
+    pub fn end(&self, patience: Duration) -> bool {
+        let mut state = self.shared.lock();
+        state.ended = true;
+        self.shared.changed.notify_all();
+        let waited = self.shared.changed.wait_timeout_while(state, patience, |state| !state.finished);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.finished
+    }
+}
+
+/// A write takes its time; only one that takes long is stuck.
+fn stuck(since: Duration) -> Option<u64> {
+    (since >= Duration::from_secs(1)).then_some(since.as_millis() as u64)
+}
+
+impl State {
+    fn drop_lines(&mut self, lines: u64) {
+        self.dropped += lines;
+        self.dropped_in_all += lines;
     }
 }
 
@@ -73,21 +133,49 @@ fn pieces(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// Also to a pipe that another process has made non-blocking: then this thread waits until there is room.
+fn write_piece(mut out: &File, mut piece: &[u8]) -> io::Result<()> {
+    while !piece.is_empty() {
+        match out.write(piece) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => piece = &piece[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // A failure shows with the next write.
+                let _ = poll(&mut [PollFd::new(out, PollFlags::OUT)], None);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 impl Shared {
-    fn run(&self, mut out: impl Write) {
+    fn run(&self, out: &File, tell: impl Fn(&mut Vec<u8>, u64)) {
         let mut writing = Vec::new();
         loop {
             writing.clear();
+            writing.shrink_to(KEPT);
             let (dropped, ended) = self.wait(&mut writing);
+            let lines = writing.len();
             if dropped > 0 {
-                let _ = writeln!(
-                    writing,
-                    r#"{{"event":"log","level":"warn","text":"{dropped} log lines were dropped: nobody read fast enough"}}"#
-                );
+                tell(&mut writing, dropped);
             }
-            // Nobody is left to tell when the log itself fails.
-            let _ = pieces(&writing).try_for_each(|piece| out.write_all(piece)).and_then(|()| out.flush());
-            if ended {
+            let (lines, told) = writing.split_at(lines);
+            let lost: usize = pieces(lines)
+                .filter_map(|piece| {
+                    let outcome = write_piece(out, piece);
+                    outcome.is_err().then(|| memchr::memchr_iter(b'\n', piece).count())
+                })
+                .sum();
+            let is_told = write_piece(out, told).is_ok();
+            let mut state = self.lock();
+            if !is_told {
+                state.dropped += dropped;
+            }
+            (state.writing, state.since) = (0, None);
+            state.drop_lines(lost as u64);
+            if ended && state.waiting.is_empty() {
                 return;
             }
         }
@@ -99,6 +187,7 @@ impl Shared {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         std::mem::swap(&mut state.waiting, writing);
+        (state.writing, state.since) = (writing.len(), Some(Instant::now()));
         (std::mem::take(&mut state.dropped), state.ended)
     }
 
@@ -110,6 +199,21 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    /// A real pipe of 64 KiB, and a writer to it.
+    fn piped(flags: PipeFlags) -> (File, Writer) {
+        let (read, write) = pipe_with(flags).unwrap();
+        let tell = |out: &mut Vec<u8>, dropped| drop(writeln!(out, "{dropped} dropped"));
+        (File::from(read), Writer::new(File::from(write), tell))
+    }
+
+    fn fill(writer: &Writer, lines: usize) {
+        let line = [vec![b'x'; 1023], vec![b'\n']].concat();
+        (0..lines).for_each(|_| writer.append(|out| out.extend_from_slice(&line)));
+    }
 
     #[test]
     fn lines_are_written_whole_and_in_pieces_that_a_pipe_takes_at_once() {
@@ -119,5 +223,64 @@ mod tests {
         assert_eq!(lengths, [4096, 1, 9000, 4096, 10]);
         assert_eq!(pieces(&all).collect::<Vec<_>>().concat(), all);
         assert_eq!(pieces(b"no end").collect::<Vec<_>>(), [b"no end"]);
+    }
+
+    #[test]
+    fn the_end_waits_for_a_reader_and_not_for_one_that_stands_still() {
+        let (mut reader, writer) = piped(PipeFlags::CLOEXEC);
+        fill(&writer, 10);
+        assert!(writer.end(Duration::from_secs(60)));
+        drop(writer);
+        let mut read = String::new();
+        reader.read_to_string(&mut read).unwrap();
+        assert_eq!(read.lines().count(), 10);
+
+        let (_reader, writer) = piped(PipeFlags::CLOEXEC);
+        fill(&writer, 1000);
+        assert!(!writer.end(Duration::from_millis(10)));
+    }
+
+    #[test]
+    fn what_is_dropped_is_counted_and_told_once_the_reader_goes_on() {
+        let (mut reader, writer) = piped(PipeFlags::CLOEXEC);
+        fill(&writer, 20_000);
+        let Usage { waiting_bytes, dropped, .. } = writer.usage();
+        assert!(dropped > 0 && waiting_bytes <= 2 * MOST + 2048, "{dropped} {waiting_bytes}");
+        let reading = std::thread::spawn(move || {
+            let mut read = String::new();
+            reader.read_to_string(&mut read).unwrap();
+            read
+        });
+        assert!(writer.end(Duration::from_secs(60)));
+        assert_eq!(writer.usage().waiting_bytes, 0);
+        drop(writer);
+        let read = reading.join().unwrap();
+        assert!(read.ends_with(&format!("x\n{dropped} dropped\n")), "{dropped}");
+        assert_eq!(read.lines().count() as u64, 20_000 - dropped + 1);
+    }
+
+    #[test]
+    fn a_pipe_that_somebody_has_made_non_blocking_loses_nothing() {
+        let (mut reader, writer) = piped(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+        rustix::io::ioctl_fionbio(&reader, false).unwrap();
+        fill(&writer, 1000);
+        let reading = std::thread::spawn(move || {
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).unwrap();
+            read.len()
+        });
+        assert!(writer.end(Duration::from_secs(60)));
+        assert_eq!(writer.usage().dropped, 0);
+        drop(writer);
+        assert_eq!(reading.join().unwrap(), 1000 * 1024);
+    }
+
+    #[test]
+    fn lines_for_a_reader_that_is_gone_are_counted_as_dropped() {
+        let (reader, writer) = piped(PipeFlags::CLOEXEC);
+        drop(reader);
+        fill(&writer, 10);
+        assert!(writer.end(Duration::from_secs(60)));
+        assert_eq!(writer.usage().dropped, 10);
     }
 }

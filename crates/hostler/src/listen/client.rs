@@ -13,13 +13,14 @@ use hostler_wire::{
 };
 use tokio::io::AsyncWrite;
 
+use super::behind::{Behind, Progress};
 use super::{Settings, Shard, head};
-use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
+use crate::exchange::{BodyError, Deadline, Downstream, Exchange, Pace, SpoolAccount};
 use crate::gateway::Refusal;
 use crate::proxy::ClientEnd;
 
 /// What is read ahead while a request waits: enough to see that the client leaves, and for a few pipelined requests.
-const READ_AHEAD: usize = 64 * 1024;
+const READ_AHEAD: usize = 16 * 1024;
 /// A buffer larger than this is given back while a connection idles.
 const KEPT_BUFFER: usize = 4 * 1024;
 
@@ -40,18 +41,24 @@ pub(super) struct Client {
     taken: usize,
     /// To be written.
     pub(super) outbox: Vec<u8>,
-    sent: usize,
+    pub(super) sent: usize,
     /// To be written after it: what is left of a body that lies in memory, and that others may share.
     pub(super) tail: Bytes,
     /// Bytes written in the life of the connection.
     pub(super) written: u64,
+    /// What it holds of the spool, once it has held anything.
+    pub(super) spool: Option<SpoolAccount>,
+    /// What it has not taken of an answer; none while it keeps up.
+    pub(super) behind: Option<Box<Behind>>,
     body: BodyReader,
     most_body: u64,
     body_bytes: u64,
     awaits_continue: bool,
+    /// How fast the body comes.
+    pace: Pace,
     version: Version,
-    /// When the client has been silent for too long.
-    silence: Deadline,
+    /// When the client has been silent for too long; while it gets an answer, when to look at it again.
+    pub(super) silence: Deadline,
     /// When the client has taken nothing for too long.
     pub(super) refusal_to_read: Deadline,
 }
@@ -67,10 +74,13 @@ impl Client {
             sent: 0,
             tail: Bytes::new(),
             written: 0,
+            spool: None,
+            behind: None,
             body: BodyReader::Length(0),
             most_body: 0,
             body_bytes: 0,
             awaits_continue: false,
+            pace: Pace::default(),
             version: Version::Http11,
             silence: shard.sweep.deadline(),
             refusal_to_read: shard.sweep.deadline(),
@@ -162,6 +172,7 @@ impl Client {
     pub fn begin(&mut self, head: &RequestHead, length: BodyLength) {
         self.body = BodyReader::new(length);
         self.body_bytes = 0;
+        self.pace = Pace::default();
         self.most_body = u64::MAX;
         self.awaits_continue = self.version == Version::Http11
             && !self.body.has_ended()
@@ -204,7 +215,6 @@ impl Client {
             // What is split off is let go, and with its last bytes the whole.
             drop(self.tail.split_to(n - of_outbox));
             self.written += n as u64;
-            self.refusal_to_read.clear();
         }
         self.outbox.clear();
         self.sent = 0;
@@ -220,26 +230,21 @@ impl Client {
         }
     }
 
-    /// Keeps a long transfer's buffer from growing by what was written already.
-    fn drop_written(&mut self) {
+    /// Keeps a long transfer's buffer from growing by what was written already, and from staying as large as it was once.
+    pub(super) fn drop_written(&mut self) {
         if self.sent > self.outbox.len() / 2 {
             self.outbox.drain(..self.sent);
             self.sent = 0;
+            if self.outbox.capacity() > 4 * self.outbox.len().max(READ_AHEAD) {
+                self.outbox.shrink_to(READ_AHEAD);
+            }
         }
     }
 
-    /// Waits until all is written, or the client takes nothing for too long.
-    pub async fn flush(&mut self) -> io::Result<()> {
-        let outcome = poll_fn(|cx| {
-            if let Poll::Ready(outcome) = self.poll_flush(cx) {
-                return Poll::Ready(outcome);
-            }
-            let stalled = self.refusal_to_read.poll_patience(cx, self.settings.send_timeout);
-            stalled.map(|()| Err(io::ErrorKind::TimedOut.into()))
-        })
-        .await;
-        self.refusal_to_read.clear();
-        outcome
+    /// How far the client is with what it is sent.
+    pub(super) fn progress(&self) -> Progress {
+        let taken = self.stream.taken_below().unwrap_or(self.written);
+        Progress { all: taken, own: taken, least: 1, now: self.silence.sweep().millis() }
     }
 
     /// Closes so that the client can read our last answer: what it still sends is read and forgotten for a while, because
@@ -268,7 +273,7 @@ impl Client {
             head: self.outbox,
             early: self.inbox,
             deadlines: [self.silence, self.refusal_to_read, third],
-            send_timeout: self.settings.send_timeout,
+            send_timeout: self.settings.patience.send_timeout,
         }
     }
 
@@ -359,17 +364,27 @@ impl Downstream for Client {
                 Poll::Ready(Ok(Err(error))) => return Poll::Ready(Err(BodyError::Malformed(error))),
                 Poll::Ready(_) => return Poll::Ready(Err(BodyError::Left)),
                 Poll::Pending => {
+                    self.pace.wait(self.silence.sweep().millis());
                     let stalled = self.silence.poll_patience(cx, self.settings.body_timeout);
                     return stalled.map(|()| Err(BodyError::Stalled));
                 }
             }
         }
         self.silence.clear();
-        self.body_bytes += (into.len() - before) as u64;
+        let bytes = (into.len() - before) as u64;
+        self.body_bytes += bytes;
         if self.body_bytes > self.most_body {
             return Poll::Ready(Err(BodyError::TooLarge(self.most_body)));
         }
+        let (now, rate) = (self.silence.sweep().millis(), self.settings.min_receive_rate);
+        if !self.pace.has_moved(bytes, now, rate) && !self.body.has_ended() {
+            return Poll::Ready(Err(BodyError::TooSlow));
+        }
         Poll::Ready(Ok(self.body.has_ended()))
+    }
+
+    fn spool(&mut self) -> Option<SpoolAccount> {
+        Some(self.spool.get_or_insert_with(|| self.settings.spool.account()).clone())
     }
 
     fn trailers(&self) -> Option<&Fields> {

@@ -1,22 +1,20 @@
-//! An answer on its way to the client, at the client's speed but for a bounded buffer, so that a slow reader holds no slot.
-//! Knows no routes.
+//! An answer on its way to the client, at the client's speed; what it has not taken waits in memory or in a file, so that a slow reader
+//! holds no slot. Knows no routes.
 
 use std::future::poll_fn;
-use std::io::ErrorKind;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hostler_wire::{BodyLength, ChunkStart, ResponseHead, Version, write_end};
 
+use super::behind::{self, Behind, Kind, Place};
 use super::client::Client;
 use super::head::{self, Framing, Keeping};
 use super::own;
 use super::supply::{Supply, Trouble};
-use crate::exchange::{Downstream, Exchange};
+use crate::exchange::{Downstream, Exchange, Slow};
 use crate::gateway::{Refusal, StandIn};
 
-/// What is taken from a member at a time.
-const PIECE: usize = 64 * 1024;
 /// A body in memory that is no longer than this is copied behind its head: that costs less than writing from two places.
 const COPIED: usize = 2 * 1024;
 
@@ -34,8 +32,25 @@ pub(super) enum Delivered {
 /// What went wrong on the way.
 enum Broken {
     Supply(Trouble),
+    /// The file between them.
+    File(std::io::Error),
     /// Gone, or as good as gone.
     Client(&'static str),
+}
+
+impl From<Slow> for Broken {
+    fn from(slow: Slow) -> Self {
+        Self::Client(slow.reason())
+    }
+}
+
+/// What follows a look at a client that is behind.
+enum Next {
+    /// It has all.
+    Done,
+    /// Something has moved that others wait for.
+    GoOn,
+    Wait,
 }
 
 struct Transfer {
@@ -44,6 +59,8 @@ struct Transfer {
     chunked: bool,
     /// It ends when the client leaves.
     endless: bool,
+    /// There was no room for more of it.
+    was_full: bool,
 }
 
 impl Client {
@@ -63,12 +80,13 @@ impl Client {
         let endless = supply.is_endless();
         // The body of an answer of our own to HEAD is not even read.
         let is_unread = supply.is_own() && (framing == Framing::Length(0) || exchange.is_head_request());
-        let mut transfer = Transfer { supply: Some(supply), chunked: framing == Framing::Chunked, endless };
+        let mut transfer =
+            Transfer { supply: Some(supply), chunked: framing == Framing::Chunked, endless, was_full: false };
         if is_unread {
             transfer.supply = None;
         }
         let outcome = poll_fn(|cx| self.poll_transfer(cx, exchange, &mut transfer)).await;
-        self.refusal_to_read.clear();
+        self.catch_up();
         match outcome {
             Ok(()) if keep && self.is_in_step() => Ok(Delivered::Keep),
             Ok(()) => Ok(Delivered::Close),
@@ -77,6 +95,14 @@ impl Client {
                     supply.abandon(exchange);
                 }
                 exchange.trail.aborted = Some(who);
+                Ok(Delivered::Abort)
+            }
+            Err(Broken::File(error)) => {
+                if let Some(supply) = transfer.supply {
+                    supply.abandon(exchange);
+                }
+                exchange.trail.detail = Some(format!("its temporary file failed: {error}"));
+                exchange.trail.aborted = Some("temp_dir");
                 Ok(Delivered::Abort)
             }
             Err(Broken::Supply(trouble)) => {
@@ -103,29 +129,25 @@ impl Client {
         transfer: &mut Transfer,
     ) -> Poll<Result<(), Broken>> {
         loop {
-            let was_full = self.room() == 0;
             let filled = match self.poll_fill(cx, exchange, transfer) {
-                Poll::Ready(outcome) => outcome.map(|()| true),
-                Poll::Pending => Ok(false),
+                Poll::Ready(Err(broken)) => return Poll::Ready(Err(broken)),
+                filled => filled.is_ready(),
             };
-            let filled = match filled {
-                Ok(filled) => filled,
-                Err(broken) => return Poll::Ready(Err(broken)),
-            };
-            match self.poll_flush(cx) {
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(Broken::Client("client"))),
-                Poll::Ready(Ok(())) if transfer.supply.is_none() => return Poll::Ready(Ok(())),
-                Poll::Ready(Ok(())) => {}
-                Poll::Pending => {
-                    if self.refusal_to_read.poll_patience(cx, self.settings.send_timeout).is_ready() {
-                        return Poll::Ready(Err(Broken::Client("client stalled")));
-                    }
-                }
+            let flushed = self.poll_flush(cx);
+            if let Poll::Ready(Err(_)) = flushed {
+                return Poll::Ready(Err(Broken::Client("client")));
             }
-            // A full buffer keeps us from asking the member for more, so nobody would wake us when it has some.
-            let has_room_again = was_full && self.room() > 0;
-            if filled || has_room_again {
-                continue;
+            // Most clients take what there is.
+            let next = match flushed.is_ready() && self.behind.is_none() {
+                true if transfer.supply.is_none() => Next::Done,
+                true => Next::Wait,
+                false => self.look_behind(cx, exchange, transfer, flushed.is_ready())?,
+            };
+            match next {
+                Next::Done => return Poll::Ready(Ok(())),
+                Next::GoOn => continue,
+                Next::Wait if filled => continue,
+                Next::Wait => {}
             }
             // A client that leaves shows in the next write; a stream of events may not have one for hours.
             if transfer.endless && self.poll_left(cx).is_ready() {
@@ -135,8 +157,79 @@ impl Client {
         }
     }
 
-    fn room(&self) -> usize {
-        self.settings.answer_buffer.saturating_sub(self.unsent())
+    /// Sees to a client that has not taken what there is, or of whose answer a part lies in a file.
+    fn look_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &Exchange,
+        transfer: &mut Transfer,
+        flushed: bool,
+    ) -> Result<Next, Broken> {
+        let progress = self.progress();
+        let kind = behind::kind_of(transfer.supply.as_ref(), exchange);
+        let ended = transfer.supply.is_none();
+        let settings = &self.settings;
+        let behind =
+            self.behind.get_or_insert_with(|| Behind::new(&settings.answer_memory.account(), &progress));
+        let account = || self.spool.get_or_insert_with(|| settings.spool.account()).clone();
+        let wanted = if flushed {
+            behind.rest(&progress, &settings.patience, &self.refusal_to_read);
+            behind.wanted()
+        } else {
+            let keep = self.sent + behind::LEAST;
+            behind.wait(&mut self.outbox, (keep, self.tail.len()), kind, account);
+            0
+        };
+        behind.poll_file(cx, &mut self.outbox, wanted, ended).map_err(Broken::File)?;
+        if flushed && !self.outbox.is_empty() {
+            return Ok(Next::GoOn);
+        }
+        if flushed && ended && !behind.is_spilling() {
+            return Ok(Next::Done);
+        }
+        // Nobody would wake us when the member has more: it was not asked.
+        if transfer.was_full && !ended && self.place(transfer, kind) != Place::Full {
+            return Ok(Next::GoOn);
+        }
+        let waits = transfer.was_full && kind == Kind::Stored;
+        if waits {
+            behind::look_again(&self.silence, cx);
+        }
+        let Some(behind) = &mut self.behind else { return Ok(Next::Wait) };
+        if !flushed {
+            let holds = waits && behind.is_full();
+            if let Poll::Ready(slow) =
+                behind.poll_slow(cx, &progress, holds, &self.settings.patience, &self.refusal_to_read)
+            {
+                return Err(slow.into());
+            }
+        }
+        Ok(Next::Wait)
+    }
+
+    /// Where more of the answer may go.
+    fn place(&mut self, transfer: &Transfer, kind: Kind) -> Place {
+        let lies_ready = transfer.supply.as_ref().is_some_and(Supply::lies_ready);
+        let (unsent, limit) = (self.unsent(), behind::limit(&self.settings, lies_ready));
+        let progress = self.progress();
+        let (spool, settings) = (&mut self.spool, &self.settings);
+        match &mut self.behind {
+            Some(behind) => behind.place((unsent, limit), kind, &progress, || {
+                spool.get_or_insert_with(|| settings.spool.account()).clone()
+            }),
+            None => match limit.saturating_sub(unsent).min(behind::first_piece(settings)) {
+                0 => Place::Full,
+                room => Place::Memory(room),
+            },
+        }
+    }
+
+    /// What waited for the client has gone, or will never.
+    fn catch_up(&mut self) {
+        self.refusal_to_read.clear();
+        if self.behind.take().is_some() {
+            self.silence.clear();
+        }
     }
 
     /// Takes some of the answer from the member, as long as there is room; pending when there is nothing to take.
@@ -150,30 +243,49 @@ impl Client {
         if let Poll::Ready(Err(_)) = supply.poll_upload(cx, self) {
             return Poll::Ready(Err(Broken::Client("client")));
         }
-        let room = self.room();
-        if room == 0 {
+        let kind = match self.behind {
+            Some(_) => behind::kind_of(transfer.supply.as_ref(), exchange),
+            // It makes no difference yet.
+            None => Kind::Stored,
+        };
+        let place = self.place(transfer, kind);
+        transfer.was_full = place == Place::Full;
+        let (into, room) = match (place, &mut self.behind) {
+            (Place::Memory(room), _) => (&mut self.outbox, room),
+            (Place::File(room), Some(behind)) => match behind.file_place() {
+                Some(staged) => (staged, room),
+                None => return Poll::Pending,
+            },
+            _ => return Poll::Pending,
+        };
+        let Some(supply) = &mut transfer.supply else { return Poll::Pending };
+        let before = into.len();
+        let start = transfer.chunked.then(|| ChunkStart::open(into));
+        let bytes_before = into.len();
+        let taken = supply.poll_body(cx, into, room);
+        exchange.trail.bytes_out += (into.len() - bytes_before) as u64;
+        if let Some(start) = start {
+            start.finish(into);
+        }
+        let ended = match taken {
+            Poll::Ready(Err(trouble)) => return Poll::Ready(Err(Broken::Supply(trouble))),
+            Poll::Ready(Ok(ended)) => ended,
+            Poll::Pending => false,
+        };
+        if ended && transfer.chunked {
+            let trailers = head::trailers(supply.trailers(), exchange);
+            write_end(into, trailers.as_ref());
+        }
+        let came = into.len() - before;
+        if let (Place::File(_), Some(behind)) = (place, &mut self.behind) {
+            behind.took(came);
+        }
+        if taken.is_pending() {
             return Poll::Pending;
         }
-        let start = transfer.chunked.then(|| ChunkStart::open(&mut self.outbox));
-        let before = self.outbox.len();
-        let taken = supply.poll_body(cx, &mut self.outbox, room.min(PIECE));
-        exchange.trail.bytes_out += (self.outbox.len() - before) as u64;
-        if let Some(start) = start {
-            start.finish(&mut self.outbox);
-        }
-        match taken {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(trouble)) => return Poll::Ready(Err(Broken::Supply(trouble))),
-            Poll::Ready(Ok(false)) => {}
-            Poll::Ready(Ok(true)) => {
-                if transfer.chunked {
-                    write_end(&mut self.outbox, supply.trailers());
-                }
-                // The slot is free from here on, whether or not the client has all.
-                if let Some(supply) = transfer.supply.take() {
-                    supply.finish(exchange);
-                }
-            }
+        // The slot is free from here on, whether or not the client has all.
+        if ended && let Some(supply) = transfer.supply.take() {
+            supply.finish(exchange);
         }
         Poll::Ready(Ok(()))
     }
@@ -231,12 +343,31 @@ impl Client {
         match self.flush().await {
             Ok(()) if keep => Delivered::Keep,
             Ok(()) => Delivered::Close,
-            Err(error) => {
-                let stalled = error.kind() == ErrorKind::TimedOut;
-                exchange.trail.aborted = Some(if stalled { "client stalled" } else { "client" });
+            Err(who) => {
+                exchange.trail.aborted = Some(who);
                 Delivered::Abort
             }
         }
+    }
+
+    /// Waits until all is written, or the client does not take it.
+    async fn flush(&mut self) -> Result<(), &'static str> {
+        let outcome = poll_fn(|cx| {
+            if let Poll::Ready(outcome) = self.poll_flush(cx) {
+                return Poll::Ready(outcome.map_err(|_| "client"));
+            }
+            let (progress, settings) = (self.progress(), &self.settings);
+            let behind =
+                self.behind.get_or_insert_with(|| Behind::new(&settings.answer_memory.account(), &progress));
+            // What the cache keeps as well is none of ours.
+            let tail = if self.tail.is_unique() { self.tail.len() } else { 0 };
+            behind.memory().set((self.outbox.len() + tail) as u64);
+            let slow = behind.poll_slow(cx, &progress, false, &settings.patience, &self.refusal_to_read);
+            slow.map(|slow| Err(slow.reason()))
+        })
+        .await;
+        self.catch_up();
+        outcome
     }
 }
 

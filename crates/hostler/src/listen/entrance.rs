@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use hostler_wire::Stream;
+use hostler_wire::{Metered, Stream};
 use rustls::{Error, HandshakeKind, ServerConfig};
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
@@ -32,7 +32,7 @@ impl Settings {
         door == Door::Plain && !self.expects_proxy(origin)
     }
 
-    fn expects_proxy(&self, origin: &Origin) -> bool {
+    pub(super) fn expects_proxy(&self, origin: &Origin) -> bool {
         let peer = origin.peer.ip().to_canonical();
         self.proxy_protocol.iter().any(|network| network.contains(&peer))
     }
@@ -55,6 +55,13 @@ impl Shard {
                 let said =
                     within(&deadline, proxy_protocol::read(&mut stream)).await.ok_or("proxy_timeout")?;
                 origin = origin.told(said?);
+                // Only now is it known whose connection this is.
+                if self.take_place(settings, &mut origin).is_err() {
+                    if door == Door::Plain {
+                        self.refuse_at_once(stream, &origin, &Refusal::ClientConnections);
+                    }
+                    return Err("client_connections");
+                }
             }
             let Some(config) = settings.tls.clone().filter(|_| door == Door::Tls) else {
                 return Ok(Entered { stream: stream.into(), origin, http2: false });
@@ -93,8 +100,9 @@ impl Shard {
         &self,
         stream: TcpStream,
         config: Arc<ServerConfig>,
-    ) -> Result<TlsStream<TcpStream>, &'static str> {
-        let stream = TlsAcceptor::from(config).accept(stream).await.map_err(|error| reason(&error))?;
+    ) -> Result<TlsStream<Metered>, &'static str> {
+        let stream =
+            TlsAcceptor::from(config).accept(Metered::from(stream)).await.map_err(|error| reason(&error))?;
         let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
         self.connections.handshakes.count(resumed);
         Ok(stream.into())
@@ -112,7 +120,7 @@ impl Origin {
 }
 
 /// The client's own, without those that vouch for it.
-fn certificate(stream: &TlsStream<TcpStream>) -> Option<Arc<[u8]>> {
+fn certificate(stream: &TlsStream<Metered>) -> Option<Arc<[u8]>> {
     Some(stream.get_ref().1.peer_certificates()?.first()?.as_ref().into())
 }
 

@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hostler_cache::CacheStatus;
-use hostler_wire::{Field, Name, ResponseHead, Version};
+use hostler_wire::{Field, Fields, Name, ResponseHead, Version};
 
 use crate::exchange::{Edits, Exchange};
+use crate::proxy::is_for_our_cache;
 
 /// Where caches say what they did.
 pub(super) const CACHE_STATUS: &str = "Cache-Status";
@@ -42,12 +43,13 @@ pub(super) fn write_answer(
 ) {
     write_status(out, head.status, head.reason());
     let (status, edits, age) = (head.status, &exchange.to_client, new_age(exchange));
-    let is_kept =
-        |field: &Field| is_kept(field, framing, status) && !(age.is_some() && field.known == Name::Age);
+    let is_kept = |field: &Field, name: &[u8]| {
+        is_kept(field, name, framing, status) && !(age.is_some() && field.known == Name::Age)
+    };
     if edits.is_empty() {
-        head.fields.copy_lines(out, |field, _| is_kept(field));
+        head.fields.copy_lines(out, is_kept);
     } else {
-        head.fields.copy_lines(out, |field, name| is_kept(field) && edits.keeps(name));
+        head.fields.copy_lines(out, |field, name| is_kept(field, name) && edits.keeps(name));
         for (name, value) in edits.lines(&head.fields) {
             write_field(out, name.as_bytes(), value);
         }
@@ -93,12 +95,18 @@ pub(super) fn cache_status(exchange: &Exchange) -> Option<CacheStatus> {
 }
 
 /// Whether a field of a final head goes on to the client.
-pub(super) fn is_kept(field: &Field, framing: Framing, status: u16) -> bool {
+pub(super) fn is_kept(field: &Field, name: &[u8], framing: Framing, status: u16) -> bool {
     match field.known {
         // Says what a GET would have brought (RFC 9110 section 8.6); 204 must not have one.
         Name::ContentLength => framing == Framing::NoBody && status != 204 && !field.listed,
+        Name::Other => !field.listed && !is_for_our_cache(name),
         known => !field.listed && !known.is_hop_by_hop(),
     }
+}
+
+/// The trailers of an answer as its client gets them: what the route takes away or says itself is not to come behind either.
+pub(super) fn trailers(trailers: Option<&Fields>, exchange: &Exchange) -> Option<Fields> {
+    trailers?.trailing(|name| exchange.to_client.is_empty() || exchange.to_client.keeps(name))
 }
 
 /// Writes an interim head.

@@ -48,10 +48,8 @@ fn tell_certificate(exchange: &mut Exchange) {
 
 /// A trusted proxy that has spoken TLS for us would be sent round in circles.
 fn came_by_https(exchange: &Exchange) -> bool {
-    let told = || exchange.head.fields.first(Name::XForwardedProto);
-    exchange.client.peer_trusted
-        && told()
-            .is_some_and(|told| tokens(told).next().is_some_and(|first| first.eq_ignore_ascii_case(b"https")))
+    let mut told = exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens);
+    exchange.client.peer_trusted && told.next().is_some_and(|first| first.eq_ignore_ascii_case(b"https"))
 }
 
 /// Keeps the method and the body (RFC 9110 section 15.4.9). The host has been checked: nothing in it ends a line.

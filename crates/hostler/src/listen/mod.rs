@@ -1,85 +1,53 @@
 //! Where clients come in: listening sockets and HTTP/1.1 connections. Knows the gateway, and nothing behind it.
 
+mod admission;
+mod behind;
 mod check;
 mod client;
 mod deliver;
 mod entrance;
 mod h2;
 mod head;
+mod health;
 mod hop;
 mod https;
 mod own;
 mod proxy_protocol;
+mod settings;
+mod shortage;
 mod socket;
+mod spill;
 mod supply;
 mod tunnel;
+mod uri;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::coding::Allowance;
-use crate::exchange::{Connections, Exchange, Listening, OpenConnection, Scheme, Sweep, Trust};
+use crate::exchange::{ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep};
 use crate::gateway::{Answer, Gateway, Instead, Refusal, access_line};
 use crate::journal::Journal;
 use crate::proxy::Call;
 use arc_swap::ArcSwap;
-use hostler_wire::{Limits, Stream};
-use ipnet::IpNet;
-use rustls::ServerConfig;
+use hostler_wire::Stream;
 use tokio::net::{TcpListener, TcpStream};
 
 use client::Client;
 use deliver::{Delivered, wants_keep_alive};
 use entrance::Entered;
+use shortage::{Reserve, is_beyond, is_shortage};
 use supply::Supply;
 use tunnel::Passage;
 
+pub use admission::{ByKind, PerClient};
+pub use behind::{LEAST_ANSWER_MEMORY, Patience};
 pub use h2::Crew;
 pub use https::Https;
+pub use settings::{Door, Http2, Settings};
 use socket::BACKLOG;
 pub use socket::bind;
-
-/// Limits and times of client connections.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "each is its key in the [server] section")]
-pub struct Settings {
-    pub limits: Limits,
-    pub header_timeout: Duration,
-    pub body_timeout: Duration,
-    pub send_timeout: Duration,
-    pub idle_timeout: Duration,
-    /// How long a closed connection is read on, so that the last answer arrives.
-    pub linger_timeout: Duration,
-    pub answer_buffer: usize,
-    pub max_connections: usize,
-    pub trust: Trust,
-    pub http2: Http2,
-    /// Who begins with a PROXY header.
-    pub proxy_protocol: Vec<IpNet>,
-    /// The terms of handshakes; none without [`Door::Tls`].
-    pub tls: Option<Arc<ServerConfig>>,
-    pub https: Https,
-}
-
-/// What is spoken on a listening socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// HTTP.
-    Plain,
-    /// HTTP within TLS.
-    Tls,
-}
-
-/// What an HTTP/2 connection may have under way.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "each is its key in the [server] section")]
-pub struct Http2 {
-    pub enabled: bool,
-    pub max_streams: u32,
-    pub stream_window: u32,
-    pub connection_window: u32,
-}
 
 /// One data-plane thread's share: everything that its connections need.
 pub struct Shard {
@@ -112,6 +80,8 @@ struct Origin {
     scheme: Scheme,
     /// The certificate that the client has shown, in DER.
     certificate: Option<Arc<[u8]>>,
+    /// The connection among its client's, where those are counted.
+    place: Option<Arc<ClientConnection>>,
 }
 
 impl Origin {
@@ -121,6 +91,7 @@ impl Origin {
         exchange.peer_was_told = self.told;
         exchange.scheme = self.scheme;
         exchange.certificate.clone_from(&self.certificate);
+        exchange.place.clone_from(&self.place);
         exchange
     }
 }
@@ -151,6 +122,8 @@ impl Shard {
     /// socket.
     pub async fn accept(self: Arc<Self>, listener: TcpListener, door: Door) {
         let _listening = Listening::new(&self.connections);
+        let mut reserve = Reserve::new();
+        socket::hold_little(&listener);
         loop {
             let stop = self.connections.changed();
             if self.connections.is_ending() {
@@ -159,8 +132,9 @@ impl Shard {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => self.clone().welcome(stream, peer, door),
-                    // Out of descriptors, or a client that left the backlog: the next is another matter.
+                    // A client that left the backlog: the next is another matter.
                     Err(error) if is_passing(&error) => {}
+                    Err(error) if is_shortage(&error) => self.relieve(&listener, door, &mut reserve).await,
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
                 () = stop => {}
@@ -174,6 +148,22 @@ impl Shard {
         }
     }
 
+    /// The system has no descriptor left: with the one that was kept, the next client is told so, instead of waiting for nobody knows what.
+    async fn relieve(&self, listener: &TcpListener, door: Door, reserve: &mut Reserve) {
+        if reserve.spend()
+            && let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await
+            && let Ok(local) = stream.local_addr()
+        {
+            let origin =
+                Origin { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None };
+            self.turn_away_at_once(stream, &origin, door);
+            return reserve.restore();
+        }
+        // Others were faster. What they have taken is given back some time.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        reserve.restore();
+    }
+
     fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, door: Door) {
         let open = OpenConnection::new(&self.connections);
         let settings = self.settings.load_full();
@@ -183,7 +173,17 @@ impl Shard {
             return;
         }
         let Ok(local) = stream.local_addr() else { return };
-        let origin = Origin { peer, told: false, local, scheme: Scheme::Http, certificate: None };
+        let mut origin =
+            Origin { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None };
+        if is_beyond(&stream, settings.ceiling) {
+            return self.turn_away_at_once(stream, &origin, door);
+        }
+        // Here and not in the task: a client that connects faster than tasks begin must not take the others' places meanwhile.
+        if !settings.expects_proxy(&origin)
+            && let Err(over) = self.take_place(&settings, &mut origin)
+        {
+            return self.turn_client_away(stream, origin, door, over, open);
+        }
         tokio::spawn(async move {
             if crowded {
                 return self.turn_away(stream, &origin, door).await;
@@ -261,15 +261,23 @@ impl Shard {
             Ok(length) => {
                 exchange.length = length;
                 client.begin(&exchange.head, length);
-                match client.settings.insist_on_https(exchange) {
-                    // A balancer does not follow.
-                    Some(elsewhere) => Ok(Answer::Whole(self.gateway.health(exchange).unwrap_or(elsewhere))),
-                    None => self.gateway.answer(exchange, client, self.index).await,
+                // A health check is never one request too many.
+                match client.settings.answer_early(exchange, &self.gateway) {
+                    Some(answer) => Ok(Answer::Whole(answer)),
+                    None => match self.admit(&client.settings, exchange) {
+                        Ok(()) => self.gateway.answer(exchange, client, self.index).await,
+                        Err(refusal) => Err(refusal.into()),
+                    },
                 }
             }
             Err(refusal) => {
                 client.distrust();
-                Err(refusal.into())
+                match refusal {
+                    // A balancer's health check has no host that means anything.
+                    Refusal::Host(check::EMPTY_HOST) => self.gateway.health_without_host(exchange),
+                    _ => None,
+                }
+                .map_or(Err(refusal.into()), |health| Ok(Answer::Whole(health)))
             }
         };
         let keep = wants_keep && !self.connections.is_ending();
@@ -331,6 +339,14 @@ impl Shard {
         }
     }
 
+    /// The same where there is no descriptor to spare for it.
+    fn turn_away_at_once(&self, stream: TcpStream, origin: &Origin, door: Door) {
+        self.connections.count_refused();
+        if door == Door::Plain {
+            self.refuse_at_once(stream, origin, &Refusal::TooManyConnections);
+        }
+    }
+
     /// A clear word to whoever has not been heard.
     async fn refuse(&self, stream: Stream, origin: &Origin, refusal: &Refusal) {
         let mut client = Client::new(stream, self);
@@ -345,7 +361,14 @@ impl Shard {
     }
 
     fn settle(&self, exchange: &mut Exchange) {
+        exchange.under_way = None;
+        self.connections.cut.count(exchange.trail.aborted);
+        // A kept-alive connection keeps its exchange for the next request, which may be long in coming.
+        exchange.body = Default::default();
         self.gateway.settle(exchange);
+        if exchange.is_health_check && !self.settings.load().log_health_checks {
+            return;
+        }
         self.journal.access(|| access_line(exchange));
         self.journal.hop(|| hop::line(exchange));
     }

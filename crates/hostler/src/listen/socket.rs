@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// As many may knock before we open.
 pub(super) const BACKLOG: i32 = 4096;
@@ -26,6 +26,16 @@ pub fn bind(mut address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener
         listeners.push(socket.into());
     }
     Ok(listeners)
+}
+
+/// What the kernel takes beyond what the network can have at once. It tells when half of that has gone.
+const UNSENT: u32 = 32 * 1024;
+
+/// Has the kernel take little more from us than the clients' windows let it send: else it takes megabytes for one that does not read, and
+/// says nothing for as long as that one needs for a third of them. Connections have this from their listener.
+pub(super) fn hold_little(listener: &tokio::net::TcpListener) {
+    // Where the system has none of it, slow clients only look slower than they are.
+    let _ = SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
 }
 
 fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {

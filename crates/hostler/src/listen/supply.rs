@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
 
+use super::behind::Kind;
 use crate::cache::{Cut, Encoded, Shared};
 use crate::coding::{self, Allowance, Coding, Encoder, Flow, Plan, Stream, StreamError, Verdict};
 use crate::exchange::{BodyError, Downstream, Exchange};
@@ -161,6 +162,28 @@ impl Supply {
             Self::Member(call) => call.is_event_stream(),
             Self::Own(_) | Self::Shared(_) => false,
             Self::Dressed(dressed) => dressed.supply.is_endless(),
+        }
+    }
+
+    /// What becomes of its bytes while its client does not take them.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Member(call) if call.is_event_stream() || call.refuses_buffering() => Kind::Straight,
+            Self::Member(_) => Kind::Stored,
+            Self::Own(_) => Kind::Ready,
+            // More than the cache can keep: a member waits for this client.
+            Self::Shared(shared) if shared.reading.holds_up() => Kind::Stored,
+            Self::Shared(_) => Kind::Ready,
+            Self::Dressed(dressed) => dressed.supply.kind(),
+        }
+    }
+
+    /// It lies somewhere until it is read: there is no reason to have much of it in memory besides.
+    pub fn lies_ready(&self) -> bool {
+        match self {
+            Self::Member(_) => false,
+            Self::Own(_) | Self::Shared(_) => true,
+            Self::Dressed(dressed) => dressed.supply.lies_ready(),
         }
     }
 

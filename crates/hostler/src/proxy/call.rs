@@ -1,6 +1,7 @@
 //! One request on its way over one connection: sent and read side by side, and then the answer's body. Knows no client protocol.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, Respon
 use tokio::time::Instant;
 
 use super::http2::{Fault, MemberStream};
+use super::interim::Interims;
 use super::link::Link;
 use super::upload::Upload;
-use super::{CallSettings, Endpoint, Failure, MemberEnd, TlsFault, linger, request};
+use super::{CallSettings, Endpoint, Failure, MemberEnd, TlsFault, linger, part, request};
 use crate::exchange::{Aftermath, BodyError, Downstream, Exchange};
 
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
@@ -29,7 +31,13 @@ pub struct Call {
     upload: Upload,
     began: Instant,
     thread: usize,
+    /// Ready when the member is given up; asked for only when the answer is late.
+    forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    pub(super) interims: Interims,
 }
+
+/// Another lease beside one's own in the last moment before a worker broke off may have broken off with it.
+const A_MOMENT: Duration = Duration::from_secs(1);
 
 impl Call {
     pub(super) fn begin(
@@ -81,10 +89,13 @@ impl Call {
             upload,
             began,
             thread,
+            forsaken: None,
+            interims: Interims::default(),
         })
     }
 
-    /// Waits for the head of the answer; interim ones go to the client. After a failure the lease comes back, unless it
+    /// Waits for the head of the answer; interim ones go to the client. It may be late, which is to be looked into before it is waited
+    /// for again ([`Self::is_late`]). After a failure the lease comes back, unless it
     /// still belongs to a member that has not finished.
     pub(super) async fn head<D: Downstream>(
         mut self: Box<Self>,
@@ -96,11 +107,23 @@ impl Call {
                 self.headed = true;
                 let worker_time = self.began.elapsed();
                 exchange.timings.worker_time = Some(worker_time);
-                self.lease.reached();
+                self.reached();
                 self.lease.meter.record_worker_time(self.thread, worker_time);
                 Ok(self)
             }
+            Err(Failure::TimedOut) if let Some(look) = exchange.look.take() => {
+                exchange.deadline.set_at(look.until);
+                Ok(self)
+            }
+            // It may answer yet: then it is not as bad as it seemed.
+            Err(failure @ Failure::Forsaken) => {
+                exchange.aftermath = linger::until_finished(*self);
+                Err((failure, None))
+            }
             Err(failure @ Failure::TimedOut) => {
+                if !self.lease.is_ours() {
+                    self.strike();
+                }
                 if let Link::Http2(stream) = &self.link {
                     self.lease.carriers(self.thread).avoid(stream.ride());
                 }
@@ -131,7 +154,7 @@ impl Call {
         if self.switched {
             return self.poll_switch(cx, exchange);
         }
-        while let Poll::Ready(outcome) = self.link.poll_head(cx, &self.settings.limits, self.to_head) {
+        while let Poll::Ready(outcome) = self.poll_next_head(cx) {
             match outcome {
                 Ok(()) if self.link.head().status == 101 => {
                     self.switched = true;
@@ -150,6 +173,11 @@ impl Call {
                 Ok(()) => client.interim(cx, self.link.head()),
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
+        }
+        if let Some(forsaken) = &mut self.forsaken
+            && forsaken.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Err(Failure::Forsaken));
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
@@ -184,6 +212,51 @@ impl Call {
             CallError::Io(_) | CallError::Closed | CallError::Cut => Failure::Broken(error),
             _ => Failure::BadAnswer(error),
         }
+    }
+
+    /// The head has not come by the time it is first looked for.
+    pub fn is_late(&self) -> bool {
+        !self.headed
+    }
+
+    /// From now on an answer is not waited for any longer once the member is given up; if it was to prove itself with this one, at
+    /// once.
+    pub fn may_be_had_elsewhere(&mut self) {
+        if self.lease.is_ours() {
+            return;
+        }
+        self.forsaken = Some(match self.lease.is_wary() {
+            true => Box::pin(std::future::ready(())),
+            false => Box::pin(self.lease.forsaken()),
+        });
+    }
+
+    /// Goes on waiting for the head of a late answer.
+    pub async fn wait_on<D: Downstream>(
+        self: Box<Self>,
+        exchange: &mut Exchange,
+        client: &mut D,
+    ) -> Result<Box<Self>, Failure> {
+        self.head(exchange, client).await.map_err(part)
+    }
+
+    /// The member answers.
+    pub(super) fn reached(&self) {
+        if self.lease.reached() {
+            self.lease.tell("answers again");
+        }
+    }
+
+    /// The member has let it wait in vain.
+    pub(super) fn strike(&self) {
+        if let Some(out) = self.lease.strike() {
+            self.lease.tell_ejected(out);
+        }
+    }
+
+    /// The member has no other request.
+    pub(super) fn is_alone(&self) -> bool {
+        self.lease.is_alone(A_MOMENT)
     }
 
     /// Sends what is left of the request; ready when all is sent, or the member takes no more.
@@ -265,6 +338,12 @@ impl Call {
         kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
     }
 
+    /// The member wants its answer to go to the client as it makes it, as nginx knows it.
+    pub fn refuses_buffering(&self) -> bool {
+        let wish = self.answer().fields.get("x-accel-buffering").unwrap_or_default();
+        wish.eq_ignore_ascii_case(b"no")
+    }
+
     /// The answer is broken: nothing more can be learnt from this connection. A worker that has hung up is likely to be dying.
     pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
         let (failure, aftermath) = self.break_off(error);
@@ -287,7 +366,8 @@ impl Call {
     }
 
     fn broken_off(&self) -> Option<Aftermath> {
-        self.lease.fate().map(|fate| Aftermath::broken_off(fate.clone(), self.lease.since()))
+        let fate = self.lease.fate()?;
+        Some(Aftermath::broken_off(fate.clone(), self.lease.since(), self.is_alone()))
     }
 
     /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_wire::{Address, Stream};
+use hostler_address::OwnAddresses;
+use hostler_wire::{Address, Metered, Stream};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -23,6 +24,8 @@ pub struct Dial {
     pub tls: Option<Box<MemberTls>>,
     /// What is spoken to it.
     pub protocol: MemberProtocol,
+    /// Addresses of ours: a name that others have given must not lead to them.
+    pub shuns: Option<Arc<OwnAddresses>>,
 }
 
 /// TLS to a member.
@@ -47,7 +50,7 @@ pub enum MemberProtocol {
 impl From<Address> for Dial {
     /// HTTP/1.1 in plain text.
     fn from(address: Address) -> Self {
-        Self { address, tls: None, protocol: MemberProtocol::Http1 }
+        Self { address, tls: None, protocol: MemberProtocol::Http1, shuns: None }
     }
 }
 
@@ -57,7 +60,8 @@ impl Dial {
         let until = Instant::now() + patience;
         let connected = timeout_at(until, Stream::connect(&self.address)).await;
         let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        match (stream.map_err(Failure::Unreachable)?, &self.tls) {
+        let stream = stream.and_then(|stream| self.check_peer(stream)).map_err(Failure::Unreachable)?;
+        match (stream, &self.tls) {
             (stream, None) => Ok(stream),
             (Stream::Tcp(stream), Some(tls)) => {
                 let shaking = timeout_at(until, tls.shake_hands(stream, protocol)).await;
@@ -65,6 +69,18 @@ impl Dial {
             }
             (_, Some(_)) => Err(TlsFault::Handshake.with("there is no TLS but over TCP")),
         }
+    }
+}
+
+impl Dial {
+    /// Names lead where their servers say, and that may change from one look-up to the next: only a connection knows.
+    fn check_peer(&self, stream: Stream) -> io::Result<Stream> {
+        if let (Some(own), Stream::Tcp(tcp)) = (&self.shuns, &stream)
+            && let Some(found) = own.find(tcp.peer_addr()?)
+        {
+            return Err(io::Error::other(format!("it leads to {found}, an address of this Hostler itself")));
+        }
+        Ok(stream)
     }
 }
 
@@ -76,7 +92,8 @@ impl MemberTls {
             MemberProtocol::Http2 => b"h2",
         };
         let connector = TlsConnector::from(self.config.clone());
-        let connected = connector.with_alpn(vec![alpn.to_vec()]).connect(self.name.clone(), stream).await;
+        let connected =
+            connector.with_alpn(vec![alpn.to_vec()]).connect(self.name.clone(), Metered::from(stream)).await;
         let stream = connected.map_err(TlsFault::of_handshake)?;
         if protocol == MemberProtocol::Http2 && stream.get_ref().1.alpn_protocol() != Some(alpn) {
             return Err(TlsFault::Handshake.with("it does not offer HTTP/2 (ALPN)"));

@@ -1,7 +1,7 @@
 //! A member's address and its idle connections. Knows nothing of what is sent over them.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hostler_pool::dispatch::MemberId;
@@ -10,9 +10,11 @@ use hostler_wire::MemberConnection;
 use tokio::time::Instant;
 
 use super::dial::{Dial, MemberProtocol};
+use super::health_check::{self, Checked};
 use super::http2::Carriers;
 use super::meter::Meter;
 use crate::exchange::Instance;
+use crate::journal::{Journal, Level};
 
 /// Called when a worker has held a slot longer than `hang_timeout`.
 pub type OnHang = Arc<dyn Fn(MemberId) + Send + Sync>;
@@ -25,6 +27,15 @@ pub struct Ours {
     pub fate: Fate,
 }
 
+/// Where a pool's members are talked about.
+#[derive(Clone)]
+pub struct News {
+    /// The log.
+    pub journal: Journal,
+    /// The pool's name.
+    pub pool: Arc<str>,
+}
+
 /// A member, as the pool holds it: where to connect, and what is connected already.
 pub struct Endpoint {
     /// How it is reached.
@@ -35,6 +46,10 @@ pub struct Endpoint {
     pub meter: Arc<Meter>,
     /// What its registration says; none for a member that was not registered.
     pub instance: Option<Arc<Instance>>,
+    /// Whom to tell of its ejections, and in which pool it is.
+    pub news: Option<News>,
+    /// What checks of it have found, if there are any.
+    pub(super) checked: OnceLock<Arc<Mutex<Checked>>>,
     /// Our own workers never close an idle connection (the preload sees to that); other members may at any moment.
     ours: Option<Ours>,
     /// One list a data-plane thread: a connection stays with the thread that made it.
@@ -58,7 +73,14 @@ impl Endpoint {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
         let sharing = if dial.protocol == MemberProtocol::Http2 { threads } else { 0 };
         let carriers = (0..sharing).map(|_| Carriers::new()).collect();
-        Self { dial, label, meter, instance: None, ours, idle, carriers }
+        let checked = OnceLock::new();
+        Self { dial, label, meter, instance: None, news: None, checked, ours, idle, carriers }
+    }
+
+    /// What checks of it have found; none if it has not been checked.
+    pub fn checked(&self) -> Option<Checked> {
+        let checked = health_check::lock(self.checked.get()?).clone();
+        Some(Checked { member: self.label.clone(), ..checked })
     }
 
     /// A worker of our own, which closes no connection while it lives.
@@ -112,6 +134,22 @@ impl Endpoint {
     pub fn report_hang(&self, member: MemberId) {
         if let Some(ours) = &self.ours {
             (ours.on_hang)(member);
+        }
+    }
+
+    /// Says what has become of the member.
+    pub fn tell(&self, what: &str) {
+        if let Some(News { journal, pool }) = &self.news {
+            journal.event(Level::Info, &format!("{pool}: member {} {what}", self.label));
+        }
+    }
+
+    /// Says that the member is ejected for so long.
+    pub(super) fn tell_ejected(&self, long: Duration) {
+        if let Some(News { journal, pool }) = &self.news {
+            let (member, seconds) = (&self.label, long.as_secs_f64().ceil());
+            let why = "requests have waited in vain for its answer";
+            journal.event(Level::Warn, &format!("{pool}: member {member} is ejected for {seconds} s: {why}"));
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Call;
-use crate::exchange::{Aftermath, Nobody};
+use crate::exchange::{Aftermath, Ending, Nobody};
 
 /// A worker whose event loop turns answers a FIN with its own at once; one that does not in this time is stuck.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -19,17 +19,16 @@ pub(super) fn until_finished(mut call: Call) -> Option<Aftermath> {
     tokio::spawn(async move {
         let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
         if let Ok(end) = timeout(patience, drain(&mut call)).await {
-            tell(finished, end);
+            tell(finished, end, &call);
             call.end();
             return;
         }
         // An answer that has begun and does not end may be a stream without end: ask before judging.
         if call.headed && timeout(FAREWELL, hang_up(&mut call)).await.is_ok() {
-            tell(finished, End::Whole);
+            tell(finished, End::Whole, &call);
             return call.let_go();
         }
-        condemn(call).await;
-        drop(finished);
+        condemn(call, finished).await;
     });
     aftermath
 }
@@ -40,16 +39,15 @@ pub(super) fn after_hanging_up(mut call: Call) -> Option<Aftermath> {
     tokio::spawn(async move {
         let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FAREWELL);
         if timeout(patience, hang_up(&mut call)).await.is_ok() {
-            tell(finished, End::Whole);
+            tell(finished, End::Whole, &call);
             return call.let_go();
         }
-        condemn(call).await;
-        drop(finished);
+        condemn(call, finished).await;
     });
     aftermath
 }
 
-type Finished = Option<oneshot::Sender<()>>;
+type Finished = Option<oneshot::Sender<Ending>>;
 
 /// For whoever wants to know whether the worker dies over this call.
 fn followed(call: &Call) -> (Option<Aftermath>, Finished) {
@@ -57,11 +55,14 @@ fn followed(call: &Call) -> (Option<Aftermath>, Finished) {
     followed.unzip()
 }
 
-/// One that broke off is for the other end to judge.
-fn tell(finished: Finished, end: End) {
-    if let (Some(finished), End::Whole) = (finished, end) {
+/// One that broke off is for the other end to judge. The call still has its slot.
+fn tell(finished: Finished, end: End, call: &Call) {
+    if let Some(finished) = finished {
         // Nobody need wait for it.
-        let _ = finished.send(());
+        let _ = finished.send(match end {
+            End::Whole => Ending::Whole,
+            End::Broken => Ending::Lost { alone: call.is_alone() },
+        });
     }
 }
 
@@ -74,9 +75,16 @@ enum End {
 
 /// The supervisor ends the worker, and with it the connection; only then is the slot given back (to a member that has
 /// left by then).
-async fn condemn(mut call: Call) {
+async fn condemn(mut call: Call, finished: Finished) {
+    let lost = Ending::Lost { alone: call.is_alone() };
+    if !call.lease.is_ours() && !call.headed {
+        call.strike();
+    }
     call.lease.report_hang(call.lease.member());
     let _ = timeout(FAREWELL, drain(&mut call)).await;
+    if let Some(finished) = finished {
+        let _ = finished.send(lost);
+    }
     call.let_go();
 }
 
@@ -95,11 +103,15 @@ fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll
     // What is left of a request that was read whole is still sent: a worker that waits for it would never finish.
     let _ = call.poll_upload(cx, &mut Nobody);
     while !call.headed && !call.has_switched() {
-        if ready!(call.link.poll_head(cx, &call.settings.limits, call.to_head)).is_err() {
+        if ready!(call.poll_next_head(cx)).is_err() {
             return Poll::Ready(End::Broken);
         }
         let head = call.link.head();
         call.headed = !head.is_interim() || head.status == 101;
+        if call.headed {
+            // Late, but it answers: no reason to do without it.
+            call.reached();
+        }
     }
     if call.link.head().status == 101 {
         // A tunnel to nobody ends with its connection, at once.

@@ -57,6 +57,10 @@ impl Link {
         either!(self, link => link.head())
     }
 
+    pub fn head_mut(&mut self) -> &mut ResponseHead {
+        either!(self, link => link.head_mut())
+    }
+
     pub fn is_answered(&self) -> bool {
         either!(self, link => link.is_answered())
     }

@@ -4,7 +4,10 @@ mod ask;
 mod call;
 mod dial;
 mod endpoint;
+mod health_check;
+mod hearsay;
 mod http2;
+mod interim;
 mod lane;
 mod linger;
 mod link;
@@ -15,6 +18,8 @@ mod tunnel;
 mod upload;
 
 use std::future::{Future, poll_fn};
+use std::io::ErrorKind;
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -29,9 +34,13 @@ pub use crate::exchange::Instance;
 pub use ask::{Asked, ask, post};
 pub use call::Call;
 pub use dial::{Dial, MemberProtocol, MemberTls};
-pub use endpoint::{Endpoint, OnHang, Ours};
+pub use endpoint::{Endpoint, News, OnHang, Ours};
+pub use health_check::{CheckSettings, Checked, Checking};
+pub use interim::is_for_our_cache;
 pub use meter::{Meter, Spread, Times};
-pub use request::goes_on;
+#[cfg(test)]
+pub use request::write_head;
+pub use request::{goes_on, writes};
 pub use tls::TlsFault;
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
@@ -44,8 +53,10 @@ pub struct CallSettings {
     pub hang_timeout: Duration,
     /// How long a tunnel may be without a byte in either direction.
     pub tunnel_idle_timeout: Duration,
-    /// How large an answer's head may be.
+    /// How large an answer's head may be; all interim heads of an answer together may be as large.
     pub limits: Limits,
+    /// How many interim heads an answer may have.
+    pub max_interim_answers: usize,
 }
 
 /// Why there is no answer. The lease is back, or it goes on alone until the member has finished.
@@ -75,6 +86,9 @@ pub enum Failure {
     /// The deadline came first; the slot stays taken until the member has finished.
     #[error("no answer in time")]
     TimedOut,
+    /// The member has been given up while it was waited for; it may have worked on the request.
+    #[error("the member does not answer")]
+    Forsaken,
     /// The client's side failed while its body was being passed on.
     #[error("{0}")]
     Body(BodyError),
@@ -89,6 +103,11 @@ impl Failure {
     /// The member has seen the request, and left it alone.
     pub fn was_unprocessed(&self) -> bool {
         matches!(self, Self::Unprocessed(_))
+    }
+
+    /// Its answer was late, and others may have one.
+    pub fn was_forsaken(&self) -> bool {
+        matches!(self, Self::Forsaken)
     }
 
     /// The member hung up without a word against the request: another may answer it.
@@ -117,14 +136,15 @@ pub async fn forward<D: Downstream>(
             // Members of others may close a kept-alive connection in the moment in which it is used again. That is no word
             // on the member: the same lease tries once more, on a new connection. A worker of ours never does; it is dying.
             Err((Failure::Unanswered(_), Some(lease))) if !lease.is_ours() && is_repeatable(exchange) => {
-                return on_new_connection(exchange, client, lease, settings, thread).await;
+                return Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await;
             }
             outcome => return outcome.map_err(part),
         }
     }
-    on_new_connection(exchange, client, lease, settings, thread).await
+    Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
 }
 
+/// Boxed where it is called: most requests find a connection, and need not carry the room for it.
 async fn on_new_connection<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
@@ -133,8 +153,10 @@ async fn on_new_connection<D: Downstream>(
     thread: usize,
 ) -> Result<Box<Call>, Failure> {
     let began = Instant::now();
+    exchange.prepares();
     let connected = connect(&lease, exchange, settings).await;
     exchange.timings.connecting += began.elapsed();
+    exchange.awaits();
     match connected {
         Ok(connection) => {
             let call = Call::begin(exchange, lease, Box::new(connection), settings, thread, Instant::now());
@@ -142,21 +164,20 @@ async fn on_new_connection<D: Downstream>(
         }
         Err(failure) => {
             if failure.was_never_sent() {
-                lease.fail();
+                fail(lease, &failure);
             }
             Err(failure)
         }
     }
 }
 
-/// Connects, in `connect_timeout` and before the request's own deadline; only the first is the member's fault. Boxed, so that
-/// requests that need no new connection do not carry the room for it.
+/// Connects, in `connect_timeout` and before the request's own deadline; only the first is the member's fault.
 async fn connect(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
     settings: &CallSettings,
 ) -> Result<MemberConnection, Failure> {
-    let mut connecting = Box::pin(lease.dial.connect(MemberProtocol::Http1, settings.connect_timeout));
+    let mut connecting = pin!(lease.dial.connect(MemberProtocol::Http1, settings.connect_timeout));
     poll_fn(|cx| {
         if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
             return Poll::Ready(connected.map(MemberConnection::new));
@@ -169,20 +190,31 @@ async fn connect(
 /// Gives the slot back after a failure. A worker that has hung up is likely to be dying: others are tried first.
 fn part((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
     match lease {
-        Some(lease) if failure.was_never_sent() => lease.fail(),
+        Some(lease) if failure.was_never_sent() => fail(lease, &failure),
         Some(lease) if failure.was_cut_off() || failure.was_unprocessed() => lease.suspect(),
         _ => {}
     }
     failure
 }
 
+/// One that let us wait for a connection will do so again: it is gone, or does not get to it.
+fn fail(lease: Lease<Endpoint>, failure: &Failure) {
+    if matches!(failure, Failure::Unreachable(error) if error.kind() == ErrorKind::TimedOut)
+        && !lease.is_ours()
+        && let Some(out) = lease.strike()
+    {
+        lease.tell_ejected(out);
+    }
+    lease.fail();
+}
+
 /// True when the request, though it was sent, may be sent again, and can be.
 pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
     failure.was_unprocessed() && !matches!(exchange.body, Body::Streaming)
-        || failure.was_cut_off() && is_repeatable(exchange)
+        || (failure.was_cut_off() || failure.was_forsaken()) && is_repeatable(exchange)
 }
 
 /// True when the request, though it may have been worked on, may be sent again, and can be.
-fn is_repeatable(exchange: &Exchange) -> bool {
+pub fn is_repeatable(exchange: &Exchange) -> bool {
     exchange.is_idempotent() && !matches!(exchange.body, Body::Streaming)
 }

@@ -2,13 +2,14 @@
 
 use std::io::Write as _;
 
-use hostler_wire::{BodyLength, Field, Name};
+use hostler_wire::{BodyLength, Field, Name, tokens};
 
+use super::hearsay::{is_hearsay, is_in_disguise, is_ours};
 use crate::exchange::trust::joined;
-use crate::exchange::{Exchange, Protocol};
+use crate::exchange::{Exchange, via};
 
 /// Writes the request's head for a member.
-pub(super) fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLength>) {
+pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLength>) {
     let head = &exchange.head;
     out.extend_from_slice(head.method());
     out.push(b' ');
@@ -58,8 +59,13 @@ fn passage(exchange: &Exchange, field: &Field, name: &[u8]) -> Passage {
     if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
         return Passage::None;
     }
+    if field.known == Name::Other && is_in_disguise(name, &exchange.to_member) {
+        return Passage::None;
+    }
     let hearsay = !field.own && is_hearsay(field.known, name);
-    if hearsay && (!exchange.client.peer_trusted || is_settled(exchange, field.known)) {
+    if hearsay
+        && (!exchange.client.peer_trusted || is_settled(exchange, field) || says_nothing(exchange, field))
+    {
         return Passage::None;
     }
     let kept = exchange.to_member.is_empty() || exchange.to_member.keeps(name);
@@ -84,84 +90,80 @@ impl Seen {
     }
 }
 
-/// Fields that we write ourselves, or that ended with us: we have answered the expectation and framed the body anew.
-fn is_ours(name: Name) -> bool {
-    matches!(name, Name::ContentLength | Name::Expect | Name::XForwardedFor | Name::XRequestId)
-}
-
-/// Fields that say who the client is and how it came: worth something only from a peer that is trusted.
-fn is_hearsay(known: Name, name: &[u8]) -> bool {
-    match known {
-        Name::Forwarded
-        | Name::XForwardedProto
-        | Name::XForwardedHost
-        | Name::XForwardedPort
-        | Name::XForwardedServer
-        | Name::XForwardedPrefix
-        | Name::XRealIp
-        | Name::CfConnectingIp
-        | Name::TrueClientIp => true,
-        Name::Other => {
-            starts_with(name, b"x-forwarded-") || starts_with(name, b"x-geo-") || is_in_disguise(name)
-        }
-        _ => false,
-    }
-}
-
-/// `X_Real_IP` is another name than `X-Real-IP` to us and to Node, but the same to whatever is made after CGI (WSGI, Rack, PHP),
-/// where it would take the place of ours.
-fn is_in_disguise(name: &[u8]) -> bool {
-    if memchr::memchr(b'_', name).is_none() {
-        return false;
-    }
-    let dashed: Vec<u8> = name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte }).collect();
-    let known = Name::of(&dashed);
-    is_ours(known) || is_hearsay(known, &dashed)
-}
-
 /// What it says is known already, whatever it says.
-fn is_settled(exchange: &Exchange, known: Name) -> bool {
-    known == Name::XForwardedProto && exchange.forwarded_proto.is_some()
+fn is_settled(exchange: &Exchange, field: &Field) -> bool {
+    field.known == Name::XForwardedProto && exchange.forwarded_proto.is_some()
 }
 
-fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
-    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+/// A proxy that writes the field and has nothing to write into it knows no more than one that does not.
+fn says_nothing(exchange: &Exchange, field: &Field) -> bool {
+    tokens(&exchange.head.fields.bytes()[field.value()]).next().is_none()
 }
 
 fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
-    let fields = &exchange.head.fields;
-    let trusted = exchange.client.peer_trusted;
     out.extend_from_slice(b"X-Forwarded-For: ");
-    if trusted {
-        for hop in joined(fields, Name::XForwardedFor) {
-            out.extend_from_slice(hop);
-            out.extend_from_slice(b", ");
-        }
+    for hop in earlier_hops(exchange) {
+        out.extend_from_slice(hop);
+        out.extend_from_slice(b", ");
     }
     out.extend_from_slice(exchange.peer_ip.as_bytes());
     out.extend_from_slice(b"\r\n");
-    if !(seen.proto && trusted) {
-        let scheme = exchange.forwarded_proto.unwrap_or(exchange.scheme);
-        write_field(out, b"X-Forwarded-Proto", scheme.as_str().as_bytes());
+    if let Some(scheme) = our_scheme(exchange, seen.proto) {
+        write_field(out, b"X-Forwarded-Proto", scheme);
     }
-    let host = exchange.host();
-    if host.is_empty() && !exchange.to_member.keeps(b"host") {
-        // The route has set one.
-    } else if host.is_empty() {
+    if exchange.host().is_empty() && exchange.to_member.keeps(b"host") {
         // An HTTP/1.0 request may come without; HTTP/1.1 to the member must not go without.
         out.extend_from_slice(b"Host: ");
         // Writing to memory does not fail.
         let _ = write!(out, "{}", exchange.local);
         out.extend_from_slice(b"\r\n");
-    } else if !(seen.host && trusted) {
+    }
+    if let Some(host) = our_host(exchange, seen.host) {
         write_field(out, b"X-Forwarded-Host", host);
     }
     write_field(out, b"X-Request-Id", exchange.id.as_bytes());
     // RFC 9110 section 7.6.3: a gateway must say that it was there.
-    out.extend_from_slice(match exchange.protocol {
-        Protocol::Http1 => b"Via: 1.1 hostler\r\n",
-        Protocol::Http2 => b"Via: 2.0 hostler\r\n",
-    });
+    out.extend_from_slice(via::line(exchange.protocol));
+}
+
+/// The values of the lines that we write under this name, in an exchange whose client has sent a `Host`; `passes`: lines of the
+/// client's under this name go on. For who must know what a member sees before it is asked.
+pub fn writes<'e>(
+    exchange: &'e Exchange,
+    name: &[u8],
+    passes: impl FnOnce() -> bool,
+) -> impl Iterator<Item = &'e [u8]> {
+    let (mut hops, mut own): (_, Option<&[u8]>) = (None, None);
+    match Name::of(name) {
+        Name::XForwardedFor => {
+            (hops, own) = (Some(earlier_hops(exchange)), Some(exchange.peer_ip.as_bytes()));
+        }
+        Name::XForwardedProto => own = our_scheme(exchange, passes()),
+        Name::XForwardedHost => own = our_host(exchange, passes()),
+        Name::XRequestId => own = Some(exchange.id.as_bytes()),
+        Name::Via => own = Some(via::value(exchange.protocol)),
+        _ => {}
+    }
+    hops.into_iter().flatten().chain(own)
+}
+
+/// The way that the request came, as far as we believe it.
+fn earlier_hops(exchange: &Exchange) -> impl Iterator<Item = &[u8]> {
+    let trusted = exchange.client.peer_trusted;
+    trusted.then(|| joined(&exchange.head.fields, Name::XForwardedFor)).into_iter().flatten()
+}
+
+/// None: a trusted proxy has said it, and that goes on.
+fn our_scheme(exchange: &Exchange, is_said: bool) -> Option<&'static [u8]> {
+    let scheme = exchange.forwarded_proto.unwrap_or(exchange.scheme);
+    (!(is_said && exchange.client.peer_trusted)).then(|| scheme.as_str().as_bytes())
+}
+
+/// None: there is none to tell of, or as [`our_scheme`].
+fn our_host(exchange: &Exchange, is_said: bool) -> Option<&[u8]> {
+    let host = exchange.host();
+    let needs_none = host.is_empty() || is_said && exchange.client.peer_trusted;
+    (!needs_none).then_some(host)
 }
 
 fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {

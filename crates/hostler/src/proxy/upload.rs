@@ -1,16 +1,15 @@
 //! The request's body on its way to a member, whatever it comes from. Knows no heads.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use hostler_wire::{BodyLength, ChunkStart, Fields, write_end};
+use hostler_wire::{BodyLength, ChunkStart, Fields, Name, write_end};
 use tokio::task::JoinHandle;
 
+use super::hearsay::{is_hearsay, is_in_disguise, is_ours};
 use super::link::Link;
-use crate::exchange::{Body, BodyError, Downstream, Exchange};
+use crate::exchange::{Body, BodyError, Downstream, Edits, Exchange, InMemory, SpoolFile};
 
 /// What is handed to the connection at a time.
 const PIECE: usize = 64 * 1024;
@@ -23,19 +22,21 @@ pub(super) struct Upload {
     chunked: bool,
     /// Boxed, as all is here that is rare: a call is handed on a dozen times.
     trailers: Option<Box<Fields>>,
+    /// What trailers that are still to come must not say.
+    edits: Option<Box<Edits>>,
     done: bool,
 }
 
 enum Source {
     None,
-    Memory(Arc<Vec<u8>>, usize),
+    Memory(Arc<InMemory>, usize),
     Spilled(Box<Spilled>),
     Streaming(BodyLength),
 }
 
 /// A body in a file.
 struct Spilled {
-    file: Arc<File>,
+    file: Arc<SpoolFile>,
     at: u64,
     length: u64,
     reading: Option<Reading>,
@@ -64,8 +65,10 @@ impl Upload {
             }
             Body::Streaming => Source::Streaming(exchange.length),
         };
-        let trailers = exchange.trailers.clone().map(Box::new);
-        Self { done: matches!(source, Source::None), source, chunked: false, trailers }
+        let trailers = exchange.trailers.as_ref().and_then(|fields| fit(fields, &exchange.to_member));
+        let comes = matches!(source, Source::Streaming(BodyLength::Chunked));
+        let edits = comes.then(|| Box::new(exchange.to_member.clone()));
+        Self { done: matches!(source, Source::None), source, chunked: false, trailers, edits }
     }
 
     /// How the head is to announce it; none for no body.
@@ -150,7 +153,8 @@ impl Upload {
         };
         if ended {
             if matches!(self.source, Source::Streaming(_)) {
-                self.trailers = client.trailers().cloned().map(Box::new);
+                let edits = self.edits.take().unwrap_or_default();
+                self.trailers = client.trailers().and_then(|fields| fit(fields, &edits));
             }
             self.end(outbox);
         }
@@ -163,6 +167,15 @@ impl Upload {
         }
         self.done = true;
     }
+}
+
+/// The trailers that a member may get: none that say what only we, the route or the head may say.
+fn fit(trailers: &Fields, edits: &Edits) -> Option<Box<Fields>> {
+    let is_said_by_others = |name: &[u8]| {
+        let known = Name::of(name);
+        is_ours(known) || is_hearsay(known, name) || is_in_disguise(name, edits) || !edits.keeps(name)
+    };
+    trailers.trailing(|name| !is_said_by_others(name)).map(Box::new)
 }
 
 fn append(outbox: &mut Vec<u8>, piece: &[u8], chunked: bool) {
@@ -182,7 +195,7 @@ impl Spilled {
             let size = (self.length - at).min(PIECE as u64) as usize;
             tokio::task::spawn_blocking(move || {
                 let mut piece = vec![0; size];
-                file.read_exact_at(&mut piece, at).map(|()| piece)
+                file.read_at(&mut piece, at).map(|()| piece)
             })
         });
         let outcome = ready!(std::pin::Pin::new(task).poll(cx));

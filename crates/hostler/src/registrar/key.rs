@@ -13,7 +13,17 @@ pub struct Key {
     pub path: Box<str>,
 }
 
+/// What a route takes, with its pool and its place in the table, in bytes; its host and path come on top.
+const ROUTE: u64 = 4 << 10;
+
 impl Key {
+    /// About so many bytes.
+    pub fn bytes(&self) -> u64 {
+        let (HostPattern::Exact(host) | HostPattern::Below(host)) = &self.host;
+        // In the registry, in the table, and twice as a name.
+        ROUTE + 4 * (host.len() + self.path.len()) as u64
+    }
+
     /// `host[/path]`, the host perhaps beginning with `*.`. What comes after a `?`, and slashes at the end, do not count;
     /// `folds`: nor does the case of the path, as it never does in the host.
     pub fn parse(uri: &str, folds: bool) -> Result<Self, String> {

@@ -1,11 +1,13 @@
 //! What the registrar has to tell operators, without telling them the same thing every twenty seconds. Knows no registry.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 
 use serde::Serialize;
 
 use super::message::Invalid;
-use super::registry::{Change, Gone, Oddity};
+use super::registry::{Change, Gone};
+use super::words::Oddity;
 use crate::journal::{Journal, Level};
 
 /// Clients repeat themselves for as long as they live: what has been told once is only counted. Beyond so many different
@@ -27,6 +29,29 @@ pub(super) struct Counts {
     pub unregistered: u64,
     pub invalid: u64,
     pub odd: u64,
+    /// Registrations, or URIs of them, that were not taken for what they are.
+    pub refused: RefusedCounts,
+}
+
+/// Why registrations were refused.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct RefusedCounts {
+    pub own_address: u64,
+    pub message_size: u64,
+    pub uris: u64,
+    pub routes: u64,
+    pub memory: u64,
+}
+
+/// A message that is refused.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("the member {0} is refused: it is {1}, an address of this Hostler itself")]
+    OwnAddress(SocketAddr, SocketAddr),
+    #[error("a registration is refused: it has more than {0} bytes (registrar.max_message_size)")]
+    MessageSize(usize),
+    #[error("a registration of {0}:{1} is refused: it has more than {2} URIs (registrar.max_uris)")]
+    Uris(String, u16, usize),
 }
 
 impl Log {
@@ -44,9 +69,24 @@ impl Log {
         self.tell(format!("a message to {subject} is dropped: {why}"));
     }
 
+    /// A message that was refused.
+    pub fn refused(&mut self, why: &Refused) {
+        let counts = &mut self.counts.refused;
+        match why {
+            Refused::OwnAddress(..) => counts.own_address += 1,
+            Refused::MessageSize(_) => counts.message_size += 1,
+            Refused::Uris(..) => counts.uris += 1,
+        }
+        self.tell(why.to_string());
+    }
+
     /// A part of a message that was passed over.
     pub fn odd(&mut self, oddity: &Oddity) {
-        self.counts.odd += 1;
+        match oddity {
+            Oddity::MostRoutes(_) => self.counts.refused.routes += 1,
+            Oddity::MostMemory(_) => self.counts.refused.memory += 1,
+            Oddity::Uri(..) | Oddity::Balancing(_) => self.counts.odd += 1,
+        }
         self.tell(oddity.to_string());
     }
 

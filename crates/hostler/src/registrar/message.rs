@@ -1,4 +1,4 @@
-//! A registration as it comes over NATS, with its tolerance (contracts/cf-router.md, section 2.2). Knows no registry.
+//! A registration as it comes over NATS, with its tolerance. Knows no registry.
 //!
 //! Everything may be missing or null; what is unknown is passed over; a wrong type makes the whole message invalid.
 

@@ -4,6 +4,7 @@
 //! ([`pools`]), and hosts under which other routes are served than before are published together, a moment later; before that, if
 //! somebody asks what there is: what he is told is served.
 
+mod facts;
 mod key;
 mod log;
 mod message;
@@ -11,22 +12,26 @@ mod pools;
 mod registry;
 mod start;
 mod view;
+mod words;
 
 use std::collections::{BTreeMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hostler_address::OwnAddresses;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, interval_at, sleep_until};
 
 use crate::config::HostPattern;
 use crate::nats::{Connection, Listener, Message, News};
-use log::Log;
+use log::{Log, Refused};
 use message::Registration;
 use pools::{Failed, Pools};
-use registry::{Change, Oddity, Registry, Rules};
+use registry::{Change, Registry, Rules};
 use start::Start;
+use words::Oddity;
 
 pub use pools::{Mould, Served};
 
@@ -47,8 +52,18 @@ pub struct Registrar {
     books: Arc<Mutex<Books>>,
 }
 
+/// How large one message may be.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// In bytes.
+    message_size: usize,
+    uris: usize,
+}
+
 /// What is known at a moment, and whom it is told.
 struct Books {
+    limits: Limits,
+    own: Arc<OwnAddresses>,
     registry: Registry,
     pools: Pools,
     log: Log,
@@ -69,6 +84,8 @@ impl Registrar {
             sharding: settings.sharding,
             segments: settings.isolation_segments.clone(),
             folds_paths: mould.rules.is_compat(),
+            max_routes: settings.max_routes,
+            max_memory: settings.max_memory,
         };
         let (failed, failures) = mpsc::unbounded_channel();
         let ear = Ear {
@@ -78,17 +95,17 @@ impl Registrar {
             threads: mould.threads,
             failures,
         };
+        let limits = Limits { message_size: settings.max_message_size, uris: settings.max_uris };
         let mut books = Books {
+            limits,
+            own: mould.own.clone(),
             registry: Registry::new(rules),
             log: Log::new(mould.journal.clone()),
             pools: Pools::new(mould, failed),
             touched: HashSet::new(),
             publish,
         };
-        known
-            .split(|&byte| byte == b'\n')
-            .filter(|line| !line.is_empty())
-            .for_each(|line| books.register(line));
+        known.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).for_each(|line| books.take(line));
         books.publish();
         let registrar = Self { connection, books: Arc::new(Mutex::new(books)) };
         tokio::spawn(ear.listen(registrar.clone()));
@@ -109,6 +126,7 @@ impl Registrar {
             "members": members,
             "pruning_suspended": books.registry.is_suspended(),
             "pruned": books.registry.pruned(),
+            "memory": books.registry.bytes(),
             "messages": books.log.counts(),
         })
     }
@@ -234,15 +252,36 @@ impl Ear {
 }
 
 impl Books {
+    /// Hears a registration, unless it is larger than any has to be.
     fn register(&mut self, payload: &[u8]) {
-        match Registration::parse(payload) {
-            Ok(message) => {
-                self.log.counts.registered += 1;
-                let outcome = self.registry.register(&message, Instant::now());
-                self.obey(outcome);
-            }
-            Err(why) => self.log.invalid("router.register", &why),
+        match payload.len() > self.limits.message_size {
+            true => self.log.refused(&Refused::MessageSize(self.limits.message_size)),
+            false => self.take(payload),
         }
+    }
+
+    fn take(&mut self, payload: &[u8]) {
+        let message = match Registration::parse(payload) {
+            Ok(message) => message,
+            Err(why) => return self.log.invalid("router.register", &why),
+        };
+        if message.uris.len() > self.limits.uris {
+            let host = message.host.clone();
+            return self.log.refused(&Refused::Uris(host, message.chosen_port(), self.limits.uris));
+        }
+        if let Some(refused) = self.own_address(&message) {
+            return self.log.refused(&refused);
+        }
+        self.log.counts.registered += 1;
+        let outcome = self.registry.register(&message, Instant::now());
+        self.obey(outcome);
+    }
+
+    /// Who registers an address of ours wants requests to come where they are not meant to: to the admin listener, or round in
+    /// circles. What is a name and no address is looked at when it is connected to ([`crate::proxy::Dial`]).
+    fn own_address(&self, message: &Registration) -> Option<Refused> {
+        let address = SocketAddr::new(message.host.parse().ok()?, message.chosen_port());
+        self.own.find(address).map(|ours| Refused::OwnAddress(address, ours))
     }
 
     fn unregister(&mut self, payload: &[u8]) {

@@ -4,20 +4,23 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_pool::dispatch::{self, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_address::OwnAddresses;
+use hostler_pool::dispatch::{self, EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
 use tokio::sync::mpsc;
 
+use super::facts::Facts;
 use super::key::Key;
-use super::registry::{Balancing, Change, Facts, Gone, Registry, Terms};
+use super::registry::{Change, Gone, Registry, Terms};
+use super::words::Balancing;
 use crate::coding::Plan;
 use crate::config::{self, Buffer, Choice, HostPattern, Policy};
 use crate::exchange::Counters;
 use crate::gateway::platform::{Platform, Rules};
 use crate::gateway::{Changes, Poison, PoisonSettings, PoolTarget, Route, Target};
 use crate::journal::Journal;
-use crate::proxy::{CallSettings, Dial, Endpoint, MemberProtocol, MemberTls, Meter};
+use crate::proxy::{CallSettings, Dial, Endpoint, MemberProtocol, MemberTls, Meter, News};
 
 /// Slots of a member that has no limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;
@@ -28,6 +31,10 @@ pub struct Mould {
     pub settings: config::Registrar,
     /// How large an answer's head may be.
     pub limits: Limits,
+    /// How many interim heads an answer may have.
+    pub max_interim_answers: usize,
+    /// Where we listen ourselves.
+    pub own: Arc<OwnAddresses>,
     /// Data-plane threads.
     pub threads: usize,
     /// What registered routes do with requests.
@@ -78,7 +85,8 @@ struct Room {
 impl Pools {
     /// None yet. Members with TLS that fail are told of through `failed`.
     pub fn new(mould: Mould, failed: mpsc::UnboundedSender<Failed>) -> Self {
-        let never = PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true };
+        let never =
+            PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true, patience: Duration::ZERO };
         Self {
             meter: Arc::new(Meter::new(mould.threads)),
             poison: Arc::new(Poison::new("registered".into(), never, mould.journal.clone())),
@@ -160,7 +168,7 @@ impl Pools {
 
     /// True if that changes what is served.
     fn join(&mut self, key: &Key, facts: &Facts) -> bool {
-        let endpoint = self.endpoint(facts);
+        let mut endpoint = self.endpoint(facts);
         let is_near = self.mould.rules.settings().zone.as_deref() == Some(&*facts.instance.zone);
         let slots = match self.mould.settings.concurrency {
             0 => NO_LIMIT,
@@ -172,6 +180,7 @@ impl Pools {
             self.rooms.insert(key.clone(), self.room(key));
         }
         let Some(room) = self.rooms.get_mut(key) else { return false };
+        endpoint.news = Some(News { journal: self.mould.journal.clone(), pool: room.route.pattern.clone() });
         let was_empty = room.members.is_empty();
         let joined = match is_near {
             true => room.pool.join_near(endpoint, slots),
@@ -189,8 +198,9 @@ impl Pools {
         let Some(membership) = room.members.remove(address) else { return false };
         match gone {
             Gone::Unregistered => drop(membership),
-            // Nobody has said that it ends: it may only have lost its voice.
-            Gone::Silent | Gone::Failed => membership.leave_tunnels(),
+            // Nobody has said that it ends: it may only have lost its voice. Nor does anybody say that it still answers.
+            Gone::Silent => membership.give_up(),
+            Gone::Failed => membership.leave_tunnels(),
         }
         room.members.is_empty()
     }
@@ -250,12 +260,14 @@ impl Pools {
                     hang_timeout: settings.request_timeout * 2,
                     tunnel_idle_timeout: settings.tunnel_idle_timeout,
                     limits: self.mould.limits,
+                    max_interim_answers: self.mould.max_interim_answers,
                 },
                 meter: self.meter.clone(),
                 poison: self.poison.clone(),
             }),
             max_body: settings.max_body_size,
             streams_body: settings.buffer == Buffer::None,
+            traces: false,
             priority: Priority::Normal,
             platform: Some(Arc::new(platform)),
             fallback: None,
@@ -281,6 +293,12 @@ impl Pools {
                 Policy::Adaptive => dispatch::Policy::Adaptive,
                 Policy::Fifo => dispatch::Policy::Fifo,
             },
+            eject: EjectSettings {
+                failures: settings.ejection.timeouts,
+                min: settings.ejection.time,
+                max: settings.ejection.max_time,
+                share: settings.ejection.max_percent,
+            },
             ..PoolSettings::default()
         }
     }
@@ -294,6 +312,7 @@ impl Pools {
             address: Address::Tcp(facts.host.to_string(), facts.port),
             tls: tls.map(Box::new),
             protocol: if facts.http2 { MemberProtocol::Http2 } else { MemberProtocol::Http1 },
+            shuns: Some(self.mould.own.clone()),
         };
         let label = facts.address.as_ref().into();
         let mut endpoint = Endpoint::new(dial, label, self.meter.clone(), self.mould.threads, None);

@@ -1,4 +1,4 @@
-//! Who has registered for what, and until when (contracts/cf-router.md, section 2.3). Pure: time is told, and what follows from a
+//! Who has registered for what, and until when. Pure: time is told, and what follows from a
 //! message comes back as changes. Knows no connections, no pools and no requests.
 
 use std::collections::HashMap;
@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::facts::{self, Facts};
 use super::key::Key;
-use super::message::{Nullable, Registration};
+use super::message::Registration;
+use super::words::{Balancing, Oddity, balancing, keys};
 use crate::config::{HostPattern, Sharding};
-use crate::proxy::Instance;
 
 /// What registrations are held to.
 #[derive(Debug, Clone)]
@@ -27,21 +28,10 @@ pub struct Rules {
     pub segments: Vec<String>,
     /// The case of paths does not count.
     pub folds_paths: bool,
-}
-
-/// A member as it was registered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
-    /// `host:port`; who it is, in its route.
-    pub address: Box<str>,
-    pub host: Box<str>,
-    pub port: u16,
-    pub tls: bool,
-    pub http2: bool,
-    /// The name that its certificate must have; empty: its host.
-    pub san: Box<str>,
-    pub segment: Box<str>,
-    pub instance: Arc<Instance>,
+    /// Routes in all.
+    pub max_routes: usize,
+    /// Bytes that they may take, as far as we can tell.
+    pub max_memory: u64,
 }
 
 /// A member in its route.
@@ -53,13 +43,6 @@ pub struct Member {
     /// Without another word it goes so long after the last; one with TLS never does.
     pub ttl: Duration,
     pub updated: Instant,
-}
-
-/// Which of a route's free members gets the next request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Balancing {
-    RoundRobin,
-    LeastConnection,
 }
 
 /// What those who registered last say of a whole route.
@@ -102,15 +85,6 @@ pub enum Gone {
     Failed,
 }
 
-/// What was wrong with a part of a message.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Oddity {
-    #[error("the URI {0:?} is passed over: {1}")]
-    Uri(String, String),
-    #[error("the load balancing {0:?} is not known here; the route keeps what it had")]
-    Balancing(String),
-}
-
 /// The routes of one host, by their paths in order. Most hosts have one, for which a tree or a table would be large.
 #[derive(Debug, Default)]
 struct Routes(Vec<(Box<str>, Entry)>);
@@ -122,11 +96,13 @@ pub struct Registry {
     hosts: HashMap<HostPattern, Routes>,
     suspended: bool,
     pruned: u64,
+    routes: usize,
+    bytes: u64,
 }
 
 impl Registry {
     pub fn new(rules: Rules) -> Self {
-        Self { rules, hosts: HashMap::new(), suspended: false, pruned: 0 }
+        Self { rules, hosts: HashMap::new(), suspended: false, pruned: 0, routes: 0, bytes: 0 }
     }
 
     /// A client says that it is there, for the first time or again.
@@ -142,20 +118,24 @@ impl Registry {
         let facts = Arc::new(Facts::of(message));
         let ttl = self.ttl(message);
         for key in keys(message, self.rules.folds_paths, &mut odd) {
-            let routes = self.hosts.entry(key.host.clone()).or_default();
-            let entry = routes.entry(&key.path, now);
-            let terms = Terms {
-                balancing: balancing.or(entry.terms.balancing),
-                service_url: message.route_service_url.as_str().into(),
-            };
-            entry.touched = now;
             let member = Member {
                 facts: facts.clone(),
-                service_url: terms.service_url.clone(),
+                service_url: message.route_service_url.as_str().into(),
                 balancing: message.options.loadbalancing.as_str().into(),
                 ttl,
                 updated: now,
             };
+            if let Err(full) = self.make_room(&key, &member) {
+                odd.push(full);
+                continue;
+            }
+            let routes = self.hosts.entry(key.host.clone()).or_default();
+            let entry = routes.entry(&key.path, now);
+            let terms = Terms {
+                balancing: balancing.or(entry.terms.balancing),
+                service_url: member.service_url.clone(),
+            };
+            entry.touched = now;
             if entry.put(member) {
                 changes.push(Change::Joined(key.clone(), facts.clone()));
             }
@@ -167,11 +147,35 @@ impl Registry {
         (changes, odd)
     }
 
+    /// Whether there is room for what is new; then it is counted.
+    fn make_room(&mut self, key: &Key, member: &Member) -> Result<(), Oddity> {
+        let entry = self.entry(key);
+        let before = entry.and_then(|entry| entry.member(&member.facts.address)).map(Member::bytes);
+        let is_new_route = entry.is_none();
+        let route = if is_new_route { key.bytes() } else { 0 };
+        let bytes = (self.bytes + route + member.bytes()).saturating_sub(before.unwrap_or(0));
+        if is_new_route && self.routes >= self.rules.max_routes {
+            return Err(Oddity::MostRoutes(self.rules.max_routes));
+        }
+        // Who is known may go on, whatever it says of itself: one message is small.
+        if before.is_none() && bytes > self.rules.max_memory {
+            return Err(Oddity::MostMemory(self.rules.max_memory));
+        }
+        self.routes += usize::from(is_new_route);
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// What all routes and members take, as far as we can tell.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// A client says that it goes. Only its address and its URIs count.
     pub fn unregister(&mut self, message: &Registration, now: Instant) -> (Vec<Change>, Vec<Oddity>) {
         let (mut changes, mut odd) = (Vec::new(), Vec::new());
         if self.takes(message) {
-            let address = address(&message.host, message.chosen_port());
+            let address = facts::address(&message.host, message.chosen_port());
             for key in keys(message, self.rules.folds_paths, &mut odd) {
                 self.remove(key, &address, Gone::Unregistered, now, &mut changes);
             }
@@ -201,14 +205,16 @@ impl Registry {
             members.for_each(|member| member.updated = now);
         }
         let mut changes = Vec::new();
+        let mut freed = 0;
         for (host, routes) in &mut self.hosts {
             for (path, entry) in &mut routes.0 {
                 let key = || Key { host: host.clone(), path: path.clone() };
                 let stale = entry.members.extract_if(.., |member| member.is_stale(now));
                 let before = changes.len();
-                changes.extend(
-                    stale.map(|member| Change::Left(key(), member.facts.address.clone(), Gone::Silent)),
-                );
+                changes.extend(stale.map(|member| {
+                    freed += member.bytes();
+                    Change::Left(key(), member.facts.address.clone(), Gone::Silent)
+                }));
                 if changes.len() > before {
                     self.pruned += (changes.len() - before) as u64;
                     entry.touched = now;
@@ -220,12 +226,16 @@ impl Registry {
             routes.0.retain(|(path, entry)| {
                 let gone = entry.members.is_empty() && (keep.is_zero() || now > entry.touched + keep);
                 if gone {
-                    changes.push(Change::Closed(Key { host: host.clone(), path: path.clone() }));
+                    let key = Key { host: host.clone(), path: path.clone() };
+                    freed += key.bytes();
+                    self.routes -= 1;
+                    changes.push(Change::Closed(key));
                 }
                 !gone
             });
             !routes.0.is_empty()
         });
+        self.bytes = self.bytes.saturating_sub(freed);
         changes
     }
 
@@ -264,7 +274,8 @@ impl Registry {
         let Some(at) = entry.members.iter().position(|member| &*member.facts.address == address) else {
             return;
         };
-        entry.members.remove(at);
+        let member = entry.members.remove(at);
+        self.bytes = self.bytes.saturating_sub(member.bytes());
         entry.touched = now;
         changes.push(Change::Left(key.clone(), address.into(), gone));
         if entry.members.is_empty() && self.rules.keep_empty.is_zero() {
@@ -272,6 +283,8 @@ impl Registry {
             if routes.0.is_empty() {
                 self.hosts.remove(&key.host);
             }
+            self.routes -= 1;
+            self.bytes = self.bytes.saturating_sub(key.bytes());
             changes.push(Change::Closed(key));
         }
     }
@@ -343,57 +356,14 @@ impl Entry {
 }
 
 impl Member {
+    fn bytes(&self) -> u64 {
+        // A route service stands in the route's terms as well.
+        self.facts.bytes() + (2 * self.service_url.len() + self.balancing.len()) as u64
+    }
+
     fn is_stale(&self, now: Instant) -> bool {
         !self.facts.tls && now > self.updated + self.ttl
     }
-}
-
-impl Facts {
-    fn of(message: &Registration) -> Self {
-        let port = message.chosen_port();
-        let tags = message.tags.iter().map(|(name, Nullable(value))| (name.clone(), value.clone()));
-        Self {
-            address: address(&message.host, port).into(),
-            host: message.host.as_str().into(),
-            port,
-            tls: message.has_tls(),
-            http2: message.protocol == "http2",
-            san: message.server_cert_domain_san.as_str().into(),
-            segment: message.isolation_segment.as_str().into(),
-            instance: Arc::new(Instance {
-                app: message.app.clone(),
-                id: message.private_instance_id.clone(),
-                index: message.private_instance_index.clone(),
-                zone: message.availability_zone.clone(),
-                tags: tags.collect(),
-            }),
-        }
-    }
-}
-
-fn address(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
-fn balancing(written: &str) -> Result<Option<Balancing>, Oddity> {
-    match written {
-        "" => Ok(None),
-        "round-robin" => Ok(Some(Balancing::RoundRobin)),
-        "least-connection" => Ok(Some(Balancing::LeastConnection)),
-        other => Err(Oddity::Balancing(other.into())),
-    }
-}
-
-fn keys(message: &Registration, folds: bool, odd: &mut Vec<Oddity>) -> Vec<Key> {
-    let uris = message.uris.iter().map(|Nullable(uri)| uri).filter(|uri| !uri.is_empty());
-    let parsed = uris.filter_map(|uri| match Key::parse(uri, folds) {
-        Ok(key) => Some(key),
-        Err(why) => {
-            odd.push(Oddity::Uri(uri.clone(), why));
-            None
-        }
-    });
-    parsed.collect()
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 //! nothing. A table is copied to be changed: what is below a host is shared until it changes itself.
 
 mod plain;
+mod readings;
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet};
 
 use crate::config::{HostPattern, MatchPattern, PathPattern};
 pub use plain::with as with_plain_path;
@@ -21,6 +22,8 @@ const LONGEST_HOST: usize = 255;
 pub struct Table<T> {
     /// The case of paths does not count.
     folds_paths: bool,
+    /// There has been a pattern with a capital letter in its path.
+    has_capitals: bool,
     exact: Hosts<T>,
     below: Hosts<T>,
     any: Arc<Paths<T>>,
@@ -34,24 +37,38 @@ struct Paths<T> {
     exact: HashMap<Box<[u8]>, T>,
     prefixes: HashMap<Box<[u8]>, T>,
     longest_prefix: usize,
+    /// Those with capital letters, in lower case.
+    lowered: Lowered,
 }
+
+#[derive(Debug, Default)]
+struct Lowered {
+    exact: HashSet<Box<[u8]>>,
+    prefixes: HashSet<Box<[u8]>>,
+}
+
+/// How specific a match is: the host's length (0 for any host), whether the path is matched whole, and how much of it is.
+type Rank = (usize, bool, usize);
 
 impl<T> Clone for Table<T> {
     fn clone(&self) -> Self {
-        let Self { folds_paths, exact, below, any } = self;
-        Self { folds_paths: *folds_paths, exact: exact.clone(), below: below.clone(), any: any.clone() }
+        let Self { folds_paths, has_capitals, exact, below, any } = self;
+        let (exact, below, any) = (exact.clone(), below.clone(), any.clone());
+        Self { folds_paths: *folds_paths, has_capitals: *has_capitals, exact, below, any }
     }
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { folds_paths: false, exact: HashMap::new(), below: HashMap::new(), any: Arc::default() }
+        let (exact, below, any) = (HashMap::new(), HashMap::new(), Arc::default());
+        Self { folds_paths: false, has_capitals: false, exact, below, any }
     }
 }
 
 impl<T> Default for Paths<T> {
     fn default() -> Self {
-        Self { exact: HashMap::new(), prefixes: HashMap::new(), longest_prefix: 0 }
+        let lowered = Lowered::default();
+        Self { exact: HashMap::new(), prefixes: HashMap::new(), longest_prefix: 0, lowered }
     }
 }
 
@@ -78,6 +95,7 @@ impl<T> Table<T> {
     pub fn set(&mut self, host: Option<&HostPattern>, paths: impl IntoIterator<Item = (PathPattern, T)>) {
         let mut known = Paths::default();
         paths.into_iter().for_each(|(path, target)| known.add(self.folds_paths, path, target));
+        self.has_capitals |= !known.lowered.exact.is_empty() || !known.lowered.prefixes.is_empty();
         let (hosts, name) = match host {
             None => return self.any = known.into(),
             Some(HostPattern::Exact(name)) => (&mut self.exact, name.as_bytes()),
@@ -93,10 +111,53 @@ impl<T> Table<T> {
     pub fn find(&self, host: &[u8], path: &[u8]) -> Option<&T> {
         let mut lower = [0; LONGEST_HOST];
         let host = lowered(host, &mut lower);
-        plain::with(path, self.folds_paths, |path| {
-            let exact = self.exact.get(host).and_then(|paths| paths.find(path));
-            exact.or_else(|| self.find_below(host, path)).or_else(|| self.any.find(path))
+        plain::with(path, self.folds_paths, |path| self.find_plain(host, path))
+    }
+
+    /// Whether another way to read the path leads elsewhere than to what was `found`: an app that reads it so would serve a request
+    /// that has come round the route that is meant for it.
+    pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T) -> bool {
+        let is_odd = readings::is_odd(path);
+        if !is_odd && !self.has_capitals && !readings::may_have_capitals(path) {
+            return false;
+        }
+        let mut lower = [0; LONGEST_HOST];
+        let host = lowered(host, &mut lower);
+        if !is_odd {
+            return plain::with(path, self.folds_paths, |path| self.is_disputed_by_case(host, path));
+        }
+        let leads_here =
+            |reading: &[u8]| self.find_plain(host, reading).is_some_and(|other| std::ptr::eq(other, found));
+        readings::is_any(path, self.folds_paths, |reading| {
+            !leads_here(reading) || self.is_disputed_by_case(host, reading)
         })
+    }
+
+    /// Whether an app for which the case of letters does not count, as it does not for Express, would take it for a path of a more
+    /// specific route. A route that names the path as it is written settles that.
+    fn is_disputed_by_case(&self, host: &[u8], path: &[u8]) -> bool {
+        if self.folds_paths || !self.has_capitals && !path.iter().any(u8::is_ascii_uppercase) {
+            return false;
+        }
+        readings::in_lower_case(path, |lower| self.rank(host, lower, true) > self.rank(host, path, false))
+    }
+
+    /// How specific the match for a path is. `lowered`: patterns are compared in lower case.
+    fn rank(&self, host: &[u8], path: &[u8], lowered: bool) -> Option<Rank> {
+        let at = |paths: &Paths<T>, host: usize| {
+            paths.rank(path, lowered).map(|(whole, length)| (host, whole, length))
+        };
+        let exact = self.exact.get(host).and_then(|paths| at(paths, usize::MAX));
+        let below = || {
+            let ends = memchr::memchr_iter(b'.', host).map(|dot| &host[dot + 1..]);
+            ends.filter_map(|end| at(self.below.get(end)?, end.len())).next()
+        };
+        exact.or_else(below).or_else(|| at(&self.any, 0))
+    }
+
+    fn find_plain(&self, host: &[u8], path: &[u8]) -> Option<&T> {
+        let exact = self.exact.get(host).and_then(|paths| paths.find(path));
+        exact.or_else(|| self.find_below(host, path)).or_else(|| self.any.find(path))
     }
 
     fn find_below(&self, mut host: &[u8], path: &[u8]) -> Option<&T> {
@@ -114,6 +175,7 @@ impl<T> Paths<T> {
     fn add(&mut self, folds: bool, path: PathPattern, target: T) {
         let (PathPattern::Exact(text) | PathPattern::Prefix(text)) = &path;
         let text = if folds { text.to_ascii_lowercase() } else { text.clone() };
+        let is_exact = matches!(path, PathPattern::Exact(_));
         let known = match path {
             PathPattern::Exact(_) => &mut self.exact,
             PathPattern::Prefix(_) => {
@@ -121,6 +183,10 @@ impl<T> Paths<T> {
                 &mut self.prefixes
             }
         };
+        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            let lowered = if is_exact { &mut self.lowered.exact } else { &mut self.lowered.prefixes };
+            lowered.insert(text.to_ascii_lowercase().into_bytes().into());
+        }
         if let Entry::Vacant(place) = known.entry(text.into_bytes().into()) {
             place.insert(target);
         }
@@ -128,6 +194,28 @@ impl<T> Paths<T> {
 
     fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.prefixes.is_empty()
+    }
+
+    /// Whether a pattern matches the whole path, and the length of the one that matches most of it.
+    fn rank(&self, path: &[u8], lowered: bool) -> Option<(bool, usize)> {
+        let Lowered { exact, prefixes } = &self.lowered;
+        if self.exact.contains_key(path) || lowered && exact.contains(path) {
+            return Some((true, path.len()));
+        }
+        let mut end = path.len();
+        loop {
+            let prefix = &path[..end];
+            if end <= self.longest_prefix
+                && (self.prefixes.contains_key(prefix) || lowered && prefixes.contains(prefix))
+            {
+                return Some((false, end));
+            }
+            end = match memchr::memrchr(b'/', prefix) {
+                Some(slash) => slash,
+                None if end > 0 => 0,
+                None => return None,
+            };
+        }
     }
 
     fn find(&self, path: &[u8]) -> Option<&T> {
@@ -218,6 +306,80 @@ mod tests {
         }
         assert_eq!(table.find(b"a", b"/other"), None);
         assert_eq!(table.find(b"a", b"*"), None);
+    }
+
+    #[test]
+    fn what_apps_read_as_paths_of_different_routes_is_disputed() {
+        let table = table(&["*", "/admin/*", "/api/admin/*"]);
+        for path in [
+            "/admin/../x",
+            "/admin/%2e%2e/x",
+            "/x/../admin/y",
+            "/x/%2E%2e/admin",
+            "/admin/%2e%2e%2fx",
+            "/admin/%2e%2e%2fx/..",
+            "/x%2f..%2fadmin",
+            "/x/..%5cadmin",
+            "/admin%2Fx",
+            "/admin;a=b/x",
+            "/admin;a",
+            "/api//admin",
+            "/api/.//admin",
+        ] {
+            let found = table.find(b"a", path.as_bytes()).unwrap();
+            assert!(table.is_disputed(b"a", path.as_bytes(), found), "{path}");
+        }
+        for (path, route) in [
+            ("/a/../x", "*"),
+            ("/a%2Fb", "*"),
+            ("/a;b=c//d", "*"),
+            ("/admin/a%2Fb;c//d/./e", "/admin/*"),
+            ("/%61dmin/x", "/admin/*"),
+            ("/.well-known/x", "*"),
+            ("/x%3Badmin", "*"),
+            ("*", "*"),
+        ] {
+            let found = table.find(b"a", path.as_bytes()).unwrap();
+            assert_eq!((*found, table.is_disputed(b"a", path.as_bytes(), found)), (route, false), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_an_app_that_folds_letters_takes_for_a_path_of_another_route_is_disputed() {
+        let routes =
+            table(&["*", "/admin/*", "/Reports/*", "/api/*", "/API/docs/*", "/Ping", "a.test/admin/x/*"]);
+        for path in [
+            "/Admin/x",
+            "/ADMIN",
+            "/%41dmin/x",
+            "/reports/1",
+            "/REPORTS",
+            "/API/x",
+            "/API",
+            "/api/docs/1",
+            "/ping",
+            "/x/../Admin",
+            "/Admin;a/x",
+            "/Admin%2Fx",
+        ] {
+            let found = routes.find(b"b", path.as_bytes()).unwrap();
+            assert!(routes.is_disputed(b"b", path.as_bytes(), found), "{path}");
+        }
+        for (path, route) in [
+            ("/admin/X/Y", "/admin/*"),
+            ("/Reports/X", "/Reports/*"),
+            ("/API/docs/X", "/API/docs/*"),
+            ("/api/X", "/api/*"),
+            ("/Ping", "/Ping"),
+            ("/Adminx", "*"),
+            ("/X/admin", "*"),
+            ("/%C3%89", "*"),
+        ] {
+            let found = routes.find(b"b", path.as_bytes()).unwrap();
+            assert_eq!((*found, routes.is_disputed(b"b", path.as_bytes(), found)), (route, false), "{path}");
+        }
+        let found = routes.find(b"a.test", b"/admin/X/y").unwrap();
+        assert!(routes.is_disputed(b"a.test", b"/admin/X/y", found), "of this host's own");
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn has_dot_segment(path: &[u8]) -> bool {
 }
 
 /// In place: what is kept never lies behind what is read.
-fn remove_dots(path: &mut Vec<u8>) {
+pub(super) fn remove_dots(path: &mut Vec<u8>) {
     if !path.contains(&b'/') {
         return;
     }

@@ -1,6 +1,6 @@
 //! Where answers are stored, as the server keeps it: begun, changed and purged. Knows no requests.
 
-use hostler_cache::{Purge, Purged, Query, TierSettings, write_key_of_url};
+use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 
 use super::running::Running;
 use crate::admin::{Done, Purging, Undone};
@@ -54,14 +54,15 @@ fn meant(config: &Config, purging: Purging) -> Result<Vec<Purge>, Undone> {
     let mut meant = Vec::new();
     for url in &purging.urls {
         for query in &queries {
-            let purge = Purge::Url(key(query, url)?);
-            if !meant.contains(&purge) {
-                meant.push(purge);
+            for key in keys(query, url)? {
+                if !meant.contains(&Purge::Url(key.clone())) {
+                    meant.push(Purge::Url(key));
+                }
             }
         }
     }
     for prefix in &purging.prefixes {
-        meant.push(Purge::Prefix(key(&Query::AsSent, prefix)?));
+        meant.extend(keys(&Query::AsSent, prefix)?.into_iter().map(Purge::Prefix));
     }
     meant.extend(purging.tags.into_iter().map(Purge::Tag));
     if purging.all {
@@ -73,9 +74,11 @@ fn meant(config: &Config, purging: Purging) -> Result<Vec<Purge>, Undone> {
     Ok(meant)
 }
 
-fn key(query: &Query, url: &str) -> Result<String, Undone> {
-    let mut key = Vec::new();
-    let is_url = write_key_of_url(query, url, &mut key);
-    let key = String::from_utf8(key).ok().filter(|_| is_url);
-    key.ok_or_else(|| Undone::Invalid(format!("{url:?} is not a URL such as https://www.example.com/page")))
+fn keys(query: &Query, url: &str) -> Result<Vec<String>, Undone> {
+    let keys = keys_of_url(query, url).into_iter().flatten().map(String::from_utf8);
+    let keys: Vec<_> = keys.filter_map(Result::ok).collect();
+    if keys.is_empty() {
+        return Err(Undone::Invalid(format!("{url:?} is not a URL such as https://www.example.com/page")));
+    }
+    Ok(keys)
 }

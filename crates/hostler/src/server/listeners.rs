@@ -5,6 +5,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
+use hostler_address::OwnAddresses;
+
 use super::StartError;
 use crate::config::Config;
 use crate::listen::{self, Door};
@@ -58,6 +60,13 @@ impl Listeners {
     /// Where clients connect; a free port is known by now.
     pub fn addresses(&self) -> impl Iterator<Item = (Door, SocketAddr)> {
         self.data.iter().filter_map(|(_, door, sockets)| Some((*door, sockets.first()?.local_addr().ok()?)))
+    }
+
+    /// All of them, the admin listener's included.
+    pub fn own_addresses(&self) -> io::Result<OwnAddresses> {
+        let admin =
+            self.admin.iter().map(|(_, socket)| socket.local_addr()).collect::<io::Result<Vec<_>>>()?;
+        Ok(OwnAddresses::new(self.addresses().map(|(_, address)| address).chain(admin)))
     }
 
     /// The port of the first with TLS; 0 if there is none.

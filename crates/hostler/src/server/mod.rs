@@ -4,7 +4,9 @@ mod announce;
 mod boot;
 mod cache;
 mod channel;
+mod descriptors;
 mod environment;
+mod given;
 mod listeners;
 mod lookups;
 mod notify;
@@ -31,6 +33,7 @@ mod upgrade;
 mod watch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hostler_pool::worker::YardError;
 use tokio::net::TcpListener;
@@ -38,12 +41,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::{self, Command, Order};
 use crate::config::{AccessLog, Config, Invocation};
-use crate::journal::{Form, Journal, Level, Writer};
+use crate::journal::{Form, Journal, Level};
 use crate::listen::Door;
 use crate::native::geo::Geo;
 use crate::native::postal::Postal;
 
-use listeners::{Inherited, Listeners};
+use listeners::Listeners;
 use notify::Notify;
 use predecessor::Talk;
 use running::Running;
@@ -51,6 +54,7 @@ use signals::{Signals, Wish};
 use threads::DataPlane;
 
 pub use environment::Environment;
+pub use given::{Given, GivenError};
 pub use predecessor::Predecessor;
 
 /// Why Hostler does not run.
@@ -66,6 +70,9 @@ pub enum StartError {
         /// Why not.
         source: std::io::Error,
     },
+    /// Sockets that were given are for nothing.
+    #[error(transparent)]
+    Given(#[from] GivenError),
     /// No place or no guard for the workers.
     #[error(transparent)]
     Yard(#[from] YardError),
@@ -83,23 +90,30 @@ pub enum StartError {
     System(#[from] std::io::Error),
 }
 
+/// How long the end waits for what runs on threads of its own and cannot be interrupted.
+const FAREWELL: Duration = Duration::from_millis(100);
+
 /// Runs until it is told to stop, and has; or until a successor has taken over, and all clients have gone.
 pub fn run(
     config: Config,
     invocation: Invocation,
+    given: Given,
     predecessor: Option<&Predecessor>,
 ) -> Result<(), StartError> {
-    raise_descriptor_limit();
+    descriptors::raise();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let journal = journal(&config);
-    let outcome = runtime.block_on(serve(config, invocation, predecessor, &journal));
-    journal.flush();
+    let journal = journal(&config)?;
+    let outcome = runtime.block_on(serve(config, invocation, given, predecessor, &journal));
+    // A name that is still being looked up, or a file, is not waited for.
+    runtime.shutdown_timeout(FAREWELL);
+    journal.end();
     outcome
 }
 
 async fn serve(
     config: Config,
     invocation: Invocation,
+    given: Given,
     predecessor: Option<&Predecessor>,
     journal: &Journal,
 ) -> Result<(), StartError> {
@@ -108,7 +122,10 @@ async fn serve(
     let talk = predecessor.map(Predecessor::talk).transpose().map_err(StartError::TakeOver)?;
     let (inherited, registrations) = match &talk {
         Some(talk) => talk.estate().await.map_err(StartError::TakeOver)?,
-        None => (Inherited::new(), None),
+        None => {
+            given.describe().for_each(|line| journal.event(Level::Info, &line));
+            (given.assign(&config)?, None)
+        }
     };
     let listeners = Listeners::open(&config, inherited)?;
     let running = Arc::new(Running::start(config, invocation, listeners, registrations, journal.clone())?);
@@ -145,6 +162,8 @@ async fn serve(
             stop::leave(&running, &mut signals).await;
         }
         None => {
+            // Who asks after our health hears of it before anything else happens.
+            running.connections().announce_end();
             notify.stopping();
             if let Some(announcement) = announcement {
                 announcement.end().await;
@@ -254,20 +273,12 @@ fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
     Ok((data_plane, received, end))
 }
 
-fn journal(config: &Config) -> Journal {
+fn journal(config: &Config) -> std::io::Result<Journal> {
     let (form, access) = match config.server.access_log {
         AccessLog::Json => (Form::Json, true),
         AccessLog::Pretty => (Form::Pretty, true),
         AccessLog::Gorouter => (Form::Gorouter, true),
         AccessLog::Off => (Form::Pretty, false),
     };
-    Journal::new(form, access, Writer::new(std::io::stdout()))
-}
-
-/// A client and a worker are two descriptors; the usual soft limit of 1024 would be the first thing to run out.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // A refusal leaves things as they are.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    Journal::open(form, access)
 }

@@ -2,8 +2,12 @@
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 use super::environment::Environment;
+
+/// How long a service manager that does not read may hold us up.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Where the service manager listens.
 #[derive(Clone, Debug)]
@@ -34,10 +38,13 @@ impl Notify {
         self.send("STOPPING=1");
     }
 
-    /// A manager that does not listen has no use for our complaint.
+    /// A manager that does not listen has no use for our complaint, and one whose queue is full is waited for a moment only.
     fn send(&self, text: &str) {
         let Some(address) = &self.0 else { return };
-        let _ = UnixDatagram::unbound().and_then(|socket| socket.send_to_addr(text.as_bytes(), address));
+        let _ = UnixDatagram::unbound().and_then(|socket| {
+            socket.set_write_timeout(Some(PATIENCE))?;
+            socket.send_to_addr(text.as_bytes(), address)
+        });
     }
 }
 

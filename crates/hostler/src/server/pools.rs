@@ -16,7 +16,8 @@ use super::settings;
 use crate::admin::PoolSource;
 use crate::config::{self, Config, Source};
 use crate::gateway::Poison;
-use crate::proxy::{Endpoint, Meter, OnHang, Ours};
+use crate::journal::Journal;
+use crate::proxy::{CheckSettings, Checking, Endpoint, Meter, News, OnHang, Ours};
 
 /// A pool that is running. What it shares with its next version, after a reload, is behind an `Arc`.
 #[derive(Clone)]
@@ -28,10 +29,17 @@ pub(super) struct RunningPool {
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that somebody else runs stay for as long as they are in here.
-    members: Arc<Mutex<BTreeMap<config::Endpoint, Membership<Endpoint>>>>,
+    members: Arc<Mutex<BTreeMap<config::Endpoint, Joined>>>,
     /// Ends a pause that nobody ends.
     pause_timer: Arc<Mutex<Option<JoinHandle<()>>>>,
     threads: usize,
+    journal: Journal,
+}
+
+/// A member that somebody else runs.
+struct Joined {
+    membership: Membership<Endpoint>,
+    checking: Option<Checking>,
 }
 
 /// Starts every pool of the configuration.
@@ -53,6 +61,7 @@ impl RunningPool {
             members: Arc::default(),
             pause_timer: Arc::default(),
             threads: premises.threads,
+            journal: premises.journal.clone(),
         };
         match &written.source {
             Source::Members(members) => new.set_members(members, written.concurrency.at_first()),
@@ -139,24 +148,20 @@ impl RunningPool {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.retain(|member, _| wanted.endpoints.contains(member));
         for member in &wanted.endpoints {
-            match members.get(member) {
-                Some(membership) => membership.set_slots(slots),
-                None => {
-                    let endpoint = self.endpoint(member, wanted);
-                    members.insert(member.clone(), self.pool.join(endpoint, slots));
-                }
-            }
+            let joined = members.entry(member.clone()).or_insert_with(|| Joined {
+                membership: self.pool.join(self.endpoint(member, wanted), slots),
+                checking: None,
+            });
+            joined.membership.set_slots(slots);
+            joined.check(settings::health_check(member, wanted));
         }
     }
 
     fn endpoint(&self, member: &config::Endpoint, all: &config::Members) -> Endpoint {
-        Endpoint::new(
-            settings::dial(member, all),
-            member.to_string().into(),
-            self.meter.clone(),
-            self.threads,
-            None,
-        )
+        let (dial, label) = (settings::dial(member, all), member.to_string().into());
+        let mut endpoint = Endpoint::new(dial, label, self.meter.clone(), self.threads, None);
+        endpoint.news = Some(News { journal: self.journal.clone(), pool: self.name.clone() });
+        endpoint
     }
 
     fn supervise(&self, wanted: WorkerSettings, yard: Yard) -> Arc<Supervisor> {
@@ -175,6 +180,21 @@ impl RunningPool {
             };
             Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), yard)
         })
+    }
+}
+
+impl Joined {
+    /// Checks it like this from now on, or not at all: then it counts as healthy.
+    fn check(&mut self, wanted: Option<CheckSettings>) {
+        if self.checking.as_ref().map(|checking| &checking.settings) == wanted.as_ref() {
+            return;
+        }
+        // The old one ends first.
+        self.checking = None;
+        match wanted {
+            Some(settings) => self.checking = Some(Checking::begin(&self.membership, settings)),
+            None => drop(self.membership.set_health(true)),
+        }
     }
 }
 

@@ -10,21 +10,27 @@ use rustix::process::{Pid, getppid};
 
 use super::channel::{self, Channel, Word};
 use super::listeners::Inherited;
+use crate::config::Surroundings;
 
 /// Names the process that waits for its successor at the other end of standard input.
 pub(super) const VARIABLE: &str = "HOSTLER_PREDECESSOR";
+
+/// Says how many files the first of all predecessors could open before it raised that limit.
+pub(super) const OPEN_FILES: &str = "HOSTLER_PREDECESSOR_OPEN_FILES";
 
 /// A Hostler that runs and waits for this one to take its place.
 pub struct Predecessor(OwnedFd);
 
 impl Predecessor {
-    /// Finds it, if there is one. The variable is taken out of the environment: it is for nobody else.
-    pub fn find(environment: &mut BTreeMap<String, String>) -> io::Result<Option<Self>> {
-        let Some(named) = environment.remove(VARIABLE) else { return Ok(None) };
+    /// Finds it, if there is one. Its variables are taken out of the environment: they are for nobody else.
+    pub fn find(around: &mut Surroundings) -> io::Result<Option<Self>> {
+        let open_files = around.environment.remove(OPEN_FILES);
+        let Some(named) = around.environment.remove(VARIABLE) else { return Ok(None) };
         // A variable that came here in a roundabout way says nothing about our own standard input.
         if getppid().map(Pid::as_raw_pid) != named.parse().ok() {
             return Ok(None);
         }
+        around.soft_open_files = open_files.and_then(|limit| limit.parse().ok()).or(around.soft_open_files);
         let end = io::stdin().as_fd().try_clone_to_owned()?;
         rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
         Ok(Some(Self(end)))

@@ -7,6 +7,7 @@ use hostler_pool::worker::{self, Entry, GuardCommand, Record, Yard, YardSettings
 
 use super::StartError;
 use super::environment::Environment;
+use crate::config::Surroundings;
 use crate::journal::{Journal, Level};
 
 /// What goes into every worker: packages/worker/preload.cjs.
@@ -21,6 +22,8 @@ pub(super) struct Premises {
     /// Data-plane threads, each of which keeps connections of its own.
     pub threads: usize,
     pub journal: Journal,
+    /// The soft limit on file descriptors that we were started with.
+    open_files: Option<u64>,
     /// Our own program, as it was called at the start: once its file has been replaced, the system calls it "(deleted)".
     guard: PathBuf,
     /// Made for the first pool of workers.
@@ -28,9 +31,10 @@ pub(super) struct Premises {
 }
 
 impl Premises {
-    pub fn new(environment: Environment, threads: usize, journal: Journal) -> std::io::Result<Self> {
+    pub fn new(around: &Surroundings, threads: usize, journal: Journal) -> std::io::Result<Self> {
         let guard = std::env::current_exe()?;
-        Ok(Self { environment, threads, journal, guard, yard: OnceLock::new() })
+        let (environment, open_files) = (around.environment.clone(), around.soft_open_files);
+        Ok(Self { environment, threads, journal, open_files, guard, yard: OnceLock::new() })
     }
 
     /// The yard; `temp_dir` is where its folder goes if there is no better place.
@@ -46,6 +50,7 @@ impl Premises {
             guard: GuardCommand { program: self.guard.clone(), args: vec!["__guard".into()] },
             log: Arc::new(move |record| write_down(&journal, &record)),
             boots_at_once: BOOTS_AT_ONCE,
+            open_files: self.open_files,
         })?;
         Ok(self.yard.get_or_init(|| made).clone())
     }

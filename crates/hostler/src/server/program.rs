@@ -52,6 +52,8 @@ mod tests {
             folder: here.clone(),
             temp_dir: here.clone(),
             cores: 1,
+            open_files: None,
+            soft_open_files: None,
         };
         let expected = Some(here.join("bin/hostler"));
         for name in ["bin/hostler", "./bin/hostler", "hostler"] {

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_address::OwnAddresses;
+use serde_json::Value;
+
 use super::settings;
 use super::tables::Tables;
 use crate::admin::Registrations;
@@ -16,6 +19,8 @@ use crate::journal::{Journal, Level};
 use crate::nats::Connection;
 use crate::registrar::{Mould, Registrar};
 
+/// In the table of routes, in the place of where a route leads to.
+const NOT_SERVED: &str = "not served: a configured route has its paths";
 /// How long the start waits for NATS before it goes on without.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -24,6 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Registering {
     /// None: others' routes are not taken.
     registrar: Option<Registrar>,
+    tables: Arc<Tables>,
     pub connection: Connection,
     start_delay: Duration,
     temp_dir: PathBuf,
@@ -34,7 +40,7 @@ impl Registering {
     pub fn open(
         config: &Config,
         rules: Option<Arc<Rules>>,
-        tables: Arc<Tables>,
+        (tables, own): (Arc<Tables>, OwnAddresses),
         journal: &Journal,
         known: Option<File>,
     ) -> Option<Self> {
@@ -45,6 +51,8 @@ impl Registering {
         let mould = Mould {
             settings,
             limits: settings::limits(&config.server),
+            max_interim_answers: config.server.max_interim_answers,
+            own: Arc::new(own),
             threads: config.server.threads,
             rules,
             compress: config.server.compress.clone(),
@@ -60,9 +68,10 @@ impl Registering {
             journal.event(Level::Warn, &format!("the predecessor's routes cannot be read: {error}"));
             Vec::new()
         });
-        let publish = Box::new(move |changed| tables.register(changed));
+        let table = tables.clone();
+        let publish = Box::new(move |changed| table.register(changed));
         let registrar = accept.then(|| Registrar::open(connection.clone(), mould, &known, publish));
-        Some(Self { registrar, connection, start_delay, temp_dir: config.server.temp_dir.clone() })
+        Some(Self { registrar, tables, connection, start_delay, temp_dir: config.server.temp_dir.clone() })
     }
 
     /// Waits until clients have had the time to register. Where NATS is away, that is not waited for: what is configured can be
@@ -98,10 +107,21 @@ impl Registering {
     pub fn source(&self) -> Option<Registrations> {
         let registrar = self.registrar.as_ref()?;
         let (status, routes, table) = (registrar.clone(), registrar.clone(), registrar.clone());
+        let (counted, listed) = (self.tables.clone(), self.tables.clone());
         Some(Registrations {
-            status: Box::new(move || status.status()),
+            status: Box::new(move || {
+                let mut status = status.status();
+                status["not_served"] = counted.not_served().len().into();
+                status
+            }),
             routes: Box::new(move || routes.routes()),
-            table: Box::new(move || table.table()),
+            table: Box::new(move || {
+                let (mut rows, not_served) = (table.table(), listed.not_served());
+                let is_it =
+                    |row: &&mut Value| row["route"].as_str().is_some_and(|name| not_served.contains(name));
+                rows.iter_mut().filter(is_it).for_each(|row| row["target"] = NOT_SERVED.into());
+                rows
+            }),
         })
     }
 }

@@ -67,7 +67,9 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
         Some(written) => Some(tls::read_again(written).await.map_err(Undone::Failed)?),
         None => None,
     };
-    let listening = settings::listening(&newer, running.tls.as_deref()).map_err(Undone::Failed)?;
+    let (spool, memory) = (&running.sources.spool, &running.sources.answer_memory);
+    let listening =
+        settings::listening(&newer, running.tls.as_deref(), spool, memory).map_err(Undone::Failed)?;
 
     let newer = Arc::new(newer);
     let difference = older.difference(&newer);
@@ -246,7 +248,11 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change, lookups: Lo
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
     running.sources.encoding.resize(newer.server.compress_memory);
+    running.sources.request_memory.resize(newer.server.request_memory);
+    running.sources.answer_memory.resize(newer.server.answer_memory);
+    running.sources.spool.update(newer.server.spool_size, newer.server.temp_dir.clone());
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
+    running.gateway.health.watch(settings::watched(newer, &change.pools));
     running.set_platform(newer);
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());

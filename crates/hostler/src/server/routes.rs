@@ -1,5 +1,6 @@
 //! From what routes say to what they do. Knows pools by name and starts nothing.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -84,6 +85,7 @@ fn route(config: &Config, written: &config::Route, behind: &Behind<'_>, counters
             _ => written.max_body_size,
         },
         streams_body: written.buffer == Buffer::None,
+        traces: written.trace,
         priority: settings::priority(written.priority),
         platform: None,
         fallback: written.fallback.clone(),
@@ -101,7 +103,7 @@ fn files(written: &config::Route, settings: &config::StaticFiles) -> Arc<Files> 
 
 fn caching(written: &config::Caching, stock: &Arc<Stock>) -> Caching {
     let config::Caching { rules, query, stores, collapses } = written.clone();
-    Caching { rules, query, stores, collapses, stock: stock.clone() }
+    Caching { rules, query, stores, collapses, stock: stock.clone(), told: AtomicBool::new(false) }
 }
 
 fn changes(written: &config::Route, lookups: &Lookups) -> Changes {
@@ -144,6 +146,7 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
             hang_timeout,
             tunnel_idle_timeout: pool.settings.tunnel_idle_timeout,
             limits: settings::limits(&config.server),
+            max_interim_answers: config.server.max_interim_answers,
         },
         meter: pool.meter.clone(),
         poison: pool.poison.clone(),

@@ -23,8 +23,9 @@ use crate::admin::Sources;
 use crate::cache::Stock;
 use crate::coding::Memory;
 use crate::config::{Config, Invocation};
-use crate::exchange::Connections;
-use crate::gateway::{Gateway, Route};
+use crate::exchange::{Connections, MemoryBudget, Spool};
+use crate::gateway::platform::Rules;
+use crate::gateway::{Gateway, Health, Route};
 use crate::journal::Journal;
 use crate::listen;
 
@@ -70,32 +71,35 @@ impl Running {
         registrations: Option<File>,
         journal: Journal,
     ) -> Result<Self, StartError> {
-        let environment = invocation.surroundings.environment.clone();
         let tls = config.tls.as_ref().map(|tls| Tls::open(tls, listeners.tls_port())).transpose();
         let tls = tls.map_err(StartError::Tls)?.map(Arc::new);
-        let listening = settings::listening(&config, tls.as_deref()).map_err(StartError::Tls)?;
-        let premises = Premises::new(environment, config.server.threads, journal.clone())?;
+        let spool = Spool::new(config.server.spool_size, config.server.temp_dir.clone());
+        let answer_memory = settings::answer_memory(&config.server);
+        let listening = settings::listening(&config, tls.as_deref(), &spool, &answer_memory);
+        let listening = listening.map_err(StartError::Tls)?;
+        let premises = Premises::new(&invocation.surroundings, config.server.threads, journal.clone())?;
         let lookups = Lookups::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &premises)?;
         let stock = Arc::new(cache::open(&config, &journal));
         let behind = Behind { pools: &pools, lookups: &lookups, stock: &stock };
         let Routes { table, listed, weak } = routes(&config, &behind, &[]);
         let connections = Arc::new(Connections::default());
-        let rules = settings::platform(&config, &connections);
-        let gateway = Arc::new(Gateway {
-            routes: ArcSwap::default(),
-            spool: ArcSwap::from_pointee(settings::spool(&config.server)),
-            platform: ArcSwapOption::new(rules.clone()),
-            unrouted: Arc::default(),
-        });
-        let folds_paths = rules.as_ref().is_some_and(|rules| rules.is_compat());
-        let tables = Arc::new(Tables::new(gateway.clone(), folds_paths));
+        let health = Arc::new(Health::new(connections.clone()));
+        health.watch(settings::watched(&config, &pools));
+        let rules = settings::platform(&config, &health);
+        let (gateway, tables) = serving(&config, rules.clone(), &health, &journal);
         tables.configure(table);
-        let registering = Registering::open(&config, rules, tables.clone(), &journal, registrations);
+        let served = (tables.clone(), listeners.own_addresses()?);
+        let registering = Registering::open(&config, rules, served, &journal, registrations);
         let sources = Sources {
             started: Instant::now(),
             encoding: Arc::new(Memory::new(config.server.compress_memory)),
             connections,
+            request_memory: gateway.request_memory.clone(),
+            answer_memory,
+            spool,
+            health,
+            journal: journal.clone(),
             pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),
@@ -145,11 +149,31 @@ impl Running {
         let place = &self.gateway.platform;
         match (place.load_full(), &config.platform) {
             (Some(rules), Some(settings)) => rules.update(settings.clone()),
-            _ => place.store(settings::platform(config, self.connections())),
+            _ => place.store(settings::platform(config, &self.gateway.health)),
         }
     }
 
     pub fn drain_timeout(&self) -> Duration {
         self.config.load().server.drain_timeout
     }
+}
+
+/// What serves requests, and what keeps its routes. It has none yet.
+fn serving(
+    config: &Config,
+    rules: Option<Arc<Rules>>,
+    health: &Arc<Health>,
+    journal: &Journal,
+) -> (Arc<Gateway>, Arc<Tables>) {
+    let folds_paths = rules.as_ref().is_some_and(|rules| rules.is_compat());
+    let gateway = Arc::new(Gateway {
+        routes: ArcSwap::default(),
+        spool: ArcSwap::from_pointee(settings::spool(&config.server)),
+        request_memory: MemoryBudget::new(config.server.request_memory),
+        platform: ArcSwapOption::new(rules),
+        health: health.clone(),
+        unrouted: Arc::default(),
+    });
+    let tables = Tables::new(gateway.clone(), folds_paths, config, journal);
+    (gateway, Arc::new(tables))
 }

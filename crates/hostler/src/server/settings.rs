@@ -5,42 +5,82 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::{Header, Trust};
-use hostler_pool::dispatch::{self, PoolSettings};
+use hostler_pool::dispatch::{self, EjectSettings, PoolSettings};
 use hostler_pool::worker::{self, WorkerSettings};
 use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
 
+use super::descriptors;
 use super::environment::{self, Environment};
+use super::pools::RunningPool;
 use super::tls::Tls;
-use crate::config::{self, Bind, Choice, ClientIpHeader, Concurrency, Config, Gc, Policy, Priority, Source};
-use crate::exchange::Connections;
+use crate::config::{
+    self, Bind, Choice, ClientIpHeader, ClientLimit, Concurrency, Config, Gc, Policy, Priority, Source,
+    Spares,
+};
+use crate::exchange::{MemoryBudget, Spool};
 use crate::gateway::platform::Rules;
-use crate::gateway::{PoisonSettings, SpoolSettings};
-use crate::listen::{self, Https};
-use crate::proxy::{Dial, MemberProtocol, MemberTls};
+use crate::gateway::{Health, PoisonSettings, SpoolSettings, Watched};
+use crate::listen::{self, ByKind, Https, PerClient};
+use crate::proxy::{CheckSettings, Dial, MemberProtocol, MemberTls};
 
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// With what TLS listeners go by, if there are any.
-pub(super) fn listening(config: &Config, tls: Option<&Tls>) -> Result<listen::Settings, String> {
+pub(super) fn listening(
+    config: &Config,
+    tls: Option<&Tls>,
+    spool: &Arc<Spool>,
+    answer_memory: &Arc<MemoryBudget>,
+) -> Result<listen::Settings, String> {
     let server = &config.server;
     let both = tls.zip(config.tls.as_ref());
     Ok(listen::Settings {
         limits: limits(server),
         header_timeout: server.header_timeout,
         body_timeout: server.body_timeout,
-        send_timeout: server.send_timeout,
+        min_receive_rate: server.min_receive_rate,
+        patience: listen::Patience {
+            min_send_rate: server.min_send_rate,
+            min_slot_rate: server.min_slot_rate,
+            send_timeout: server.send_timeout,
+        },
         idle_timeout: server.idle_timeout,
         linger_timeout: LINGER,
+        answer_memory: answer_memory.clone(),
         answer_buffer: server.answer_buffer as usize,
+        spool: spool.clone(),
         max_connections: server.max_connections,
+        per_client: per_client(server),
+        ceiling: descriptors::ceiling(),
         http2: http2(server),
         trust: trust(server),
         proxy_protocol: server.proxy_protocol.clone(),
         tls: both.map(|(tls, written)| tls.terms(written, server.http2)).transpose()?,
         https: both.map_or_else(Https::default, |(tls, written)| https(tls, written)),
+        health_path: server.health_path.clone(),
+        log_health_checks: server.log_health_checks,
     })
+}
+
+/// From here on the last places for connections are not for a single client that is near.
+const MANY: usize = 1000;
+/// So many places they are.
+const LAST: usize = 64;
+
+fn per_client(server: &config::Server) -> PerClient {
+    let most = server.max_connections;
+    let near = if most >= MANY { most - LAST } else { usize::MAX };
+    let by_kind = |limit, auto| match limit {
+        ClientLimit::Off => ByKind { near: usize::MAX, far: usize::MAX },
+        ClientLimit::Fixed(most) => ByKind { near: most, far: most },
+        ClientLimit::Auto => auto,
+    };
+    PerClient {
+        connections: by_kind(server.client_connections, ByKind { near, far: (most / 4).max(100) }),
+        requests: by_kind(server.client_requests, ByKind { near: usize::MAX, far: (most / 10).max(100) }),
+    }
 }
 
 fn https(tls: &Tls, written: &config::Tls) -> Https {
@@ -67,8 +107,22 @@ pub(super) fn limits(server: &config::Server) -> Limits {
 }
 
 /// What holds for registered routes.
-pub(super) fn platform(config: &Config, connections: &Arc<Connections>) -> Option<Arc<Rules>> {
-    config.platform.clone().map(|settings| Arc::new(Rules::new(settings, connections.clone())))
+pub(super) fn platform(config: &Config, health: &Arc<Health>) -> Option<Arc<Rules>> {
+    config.platform.clone().map(|settings| Arc::new(Rules::new(settings, health.clone())))
+}
+
+/// The pools that routes of the file lead to. Those of registered routes are no matter of ours.
+pub(super) fn watched(config: &Config, pools: &[RunningPool]) -> Vec<Watched> {
+    let leads_to = |route: &config::Route, pool: &str| matches!(&route.target, config::Target::Pool { name, .. } if name == pool);
+    let is_used = |pool: &&RunningPool| config.routes.iter().any(|route| leads_to(route, &pool.name));
+    let wanted = &config.server.health_pools;
+    let watched = pools.iter().filter(is_used).map(|pool| Watched {
+        name: pool.name.clone(),
+        pool: pool.pool.clone(),
+        has_workers: pool.supervisor.is_some(),
+        counts: wanted.is_empty() || wanted.iter().any(|name| **name == *pool.name),
+    });
+    watched.collect()
 }
 
 fn trust(server: &config::Server) -> Trust {
@@ -82,8 +136,12 @@ fn trust(server: &config::Server) -> Trust {
     Trust { networks: server.trusted_proxies.clone(), hops: server.trusted_hops, header }
 }
 
+pub(super) fn answer_memory(server: &config::Server) -> Arc<MemoryBudget> {
+    MemoryBudget::with_minimum(server.answer_memory, listen::LEAST_ANSWER_MEMORY)
+}
+
 pub(super) fn spool(server: &config::Server) -> SpoolSettings {
-    SpoolSettings { memory: server.body_memory as usize, folder: server.temp_dir.clone() }
+    SpoolSettings { memory: server.body_memory as usize }
 }
 
 pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
@@ -92,8 +150,38 @@ pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
         queue_limit: pool.queue.limit,
         policy: policy(pool.queue.policy),
         max_tunnels: pool.max_tunnels,
+        eject: ejection(&pool.ejection),
         ..Default::default()
     }
+}
+
+fn ejection(written: &config::Ejection) -> EjectSettings {
+    EjectSettings {
+        failures: written.timeouts,
+        min: written.time,
+        max: written.max_time,
+        share: written.max_percent,
+    }
+}
+
+/// How one of a pool's members is checked, if it is.
+pub(super) fn health_check(member: &config::Endpoint, all: &config::Members) -> Option<CheckSettings> {
+    use config::Endpoint::{Tcp, Tls, Unix};
+    let written = all.health_check.as_ref()?;
+    let own = || match member {
+        Tcp { host, port } | Tls { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+        Tcp { host, port } | Tls { host, port } => format!("{host}:{port}"),
+        Unix(_) => "localhost".into(),
+    };
+    Some(CheckSettings {
+        path: written.path.clone(),
+        host: written.host.clone().unwrap_or_else(own),
+        interval: written.interval,
+        timeout: written.timeout,
+        unhealthy: written.unhealthy,
+        healthy: written.healthy,
+        status: written.status.clone(),
+    })
 }
 
 /// None for a pool whose members somebody else runs.
@@ -113,6 +201,11 @@ pub(super) fn workers(
         },
         port: workers.port,
         count: workers.count,
+        spares: match workers.spares {
+            Spares::Fixed(count) => worker::Spares::Fixed(count.into()),
+            Spares::Auto => worker::Spares::Auto,
+        },
+        boot_cpu: workers.restart_cpu,
         slots: match pool.concurrency {
             Concurrency::Fixed(slots) => worker::Slots::Fixed(slots),
             Concurrency::Auto => worker::Slots::Auto,
@@ -151,7 +244,7 @@ pub(super) fn dial(member: &config::Endpoint, all: &config::Members) -> Dial {
         config::MemberProtocol::Http1 => MemberProtocol::Http1,
         config::MemberProtocol::Http2 => MemberProtocol::Http2,
     };
-    Dial { address, tls, protocol }
+    Dial { address, tls, protocol, shuns: None }
 }
 
 fn choice(choice: Choice) -> dispatch::Choice {
@@ -174,6 +267,7 @@ pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
         kills: pool.poison.kills,
         keep_off: pool.poison.keep_off,
         crowded: pool.concurrency != Concurrency::Fixed(1),
+        patience: pool.request_timeout / 4,
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::channel::{self, Channel, Word};
 use super::listeners::Purpose;
-use super::predecessor::VARIABLE;
+use super::predecessor::{OPEN_FILES, VARIABLE};
 use super::program::Program;
 
 /// Why there is no successor. This Hostler goes on.
@@ -41,6 +41,7 @@ impl Successor {
     /// Starts the program anew with these sockets, and what has registered here, and waits until it could begin.
     pub async fn start(
         program: &Program,
+        soft_open_files: Option<u64>,
         sockets: Vec<(Purpose, Vec<OwnedFd>)>,
         registrations: Option<OwnedFd>,
         patience: Duration,
@@ -52,6 +53,9 @@ impl Successor {
             command.arg0(name).args(arguments);
         }
         command.env(VARIABLE, std::process::id().to_string()).stdin(theirs);
+        if let Some(limit) = soft_open_files {
+            command.env(OPEN_FILES, limit.to_string());
+        }
         let child = command
             .spawn()
             .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;

@@ -1,23 +1,27 @@
-//! The one routing table, out of configured routes and of registered ones, which come and go on their own. Knows neither
-//! configuration nor registrations.
+//! The one routing table, out of configured routes and of registered ones, which come and go on their own. Knows no registrations.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::config::{HostPattern, MatchPattern, PathPattern};
+use crate::config::{Config, HostPattern, MatchPattern, PathPattern};
 use crate::gateway::{Gateway, Route};
+use crate::journal::{Journal, Level};
 use crate::registrar::Served;
 use crate::route::Table;
 
 /// How often a table that was replaced is looked at, until nobody reads it any more.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// So many routes that are not served are named in the log.
+const MOST_TOLD: usize = 100;
+
 /// What the table is made of, and where it goes.
 pub(super) struct Tables {
     gateway: Arc<Gateway>,
+    journal: Journal,
     parts: Mutex<Parts>,
 }
 
@@ -25,14 +29,25 @@ pub(super) struct Tables {
 struct Parts {
     /// The case of paths does not count.
     folds_paths: bool,
+    /// A registered route may have paths of a configured one.
+    allows_longer: bool,
+    /// Registered routes of which it was said that they are not served.
+    told: HashSet<String>,
     configured: HashMap<Option<HostPattern>, Vec<(PathPattern, Arc<Route>)>>,
     registered: HashMap<HostPattern, Vec<Served>>,
 }
 
 impl Tables {
     /// An empty table.
-    pub fn new(gateway: Arc<Gateway>, folds_paths: bool) -> Self {
-        Self { gateway, parts: Mutex::new(Parts { folds_paths, ..Parts::default() }) }
+    pub fn new(gateway: Arc<Gateway>, folds_paths: bool, config: &Config, journal: &Journal) -> Self {
+        let allows_longer = config.registrar.as_ref().is_some_and(|registrar| registrar.allow_longer_paths);
+        let parts = Parts { folds_paths, allows_longer, ..Parts::default() };
+        Self { gateway, journal: journal.clone(), parts: Mutex::new(parts) }
+    }
+
+    /// Registered routes that are not served, because a configured one of the same host has their paths.
+    pub fn not_served(&self) -> BTreeSet<String> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).not_served()
     }
 
     /// Other routes in place of all that were configured.
@@ -46,6 +61,7 @@ impl Tables {
         let hosts: HashSet<_> =
             parts.registered.keys().cloned().map(Some).chain(parts.configured.keys().cloned()).collect();
         hosts.into_iter().for_each(|host| table.set(host.as_ref(), parts.paths(host.as_ref())));
+        self.tell(&mut parts);
         self.swap(table);
     }
 
@@ -60,7 +76,18 @@ impl Tables {
             }
             table.set(Some(&host), parts.paths(Some(&host)));
         }
+        self.tell(&mut parts);
         self.swap(table);
+    }
+
+    /// Says of each route once that it is not served.
+    fn tell(&self, parts: &mut Parts) {
+        for route in parts.not_served() {
+            if parts.told.len() < MOST_TOLD && parts.told.insert(route.clone()) {
+                let why = "a configured route of this host has its paths (registrar.allow_longer_paths)";
+                self.journal.event(Level::Warn, &format!("registrar: route {route} is not served: {why}"));
+            }
+        }
     }
 
     /// Whoever reads the old table may be the last to do so. He is not to be the one who takes it apart: that takes a while.
@@ -75,12 +102,36 @@ impl Tables {
 }
 
 impl Parts {
+    /// A configured route of the same host has its paths.
+    fn is_shadowed(&self, host: Option<&HostPattern>, served: &Served) -> bool {
+        let configured = self.configured.get(&host.cloned()).into_iter().flatten();
+        let is_above = |(path, _): &(PathPattern, _)| match (path, self.folds_paths) {
+            (PathPattern::Prefix(path), true) => {
+                is_above(&PathPattern::Prefix(path.to_ascii_lowercase()), &served.path)
+            }
+            _ => is_above(path, &served.path),
+        };
+        !self.allows_longer && configured.into_iter().any(is_above)
+    }
+
+    fn not_served(&self) -> BTreeSet<String> {
+        let mut not_served = BTreeSet::new();
+        for host in self.configured.keys().flatten() {
+            let served = self.registered.get(host).into_iter().flatten();
+            for served in served.filter(|served| self.is_shadowed(Some(host), served)) {
+                not_served.insert(served.route.pattern.to_string());
+            }
+        }
+        not_served
+    }
+
     /// What is served under a host: configured routes before registered ones. A registered route without members counts only
     /// where no other route could answer in its place.
     fn paths(&self, host: Option<&HostPattern>) -> Vec<(PathPattern, Arc<Route>)> {
         let configured = self.configured.get(&host.cloned()).into_iter().flatten();
         let mut paths: Vec<_> = configured.map(|(path, route)| (path.clone(), route.clone())).collect();
         let served = host.and_then(|host| self.registered.get(host)).into_iter().flatten();
+        let served = served.filter(|served| !self.is_shadowed(host, served));
         let (empty, full): (Vec<&Served>, Vec<&Served>) = served.partition(|served| served.is_empty);
         paths.extend(full.into_iter().map(prefix));
         let in_vain =

@@ -31,7 +31,8 @@ pub(super) async fn upgrade(running: &Arc<Running>) -> Result<Done, Undone> {
         Some(registering) => Some(registering.export().await.map_err(|error| failed(&error))?),
         None => None,
     };
-    let started = Successor::start(&running.program, sockets, registrations, patience).await;
+    let soft = running.invocation.surroundings.soft_open_files;
+    let started = Successor::start(&running.program, soft, sockets, registrations, patience).await;
     let mut new = started.map_err(|error| failed(&error))?;
     // Dropped before it has begun, it ends.
     if running.listeners.load().is_none() {

@@ -93,23 +93,6 @@ async fn a_slot_is_free_when_the_member_has_finished_however_slowly_the_client_r
 }
 
 #[tokio::test]
-async fn an_answer_larger_than_the_buffer_waits_for_its_client() {
-    let size = 30 * MIB;
-    let app = upstream().does(ok(vec![b'x'; size])).start().await;
-    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
-    let mut slow = client_with_window(4096, site.address()).await;
-    slow.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    slow.next_head().await;
-    slow.read_exactly(MIB).await;
-    site.settles("app", 1, 0).await;
-    let memory = site.status().await["memory"].as_u64().unwrap();
-    assert!(memory < 64 << 20, "bounded: {memory} bytes resident");
-    slow.read_exactly(size - MIB).await;
-    site.settles("app", 0, 0).await;
-    slow.get("/large").await.assert_status(200);
-}
-
-#[tokio::test]
 async fn a_client_that_pauses_gets_the_rest_when_it_reads_on() {
     // More than all the kernel's buffers hold; and the smallest of ours is full whenever the client pauses.
     let size = 16 * MIB;

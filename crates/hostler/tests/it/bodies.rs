@@ -95,6 +95,47 @@ async fn trailers_of_a_request_reach_the_member() {
 }
 
 #[tokio::test]
+async fn trailers_do_not_say_what_only_a_head_may_say() {
+    let app = upstream().start().await;
+    let route = "request_headers = { set = { X-User = 'me' }, remove = ['X-Secret'] }";
+    for buffer in ["full", "none"] {
+        let config = format!("[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = '{buffer}'\n{route}");
+        let site = in_front_of(&app, &config).await;
+        let evil = [
+            "X-Forwarded-For",
+            "X_Forwarded_For",
+            "X-Real-IP",
+            "Forwarded",
+            "Client-Cert",
+            "Authorization",
+            "Cookie",
+            "Content-Type",
+            "Content-Length",
+            "Content-Encoding",
+            "Host",
+            "Transfer-Encoding",
+            "Connection",
+            "Expect",
+            "Trailer",
+            "If-Match",
+            "X-Request-Id",
+            "Hostler-Any",
+            "X-User",
+            "x_user",
+            "X-Secret",
+        ];
+        let lines: String = evil.iter().map(|name| format!("{name}: evil\r\n")).collect();
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n";
+        site.send(format!("{head}{lines}X-Sum: 9\r\nContent-Digest: x\r\n\r\n")).await.assert_ok("ok");
+        let seen = app.requests().pop().unwrap();
+        assert_eq!(seen.trailers, ["X-Sum: 9", "Content-Digest: x"], "{buffer}");
+        site.send(format!("{head}{lines}\r\n")).await.assert_ok("ok");
+        let seen = app.requests().pop().unwrap();
+        assert_eq!((seen.body.as_slice(), seen.trailers), (&b"abc"[..], Vec::<String>::new()), "{buffer}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_in_the_middle_of_its_body_is_no_request() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;

@@ -1,9 +1,9 @@
-//! When the system gives no more descriptors: who is connected is served, the others wait until there is room.
+//! When the system gives no more descriptors: who is connected is served, and the others are told at once that there is no room.
 
 use hostler_testkit::{Client, eventually, upstream};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::in_front_of;
+use crate::{in_front_of, site};
 
 /// How many descriptors the program may open besides those that it has.
 const ROOM: u64 = 5;
@@ -15,7 +15,7 @@ fn descriptors(pid: u32) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn without_descriptors_newcomers_wait_and_are_served_when_others_have_left() {
+async fn without_descriptors_newcomers_are_told_so_and_are_served_when_others_have_left() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut early = site.connect().await;
@@ -31,9 +31,61 @@ async fn without_descriptors_newcomers_wait_and_are_served_when_others_have_left
     })
     .await;
 
-    let mut late = site.begin("/late").await;
+    let mut late = site.connect().await;
+    late.answer().await.assert_refused(503, "too_many_connections").assert_field("connection", "close");
+    late.assert_closed().await;
     early.get("/still").await.assert_ok("ok");
     assert_eq!(app.targets(), ["/early", "/still"]);
     drop(crowd);
-    late.answer().await.assert_ok("ok");
+    eventually("room for a client", async || {
+        let mut late = site.connect().await;
+        late.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        (late.answer().await.status == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn with_few_descriptors_each_of_many_clients_is_served_or_told() {
+    for limit in [64, 128, 256] {
+        let app = upstream().start().await;
+        let site = site("").with("app", &app).with_open_files(limit, limit).start().await;
+        let mut crowd = Vec::new();
+        for _ in 0..400 {
+            crowd.push(site.connect().await);
+        }
+        let mut served = 0;
+        for client in &mut crowd {
+            client.send_some(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            let answer = client.answer().await;
+            match answer.status {
+                200 => served += 1,
+                _ => drop(answer.assert_refused(503, "too_many_connections")),
+            }
+        }
+        assert!(served >= 8, "{served} of {limit}");
+        let open = descriptors(site.pid()).len() as u64;
+        assert!(open + 10 < limit, "{open} of {limit}: nothing is left for workers");
+        drop(crowd);
+        eventually("room again", async || (site.status().await["connections"]["open"] == 0).then_some(()))
+            .await;
+        site.get("/").await.assert_ok("ok");
+    }
+}
+
+#[tokio::test]
+async fn more_connections_than_descriptors_are_said_at_the_start_and_by_a_check() {
+    let app = upstream().start().await;
+    let plan = site("server.max_connections = 5000").with("app", &app).with_open_files(100, 1024);
+    let site = plan.start().await;
+    let warning = eventually("the warning", async || site.complaints().into_iter().next()).await;
+    assert!(warning.contains("server.max_connections: lowered from 5000 to"), "{warning}");
+    assert!(warning.contains("1024 file descriptors"), "the hard limit counts: {warning}");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", site.pid())).unwrap();
+    let limits = limits.lines().find(|line| line.starts_with("Max open files")).unwrap().to_owned();
+    assert_eq!(limits.split_whitespace().nth(3), Some("1024"), "{limits}");
+
+    let check = site.command(&["check"]).await;
+    let fits = rustix::process::getrlimit(Resource::Nofile).maximum.is_none_or(|most| most > 10_000);
+    assert_eq!(check.stderr.contains("lowered"), !fits, "{check:?}");
 }

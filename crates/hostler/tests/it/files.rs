@@ -177,8 +177,11 @@ async fn a_folder_is_its_index_and_is_named_with_a_slash() {
         site.get(path).await.assert_refused(404, "no_file");
     }
     site.get("/docs//index.html?x").await.assert_status(308).assert_field("location", "/docs/index.html?x");
-    site.get("//evil.test//").await.assert_status(308).assert_field("location", "/evil.test/");
-    site.get("/\\evil.test//x").await.assert_status(308).assert_field("location", "/%5Cevil.test/x");
+    site.get("/.//evil.test//").await.assert_status(308).assert_field("location", "/./evil.test/");
+    site.get("/%5Cevil.test//x").await.assert_status(308).assert_field("location", "/%5Cevil.test/x");
+    for path in ["//evil.test//", "/\\evil.test//x"] {
+        site.get(path).await.assert_refused(400, "bad_target").assert_no_field("location");
+    }
 }
 
 #[tokio::test]
@@ -204,7 +207,7 @@ async fn nothing_outside_and_nothing_hidden_is_ever_sent() {
         "/pipe.js",
         "/app.js%00.txt",
         "/docs%2findex.html",
-        "/..\\secret.txt",
+        "/..%5csecret.txt",
         &long,
     ] {
         site.get(path).await.assert_refused(404, "no_file");

@@ -1,6 +1,6 @@
 //! Where an answer ends, and what comes before and after it: HEAD, 204, 304, interim answers, trailers.
 
-use hostler_testkit::{Step, text, upstream};
+use hostler_testkit::{Frame, Step, eventually, frame_client, text, upstream};
 
 use crate::in_front_of;
 
@@ -108,6 +108,45 @@ async fn a_members_100_continue_is_not_for_the_client() {
     assert_eq!(answer.assert_ok("ok").interim, []);
 }
 
+/// So many interim heads with so many bytes in a field of each, and then an answer.
+fn hinted(count: usize, bytes: usize) -> String {
+    let hint = format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(bytes));
+    format!("{}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", hint.repeat(count))
+}
+
+#[tokio::test]
+async fn interim_answers_are_bounded_in_number_and_in_bytes() {
+    let fits = upstream().answers(hinted(100, 500)).start().await;
+    let answer = in_front_of(&fits, "").await.get("/").await;
+    assert_eq!(answer.assert_ok("ok").interim.len(), 100);
+    for (count, bytes, keys) in
+        [(101, 5, ""), (3, 30_000, ""), (1, 5, "server.max_interim_answers = 0"), (10_000, 5, "")]
+    {
+        let app = upstream().answers(hinted(count, bytes)).start().await;
+        let site = in_front_of(&app, keys).await;
+        let answer = site.get("/").await;
+        answer.assert_refused(502, "interim_answers").assert_says("too many interim answers");
+        assert!(answer.interim.len() <= 100);
+        let logged = site.refusal("interim_answers").await;
+        let detail = logged["detail"].as_str().unwrap();
+        assert!(detail.contains("interim answers (1xx)") && detail.contains("65536 bytes"), "{logged}");
+        site.settles("app", 0, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_sends_interim_answers_to_nobody_without_end_is_left() {
+    let hints = "HTTP/1.1 102 Processing\r\n\r\n".repeat(10_000);
+    let steps = [vec![Step::Hold], text(hints), vec![Step::Hold]];
+    let app = upstream().does(steps.concat()).start().await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '1h'\npools.app.concurrency = 1").await;
+    let client = site.begin("/").await;
+    eventually("it to be asked", async || (!app.requests().is_empty()).then_some(())).await;
+    drop(client);
+    app.release(1);
+    site.settles("app", 0, 0).await;
+}
+
 #[tokio::test]
 async fn trailers_of_an_answer_reach_the_client() {
     let body = "3\r\nabc\r\n0\r\nServer-Timing: db;dur=3\r\nX-Sum: 9\r\nContent-Length: 5\r\nTransfer-Encoding: x\r\n\r\n";
@@ -124,6 +163,26 @@ async fn trailers_of_an_answer_reach_the_client() {
     }
     let answer = site.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").await;
     answer.assert_ok("abc");
+}
+
+#[tokio::test]
+async fn trailers_of_an_answer_do_not_say_what_only_a_head_may_say() {
+    let lines = "Set-Cookie: a=b\r\nset_cookie: a=b\r\nContent-Type: text/html\r\nLocation: /evil\r\nCache-Control: public\r\n\
+        Connection: close\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\nHostler-Refusal: no\r\nCache-Status: hit\r\n\
+        X-Powered: no\r\nWWW-Authenticate: Basic\r\nAccess-Control-Allow-Origin: *\r\ngrpc-status: 0\r\n";
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n";
+    let app = upstream().answers(format!("{head}{lines}\r\n")).start().await;
+    let config = "[[routes]]\nmatch = '*'\npool = 'app'\nresponse_headers = { remove = ['X-Powered'] }";
+    let site = in_front_of(&app, config).await;
+    let answer = site.get("/").await;
+    assert_eq!(answer.assert_ok("abc").trailers, ["grpc-status: 0"]);
+    let mut client = frame_client(site.address()).await;
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+    client.send(&[Frame::request(1, &fields)]).await;
+    client.next_of(Frame::HEADERS).await;
+    let trailers = client.next_of(Frame::HEADERS).await;
+    let shown = String::from_utf8_lossy(&trailers.payload);
+    assert!(trailers.payload.len() < 20, "grpc-status and nothing else: {shown}");
 }
 
 #[tokio::test]

@@ -71,6 +71,38 @@ async fn a_broken_database_is_told_once_and_the_older_one_stays() {
 }
 
 #[tokio::test]
+async fn a_database_without_cities_does_not_take_the_place_of_one_with_them() {
+    let site = started("", ROUTE).await;
+    let countries = || {
+        let record = serde_json::json!({ "country": { "iso_code": "GB" } });
+        mmdb("GeoLite2-Country").record("81.2.69.0/24", &record)
+    };
+    countries().write(site.folder(), "places.mmdb");
+    let said = "it has no cities, and what it would replace has them: its type is \\\"GeoLite2-Country\\\"";
+    let line = site.says(said).await;
+    assert!(line.contains("places.mmdb") && line.contains("what was read before"), "{line}");
+    site.get("/geo/81.2.69.160/city").await.assert_ok("London\n");
+    assert_eq!(site.status().await["geo"]["reloads"], 0);
+    // One with cities is taken again.
+    places().city("9.9.9.0/24", &[("en", "Zurich")], "CH", (47.3, 8.5)).write(site.folder(), "places.mmdb");
+    eventually("a database with cities", async || {
+        (site.get("/geo/9.9.9.9/city").await.text() == "Zurich\n").then_some(())
+    })
+    .await;
+    // Whoever has never had cities misses none.
+    let plan = site_of(ROUTE);
+    countries().write(plan.folder(), "places.mmdb");
+    let site = plan.start().await;
+    site.get("/get_city").await.assert_ok("{\"city\":\"Unknown\"}\n");
+    countries().city("9.9.9.0/24", &[], "CH", (47.3, 8.5)).write(site.folder(), "places.mmdb");
+    site.says("geo: now from places.mmdb").await;
+}
+
+fn site_of(routes: &str) -> hostler_testkit::SitePlan {
+    site(&format!("[geo]\ndatabases = 'places.mmdb'\n{routes}"))
+}
+
+#[tokio::test]
 async fn a_start_with_a_broken_database_ends_with_its_name_and_line() {
     let plan = site(&format!("[geo]\ndatabases = ['places.mmdb']\n{ROUTE}"));
     let config = format!("[geo]\ndatabases = ['places.mmdb']\n{ROUTE}");

@@ -74,6 +74,110 @@ async fn streams_that_are_opened_and_reset_are_too_many_at_some_time() {
     assert!(app.requests().len() < 600, "{}", app.requests().len());
 }
 
+/// A head in a HEADERS frame and so many CONTINUATION frames, some of them empty.
+fn in_pieces(stream: u32, head: &[u8], continuations: usize) -> Vec<Frame> {
+    let at = |number: usize| head.len() * number / (continuations + 1);
+    let piece = |number: usize| &head[at(number)..at(number + 1)];
+    let ends = if continuations == 0 { Frame::END_HEADERS } else { 0 };
+    let first = Frame::new(Frame::HEADERS, Frame::END_STREAM | ends, stream, piece(0));
+    let others = (1..=continuations).map(|number| {
+        let flags = if number == continuations { Frame::END_HEADERS } else { 0 };
+        Frame::new(Frame::CONTINUATION, flags, stream, piece(number))
+    });
+    std::iter::once(first).chain(others).collect()
+}
+
+/// A GET with so many bytes of fields besides.
+fn get_with(bytes: usize) -> Vec<u8> {
+    let value = "x".repeat(1000);
+    let fields = vec![("x-a", value.as_str()); bytes / value.len()];
+    [get(), if fields.is_empty() { Vec::new() } else { block(&fields) }].concat()
+}
+
+/// `:status: 200` as the static table has it (RFC 7541 appendix A).
+const STATUS_200: &[u8] = &[0x88];
+/// `:status: 431`, its value in Huffman's code.
+const STATUS_431: &[u8] = &[0x48, 0x83, 0x69, 0x90, 0xff];
+
+#[tokio::test]
+async fn a_head_in_as_many_pieces_as_are_allowed_is_a_request() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    let mut stream = 1;
+    for bytes in [0, 1000, 30_000, 62_000] {
+        for continuations in [0, 1, 5, 6, 7, 31, 32] {
+            if bytes / (continuations + 1) > 16_000 {
+                continue;
+            }
+            client.send(&in_pieces(stream, &get_with(bytes), continuations)).await;
+            let answer = client.next_of(Frame::HEADERS).await;
+            assert_eq!(answer.stream, stream);
+            assert!(answer.payload.starts_with(STATUS_200), "{bytes} bytes in {continuations}: {answer:?}");
+            stream += 2;
+        }
+    }
+    let seen = app.requests();
+    assert_eq!(seen.last().unwrap().head.all("x-a").len(), 62);
+    assert_eq!(site.status().await["connections"]["flooded"], 0);
+}
+
+#[tokio::test]
+async fn a_head_in_pieces_that_is_too_long_is_refused_and_one_in_too_many_ends_its_connection() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    // The last two are refused by the `h2` crate, which knows only how long a head may be at the very most.
+    for bytes in [66_000, 80_000, 90_000] {
+        let mut client = frame_client(site.address()).await;
+        client.send(&in_pieces(1, &get_with(bytes), 32)).await;
+        let answer = client.next_of(Frame::HEADERS).await;
+        assert!(answer.payload.starts_with(STATUS_431), "{bytes}: {answer:?}");
+        // It is good for another request.
+        client
+            .send(&[Frame::request(
+                3,
+                &[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")],
+            )])
+            .await;
+        assert_eq!(client.next_of(Frame::HEADERS).await.payload[0], STATUS_200[0]);
+    }
+    site.refusal("header_too_large").await;
+    let mut client = frame_client(site.address()).await;
+    client.send(&in_pieces(1, &get(), 33)).await;
+    assert_eq!(client.next_of(Frame::GOAWAY).await.code(), CALM);
+    assert_flooded(&site, "a head in too many CONTINUATION frames").await;
+    assert_eq!(app.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_longer_head_may_come_in_more_pieces() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "[server]\nmax_header_size = \"1 MiB\"\nmax_header_fields = 1000\n").await;
+    let mut client = frame_client(site.address()).await;
+    client.send(&in_pieces(1, &get_with(900_000), 120)).await;
+    // The worker may find it too long: that is for it to say.
+    client.next_of(Frame::HEADERS).await;
+    assert_eq!(app.only_request().head.all("x-a").len(), 900);
+}
+
+#[tokio::test]
+async fn what_interrupts_a_head_in_pieces_breaks_the_connection() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let pieces = in_pieces(1, &get_with(1000), 7);
+    let ping = Frame::new(Frame::PING, 0, 0, [0; 8]);
+    let strange = Frame::new(Frame::CONTINUATION, Frame::END_HEADERS, 3, "");
+    let long = Frame::new(Frame::CONTINUATION, Frame::END_HEADERS, 1, vec![0; 16_385]);
+    for (wrong, code) in [(ping, 1), (strange, 1), (long, 6)] {
+        for at in [1, 4] {
+            let mut client = frame_client(site.address()).await;
+            client.send(&[&pieces[..at], std::slice::from_ref(&wrong)].concat()).await;
+            assert_eq!(client.next_of(Frame::GOAWAY).await.code(), code, "{wrong:?} at {at}");
+        }
+    }
+    assert!(app.requests().is_empty());
+}
+
 #[tokio::test]
 async fn a_head_in_countless_pieces_ends_its_connection() {
     let app = upstream().start().await;

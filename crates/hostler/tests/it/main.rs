@@ -4,6 +4,7 @@
 // Clients
 mod bodies;
 mod certificates;
+mod clients;
 mod connections;
 mod expectations;
 mod http2;
@@ -11,7 +12,9 @@ mod http2_floods;
 mod http2_heads;
 mod http2_tunnels;
 mod limits;
+mod one_client;
 mod proxy_protocol;
+mod slow_clients;
 mod strictness;
 mod tls;
 // What is between
@@ -33,6 +36,7 @@ mod whole;
 mod cache_flights;
 mod cache_forms;
 mod cache_hits;
+mod cache_keys;
 mod cache_shared;
 mod cache_stale;
 mod fallback;
@@ -40,13 +44,16 @@ mod faults;
 mod framing;
 mod http2_member;
 mod http2_members;
+mod loops;
 mod malformed_answers;
+mod member_health;
 mod member_tls;
 mod tunnel_ends;
 mod tunnels;
 // Lookups
 mod geo;
 mod geo_data;
+mod health;
 mod nats_tls;
 mod openapi;
 mod postal;
@@ -54,11 +61,14 @@ mod postal_data;
 // Routes that are registered
 mod platform;
 // The program
+mod activation;
 mod announcing;
+mod blocked_output;
 mod command;
 mod descriptors;
 mod orders;
 mod registrar;
+mod registrar_limits;
 mod reloading;
 mod seeing;
 mod stopping;

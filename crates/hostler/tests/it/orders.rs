@@ -41,6 +41,33 @@ async fn a_web_page_in_the_operators_browser_orders_nothing() {
 }
 
 #[tokio::test]
+async fn a_web_page_in_the_operators_browser_reads_nothing() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut admin = client(site.admin()).await;
+    for path in ["/", "/status", "/table", "/routes", "/health", "/health/ready", "/other"] {
+        // Its name was made to lead here.
+        let refused = admin.get_of("evil.example:8081", path).await;
+        refused.assert_status(403).assert_says("Host must be an IP address or localhost");
+        for field in ["Origin: http://evil.example", "Sec-Fetch-Site: cross-site"] {
+            admin.send(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8081\r\n{field}\r\n\r\n")).await;
+            admin.answer().await.assert_status(403);
+        }
+    }
+    // Whoever names an address: a kubelet, Prometheus, curl.
+    let address = site.admin().to_string();
+    for host in [&*address, "10.0.0.7:8081", "[::1]:8081", "localhost"] {
+        for path in ["/status", "/health", "/health/live"] {
+            admin.get_of(host, path).await.assert_status(200);
+        }
+    }
+    site.command(&["status"]).await.assert_exit(0);
+    // A balancer's check by HTTP/1.0.
+    admin.send("GET /health HTTP/1.0\r\n\r\n").await;
+    assert!(admin.read_until("ok\n").await.starts_with("HTTP/1.0 200"));
+}
+
+#[tokio::test]
 async fn an_order_that_makes_no_sense_is_explained() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;

@@ -179,3 +179,19 @@ async fn a_registered_route_is_logged_with_its_instance_and_its_tunnels_have_nam
     );
     assert!(head.field("x-vcap-request-id").is_some());
 }
+
+#[tokio::test]
+async fn a_health_check_with_an_empty_host_is_answered_as_gorouter_does_and_nothing_else_is() {
+    let app = upstream().start().await;
+    let empty = "GET / HTTP/1.1\r\nHost:\r\n";
+    let monitor = "User-Agent: HTTP-Monitor/1.1\r\n";
+    let site = site(OWN).with("app", &app).start().await;
+    let answer = site.send(format!("{empty}{monitor}\r\n")).await;
+    answer.assert_ok("ok\n").assert_field("cache-control", "private, max-age=0");
+    site.send(format!("{empty}\r\n")).await.assert_status(400);
+    site.send(format!("GET / HTTP/1.1\r\n{monitor}\r\n")).await.assert_status(400);
+    site.send(format!("{empty}Host: a\r\n{monitor}\r\n")).await.assert_status(400);
+    assert_eq!(app.requests().len(), 0);
+    let own = crate::site("routes = [{ match = 'own.test', pool = 'app' }]").with("app", &app).start().await;
+    own.send(format!("{empty}{monitor}\r\n")).await.assert_refused(400, "bad_host");
+}

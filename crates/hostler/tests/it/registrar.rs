@@ -63,7 +63,7 @@ async fn replay(client: &Client, messages: impl IntoIterator<Item = (String, Str
 async fn lists(site: &Site, what: &str, expected: impl Fn(&Value) -> bool) -> Value {
     eventually(what, async || {
         let mut admin = http_client(site.admin()).await;
-        admin.send("GET /routes HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n").await;
+        admin.send("GET /routes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
         let routes = admin.answer().await.assert_status(200).json();
         expected(&routes).then_some(routes)
     })
@@ -279,14 +279,14 @@ async fn no_route_is_lost_while_nats_is_away() {
 }
 
 #[tokio::test]
-async fn a_configured_route_wins_and_a_longer_registered_one_still_counts() {
+async fn a_configured_route_wins_and_a_longer_registered_one_counts_where_that_is_allowed() {
     let Some(nats) = nats().start().await else { return };
     let (ours, theirs) =
         (upstream().script(|_| ok("ours")).start().await, upstream().script(|_| ok("theirs")).start().await);
     let (url, member) = (nats.url(), ours.address());
     let config = format!(
         "routes = [{{ match = \"a.test/*\", pool = \"app\" }}]\npools.app.members = [\"{member}\"]\n\
-         registrar = {{ nats = \"{url}\", start_delay = \"0s\" }}"
+         registrar = {{ nats = \"{url}\", start_delay = \"0s\", allow_longer_paths = true }}"
     );
     let site = site(&config).start().await;
     let client = client(&nats).await;

@@ -136,6 +136,31 @@ async fn every_exchange_is_one_line_with_all_its_facts() {
 }
 
 #[tokio::test]
+async fn a_line_says_how_many_others_were_at_work_and_waited_when_the_request_came() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 2\npools.app.queue.limit = 2").await;
+    let mut clients = Vec::new();
+    for (path, in_use, waiting) in [("/1", 1, 0), ("/2", 2, 0), ("/3", 2, 1), ("/4", 2, 2)] {
+        clients.push(site.begin(path).await);
+        site.settles("app", in_use, waiting).await;
+    }
+    site.get("/5").await.assert_refused(503, "queue_full");
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_status(200);
+    }
+    for (path, in_use, queue_length) in [("/1", 0, 0), ("/2", 1, 0), ("/3", 1, 0), ("/4", 1, 1)] {
+        let line = site.access(path).await;
+        let expected = (&Value::from(in_use), &Value::from(queue_length));
+        // Whether a worker's other slot was free again by then is chance.
+        let is_right = line["in_use"] == *expected.0 || path > "/2" && line["in_use"] == 0;
+        assert!(is_right && line["queue_length"] == *expected.1, "{path}: {line}");
+    }
+    let refused = site.access("/5").await;
+    assert_eq!((&refused["queue_length"], refused.get("in_use")), (&2.into(), None), "{refused}");
+}
+
+#[tokio::test]
 async fn a_refusal_is_one_line_with_its_reason() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
@@ -221,9 +246,13 @@ async fn the_admin_listener_answers_status_and_nothing_else() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut admin = hostler_testkit::client(site.admin()).await;
-    admin.get("/status").await.assert_status(200).assert_field("content-type", "application/json");
-    admin.get("/").await.assert_status(200).assert_says("/status");
-    admin.get("/other").await.assert_status(404);
+    admin
+        .get_of("localhost", "/status")
+        .await
+        .assert_status(200)
+        .assert_field("content-type", "application/json");
+    admin.get_of("localhost", "/").await.assert_status(200).assert_says("/status");
+    admin.get_of("localhost", "/other").await.assert_status(404);
     assert_eq!(app.requests().len(), 0);
     // Nor does the public one answer it.
     site.get("/status").await.assert_ok("ok");

@@ -1,6 +1,6 @@
 //! The end: what was accepted is finished, nothing new is begun, and nobody waits for ever.
 
-use hostler_testkit::{Step, eventually, ok, text, try_client, upstream};
+use hostler_testkit::{Site, Step, eventually, ok, text, try_client, upstream};
 
 use crate::in_front_of;
 
@@ -97,10 +97,35 @@ async fn a_second_signal_stops_at_once() {
     site.settles("app", 1, 0).await;
     site.interrupt();
     site.says("stopping").await;
-    site.interrupt();
+    again(&site).await;
     assert_eq!(site.exit().await, 0);
-    site.says("a second signal").await;
     assert!(running.maybe_answer("GET").await.is_none());
+}
+
+/// Tells it to stop until that is a second time, and no echo of the first.
+async fn again(site: &Site) {
+    eventually("it to be told a second time", async || {
+        site.interrupt();
+        site.lines().iter().any(|line| line.contains("a second signal")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_signal_to_the_process_and_one_to_its_group_are_one() {
+    let app = upstream().holds_requests().start().await;
+    let mut site = in_front_of(&app, PATIENT).await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    // As `timeout -s INT` does, and a service manager that adds a signal of its own.
+    site.interrupt();
+    site.terminate();
+    site.interrupt();
+    site.says("stopping").await;
+    app.release_all();
+    running.answer().await.assert_ok("/running");
+    assert_eq!(site.exit().await, 0);
+    assert!(!site.lines().iter().any(|line| line.contains("a second signal")), "{:?}", site.lines());
 }
 
 #[tokio::test]

@@ -155,7 +155,7 @@ async fn next_answers_as_node_modules_has_it() {
 }
 
 /// Built by the preload's tests, or else now.
-fn next_app() -> &'static PathBuf {
+pub(super) fn next_app() -> &'static PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let script = repository().join("packages/worker/test/support/next-app.mjs");

@@ -161,7 +161,8 @@ async fn kills(site: &Site) {
 async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it() {
     let site = workers(4).started().await;
     let killer = async {
-        for met in 0..2 {
+        // They are killed from outside, which may be an accident: it takes a third one.
+        for met in 0..3 {
             let entry = eventually("the next worker has it", async || site.diary().get(met).cloned()).await;
             proc::kill(entry["pid"].as_u64().unwrap() as u32);
         }
@@ -170,7 +171,50 @@ async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it
     answer.assert_refused(502, "poison");
     let diary = site.diary();
     let met: HashSet<_> = diary.iter().map(|entry| entry["pid"].as_u64()).collect();
-    assert_eq!((diary.len(), met.len()), (2, 2), "two sends, each to another process: {diary:?}");
+    assert_eq!((diary.len(), met.len()), (3, 3), "three sends, each to another process: {diary:?}");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn workers_that_die_over_requests_come_back_at_once_however_often() {
+    // Nothing is kept off: each of the requests could be another one, of another client.
+    let site = workers(2).option("pools.app.poison.kills=0").started().await;
+    for round in 0..12 {
+        let other = site.ask("/wait?ms=5");
+        site.post(&format!("/exit?n={round}"), "x").await.assert_refused(502, "worker_lost");
+        other.await.unwrap().assert_status(200);
+    }
+    site.is_ready().await;
+    let rests: Vec<_> = site.lines().into_iter().filter(|line| line.contains("restarts in")).collect();
+    assert_eq!(rests, [""; 0], "nobody rests");
+    site.logged("is started as a spare").await;
+    site.logged("a worker is missing").await;
+    // The spare's last boot may still be under way.
+    let boots = eventually("all boots are counted", async || {
+        let boots = site.pool("app").await["boots"].clone();
+        (boots["after_deaths"].as_u64() >= Some(12)).then_some(boots)
+    });
+    assert_eq!(boots.await["held_up"], 0);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_over_which_a_worker_has_ended_is_sent_again_after_those_that_wait() {
+    let site = workers(1).started().await;
+    let mut first = site.begin("/wait?until=released").await;
+    site.settles_at(1, 0).await;
+    let exit = site.ask("/exit");
+    site.settles_at(1, 1).await;
+    let others: Vec<_> = (0..3).map(|number| site.ask(&format!("/wait?number={number}"))).collect();
+    site.settles_at(1, 4).await;
+    site.touch("released");
+    first.answer().await.assert_status(200);
+    for other in others {
+        other.await.unwrap().assert_status(200);
+    }
+    exit.await.unwrap().assert_refused(502, "poison");
+    let urls: Vec<_> = site.diary().iter().map(|entry| entry["url"].as_str().unwrap().to_owned()).collect();
+    assert_eq!((urls[1].as_str(), urls[5].as_str(), urls.len()), ("/exit", "/exit", 6), "{urls:?}");
     site.stop().await;
 }
 

@@ -1,10 +1,12 @@
 //! New workers and new configurations under load: nobody outside notices.
 
-use hostler_testkit::eventually;
+use hostler_testkit::{Answer, Output, client, eventually};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::load::Load;
 use super::proc;
-use super::site::{Plan, app, configured, repository, source};
+use super::site::{Plan, Site, app, configured, repository, source};
 
 /// A pool of two workers, and more of the file.
 fn file(more: &str) -> String {
@@ -121,6 +123,91 @@ async fn new_settings_with_which_workers_do_not_boot_change_nothing() {
     })
     .await;
     site.is_ready().await;
+    site.stop().await;
+}
+
+/// What is booted once there is a file `restarted` ends over the POSTs that it gets, over so many of them in all.
+fn of_the_version_on_disk(crashes: usize) -> String {
+    format!(
+        "const fs = require('node:fs'), folder = process.env.TEST_FOLDER;
+        const isNew = fs.existsSync(folder + '/restarted');
+        const dies = () => {{
+            for (let n = 0; n < {crashes}; n += 1)
+                try {{ fs.writeFileSync(folder + '/crash-' + n, '', {{ flag: 'wx' }}); return true; }} catch {{}}
+            return false;
+        }};
+        require('node:http').createServer((req, res) => {{
+            if (isNew && req.method === 'POST' && dies()) process.exit(1);
+            res.end();
+        }}).listen(3000);"
+    )
+}
+
+/// Two workers, of which each gets requests in its turn: a new one does not wait for its first. Nothing is kept off.
+async fn old_version(app: &str) -> Site {
+    let plan = source(app).workers(2).option("pools.app.choice=round_robin");
+    plan.option("pools.app.poison.kills=0").started().await
+}
+
+/// Asks by POST, one after the other on four connections, for as long as the command runs.
+async fn while_asked(site: &Site, command: &[&str]) -> (Output, Vec<Answer>) {
+    let address = site.address();
+    let mut users = JoinSet::new();
+    let (over, is_over) = watch::channel(false);
+    for _ in 0..4 {
+        let is_over = is_over.clone();
+        users.spawn(async move {
+            let mut answers = Vec::new();
+            while !*is_over.borrow() {
+                answers.push(client(address).await.post("/", "x").await);
+            }
+            answers
+        });
+    }
+    let output = site.command(command).await;
+    over.send_replace(true);
+    (output, users.join_all().await.concat())
+}
+
+async fn a_restart_goes_on_over_crashes(app: &str) {
+    let site = old_version(app).await;
+    site.touch("restarted");
+    let before = site.pids().await;
+    let (restart, answers) = while_asked(&site, &["restart"]).await;
+    restart.assert_exit(0);
+    assert!(site.pids().await.iter().all(|pid| !before.contains(pid)));
+    let lost = answers.iter().filter(|answer| answer.status == 502).count();
+    assert_eq!(lost, 3, "as many as have crashed a worker");
+    assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 502)), "{answers:?}");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn requests_that_crash_new_workers_do_not_end_a_restart() {
+    a_restart_goes_on_over_crashes(&of_the_version_on_disk(3)).await;
+}
+
+#[tokio::test]
+async fn requests_that_crash_new_workers_behind_a_process_that_lives_on_do_not_end_a_restart() {
+    let app = format!(
+        "if (process.argv[2] !== 'app') {{
+            require('node:child_process').spawn('node', [__filename, 'app'], {{ stdio: 'inherit' }});
+            setInterval(() => {{}}, 1e6);
+        }} else {{ {} }}",
+        of_the_version_on_disk(3)
+    );
+    a_restart_goes_on_over_crashes(&app).await;
+}
+
+#[tokio::test]
+async fn a_version_that_crashes_over_every_request_is_not_rolled_out() {
+    let site = old_version(&of_the_version_on_disk(1000)).await;
+    let before = site.pids().await;
+    site.touch("restarted");
+    let (restart, _) = while_asked(&site, &["restart"]).await;
+    restart.assert_exit(1).assert_complains("worker 1 of the new generation keeps dying: exit code 1");
+    assert_eq!(site.pids().await, before, "the old workers stay");
+    site.post("/", "x").await.assert_status(200);
     site.stop().await;
 }
 

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Once;
 
 use hostler_testkit::{eventually, held_port, request};
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::proc;
@@ -61,10 +62,14 @@ async fn the_api_answers(site: &Site) {
 }
 
 async fn the_stays_answer(site: &Site, base: &str) {
-    let page = site.get(&format!("{base}/")).await;
-    page.assert_status(200).assert_no_field("hostler-fallback");
-    assert!(page.text().matches("<article").count() >= 10, "what the API has to offer");
-    let text = page.text();
+    // On a machine that is busy with other things, the first ones may take longer than the second that the route gives them.
+    let text = eventually("a page of the worker's", async || {
+        let page = site.get(&format!("{base}/")).await;
+        page.assert_status(200);
+        page.field("hostler-fallback").is_none().then(|| page.text())
+    })
+    .await;
+    assert!(text.matches("<article").count() >= 10, "what the API has to offer");
     let mut sources = text.split("src=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
     let script = sources.find(|source| source.contains("/assets/app-")).unwrap();
     let fields = "Host: a\r\nAccept-Encoding: gzip, br";
@@ -75,7 +80,7 @@ async fn the_stays_answer(site: &Site, base: &str) {
         .assert_field("x-content-type-options", "nosniff")
         .assert_field("cache-control", "public, max-age=31536000, immutable");
     assert_eq!(site.access(script).await.get("pool"), None, "no worker was asked");
-    site.get(&format!("{base}/assets/../server.mjs")).await.assert_status(404);
+    site.get(&format!("{base}/assets/../server.mjs")).await.assert_refused(400, "bad_target");
     site.get(&format!("{base}/nowhere")).await.assert_status(404).assert_no_field("hostler-refusal");
 }
 
@@ -124,10 +129,14 @@ async fn its_links_lead_somewhere(site: &Site) {
     let links: Vec<_> = text.split("href=\"/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     assert!(links.len() >= 15, "{links:?}");
     for link in links {
-        let answer = site.get(&format!("/{}", link.replace("&amp;", "&"))).await;
+        let answer = eventually("an answer that is no fallback", async || {
+            let answer = site.get(&format!("/{}", link.replace("&amp;", "&"))).await;
+            answer.field("hostler-fallback").is_none().then_some(answer)
+        })
+        .await;
         let expected = if link.ends_with("/nowhere") { 404..=404 } else { 200..=399 };
         assert!(expected.contains(&answer.status), "/{link}: {}", answer.status);
-        answer.assert_no_field("hostler-refusal").assert_no_field("hostler-fallback");
+        answer.assert_no_field("hostler-refusal");
     }
 }
 
@@ -164,7 +173,7 @@ async fn the_examples_answer_behind_one_address() {
     the_chat_answers(&site, "/chat").await;
     the_places_answer(&site, "/places").await;
     site.get("/places").await.assert_status(308).assert_field("location", "./places/");
-    site.get("/get_city").await.assert_ok(r#"{"city":"Unknown"}"#);
+    site.get("/get_city").await.assert_ok("{\"city\":\"Unknown\"}\n");
     assert_eq!(site.get("/api/zipinfo/byzip/97209").await.assert_status(200).json()["state"], json!("OR"));
     let listings = || site.get("/api/listings?country=IE&from=0");
     listings().await.assert_status(200);
@@ -210,6 +219,36 @@ async fn the_stays_answer_by_their_own_file() {
     site.stop().await;
 }
 
+/// An API that is frozen is the slowest there is: the page waits for it, and the visitor does not.
+#[tokio::test]
+async fn the_stays_fallback_comes_within_a_second() {
+    let all = [
+        ("stays", "API_URL", "/api"),
+        ("islands-page", "HYPERNOVA_URL", "/batch"),
+        ("photos", "FLICKR_URL", "/services/rest/"),
+    ];
+    for (file, asks, page) in
+        [("hyperloop/hostler.toml", &all[..1], "/"), ("hostler.toml", &all[..], "/stays/")]
+    {
+        let site = start(file, asks).await;
+        let status = site.status().await;
+        let api =
+            status["pools"].as_array().unwrap().iter().find(|pool| pool["name"] == json!("api")).unwrap();
+        for worker in api["workers"].as_array().unwrap() {
+            proc::signal(worker["pid"].as_u64().unwrap() as u32, Signal::STOP);
+        }
+        let fields = "Host: a\r\nAccept: text/html";
+        let shell = site.send(format!("GET {page} HTTP/1.1\r\n{fields}\r\n\r\n")).await;
+        shell.assert_status(200).assert_field("hostler-fallback", "answer_timeout");
+        let took = site.access(page).await["total_ms"].as_f64().unwrap();
+        assert!((950.0..5_000.0).contains(&took), "{file}: after {took} ms, of which 1,000 are the page's");
+        for worker in api["workers"].as_array().unwrap() {
+            proc::signal(worker["pid"].as_u64().unwrap() as u32, Signal::CONT);
+        }
+        site.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn the_islands_answer_by_their_own_file() {
     let site = start("islands/hostler.toml", &[("page", "HYPERNOVA_URL", "/batch")]).await;
@@ -221,6 +260,61 @@ async fn the_islands_answer_by_their_own_file() {
 async fn the_photos_answer_by_their_own_file() {
     let site = start("original-photos/hostler.toml", &[("photos", "FLICKR_URL", "/services/rest/")]).await;
     the_photos_answer(&site).await;
+    site.stop().await;
+}
+
+/// What the page of the photos offers to try, and what comes of it.
+const SAMPLES: [(&str, u16); 11] = [
+    ("52551849781", 302),
+    ("8391270110", 302),
+    ("2610", 302),
+    ("unknown", 404),
+    ("fault-private", 403),
+    ("fault-busy", 503),
+    ("fault-html", 502),
+    ("fault-reset_once", 302),
+    ("fault-silent", 504),
+    ("fault-small", 302),
+    ("fault-video", 302),
+];
+
+#[tokio::test]
+async fn the_photos_samples_can_be_tried_in_any_order() {
+    let port = held_port();
+    let address = port.address();
+    let site = plan("original-photos/hostler.toml")
+        .option(&format!("server.listen={address}"))
+        .option(&format!("pools.photos.env.FLICKR_URL=http://{address}/services/rest/"))
+        .option("pools.photos.env.TRY_TIMEOUT_MS=2000")
+        .option("pools.flickr.env.LATENCY_MS=0")
+        .started()
+        .await;
+    let page = site.get("/").await.text();
+    let offered: Vec<_> =
+        page.split("href=\"/view/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert_eq!(offered, SAMPLES.map(|(id, _)| id));
+    // By names that nobody has kept an answer for, in both orders: each is followed by each of the others' kind.
+    let worst = ["fault-busy_until", "fault-busy_silent", "fault-reset", "fault-drip", "fault-key"];
+    let rounds = [SAMPLES.to_vec(), SAMPLES.into_iter().rev().collect()];
+    for (round, samples) in rounds.iter().enumerate() {
+        for (number, (id, expected)) in samples.iter().enumerate() {
+            let id = if id.starts_with("fault-") { format!("{id}-{round}") } else { (*id).to_owned() };
+            let answer = site.get(&format!("/view/{id}")).await;
+            answer.assert_status(*expected).assert_no_field("hostler-refusal");
+            site.get(&format!("/view/{round}00{number}")).await.assert_status(302);
+        }
+        for id in worst {
+            let answer = site.get(&format!("/view/{id}-{round}")).await;
+            assert!(answer.status >= 500, "{id}: {}", answer.status);
+            site.get(&format!("/view/{round}{}", id.len())).await.assert_status(302);
+        }
+    }
+    let status = site.status().await;
+    for pool in status["pools"].as_array().unwrap() {
+        for worker in pool["workers"].as_array().unwrap() {
+            assert_eq!(worker["restarts"], json!(0), "{worker}");
+        }
+    }
     site.stop().await;
 }
 

@@ -63,7 +63,8 @@ async fn a_worker_behind_a_process_that_lives_on_dies_all_the_same() {
     );
     let site = with_patience(source(&parent).workers(2)).started().await;
     site.get("/exit").await.assert_refused(502, "poison");
-    assert_eq!(sent(&site, "/exit").len(), 2);
+    // Nobody hears how it ended: it takes one more.
+    assert_eq!(sent(&site, "/exit").len(), 3);
     site.stop().await;
 }
 
@@ -157,6 +158,26 @@ async fn two_workers_killed_in_one_accident_convict_nobody() {
 }
 
 #[tokio::test]
+async fn two_kills_from_outside_in_a_row_convict_nobody_and_a_third_one_does() {
+    let site = workers(2).started().await;
+    let unlucky = site.ask("/wait?until=released");
+    for sends in 1..=2 {
+        kill_holder(&site, "/wait?until=released", sends).await;
+    }
+    eventually("the third send", async || (sent(&site, "/wait").len() == 3).then_some(())).await;
+    site.touch("released");
+    unlucky.await.unwrap().assert_status(200);
+
+    let guilty = site.ask("/wait?until=never");
+    for sends in 1..=3 {
+        kill_holder(&site, "/wait?until=never", sends).await;
+    }
+    guilty.await.unwrap().assert_refused(502, "poison");
+    assert_eq!(sent(&site, "/wait?until=never").len(), 3);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_request_that_is_answered_is_no_suspect_any_more() {
     let site = workers(2).started().await;
     for turn in 0..4 {
@@ -184,7 +205,8 @@ async fn of_many_in_the_same_worker_only_the_one_that_kills_is_convicted() {
     for neighbour in neighbours {
         neighbour.await.unwrap().assert_status(200);
     }
-    assert_eq!(sent(&site, "/exit").len(), 2);
+    // Where a neighbour has left a moment ago, it may have been that one's doing: it takes one more.
+    assert!((2..=3).contains(&sent(&site, "/exit").len()), "{:?}", sent(&site, "/exit"));
     let answer: Answer = site.get("/wait?until=released&n=0").await;
     answer.assert_status(200);
     site.stop().await;

@@ -11,7 +11,21 @@ pub fn signal(pid: u32, signal: Signal) {
 
 /// For a process that may be gone already.
 pub fn kill(pid: u32) {
-    let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL);
+    try_signal(pid, Signal::KILL);
+}
+
+/// Nothing runs in it until it is waked. It may be gone already.
+pub fn freeze(pid: u32) {
+    try_signal(pid, Signal::STOP);
+}
+
+/// For a process that may be gone already.
+pub fn wake(pid: u32) {
+    try_signal(pid, Signal::CONT);
+}
+
+fn try_signal(pid: u32, signal: Signal) {
+    let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal);
 }
 
 /// A zombie is not alive: it waits only for its parent to look.

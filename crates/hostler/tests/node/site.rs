@@ -1,6 +1,7 @@
 //! Hostler with Node apps behind it: how it is started, and what is to be seen of its workers.
 
 use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use hostler_testkit::{self as testkit, Answer, Output, SitePlan, client, eventually};
@@ -102,6 +103,16 @@ impl Plan {
     /// Another path to the program.
     pub fn called(self, binary: &Path) -> Self {
         Self { site: self.site.called(binary), ..self }
+    }
+
+    /// Starts it with this descriptor open, under this number.
+    pub fn descriptor(self, number: i32, descriptor: impl Into<OwnedFd>) -> Self {
+        Self { site: self.site.descriptor(number, descriptor), ..self }
+    }
+
+    /// Gives it a socket as systemd does.
+    pub fn given(self, socket: impl Into<OwnedFd>, name: &str) -> Self {
+        Self { site: self.site.given([socket], name), ..self }
     }
 
     /// The folder that the app shares with the test.

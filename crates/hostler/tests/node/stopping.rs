@@ -70,9 +70,12 @@ async fn a_second_signal_stops_at_once() {
     site.settles_at(1, 0).await;
     site.interrupt();
     site.logged("stopping").await;
-    site.interrupt();
+    eventually("it to be told a second time, and not by an echo of the first", async || {
+        site.interrupt();
+        site.lines().iter().any(|line| line.contains("a second signal")).then_some(())
+    })
+    .await;
     assert_eq!(site.exit().await, 0);
-    site.logged("a second signal").await;
     all_gone(&crowd).await;
 }
 

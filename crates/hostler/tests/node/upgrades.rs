@@ -35,7 +35,7 @@ async fn upgraded(site: &Site) -> u32 {
     // Whoever asks in this moment may still have been let in by the old one, which lets nobody ask to the end.
     eventually("the new one to tell of itself", async || {
         let mut admin = hostler_testkit::client(site.admin()).await;
-        admin.send("GET /status HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n").await;
+        admin.send("GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
         let answer = admin.maybe_answer("GET").await.filter(|answer| answer.status == 200)?;
         answer.json()["pid"].as_u64().filter(|pid| *pid != before)
     })

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::MemberTls;
+use super::{Ejection, HealthCheck, MemberTls};
 use crate::config::value::{
-    Announced, Command, Count, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size, Slots,
+    Announced, Command, Count, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size, Slots, Spares,
 };
 
 /// A `[pools.NAME]` section.
@@ -32,9 +32,22 @@ pub struct Pool {
     pub protocol: MemberProtocol,
     /// Whom to trust, and who we are, at members that begin with `https://`.
     pub tls: MemberTls,
+    /// Whether and how `members` are checked: one that fails gets no requests. For workers see `health`.
+    pub health_check: HealthCheck,
+    /// What becomes of `members` that let requests wait in vain.
+    pub ejection: Ejection,
     /// How many workers run the `command`.
     #[schemars(with = "Count<1, 1024>", extend("x-default" = "one a core"))]
     pub workers: Option<Count<1, 1024>>,
+    /// Workers more that stand by, booted and warm, without requests. One takes the place of a worker that dies, at once and
+    /// until that one is back. Each takes the memory of a worker, and has the numbers after those of the workers
+    /// (`HOSTLER_WORKER`). `"auto"`: one from the second death of workers that were ready in 30 s on, until none has died
+    /// for 60 s; none with `workers = 1`, since such an app may bear no second process for long. 0: never.
+    pub spares: Spares,
+    /// The share of all cores, in percent, that boots of workers which have died may take: a worker that dies while it serves
+    /// is started again at once. After half a minute of that share used up at once, over it: the worker rests until boots
+    /// are within the share again, 30 s at most.
+    pub restart_cpu: Count<1, 100>,
     /// Requests that one worker or member is given at once: its slots. 1 is right for work that keeps the CPU
     /// busy, such as rendering; more for work that waits, such as an API in front of a database. `"auto"` finds
     /// the number, from 1 to 64, by how busy a worker's event loop is; for workers with `bind = "socket"` only.
@@ -119,7 +132,11 @@ impl Default for Pool {
             announce: OneOrMany(Vec::new()),
             protocol: MemberProtocol::Http1,
             tls: MemberTls::default(),
+            health_check: HealthCheck::default(),
+            ejection: Ejection::default(),
             workers: None,
+            spares: Spares::Auto,
+            restart_cpu: Count(50),
             concurrency: None,
             choice: Choice::Warm,
             bind: Bind::Socket,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Buffer, Choice, MemberTls, Queue};
+use super::{Buffer, Choice, Ejection, MemberTls, Queue};
 use crate::config::value::{Count, Delay, MemberAddress, NatsAddress, OneOrMany, Period, Secret, Size};
 
 /// The `[registrar]` section.
@@ -39,6 +39,19 @@ pub struct Registrar {
     /// How long a member stays that is not registered again, unless it asks for less. A member with TLS stays until it is
     /// unregistered or cannot be reached: its certificate says whether it is still the same.
     pub stale_threshold: Period,
+    /// Whether a registration may take paths away from a route under `[[routes]]` with the same host: whether `shop.example.com/api`
+    /// is served by who has registered for it although there is a route `shop.example.com/*`. If not, the registered route is not
+    /// served for as long as there is the other one.
+    pub allow_longer_paths: bool,
+    /// Bytes of one registration. Over it: it is refused.
+    pub max_message_size: Size<1024, 67_108_864>,
+    /// URIs in one registration. Over it: it is refused.
+    pub max_uris: Count<1, 1_000_000>,
+    /// Registered routes in all. Over it: further ones are refused; what is known goes on.
+    pub max_routes: Count<1, 10_000_000>,
+    /// Memory that registered routes and their members may take, as far as Hostler can tell: about 5 KiB for a route with one member.
+    /// Over it: further ones are refused; what is known goes on.
+    pub max_memory: Size<65_536, 1_099_511_627_776>,
     /// How often members that have gone silent are looked for.
     pub prune_interval: Period,
     /// Whether everybody stays while NATS is away, and gets a whole `stale_threshold` once it is back.
@@ -61,6 +74,8 @@ pub struct Registrar {
     /// (`server_cert_domain_san`).
     #[schemars(with = "MemberTls")]
     pub member_tls: Option<MemberTls>,
+    /// What becomes of members that let requests wait in vain; counted for each route.
+    pub ejection: Ejection,
     /// Where requests wait that no member has room for.
     pub queue: Queue,
     /// How long a client waits for its answer to begin. Over it: 504.
@@ -89,6 +104,11 @@ impl Default for Registrar {
             ping_interval: Period::seconds(20),
             register_interval: Period::seconds(20),
             stale_threshold: Period::seconds(120),
+            allow_longer_paths: false,
+            max_message_size: Size(256 << 10),
+            max_uris: Count(1000),
+            max_routes: Count(50_000),
+            max_memory: Size(256 << 20),
             prune_interval: Period::seconds(30),
             suspend_pruning: true,
             start_delay: Delay::seconds(5),
@@ -98,6 +118,7 @@ impl Default for Registrar {
             choice: Choice::RoundRobin,
             concurrency: Count(500),
             member_tls: None,
+            ejection: Ejection::default(),
             queue: Queue::default(),
             request_timeout: Period::seconds(60),
             connect_timeout: Period::seconds(5),

@@ -54,6 +54,9 @@ pub struct Route {
     /// Changes of the header fields that clients get. An answer in place of the pool's (a 503, a fallback) keeps the fields it has:
     /// a `Cache-Control` that is set here is not meant for it.
     pub response_headers: HeaderChanges,
+    /// Whether TRACE requests go to the pool. If not, they are answered with 405 (RFC 9110, section 15.5.6): what a TRACE
+    /// brings back may hold fields that a proxy has added, and which the client must not see.
+    pub trace: bool,
     /// Whether a request's body is read whole before the request takes a slot.
     pub buffer: Buffer,
     /// Bytes of a request's body, in place of `server.max_body_size`.
@@ -80,7 +83,8 @@ pub struct Route {
     /// 200, with `Hostler-Fallback: REASON`, in place of a 502, 503 or 504. Only for GET and HEAD, and HTML only for
     /// a client whose `Accept` takes it. Its content type is that of its extension. It is read when the
     /// configuration is loaded (`hostler reload` reads it anew), and may have up to 1 MiB; relative to the file's
-    /// folder.
+    /// folder. Give such a route a `request_timeout`, such as `"1s"` for a page: without one, the fallback of a slow
+    /// worker comes after the pool's 30 s.
     ///
     /// Or `"hypernova"`, for a route on which workers render Hypernova's batches (`POST /batch`): 200 with the markup
     /// from which the browser renders, for every job of the batch, each with an error that says why. For batches of up

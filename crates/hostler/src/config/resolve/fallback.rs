@@ -4,13 +4,14 @@
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::Buffer;
 use crate::config::resolved::{Fallback, LoadedFile};
-use crate::config::value::ShowSize;
+use crate::config::value::{Period, ShowSize};
 
 /// Says that the answer is made, not read. No file can be meant by it: that has an extension, which tells what it is.
 const HYPERNOVA: &str = "hypernova";
@@ -30,6 +31,21 @@ impl Resolver<'_> {
         let is_near = nearest(&written.to_lowercase(), [HYPERNOVA]).is_some();
         let help = if is_near { "; did you mean \"hypernova\"?" } else { "" };
         self.file_or(help, path, written).map(|file| Fallback::File(Arc::new(file)))
+    }
+
+    /// An app may be slow on purpose, so nothing is changed. But nobody means to show a page after the time that an API may take.
+    pub(super) fn warn_of_a_late_fallback(&mut self, route: &KeyPath, pool: &str, patience: Duration) {
+        let of_pool = KeyPath::of("pools").key(pool).key("request_timeout");
+        if self.document.is_written(&route.key("request_timeout")) || self.document.is_written(&of_pool) {
+            return;
+        }
+        let path = route.key("fallback");
+        let place = self.document.place_of_key(&path);
+        let help = "give the route a request_timeout, such as \"1s\"";
+        self.report.warn(
+            place,
+            format!("{path}: comes only after {} where a worker is slow; {help}", Period(patience)),
+        );
     }
 
     /// The file as it is now; reports what is wrong with it.

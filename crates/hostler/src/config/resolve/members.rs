@@ -1,9 +1,13 @@
 //! The meaning of a pool's members: where they listen, and over what. Knows no workers.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hostler_address::OwnAddresses;
+
 use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::file::Pool;
-use crate::config::resolved::{Endpoint, Members};
+use crate::config::resolved::{self, Endpoint, Members, Server, Source, Tls};
 use crate::config::value::MemberAddress;
 
 /// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
@@ -28,7 +32,40 @@ impl Resolver<'_> {
             self.report.error(place, format!("{here}: has no meaning: no member begins with https://"));
         }
         let tls = if has_tls { self.member_tls(&here, &pool.tls) } else { None };
-        Members { endpoints, protocol: pool.protocol, tls }
+        let health_check = self.health_check(&path.key("health_check"), &pool.health_check);
+        Members { endpoints, protocol: pool.protocol, tls, health_check }
+    }
+
+    /// What is sent to an address of ours comes back to us.
+    pub(super) fn warn_of_own_members(
+        &mut self,
+        pools: &[resolved::Pool],
+        server: &Server,
+        tls: Option<&Tls>,
+    ) {
+        let listening =
+            server.listen.iter().chain(tls.iter().flat_map(|tls| &tls.listen)).chain(&server.admin);
+        let own = OwnAddresses::new(listening.copied());
+        for pool in pools {
+            let Source::Members(members) = &pool.source else { continue };
+            for (index, member) in members.endpoints.iter().enumerate() {
+                let (Endpoint::Tcp { host, port } | Endpoint::Tls { host, port }) = member else { continue };
+                let addresses: Vec<IpAddr> = match host.as_str() {
+                    "localhost" => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+                    host => host.parse().into_iter().collect(),
+                };
+                let mut found = addresses.iter().filter_map(|ip| own.find(SocketAddr::new(*ip, *port)));
+                let Some(found) = found.next() else { continue };
+                let path = KeyPath::of("pools").key(&pool.name).key("members").index(index);
+                let what = match server.admin == Some(found) {
+                    true => "server.admin: clients would reach orders and the status",
+                    false => "its requests would come back to it",
+                };
+                let place = self.document.place_of_value(&path);
+                self.report
+                    .warn(place, format!("{path}: {member} is an address of this Hostler itself; {what}"));
+            }
+        }
     }
 
     fn endpoints(&mut self, list: &KeyPath, written: &[MemberAddress]) -> Vec<Endpoint> {
@@ -73,7 +110,7 @@ impl Resolver<'_> {
 }
 
 /// What has a meaning for workers alone.
-const WORKERS_ONLY: [&str; 15] = [
+const WORKERS_ONLY: [&str; 17] = [
     "workers",
     "bind",
     "port",
@@ -88,5 +125,7 @@ const WORKERS_ONLY: [&str; 15] = [
     "max_age",
     "max_memory",
     "gc",
+    "spares",
+    "restart_cpu",
     "poison",
 ];

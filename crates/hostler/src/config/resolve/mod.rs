@@ -6,9 +6,11 @@ mod cache;
 mod caching;
 mod changes;
 mod compress;
+mod descriptors;
 mod fallback;
 mod files;
 mod geo;
+mod health_check;
 mod lookups;
 mod member_tls;
 mod members;
@@ -30,6 +32,9 @@ use super::error::Report;
 use super::file::{File, Platform};
 use super::resolved::{Config, Pool, Route, Server, Target, Tls};
 
+/// Of the spool, where bodies are of an ordinary length.
+const SPOOL_SIZE: u64 = 1 << 30;
+
 /// What resolving looks at and reports to.
 pub struct Resolver<'a> {
     /// Where things were written.
@@ -45,12 +50,15 @@ pub struct Resolver<'a> {
 impl Resolver<'_> {
     /// The meaning of the whole file.
     pub fn config(&mut self, file: File, path: Option<PathBuf>) -> Config {
-        let server = self.server(&file.server);
+        let mut server = self.server(&file.server);
         let tls = tls::resolve(self, &file.tls, &server);
         self.check_listeners(&server, tls.as_ref());
         let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
+        server.spool_size = spool_size(&file.server, &routes);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
+        self.warn_of_own_members(&pools, &server, tls.as_ref());
+        self.check_health_pools(&server, &routes);
         self.warn_of_unused_data(&file, &routes);
         let cache = self.cache(&file.cache);
         self.warn_of_unused_cache(&cache, &routes);
@@ -62,7 +70,10 @@ impl Resolver<'_> {
             None => registrar.as_ref().map(|_| Platform::default()),
         };
         let warnings = Vec::new();
-        Config { path, server, tls, pools, routes, registrar, platform, cache, geo, postal, warnings }
+        let mut config =
+            Config { path, server, tls, pools, routes, registrar, platform, cache, geo, postal, warnings };
+        self.fit_into_descriptors(&mut config);
+        config
     }
 
     /// The meaning of `[server]`.
@@ -74,6 +85,20 @@ impl Resolver<'_> {
     fn check_listeners(&mut self, server: &Server, tls: Option<&Tls>) {
         if server.listen.is_empty() && tls.is_none() && !self.report.has_errors() {
             self.refuse(&KeyPath::of("server.listen"), "at least one address is needed");
+        }
+    }
+
+    /// A check of a pool that nobody reaches says nothing.
+    fn check_health_pools(&mut self, server: &Server, routes: &[Route]) {
+        for (index, wanted) in server.health_pools.iter().enumerate() {
+            let mut used = routes.iter().filter_map(|route| match &route.target {
+                Target::Pool { name, .. } => Some(name.as_str()),
+                _ => None,
+            });
+            if !used.any(|name| name == wanted) {
+                let path = KeyPath::of("server.health_pools").index(index);
+                self.refuse(&path, format!("no route leads to a pool {wanted:?}"));
+            }
         }
     }
 
@@ -104,4 +129,11 @@ impl Resolver<'_> {
         }
         folder
     }
+}
+
+/// What was written, or what leaves room for a few of the longest bodies.
+fn spool_size(written: &super::file::Server, routes: &[Route]) -> u64 {
+    let longest = routes.iter().map(|route| route.max_body_size).max();
+    let longest = longest.unwrap_or_default().max(written.max_body_size.0);
+    written.spool_size.map_or(SPOOL_SIZE.max(longest.saturating_mul(4)), |size| size.0)
 }

@@ -18,6 +18,14 @@ const MEMBER_CONCURRENCY: usize = 64;
 /// Why a key does not go together with `bind = "port"`.
 const NEEDS_PRELOAD: &str = "needs the preload inside the worker, and with bind = \"port\" there is none";
 
+/// What has a meaning for members alone, and why it has none for workers.
+const MEMBERS_ONLY: [(&str, &str); 4] = [
+    ("protocol", "they are spoken to in HTTP/1.1 and plain text"),
+    ("tls", "they are spoken to in HTTP/1.1 and plain text"),
+    ("health_check", "Hostler watches them itself; health is the path that says when they are ready"),
+    ("ejection", "one that hangs is replaced after hang_timeout"),
+];
+
 impl Resolver<'_> {
     /// The meaning of `[pools.NAME]`.
     pub(super) fn pool(&mut self, name: &str, written: &file::Pool, routes: &[Route]) -> Pool {
@@ -61,6 +69,7 @@ impl Resolver<'_> {
             connect_timeout: written.connect_timeout.0,
             max_tunnels: written.max_tunnels.get(),
             tunnel_idle_timeout: written.tunnel_idle_timeout.0,
+            ejection: self.ejection(&path.key("ejection"), &written.ejection),
             poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
         }
     }
@@ -109,12 +118,11 @@ impl Resolver<'_> {
         written: &file::Pool,
         routes: &[Route],
     ) -> Workers {
-        for key in ["protocol", "tls"] {
+        for (key, why) in MEMBERS_ONLY {
             let here = path.key(key);
             if self.document.is_written(&here) {
                 let place = self.document.place_of_key(&here);
-                let why = "has no meaning for workers: they are spoken to in HTTP/1.1 and plain text";
-                self.report.error(place, format!("{here}: {why}"));
+                self.report.error(place, format!("{here}: has no meaning for workers: {why}"));
             }
         }
         if let (Bind::Port, Some(_)) = (written.bind, written.port) {
@@ -129,6 +137,8 @@ impl Resolver<'_> {
         Workers {
             command: command.0.clone(),
             count: written.workers.map_or(self.surroundings.cores, |count| count.get()),
+            spares: written.spares,
+            restart_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
             bind: written.bind,
             port: written.port.and_then(|port| u16::try_from(port.0).ok()),
             env: self.environment(path, written),

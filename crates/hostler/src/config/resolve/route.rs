@@ -51,10 +51,14 @@ impl Resolver<'_> {
                 let fallback = written.fallback.as_deref().filter(|_| written.pool.is_some());
                 let fallback =
                     fallback.and_then(|what| self.fallback(&path.key("fallback"), what, written.buffer));
+                if let (Some(_), Target::Pool { name, request_timeout }) = (&fallback, &target) {
+                    self.warn_of_a_late_fallback(&path, name, *request_timeout);
+                }
                 routes.push(Route {
                     pattern,
                     target,
                     buffer: written.buffer,
+                    trace: written.trace,
                     max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
                     compress: self.route_compress(&path, written.compress.as_ref(), compress),
                     priority: written.priority,
@@ -77,6 +81,7 @@ impl Resolver<'_> {
                     pattern: MatchPattern::ALL,
                     target,
                     buffer: Buffer::Full,
+                    trace: false,
                     max_body_size: file.server.max_body_size.0,
                     compress: compress.cloned(),
                     priority: Priority::Normal,
@@ -199,6 +204,7 @@ impl Resolver<'_> {
             "cache",
             "collapse",
             "geo_headers",
+            "trace",
         ];
         let meaningless = match target {
             "pool" => return,

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 
@@ -10,7 +11,7 @@ use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::file;
 use crate::config::resolved::Server;
-use crate::config::value::{Address, AdminAddress, Proxy};
+use crate::config::value::{Address, AdminAddress, Proxy, RequestPath};
 
 pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
     let section = KeyPath::of("server");
@@ -27,29 +28,41 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         None => resolver.surroundings.temp_dir.clone(),
     };
     let compress = resolver.server_compress(&written.compress);
-    if written.trusted_hops.get() > 0 && !written.trusted_proxies.is_empty() {
-        let message = "stands instead of server.trusted_proxies, not beside it: set one of them";
-        resolver.refuse(&section.key("trusted_hops"), message);
-    }
+    check_hops(resolver, &section.key("trusted_hops"), written);
     Server {
         listen,
         admin,
         threads: written.threads.map_or(resolver.surroundings.cores, |threads| threads.get()),
         header_timeout: written.header_timeout.0,
         body_timeout: written.body_timeout.0,
+        min_receive_rate: written.min_receive_rate.0,
+        min_send_rate: written.min_send_rate.0,
+        min_slot_rate: written.min_slot_rate.0,
         send_timeout: written.send_timeout.0,
         idle_timeout: written.idle_timeout.0,
         drain_timeout: written.drain_timeout.0,
         drain_wait: written.drain_wait.0,
+        health_path: health_path(resolver, &section.key("health_path"), written.health_path.as_ref()),
+        health_pools: written.health_pools.clone(),
+        log_health_checks: written
+            .log_health_checks
+            .unwrap_or(written.access_log == file::AccessLog::Gorouter),
         upgrade_timeout: written.upgrade_timeout.0,
         max_header_size: written.max_header_size.0,
         max_header_fields: written.max_header_fields.get(),
+        max_interim_answers: written.max_interim_answers.get(),
         body_memory: written.body_memory.0,
+        request_memory: written.request_memory.0,
         temp_dir,
+        // For the whole file it is known later: it depends on how long bodies may be.
+        spool_size: written.spool_size.map_or(0, |size| size.0),
+        answer_memory: written.answer_memory.0,
         answer_buffer: written.answer_buffer.0,
         compress,
         compress_memory: written.compress_memory.0,
         max_connections: written.max_connections.get(),
+        client_connections: written.client_connections,
+        client_requests: written.client_requests,
         http2: written.http2,
         http2_max_streams: written.http2_max_streams.get(),
         http2_stream_window: written.http2_stream_window.0,
@@ -60,6 +73,28 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         proxy_protocol: networks(resolver, &section.key("proxy_protocol"), &written.proxy_protocol),
         client_ip_header: written.client_ip_header,
     }
+}
+
+fn check_hops(resolver: &mut Resolver<'_>, key: &KeyPath, written: &file::Server) {
+    if written.trusted_hops.get() > 0 && !written.trusted_proxies.is_empty() {
+        resolver.refuse(key, "stands instead of server.trusted_proxies, not beside it: set one of them");
+    }
+}
+
+/// It is compared byte by byte, as checks are sent.
+fn health_path(
+    resolver: &mut Resolver<'_>,
+    key: &KeyPath,
+    written: Option<&RequestPath>,
+) -> Option<Arc<str>> {
+    let path = written?.0.trim_end_matches('/');
+    if path.is_empty() {
+        resolver.refuse(key, "all of / would be taken from the routes; write e.g. \"/healthz\"");
+    }
+    if path.contains(['?', '#']) {
+        resolver.refuse(key, "only a path, without a query");
+    }
+    Some(path.into())
 }
 
 pub(super) fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Address]) -> Vec<SocketAddr> {

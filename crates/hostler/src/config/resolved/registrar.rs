@@ -8,7 +8,7 @@ use async_nats::ServerAddr;
 use super::super::client_tls::ClientTls;
 use super::super::file::{Buffer, Choice, Sharding};
 use super::super::value::Secret;
-use super::Queue;
+use super::{Ejection, Queue};
 
 /// How routes register themselves. Each field is described at its key: [`super::super::file::Registrar`].
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,16 @@ pub struct Registrar {
     pub register_interval: Duration,
     /// Whole seconds; never below `register_interval`.
     pub stale_threshold: Duration,
+    /// Whether registered routes count whose paths belong to a configured one.
+    pub allow_longer_paths: bool,
+    /// Bytes of one message.
+    pub max_message_size: usize,
+    /// URIs of one message.
+    pub max_uris: usize,
+    /// Routes in all.
+    pub max_routes: usize,
+    /// Bytes of all.
+    pub max_memory: u64,
     /// How often silent members are looked for.
     pub prune_interval: Duration,
     /// Whether nobody is silent while NATS is away.
@@ -41,6 +51,8 @@ pub struct Registrar {
     pub concurrency: usize,
     /// How members with TLS are checked; whom their certificates name, their registrations say.
     pub member_tls: ClientTls,
+    /// What becomes of members that let requests wait in vain.
+    pub ejection: Ejection,
     /// Where requests wait.
     pub queue: Queue,
     /// How long a client waits for its answer to begin.

@@ -35,6 +35,8 @@ fn site(text: &str) -> Site {
         folder: folder.path().into(),
         temp_dir: "/tmp".into(),
         cores: 3,
+        open_files: None,
+        soft_open_files: None,
     };
     let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
     Site { folder, invocation }

@@ -150,6 +150,23 @@ fn a_fallback_must_be_a_file_that_can_be_sent() {
 }
 
 #[test]
+fn a_fallback_that_would_come_late_is_pointed_out() {
+    let text = |pool: &str, route: &str| {
+        format!(
+            "[pools.a]\ncommand = \"x\"\n{pool}[[routes]]\nmatch = \"*\"\npool = \"a\"\nfallback = \"hypernova\"\n{route}"
+        )
+    };
+    check(
+        &text("", ""),
+        expect![[
+            r#"hostler.toml:6:1: routes[0].fallback: comes only after 30s where a worker is slow; give the route a request_timeout, such as "1s""#
+        ]],
+    );
+    check(&text("request_timeout = \"30s\"\n", ""), expect![""]);
+    check(&text("", "request_timeout = \"1m\"\n"), expect![""]);
+}
+
+#[test]
 fn a_batch_that_is_streamed_cannot_be_answered_from_the_edge() {
     check(
         "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"a\"\nbuffer = \"none\"\nfallback = \"hypernova\"\n",
@@ -282,4 +299,37 @@ fn a_pool_is_announced_to_somebody_and_at_an_address_that_others_can_reach() {
             hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: a, b)
             hostler.toml:7:23: pools.b.announce[1]: "a.test" is announced by another pool, too"#]],
     );
+}
+
+#[test]
+fn what_is_said_of_members_that_fail_has_to_fit_together() {
+    check(
+        "[pools.web]\nmembers = [\"a:1\"]\n[pools.web.health_check]\ninterval = \"1s\"\n[pools.web.ejection]\ntime = \"1m\"\nmax_time = \"10s\"\n",
+        expect![[r#"
+            hostler.toml:3:1: pools.web.health_check: path is missing: what is asked for? e.g. path = "/healthz"
+            hostler.toml:7:12: pools.web.ejection.max_time: is shorter than time, 1m"#]],
+    );
+    check(
+        "[pools.web]\ncommand = \"x\"\n[pools.web.health_check]\npath = \"/\"\n[pools.web.ejection]\ntimeouts = 1\n",
+        expect![[r#"
+            hostler.toml:3:12: pools.web.health_check: has no meaning for workers: Hostler watches them itself; health is the path that says when they are ready
+            hostler.toml:5:12: pools.web.ejection: has no meaning for workers: one that hangs is replaced after hang_timeout"#]],
+    );
+    check(
+        "[pools.web]\nmembers = [\"a:1\"]\nhealth_check = { path = \"/\", status = \"2xx\" }\n",
+        expect![[
+            r#"hostler.toml:3:39: pools.web.health_check.status: "2xx" is no status from 200 to 599, such as "200" or "200-399""#
+        ]],
+    );
+}
+
+#[test]
+fn a_member_that_is_hostler_itself_is_a_warning() {
+    let text = "server = { listen = [\":8080\"], admin = \"127.0.0.1:8081\" }\n\
+        pools.web.members = [\"127.0.0.1:8080\", \"localhost:8081\", \"https://127.0.0.1:8080\", \"127.0.0.1:9\", \"192.0.2.1:8080\"]\n";
+    let warnings = site(text).config().warnings;
+    expect![[r#"
+        hostler.toml:2:22: pools.web.members[0]: 127.0.0.1:8080 is an address of this Hostler itself; its requests would come back to it
+        hostler.toml:2:40: pools.web.members[1]: localhost:8081 is an address of this Hostler itself; server.admin: clients would reach orders and the status
+        hostler.toml:2:58: pools.web.members[2]: https://127.0.0.1:8080 is an address of this Hostler itself; its requests would come back to it"#]].assert_eq(&warnings.join("\n"));
 }

@@ -84,6 +84,25 @@ fn errors_name_the_variable_or_the_flag() {
 }
 
 #[test]
+fn a_switch_takes_true_and_false_and_says_so() {
+    let with = |value: &str| site(POOL).variable("HOSTLER_SERVER_HTTP2", value);
+    assert!(!with("false").config().server.http2);
+    assert!(with("true").flag("server.http2", "true").config().server.http2);
+    with("no").says(expect![[r#"HOSTLER_SERVER_HTTP2: server.http2: "no" is neither true nor false"#]]);
+}
+
+#[test]
+fn a_key_of_a_table_switches_on_what_the_table_is_about_but_not_what_is_said_to_be_off() {
+    let effort = |site: super::Site| site.variable("HOSTLER_SERVER_COMPRESS_EFFORT", "high");
+    assert_eq!(site(POOL).config().routes[0].compress, None);
+    let plain = effort(site(POOL)).config();
+    let on = effort(site(POOL).variable("HOSTLER_SERVER_COMPRESS", "true")).config();
+    assert!(plain.routes[0].compress.is_some());
+    assert_eq!(plain.routes, on.routes);
+    effort(site(POOL).variable("HOSTLER_SERVER_COMPRESS", "false")).says(expect!["HOSTLER_SERVER_COMPRESS_EFFORT: server.compress.effort: it cannot be set alone, because what holds it is no table; set the whole of that, in TOML"]);
+}
+
+#[test]
 fn an_unknown_variable_is_warned_of() {
     site(POOL)
         .variable("HOSTLER_SERVER_LISTN", ":80")

@@ -4,22 +4,28 @@
 mod address;
 mod amount;
 mod announced;
+mod client_limit;
 mod memcached;
 mod nats;
 mod origin;
 mod secret;
 mod slots;
+mod spares;
+mod status_range;
 mod switch;
 mod text;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Delay, Period, ShowSize, Size};
 pub use announced::Announced;
+pub use client_limit::ClientLimit;
 pub use memcached::MemcachedAddress;
 pub use nats::NatsAddress;
 pub use origin::Origin;
 pub use secret::Secret;
 pub use slots::Slots;
+pub use spares::Spares;
+pub use status_range::StatusRange;
 pub use switch::Switch;
 pub use text::{Command, FileName, OneOrMany, Plain, RequestPath, TextOr};
 

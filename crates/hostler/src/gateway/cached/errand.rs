@@ -28,6 +28,8 @@ pub(in crate::gateway) struct Errand {
     /// Its member is told that it came over TLS.
     pub(super) secure: bool,
     why: Forward,
+    /// Its host is written as it is in the key: what it brings may be for others.
+    pub(super) is_as_stored: bool,
     /// What it brings may be stored.
     pub(super) stores: bool,
     /// What it has in the fields by which answers to it are chosen, as far as they are known.
@@ -55,8 +57,12 @@ impl Errand {
             key,
             secure: request::is_secure(exchange),
             why,
+            is_as_stored: request::is_as_stored(exchange),
             // What HEAD brings is no answer to GET.
-            stores: caching.stores && asks.method == Method::Get && !asks.no_store,
+            stores: caching.stores
+                && asks.method == Method::Get
+                && !asks.no_store
+                && request::is_as_stored(exchange),
             selection: Vec::new(),
             flight: None,
             stale,
@@ -67,7 +73,8 @@ impl Errand {
     /// Whether others may have what it brings, as far as the request says.
     pub(super) fn may_share(&self) -> bool {
         let is_wanted_anew = self.asks.no_cache || self.asks.no_store || self.asks.max_age == Some(0);
-        let is_usual = self.asks.method == Method::Get && !self.asks.authorized && !is_wanted_anew;
+        let is_usual =
+            self.asks.method == Method::Get && !self.asks.authorized && !is_wanted_anew && self.is_as_stored;
         is_usual && (self.caching.stores || self.caching.collapses && !self.asks.cookies)
     }
 
@@ -159,7 +166,7 @@ impl Errand {
             self.note(exchange, Some(status), false);
             match self.asks.method {
                 Method::Unsafe => self.invalidate(exchange, call.answer()),
-                Method::Head if status == 200 => self.compare(call.answer(), asked),
+                Method::Head if status == 200 => self.compare(exchange, call.answer(), asked),
                 Method::Head | Method::Get | Method::Safe => {}
             }
             if is_failure(status)
@@ -230,7 +237,10 @@ impl Errand {
     fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: Asked) -> Option<Arrival> {
         let (head, now) = (call.answer(), Moment::now());
         let lines = Lines(&head.fields);
-        let vary = Vary::of(&lines, &Seen(exchange), self.secure).ok()?;
+        let Ok(vary) = Vary::of(&lines, &Seen(exchange), self.secure) else {
+            self.caching.tell_of_vary(exchange.trail.route.as_deref().unwrap_or_default(), head);
+            return None;
+        };
         let terms = Terms::of(&self.caching.rules, &self.asks, head.status, &lines, asked.at, now);
         let terms = if self.stores { terms } else { terms.and(Err(NotStored::Lifetime)) };
         let is_fresh = terms.is_ok_and(|terms| is_servable(&terms, now));
@@ -304,7 +314,7 @@ impl Errand {
         let lines = Lines(&answer.fields);
         let mut key = Vec::new();
         for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
-            write_key(&self.caching.query, host, &target, &mut key);
+            write_key(&self.caching.query, self.secure, host, &target, &mut key);
             self.caching.stock.forget(&key);
         }
     }

@@ -61,8 +61,10 @@ pub(super) async fn ask<D: Downstream>(
     }
     match look(caching, exchange, &asks, Moment::now()) {
         Found::Good { entry, age, ttl, refresh } => {
-            // What HEAD brings is no answer to GET: the next one fetches it.
-            if let Some(key) = refresh.filter(|_| asks.method == Method::Get) {
+            // What HEAD brings is no answer to GET, and what a host brings that is written otherwise is none for the others: the next
+            // one fetches it.
+            let may_fetch = asks.method == Method::Get && request::is_as_stored(exchange);
+            if let Some(key) = refresh.filter(|_| may_fetch) {
                 refresh::begin(caching, route, exchange, asks, (key, entry.clone()), thread);
             }
             serve(caching, exchange, &asks, &entry, (age, ttl)).map(Asked::Answered)
@@ -112,7 +114,9 @@ pub(super) fn stand_in(
 fn hear(caching: &Caching, exchange: &Exchange) -> (Asks, Result<(), Forward>) {
     let asks = Asks::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
     let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
-    let admitted = if has_more { Err(Forward::Bypass) } else { admit(&asks) };
+    // Without a `Host` its member is told the address that it came to, which is not in the key.
+    let is_nowhere = exchange.host().is_empty();
+    let admitted = if has_more || is_nowhere { Err(Forward::Bypass) } else { admit(&asks) };
     (asks, admitted)
 }
 
@@ -126,10 +130,10 @@ fn pass(caching: &Arc<Caching>, exchange: &Exchange, asks: Asks, why: Forward) -
 
 fn look(caching: &Caching, exchange: &Exchange, asks: &Asks, now: Moment) -> Found {
     KEY.with_borrow_mut(|key| {
-        write_key(&caching.query, exchange.host(), exchange.head.target(), key);
+        let secure = request::is_secure(exchange);
+        write_key(&caching.query, secure, exchange.host(), exchange.head.target(), key);
         let nothing = |why, stale| Found::Nothing { key: key.as_slice().into(), why, stale, other: None };
         let Some(variants) = caching.stock.memory.look(key) else { return nothing(Forward::UriMiss, None) };
-        let secure = request::is_secure(exchange);
         let Some(entry) = variants.find(|entry| entry.vary.matches(&Seen(exchange), secure)) else {
             let (key, other) = (key.as_slice().into(), variants.iter().next().cloned());
             return Found::Nothing { key, why: Forward::VaryMiss, stale: None, other };
@@ -161,7 +165,8 @@ fn serve(
 /// Where the answer to a request is stored.
 fn place(caching: &Caching, exchange: &Exchange) -> Place {
     let mut key = Vec::new();
-    write_key(&caching.query, exchange.host(), exchange.head.target(), &mut key);
+    let secure = request::is_secure(exchange);
+    write_key(&caching.query, secure, exchange.host(), exchange.head.target(), &mut key);
     Place { stock: caching.stock.clone(), key: key.into() }
 }
 
@@ -271,7 +276,8 @@ mod tests {
         exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
         let stock = Arc::new(Stock::new(1 << 20, 1 << 16, journal()));
         let (rules, query) = (Rules::default(), Query::AsSent);
-        let caching = Arc::new(Caching { rules, query, stores: true, collapses: false, stock });
+        let caching =
+            Arc::new(Caching { rules, query, stores: true, collapses: false, stock, told: false.into() });
         let (asks, _) = hear(&caching, &exchange);
         let errand = Errand::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
         let Role::Leader(flight) = caching.stock.flights.join(&errand.flight_key(), Moment::now()) else {

@@ -1,7 +1,7 @@
 //! A request as its member will see it, which is what answers are chosen by. Knows no answers.
 
-use hostler_cache::Head;
-use hostler_wire::{Field, Fields};
+use hostler_cache::{Head, is_host_of_key};
+use hostler_wire::{Field, Fields, Name};
 
 use crate::cache::Lines;
 use crate::exchange::{Exchange, Scheme};
@@ -16,7 +16,8 @@ pub(super) fn sent(exchange: &Exchange) -> Lines<'_> {
     Lines(&exchange.head.fields)
 }
 
-/// The lines that its member sees: the client's, less those that are removed, plus what we add.
+/// The lines that its member sees: the client's, less those that are removed, plus those of the route and what we write ourselves
+/// (`X-Forwarded-For` and its like). The members of a list may be lines of their own.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'e>(pub &'e Exchange);
 
@@ -31,10 +32,19 @@ impl Head for Seen<'_> {
         let passes = move |(field, other, _): &(&Field, &[u8], &[u8])| {
             is_it(other) && proxy::goes_on(exchange, field, other)
         };
-        let own = exchange.to_member.lines(fields).filter(move |(other, _)| is_it(other.as_bytes()));
-        let own: Vec<&[u8]> = own.map(|(_, value)| value).collect();
-        fields.iter().filter(passes).map(|(_, _, value)| value).chain(own)
+        let client = fields.iter().filter(passes).map(|(_, _, value)| value);
+        let edited = exchange.to_member.lines(fields).filter(move |(other, _)| is_it(other.as_bytes()));
+        // Mostly there are none, and nothing is allocated.
+        let mut own: Vec<&[u8]> = edited.map(|(_, value)| value).collect();
+        let is_passed = || fields.iter().any(|line| passes(&line));
+        own.extend(proxy::writes(exchange, name.as_bytes(), is_passed));
+        client.chain(own)
     }
+}
+
+/// Whether its member sees the host that its key holds: then its answer is for all who ask for that.
+pub(super) fn is_as_stored(exchange: &Exchange) -> bool {
+    is_host_of_key(is_secure(exchange), exchange.host())
 }
 
 /// Whether its member is told that it came over TLS.
@@ -43,8 +53,65 @@ pub(super) fn is_secure(exchange: &Exchange) -> bool {
     if !exchange.client.peer_trusted || exchange.forwarded_proto.is_some() {
         return ours;
     }
-    match Seen(exchange).lines("x-forwarded-proto").next() {
-        Some(said) => said.eq_ignore_ascii_case(b"https"),
-        None => ours,
+    // What is not said is ours.
+    let fields = &exchange.head.fields;
+    let is_it = |(field, name, _): &(&Field, &[u8], &[u8])| {
+        field.known == Name::XForwardedProto && proxy::goes_on(exchange, field, name)
+    };
+    fields.iter().find(is_it).map_or(ours, |(.., said)| said.eq_ignore_ascii_case(b"https"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use hostler_wire::{Limits, RequestHead};
+
+    use super::*;
+    use crate::exchange::{Edit, Protocol};
+    use crate::gateway::tests::exchange;
+
+    /// As a list field reads: how it is cut into lines says nothing.
+    fn list<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
+        let lines = lines.map(|line| String::from_utf8_lossy(line).into_owned());
+        lines
+            .flat_map(|line| line.split(',').map(|part| part.trim().to_owned()).collect::<Vec<_>>())
+            .collect()
+    }
+
+    const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6,7.7.7.7\r\nX-Forwarded-For: 8.8.8.8\r\n\
+        X-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\nX-Forwarded-Port: 1\r\nForwarded: for=1\r\nVia: 1.0 x, 1.1 y\r\n\
+        X-Real-IP: 9.9.9.9\r\nX_Real_IP: 9.9.9.9\r\nX-Request-Id: abc\r\nX-Geo-City: x\r\nAccept: x\r\nConnection: X-Hop\r\n\
+        X-Hop: 1\r\nX-Own: 1\r\nMax-Forwards: 3\r\n\r\n";
+
+    #[tokio::test]
+    async fn what_answers_are_chosen_by_is_what_a_member_sees() {
+        let empty = HEAD.replace("Proto: https", "Proto:").replace("Host: b", "Host: ");
+        let alone = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned();
+        let edits = [
+            Edit::Set("X-Own".into(), b"2".to_vec()),
+            Edit::Remove("X-Forwarded-Host".into()),
+            Edit::Add("Via".into(), b"1.1 z".to_vec()),
+            Edit::Default("X-New".into(), b"3".to_vec()),
+        ];
+        for (head, trusted, edited) in [HEAD.to_owned(), empty, alone].into_iter().flat_map(|head| {
+            [(false, false), (false, true), (true, false), (true, true)].map(|(a, b)| (head.clone(), a, b))
+        }) {
+            let mut exchange = exchange();
+            exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
+            exchange.client.peer_trusted = trusted;
+            exchange.protocol = if edited { Protocol::Http2 } else { Protocol::Http1 };
+            exchange.to_member.own = if edited { edits.to_vec() } else { Vec::new() };
+            let mut text = Vec::new();
+            proxy::write_head(&mut text, &exchange, None);
+            let mut seen = RequestHead::default();
+            seen.parse(&text, &Limits::default()).unwrap();
+            let sent = exchange.head.fields.iter().chain(seen.fields.iter()).map(|(_, name, _)| name);
+            let names: BTreeMap<_, _> = sent.map(|name| (name.to_ascii_lowercase(), ())).collect();
+            for name in names.keys().map(|name| str::from_utf8(name).unwrap()) {
+                let found = list(Seen(&exchange).lines(name));
+                assert_eq!(found, list(seen.fields.values(name)), "{name}: {trusted} {edited} {head}");
+            }
+        }
     }
 }

@@ -6,7 +6,6 @@ mod reply;
 
 use std::borrow::Cow;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use hostler_wire::{Fields, Name};
@@ -89,11 +88,11 @@ fn is_utf8_json(content_type: &[u8]) -> bool {
 /// The body as it was before it was packed. Never more than `most`, however small it has come.
 fn whole(body: &Body, coding: Coding, most: u64) -> io::Result<Cow<'_, [u8]>> {
     let packed = match body {
-        Body::Memory(bytes) if bytes.len() as u64 <= most => Cow::Borrowed(bytes.as_slice()),
+        Body::Memory(bytes) if bytes.len() as u64 <= most => Cow::Borrowed(&bytes[..]),
         Body::Spilled(file, size) if *size <= most => {
             let mut bytes = vec![0; usize::try_from(*size).map_err(io::Error::other)?];
             // At a place of its own: a call that was given up may still be reading.
-            file.read_exact_at(&mut bytes, 0)?;
+            file.read_at(&mut bytes, 0)?;
             Cow::Owned(bytes)
         }
         _ => return Err(io::ErrorKind::InvalidData.into()),

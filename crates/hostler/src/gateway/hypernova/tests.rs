@@ -17,7 +17,7 @@ fn cause(user_agent: &str) -> Cause {
 }
 
 fn answer_to(batch: &str) -> Option<Value> {
-    let body = Body::Memory(Arc::new(batch.into()));
+    let body = Body::Memory(Arc::new(batch.as_bytes().to_vec().into()));
     let bytes = answer(&body, Coding::Identity, MOST, &cause("curl/8"))?;
     Some(serde_json::from_slice(&bytes).expect("what we answer is JSON"))
 }
@@ -109,7 +109,7 @@ fn hypernova_client_which_throws_the_markup_of_a_job_with_an_error_away_gets_one
 #[test]
 fn tokens_are_those_of_the_batch_in_its_order_and_the_last_of_equal_ones_wins() {
     let answer = |batch: &str| {
-        let body = Body::Memory(Arc::new(batch.into()));
+        let body = Body::Memory(Arc::new(batch.as_bytes().to_vec().into()));
         String::from_utf8(answer(&body, Coding::Identity, MOST, &cause("")).unwrap()).unwrap()
     };
     let text = answer(
@@ -236,8 +236,9 @@ fn a_packed_batch_is_unpacked_but_not_beyond_the_limit() {
         packed.finish().unwrap()
     };
     let batch = br#"[{"name":"A","data":{}}]"#;
-    let unpacked =
-        |bytes: Vec<u8>, coding| answer(&Body::Memory(Arc::new(bytes)), coding, 1000, &cause("")).is_some();
+    let unpacked = |bytes: Vec<u8>, coding| {
+        answer(&Body::Memory(Arc::new(bytes.into())), coding, 1000, &cause("")).is_some()
+    };
     assert!(unpacked(gzip(batch), Coding::Gzip));
     assert!(unpacked(zlib(batch), Coding::Deflate));
     assert!(!unpacked(zlib(batch), Coding::Gzip));
@@ -305,7 +306,7 @@ proptest! {
     fn no_bytes_whatever_break_it(bytes: Vec<u8>, parts in vec(select(vec!["{", "}", "[", "]", "\"", ":", ",", "\\ud8", "name", "data", "0"]), 0..40)) {
         for bytes in [bytes, parts.concat().into_bytes()] {
             for coding in [Coding::Identity, Coding::Gzip, Coding::Deflate] {
-                answer(&Body::Memory(Arc::new(bytes.clone())), coding, MOST, &cause(""));
+                answer(&Body::Memory(Arc::new(bytes.clone().into())), coding, MOST, &cause(""));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The answers that gorouter gives for itself, word for word (contracts/cf-router.md, section 2.6). Knows no connection.
+//! The answers that gorouter gives for itself, word for word. Knows no connection.
 
 use std::borrow::Cow;
 

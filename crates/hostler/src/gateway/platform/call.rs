@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::{Objection, Platform, aim, retry};
 use crate::config::Compat;
 use crate::exchange::{Downstream, Exchange};
+use crate::gateway::late;
 use crate::gateway::wait::{Patience, Visit};
 use crate::gateway::{PoolTarget, Refusal, Route};
 use crate::proxy::{self, Call, Failure};
@@ -66,6 +67,7 @@ pub(in crate::gateway) async fn call<D: Downstream>(
     let compat = platform.rules.is_compat();
     let mut visit = Visit::begin(target, route.priority, Patience::begin());
     visit.aim = platform.aim(exchange, &target.pool)?;
+    visit.aim.cautious = !compat && !proxy::is_repeatable(exchange);
     let mark = exchange.to_member.own.len();
     let (mut sends, mut last) = (0, None);
     loop {
@@ -94,7 +96,14 @@ pub(in crate::gateway) async fn call<D: Downstream>(
         if let Some(registered) = &mut exchange.registered {
             registered.attempted = Some(Instant::now());
         }
-        let failure = match proxy::forward(exchange, client, lease, &target.call, thread).await {
+        if !compat {
+            late::arrange(exchange, &lease, target, visit.until());
+        }
+        let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
+            Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
+            answered => answered,
+        };
+        let failure = match answered {
             Ok(call) => {
                 platform.answered(exchange, call.answer());
                 return Ok(call);

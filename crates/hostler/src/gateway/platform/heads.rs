@@ -1,4 +1,4 @@
-//! What members and clients of registered routes read in heads (contracts/cf-router.md, section 2.7). Knows no pools.
+//! What members and clients of registered routes read in heads. Knows no pools.
 
 use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -150,7 +150,8 @@ pub fn forwarded_for(exchange: &Exchange) -> String {
 
 /// What a member has read in `X-Forwarded-Proto`, for the log.
 pub fn forwarded_proto(exchange: &Exchange) -> &str {
-    let came = exchange.head.fields.first(Name::XForwardedProto).filter(|_| exchange.client.peer_trusted);
+    let mut came = exchange.head.fields.all(Name::XForwardedProto);
+    let came = came.find(|came| !came.is_empty()).filter(|_| exchange.client.peer_trusted);
     match (exchange.forwarded_proto, came) {
         (None, Some(came)) => std::str::from_utf8(came).unwrap_or_default(),
         (settled, _) => settled.unwrap_or(exchange.scheme).as_str(),

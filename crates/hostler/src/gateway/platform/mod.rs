@@ -1,4 +1,4 @@
-//! What registered routes do with requests, in the way of Cloud Foundry's gorouter (contracts/cf-router.md, sections 2.4 to 2.10).
+//! What registered routes do with requests, in the way of Cloud Foundry's gorouter.
 //! Knows no registry.
 
 mod aim;

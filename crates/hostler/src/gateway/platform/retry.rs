@@ -1,4 +1,4 @@
-//! Whether a request that failed at one member goes to another (contracts/cf-router.md, section 2.5). Knows no members.
+//! Whether a request that failed at one member goes to another. Knows no members.
 
 use std::io::ErrorKind;
 
@@ -23,7 +23,9 @@ pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> V
         Failure::Unreachable(_) | Failure::Tls(..) => true,
         Failure::Unprocessed(_) => proxy::may_repeat(failure, exchange),
         Failure::Unanswered(CallError::Closed) if compat => is_repeatable_by_gorouter(exchange),
-        Failure::Unanswered(_) | Failure::Broken(_) => !compat && proxy::may_repeat(failure, exchange),
+        Failure::Unanswered(_) | Failure::Broken(_) | Failure::Forsaken => {
+            !compat && proxy::may_repeat(failure, exchange)
+        }
         Failure::BadAnswer(_) | Failure::Unspeakable | Failure::TimedOut | Failure::Body(_) => false,
     };
     Verdict { again, unfit: failure.was_never_sent() }
@@ -55,7 +57,7 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
             "Too many response headers".into()
         }
         Failure::BadAnswer(_) => "malformed HTTP response".into(),
-        Failure::TimedOut => "context deadline exceeded".into(),
+        Failure::TimedOut | Failure::Forsaken => "context deadline exceeded".into(),
         Failure::Body(_) => "context canceled".into(),
     };
     // Part of it may be what a member has said, and it stands in a head.
@@ -98,7 +100,7 @@ mod tests {
     /// without but with a key.
     #[test]
     fn the_matrix() {
-        let body = || Body::Memory(Arc::new(b"x".to_vec()));
+        let body = || Body::Memory(Arc::new(b"x".to_vec().into()));
         let requests = [
             exchange("GET / HTTP/1.1", Body::None),
             exchange("PUT / HTTP/1.1", body()),

@@ -7,21 +7,21 @@ use hostler_wire::{Name, ResponseHead};
 
 use super::{Objection, aim};
 use crate::config::{Compat, Platform};
-use crate::exchange::{Connections, Exchange, Registered, Whole};
-use crate::gateway::Refusal;
+use crate::exchange::{Exchange, Registered, Whole};
+use crate::gateway::{Health, Probe, Refusal};
 
 /// The settings of `[platform]` and what is always answered alike. One for the whole program.
 pub struct Rules {
     settings: ArcSwap<Platform>,
-    connections: Arc<Connections>,
+    health: Arc<Health>,
     healthy: Whole,
     ending: Whole,
 }
 
 impl Rules {
-    /// `connections` knows when the end is near.
-    pub fn new(settings: Platform, connections: Arc<Connections>) -> Self {
-        let health = |status, reason, body: &'static str| {
+    /// `health` knows what balancers are told.
+    pub fn new(settings: Platform, health: Arc<Health>) -> Self {
+        let answer = |status, reason, body: &'static str| {
             let mut head = ResponseHead::new(status, reason);
             head.fields.add(b"Cache-Control", b"private, max-age=0");
             head.fields.add(b"Expires", b"0");
@@ -30,9 +30,9 @@ impl Rules {
         };
         Self {
             settings: ArcSwap::from_pointee(settings),
-            connections,
-            healthy: health(200, "OK", "ok\n"),
-            ending: health(503, "Service Unavailable", ""),
+            health,
+            healthy: answer(200, "OK", "ok\n"),
+            ending: answer(503, "Service Unavailable", ""),
         }
     }
 
@@ -57,7 +57,7 @@ impl Rules {
     }
 
     /// The answer to a balancer's health check, which has neither host nor path that mean anything.
-    pub(in crate::gateway) fn health(&self, exchange: &mut Exchange) -> Option<Whole> {
+    pub(in crate::gateway) fn health_check(&self, exchange: &mut Exchange) -> Option<Whole> {
         let agent = exchange.head.fields.first(Name::UserAgent)?;
         let settings = self.settings.load();
         let known = settings.healthcheck_user_agent.as_bytes();
@@ -65,7 +65,9 @@ impl Rules {
             return None;
         }
         exchange.registered = Some(Registered::new(settings.compat == Compat::Gorouter));
-        Some(if self.connections.is_end_announced() { &self.ending } else { &self.healthy }.clone())
+        exchange.is_health_check = true;
+        let is_ready = self.health.ask(&Probe::Ready).is_some_and(|outcome| outcome.is_ok());
+        Some(if is_ready { &self.healthy } else { &self.ending }.clone())
     }
 
     /// Nobody knows for which route it would have been.

@@ -1,4 +1,4 @@
-//! Sticky sessions: the cookie that names an instance, read and written (contracts/cf-router.md, section 2.7). Knows no pools.
+//! Sticky sessions: the cookie that names an instance, read and written. Knows no pools.
 
 use std::fmt::Write as _;
 

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,17 +11,28 @@ use hostler_wire::{Stream, read_some};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::flood::{Excess, Meter};
-use crate::exchange::{Deadline, Sweep};
+use super::joiner::Joiner;
+use crate::exchange::{Deadline, Pace, Slow, Sweep};
 use crate::listen::Settings;
 
 /// Why a connection is to end: told by the carrier to the session above it, from within the same task.
 #[derive(Default)]
-pub(super) struct Verdict(AtomicU8);
+pub(super) struct Verdict(AtomicU8, OnceLock<Slow>);
 
 impl Verdict {
     /// None as long as all is well.
     pub fn passed(&self) -> Option<Excess> {
         Excess::of(self.0.load(Ordering::Relaxed))
+    }
+
+    /// How the client has failed to take its answers; none as long as it takes them.
+    pub fn slow(&self) -> Option<Slow> {
+        self.1.get().copied()
+    }
+
+    /// The client does not take its answers.
+    pub fn find_slow(&self, slow: Slow) {
+        let _ = self.1.set(slow);
     }
 
     fn pass(&self, excess: Excess) {
@@ -35,6 +46,9 @@ pub(super) struct Carrier {
     /// What was read before it was known that this is HTTP/2.
     early: Vec<u8>,
     meter: Meter,
+    joiner: Joiner,
+    /// What has been joined, and what came behind it, to be read next.
+    joined: Vec<u8>,
     verdict: Arc<Verdict>,
     /// When a head has been coming for too long; at the end, when the client does not close.
     slow: Deadline,
@@ -43,6 +57,11 @@ pub(super) struct Carrier {
     /// When the client has taken nothing for too long.
     stalled: Deadline,
     send_timeout: Duration,
+    /// How fast it takes it, and what it had taken when that was last looked at.
+    pace: Pace,
+    taken: u64,
+    written: u64,
+    min_send_rate: u64,
     /// We have said all.
     closed: bool,
 }
@@ -60,29 +79,81 @@ impl Carrier {
         Self {
             stream,
             early,
-            meter: Meter::default(),
+            meter: Meter::new(settings.limits.max_size),
+            joiner: Joiner::default(),
+            joined: Vec::new(),
             verdict,
             slow,
             header_timeout: settings.header_timeout,
             linger_timeout: settings.linger_timeout,
             stalled: sweep.deadline(),
-            send_timeout: settings.send_timeout,
+            send_timeout: settings.patience.send_timeout,
+            pace: Pace::default(),
+            taken: 0,
+            written: 0,
+            min_send_rate: settings.patience.min_send_rate,
             closed: false,
         }
     }
 
-    /// Looks at what is about to be read on. After a verdict nothing is: the session is to end the connection.
-    fn look(&mut self, bytes: &[u8]) -> bool {
-        if let Err(excess) = self.meter.read(bytes) {
-            self.verdict.pass(excess);
-            return false;
+    /// Looks at what is about to be read on, and says how much of it is; the rest is in `joined`, or yet to be joined. After a
+    /// verdict nothing is: the session is to end the connection.
+    fn look(&mut self, bytes: &[u8]) -> Option<usize> {
+        let (mut rest, mut as_it_is) = (bytes, 0);
+        while !rest.is_empty() {
+            let taken = match self.meter.read(rest) {
+                Ok(taken) => taken,
+                Err(excess) => {
+                    self.verdict.pass(excess);
+                    return None;
+                }
+            };
+            let (these, others) = rest.split_at(taken);
+            if self.joiner.is_open() || !self.joined.is_empty() {
+                self.joiner.take(these, &mut self.joined);
+            } else {
+                as_it_is += taken;
+            }
+            if self.meter.is_between_frames_of_a_head() {
+                self.joiner.begin();
+            }
+            rest = others;
         }
         if !self.meter.is_inside_head() {
             self.slow.clear();
         } else if !self.slow.is_set() {
             self.slow.set_after(self.header_timeout);
         }
+        Some(as_it_is)
+    }
+
+    /// Hands over of what was read already; false if there is nothing.
+    fn read_joined(&mut self, buf: &mut ReadBuf<'_>) -> bool {
+        if self.joined.is_empty() {
+            return false;
+        }
+        let taken = self.joined.len().min(buf.remaining());
+        buf.put_slice(&self.joined[..taken]);
+        self.joined.drain(..taken);
+        if self.joined.is_empty() {
+            self.joined = Vec::new();
+        }
         true
+    }
+
+    /// What was read early, and then what the client sends.
+    fn poll_bytes(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.early.is_empty() {
+            let taken = self.early.len().min(buf.remaining());
+            let piece: Vec<u8> = self.early.drain(..taken).collect();
+            if self.early.is_empty() {
+                self.early = Vec::new();
+            }
+            buf.put_slice(&piece);
+        } else {
+            ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// A head that does not come to its end is one that nobody need wait for.
@@ -92,20 +163,35 @@ impl Carrier {
         }
     }
 
-    /// What the client has taken, or that it takes nothing for too long.
+    /// What the client has taken, or that it takes nothing, or too little, for too long.
     fn note(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        match &written {
-            Poll::Ready(Ok(bytes)) => {
-                self.meter.wrote(*bytes);
-                self.stalled.clear();
-            }
-            Poll::Ready(Err(_)) => {}
-            Poll::Pending => {
-                let stalled = self.stalled.poll_patience(cx, self.send_timeout);
-                return stalled.map(|()| Err(io::ErrorKind::TimedOut.into()));
+        if let Poll::Ready(Ok(bytes)) = &written {
+            self.meter.wrote(*bytes);
+            self.written += *bytes as u64;
+        }
+        let taken = self.stream.taken_below().unwrap_or(self.written);
+        let moved = taken - std::mem::replace(&mut self.taken, taken);
+        let mut slow = None;
+        if moved > 0 {
+            self.stalled.clear();
+            let now = self.stalled.sweep().millis();
+            if !self.pace.has_moved(moved, now, self.min_send_rate) {
+                slow = Some(Slow::TooSlow);
             }
         }
-        written
+        if written.is_pending() {
+            self.pace.wait(self.stalled.sweep().millis());
+            if self.stalled.poll_patience(cx, self.send_timeout).is_ready() {
+                slow = Some(Slow::Stalled);
+            }
+        }
+        match slow {
+            None => written,
+            Some(slow) => {
+                self.verdict.find_slow(slow);
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+        }
     }
 }
 
@@ -115,32 +201,26 @@ impl AsyncRead for Carrier {
         if this.verdict.passed().is_some() {
             return Poll::Pending;
         }
-        if !this.early.is_empty() {
-            let taken = this.early.len().min(buf.remaining());
-            let piece: Vec<u8> = this.early.drain(..taken).collect();
-            if this.early.is_empty() {
-                this.early = Vec::new();
-            }
-            if !this.look(&piece) {
-                return Poll::Pending;
-            }
-            buf.put_slice(&piece);
-            return Poll::Ready(Ok(()));
-        }
         let before = buf.filled().len();
-        match Pin::new(&mut this.stream).poll_read(cx, buf) {
-            Poll::Ready(Ok(())) => {}
-            Poll::Pending => {
+        loop {
+            if this.read_joined(buf) {
+                return Poll::Ready(Ok(()));
+            }
+            if this.poll_bytes(cx, buf)?.is_pending() {
                 this.poll_slow(cx);
                 return Poll::Pending;
             }
-            failed => return failed,
+            let has_ended = buf.filled().len() == before;
+            let Some(as_it_is) = this.look(&buf.filled()[before..]) else {
+                buf.set_filled(before);
+                return Poll::Pending;
+            };
+            buf.set_filled(before + as_it_is);
+            // Of a head that is still to be joined nothing is there to be read yet.
+            if has_ended || as_it_is > 0 {
+                return Poll::Ready(Ok(()));
+            }
         }
-        if !this.look(&buf.filled()[before..]) {
-            buf.set_filled(before);
-            return Poll::Pending;
-        }
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -155,7 +235,9 @@ impl AsyncWrite for Carrier {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_flush(cx) {
             Poll::Pending => this.note(cx, Poll::Pending).map(|failed| failed.map(|_| ())),
-            flushed => flushed,
+            // TLS had kept something back that has gone now.
+            Poll::Ready(Ok(())) => this.note(cx, Poll::Ready(Ok(0))).map_ok(|_| ()),
+            failed => failed,
         }
     }
 

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
-use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::Request;
 
 use super::stream::{self, After, Asked};
+use super::way::Piece;
 use super::{Link, Running, Seat};
 
 /// Tasks that rest on a thread; more of them end.
@@ -43,7 +43,7 @@ impl Crew {
         self: &Arc<Self>,
         link: &Arc<Link>,
         request: Request<RecvStream>,
-        respond: SendResponse<Bytes>,
+        respond: SendResponse<Piece>,
     ) {
         let running = Running::new(link.clone());
         let (resting, mut seat) = match lock(&self.0).pop() {

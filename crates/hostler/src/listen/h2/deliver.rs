@@ -1,43 +1,25 @@
-//! An answer on its way into a stream, at the client's speed but for a bounded buffer, so that a slow reader holds no slot. Knows no
-//! routes.
+//! An answer on its way into a stream, at the client's speed; what it has not taken waits in memory or in a file, so that a slow reader
+//! holds no slot. Knows no routes.
 
 use std::future::poll_fn;
 use std::mem;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::Reason;
-use hostler_wire::{BodyLength, Fields, ResponseHead};
-use http::Response;
+use hostler_wire::{BodyLength, ResponseHead};
 
 use super::head;
 use super::stream::StreamClient;
-use crate::exchange::Exchange;
+use super::transfer::{Broken, Transfer};
+use super::way::Piece;
+use crate::exchange::{Exchange, Slow};
 use crate::gateway::{Refusal, StandIn};
-use crate::listen::head::Framing;
+use crate::listen::behind::{self, Behind, Kind, PIECE, Place, Progress};
+use crate::listen::head::{Framing, trailers};
 use crate::listen::own;
-use crate::listen::supply::{Supply, Trouble};
-
-/// What is taken from a member at a time.
-const PIECE: usize = 64 * 1024;
-
-/// What went wrong on the way.
-enum Broken {
-    Supply(Trouble),
-    /// Gone, or as good as gone.
-    Client(&'static str),
-}
-
-/// An answer under way.
-struct Transfer {
-    /// Until it has gone.
-    head: Option<Response<()>>,
-    /// None once all has come.
-    supply: Option<Supply>,
-    trailers: Option<Fields>,
-    /// All has been handed over, the end of the stream included.
-    done: bool,
-}
+use crate::listen::supply::Supply;
 
 impl StreamClient<'_> {
     /// Passes an answer on. One that breaks before any of it was sent is a refusal.
@@ -52,14 +34,17 @@ impl StreamClient<'_> {
             }
             supply => Some(supply),
         };
-        let mut transfer = Transfer { head: Some(head), supply, trailers: None, done: false };
+        let mut transfer = Transfer::new(head, supply);
         match self.transfer(exchange, &mut transfer).await {
             Ok(()) => Ok(()),
             Err(Broken::Client(who)) => {
-                if let Some(supply) = transfer.supply {
-                    supply.abandon(exchange);
-                }
-                exchange.trail.aborted = Some(who);
+                transfer.abandon(exchange, who);
+                Ok(())
+            }
+            Err(Broken::File(error)) => {
+                exchange.trail.detail = Some(format!("its temporary file failed: {error}"));
+                transfer.abandon(exchange, "temp_dir");
+                self.reset(Reason::INTERNAL_ERROR);
                 Ok(())
             }
             Err(Broken::Supply(trouble)) => {
@@ -103,7 +88,7 @@ impl StreamClient<'_> {
             self.whole = body;
         }
         let head = head::answer(head, exchange, framing);
-        let mut transfer = Transfer { head: Some(head), supply: None, trailers: None, done: false };
+        let mut transfer = Transfer::new(head, None);
         if let Err(Broken::Client(who)) = self.transfer(exchange, &mut transfer).await {
             exchange.trail.aborted = Some(who);
         }
@@ -112,10 +97,16 @@ impl StreamClient<'_> {
     async fn transfer(&mut self, exchange: &mut Exchange, transfer: &mut Transfer) -> Result<(), Broken> {
         let outcome = poll_fn(|cx| self.poll_transfer(cx, exchange, transfer)).await;
         self.refusal_to_read.clear();
-        if let Err(Broken::Client("client stalled")) = outcome {
-            self.reset(Reason::CANCEL);
+        if self.behind.take().is_some() {
+            self.silence.clear();
         }
-        outcome
+        match outcome {
+            // Where the whole connection is to end, that is the reason.
+            Err(Broken::Client("client")) if let Some(slow) = self.link.verdict.slow() => {
+                Err(Broken::Client(slow.reason()))
+            }
+            outcome => outcome,
+        }
     }
 
     /// Moves bytes both ways until the client has all.
@@ -126,24 +117,22 @@ impl StreamClient<'_> {
         transfer: &mut Transfer,
     ) -> Poll<Result<(), Broken>> {
         loop {
-            let was_full = self.room() == 0;
             let filled = match self.poll_fill(cx, exchange, transfer) {
                 Poll::Ready(Err(trouble)) => return Poll::Ready(Err(trouble)),
                 filled => filled.is_ready(),
             };
             // The head waits for the first look at the body: they go out together, or not at all.
-            match self.poll_push(cx, transfer) {
+            let pushed = match self.poll_push(cx, transfer) {
                 Poll::Ready(Err(())) => return Poll::Ready(Err(Broken::Client("client"))),
                 Poll::Ready(Ok(())) if transfer.done => return Poll::Ready(Ok(())),
-                Poll::Ready(Ok(())) => {}
-                Poll::Pending => {
-                    if self.refusal_to_read.poll_patience(cx, self.settings.send_timeout).is_ready() {
-                        return Poll::Ready(Err(Broken::Client("client stalled")));
-                    }
-                }
-            }
-            // A full buffer keeps us from asking the member for more, so nobody would wake us when it has some.
-            if filled || (was_full && self.room() > 0) {
+                pushed => pushed.is_ready(),
+            };
+            // Most clients take what there is.
+            let goes_on = match pushed && self.behind.is_none() {
+                true => false,
+                false => self.look_behind(cx, exchange, transfer, pushed)?,
+            };
+            if filled || goes_on {
                 continue;
             }
             if let Some(sender) = &mut self.sender
@@ -155,8 +144,97 @@ impl StreamClient<'_> {
         }
     }
 
-    fn room(&self) -> usize {
-        self.settings.answer_buffer.saturating_sub(self.outbox.len())
+    /// Sees to a client that has not taken what there is, or of whose answer a part lies in a file. True if something has moved that others
+    /// wait for.
+    fn look_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &Exchange,
+        transfer: &mut Transfer,
+        pushed: bool,
+    ) -> Result<bool, Broken> {
+        let (progress, link, settings) = (self.progress(), self.link, self.settings);
+        let kind = behind::kind_of(transfer.supply.as_ref(), exchange);
+        let ended = transfer.supply.is_none();
+        let behind = self.behind.get_or_insert_with(|| Behind::new(&link.way.account, &progress));
+        let spool = || link.spool.get_or_init(|| settings.spool.account()).clone();
+        let was_empty = self.outbox.is_empty();
+        if pushed {
+            behind.rest(&progress, &settings.patience, self.refusal_to_read);
+            if !behind.is_spilling() {
+                let _shrinks = behind.memory().resize(0);
+            }
+        } else if !was_empty {
+            behind.wait(&mut self.outbox, (0, 0), kind, spool);
+        } else if self.whole.is_unique() {
+            // What the cache keeps as well is none of ours.
+            behind.memory().set(self.whole.len() as u64);
+        }
+        let wanted = mem::take(&mut self.wanted);
+        let was_spilling = behind.is_spilling();
+        behind.poll_file(cx, &mut self.outbox, wanted, ended).map_err(Broken::File)?;
+        let has_come = self.outbox.is_empty() != was_empty && !self.outbox.is_empty();
+        if has_come || (was_spilling && !behind.is_spilling()) {
+            return Ok(true);
+        }
+        // Nobody would wake us when the member has more: it was not asked.
+        if transfer.was_full && !ended && self.place(transfer, kind) != Place::Full {
+            return Ok(true);
+        }
+        let waits = transfer.was_full && kind == Kind::Stored;
+        if waits {
+            behind::look_again(self.silence, cx);
+        }
+        if pushed {
+            return Ok(false);
+        }
+        let Some(behind) = &mut self.behind else { return Ok(false) };
+        if transfer.waits_for_others {
+            // The connection is looked after by whoever writes to it.
+            self.refusal_to_read.clear();
+        }
+        let holds = waits && behind.is_full();
+        match behind.poll_slow(cx, &progress, holds, &settings.patience, self.refusal_to_read) {
+            Poll::Ready(Slow::Stalled) if transfer.waits_for_others => Ok(false),
+            Poll::Ready(slow) => {
+                if slow == Slow::TooSlow {
+                    link.end_slow(slow);
+                }
+                self.reset(Reason::CANCEL);
+                Err(Broken::Client(slow.reason()))
+            }
+            Poll::Pending => Ok(false),
+        }
+    }
+
+    /// How far the client is: what other streams were sent counts as well, they share its way.
+    fn progress(&self) -> Progress {
+        Progress {
+            all: self.link.way.sent.load(Ordering::Relaxed),
+            own: self.handed,
+            least: self.settings.patience.min_send_rate.max(1),
+            now: self.silence.sweep().millis(),
+        }
+    }
+
+    /// Where more of the answer may go.
+    fn place(&mut self, transfer: &Transfer, kind: Kind) -> Place {
+        let lies_ready = transfer.supply.as_ref().is_some_and(Supply::lies_ready);
+        let (unsent, limit) = (self.outbox.len(), behind::limit(self.settings, lies_ready));
+        // It is read when there is a window for it.
+        if lies_ready && unsent > 0 {
+            return Place::Full;
+        }
+        let (progress, link, settings) = (self.progress(), self.link, self.settings);
+        match &mut self.behind {
+            Some(behind) => behind.place((unsent, limit), kind, &progress, || {
+                link.spool.get_or_init(|| settings.spool.account()).clone()
+            }),
+            None => match limit.saturating_sub(unsent).min(behind::first_piece(settings)) {
+                0 => Place::Full,
+                room => Place::Memory(room),
+            },
+        }
     }
 
     /// Takes some of the answer from the member, as long as there is room; pending when there is nothing to take.
@@ -170,15 +248,31 @@ impl StreamClient<'_> {
         if let Poll::Ready(Err(_)) = supply.poll_upload(cx, self) {
             return Poll::Ready(Err(Broken::Client("client")));
         }
-        let room = self.room();
-        if room == 0 {
-            return Poll::Pending;
+        let kind = match self.behind {
+            Some(_) => behind::kind_of(transfer.supply.as_ref(), exchange),
+            // It makes no difference yet.
+            None => Kind::Stored,
+        };
+        let place = self.place(transfer, kind);
+        transfer.was_full = place == Place::Full;
+        let (into, room) = match (place, &mut self.behind) {
+            (Place::Memory(room), _) => (&mut self.outbox, room),
+            (Place::File(room), Some(behind)) => match behind.file_place() {
+                Some(staged) => (staged, room),
+                None => return Poll::Pending,
+            },
+            _ => return Poll::Pending,
+        };
+        let Some(supply) = &mut transfer.supply else { return Poll::Pending };
+        let before = into.len();
+        let taken = supply.poll_body(cx, into, room);
+        let came = into.len() - before;
+        exchange.trail.bytes_out += came as u64;
+        if let (Place::File(_), Some(behind)) = (place, &mut self.behind) {
+            behind.took(came);
         }
-        let before = self.outbox.len();
-        let taken = supply.poll_body(cx, &mut self.outbox, room.min(PIECE));
-        exchange.trail.bytes_out += (self.outbox.len() - before) as u64;
         if ready!(taken).map_err(Broken::Supply)? {
-            transfer.trailers = supply.trailers().cloned();
+            transfer.trailers = trailers(supply.trailers(), exchange);
             // The slot is free from here on, whether or not the client has all.
             if let Some(supply) = transfer.supply.take() {
                 supply.finish(exchange);
@@ -187,42 +281,68 @@ impl StreamClient<'_> {
         Poll::Ready(Ok(()))
     }
 
-    /// Hands over what may go; ready when that is all there is.
+    /// Hands over what may go; ready when that is all there is in memory.
     fn poll_push(&mut self, cx: &mut Context<'_>, transfer: &mut Transfer) -> Poll<Result<(), ()>> {
-        let is_last = transfer.supply.is_none() && transfer.trailers.is_none();
+        let is_spilling = self.behind.as_ref().is_some_and(|behind| behind.is_spilling());
+        let is_last = transfer.supply.is_none() && transfer.trailers.is_none() && !is_spilling;
+        transfer.waits_for_others = false;
         if let Some(head) = transfer.head.take() {
             let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
             self.sender = Some(self.respond.send_response(head, is_end).map_err(|_| ())?);
             transfer.done = is_end;
         }
-        let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
         while !self.outbox.is_empty() || !self.whole.is_empty() {
-            sender.reserve_capacity(self.outbox.len() + self.whole.len());
-            let granted = match sender.capacity() {
-                0 => match ready!(sender.poll_capacity(cx)) {
-                    Some(Ok(granted)) => granted,
-                    _ => return Poll::Ready(Err(())),
-                },
-                granted => granted,
+            let granted = ready!(self.poll_window(cx, self.outbox.len() + self.whole.len()))?;
+            let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() };
+            let memory = self.behind.as_mut().map(|behind| behind.memory());
+            let Poll::Ready((bytes, slip)) = self.link.way.poll_enter(cx, granted.min(next), memory) else {
+                transfer.waits_for_others = true;
+                return Poll::Pending;
             };
-            self.refusal_to_read.clear();
             let piece = match self.outbox.is_empty() {
-                true => self.whole.split_to(granted.min(self.whole.len())),
-                false => take(&mut self.outbox, granted),
+                true => self.whole.split_to(bytes),
+                false => take(&mut self.outbox, bytes),
             };
+            self.handed += bytes as u64;
+            self.link.way.sent.fetch_add(bytes as u64, Ordering::Relaxed);
             let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
-            sender.send_data(piece, is_end).map_err(|_| ())?;
+            let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
+            sender.send_data(Piece::new(piece, slip), is_end).map_err(|_| ())?;
             transfer.done = is_end;
         }
+        if is_spilling {
+            // It is read when there is a window for it: many streams of one connection wait for one.
+            let granted = ready!(self.poll_window(cx, PIECE))?;
+            if self.link.way.poll_open(cx).is_pending() {
+                transfer.waits_for_others = true;
+                return Poll::Pending;
+            }
+            self.wanted = granted.min(PIECE);
+            return Poll::Ready(Ok(()));
+        }
         if transfer.supply.is_none() && !transfer.done {
+            let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
             match transfer.trailers.take() {
                 Some(trailers) => sender.send_trailers(head::trailers(&trailers)),
-                None => sender.send_data(Bytes::new(), true),
+                None => sender.send_data(Bytes::new().into(), true),
             }
             .map_err(|_| ())?;
             transfer.done = true;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// For how many of so many bytes the client has a window.
+    fn poll_window(&mut self, cx: &mut Context<'_>, wanted: usize) -> Poll<Result<usize, ()>> {
+        let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
+        sender.reserve_capacity(wanted);
+        match sender.capacity() {
+            0 => match ready!(sender.poll_capacity(cx)) {
+                Some(Ok(granted)) => Poll::Ready(Ok(granted)),
+                _ => Poll::Ready(Err(())),
+            },
+            granted => Poll::Ready(Ok(granted)),
+        }
     }
 
     /// Breaks the stream off, so that nobody takes what was sent for the whole.

@@ -24,8 +24,10 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-/// Frames of one head, its first not counted.
+/// Frames of one head, its first not counted; more where a head may be so long that it needs them.
 const MOST_CONTINUATIONS: u32 = 32;
+/// What a frame may hold (RFC 9113 section 6.5.2).
+const LONGEST_FRAME: usize = 16_384;
 /// So many bytes of answers allow for one more WINDOW_UPDATE: clients that give back what they have read of each small frame
 /// are honest.
 const BYTES_A_WINDOW_UPDATE: usize = 256;
@@ -132,6 +134,7 @@ pub(super) struct Meter {
     /// A head has begun that has not ended.
     open: bool,
     continuations: u32,
+    most_continuations: u32,
     resets: Bucket,
     settings: Bucket,
     pings: Bucket,
@@ -142,8 +145,10 @@ pub(super) struct Meter {
     written: usize,
 }
 
-impl Default for Meter {
-    fn default() -> Self {
+impl Meter {
+    /// For heads of so many bytes at most. One that fills only half of each frame is still honest.
+    pub fn new(max_header_size: usize) -> Self {
+        let needed = u32::try_from(2 * max_header_size.div_ceil(LONGEST_FRAME)).unwrap_or(u32::MAX);
         Self {
             ahead: PREFACE,
             head: [0; FRAME_HEAD],
@@ -151,6 +156,7 @@ impl Default for Meter {
             kind: None,
             open: false,
             continuations: 0,
+            most_continuations: needed.max(MOST_CONTINUATIONS),
             resets: Bucket::new(500, 33),
             settings: Bucket::new(100, 5),
             pings: Bucket::new(1000, 200),
@@ -160,28 +166,39 @@ impl Default for Meter {
             written: 0,
         }
     }
-}
 
-impl Meter {
-    /// Looks at what has come in.
-    pub fn read(&mut self, mut bytes: &[u8]) -> Result<(), Excess> {
-        while !bytes.is_empty() {
+    /// Looks at what has come in; says how much of it. That is all, or up to the end of a frame that is one of several of a head.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Excess> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
             if self.ahead > 0 {
-                let passed = bytes.len().min(self.ahead as usize);
+                let passed = rest.len().min(self.ahead as usize);
                 self.ahead -= passed as u32;
-                bytes = &bytes[passed..];
-                continue;
+                rest = &rest[passed..];
+            } else {
+                let taken = rest.len().min(FRAME_HEAD - self.known);
+                self.head[self.known..self.known + taken].copy_from_slice(&rest[..taken]);
+                self.known += taken;
+                rest = &rest[taken..];
+                if self.known == FRAME_HEAD {
+                    self.known = 0;
+                    self.begin_frame()?;
+                }
             }
-            let taken = bytes.len().min(FRAME_HEAD - self.known);
-            self.head[self.known..self.known + taken].copy_from_slice(&bytes[..taken]);
-            self.known += taken;
-            bytes = &bytes[taken..];
-            if self.known == FRAME_HEAD {
-                self.known = 0;
-                self.begin_frame()?;
+            if self.is_between_frames() && (self.open || self.kind == Some(CONTINUATION)) {
+                break;
             }
         }
-        Ok(())
+        Ok(bytes.len() - rest.len())
+    }
+
+    /// A frame has ended that does not end its head.
+    pub fn is_between_frames_of_a_head(&self) -> bool {
+        self.open && self.is_between_frames()
+    }
+
+    fn is_between_frames(&self) -> bool {
+        self.ahead == 0 && self.known == 0
     }
 
     /// So much has gone out.
@@ -213,7 +230,7 @@ impl Meter {
             CONTINUATION => {
                 self.open = !has(END_HEADERS);
                 self.continuations += 1;
-                let few = self.continuations <= MOST_CONTINUATIONS;
+                let few = self.continuations <= self.most_continuations;
                 return if few { Ok(()) } else { Err(Excess::Continuations) };
             }
             DATA if length > u32::from(has(PADDED)) || has(END_STREAM) => return Ok(()),
@@ -245,7 +262,7 @@ mod tests {
     }
 
     fn begun() -> Meter {
-        let mut meter = Meter::default();
+        let mut meter = Meter::new(65_536);
         meter.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         assert!(meter.is_inside_head(), "the first SETTINGS belong to it");
         meter.read(&frame(SETTINGS, 0, 0)).unwrap();
@@ -253,10 +270,19 @@ mod tests {
         meter
     }
 
+    /// However many steps it takes.
+    fn all(meter: &mut Meter, bytes: &[u8]) -> Result<(), Excess> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = &rest[meter.read(rest)?..];
+        }
+        Ok(())
+    }
+
     /// After how many of these it is enough.
     fn borne(meter: &mut Meter, kind: u8, flags: u8, length: usize) -> (usize, Option<Excess>) {
         let frame = frame(kind, flags, length);
-        (0..10_000).find_map(|count| Some((count, Some(meter.read(&frame).err()?)))).unwrap_or((10_000, None))
+        (0..10_000).find_map(|count| Some((count, Some(all(meter, &frame).err()?)))).unwrap_or((10_000, None))
     }
 
     #[tokio::test(start_paused = true)]
@@ -317,6 +343,29 @@ mod tests {
     }
 
     #[test]
+    fn a_long_head_may_need_more_frames() {
+        let mut meter = Meter::new(1 << 20);
+        meter.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        all(&mut meter, &frame(SETTINGS, 0, 0)).unwrap();
+        assert_eq!(borne(&mut meter, CONTINUATION, 0, 0), (128, Some(Excess::Continuations)));
+    }
+
+    #[test]
+    fn reading_stops_where_a_head_in_pieces_can_be_joined() {
+        let (first, last) = (frame(HEADERS, 0, 10), frame(CONTINUATION, END_HEADERS, 0));
+        let whole = [frame(HEADERS, END_HEADERS, 5), frame(DATA, 0, 7)].concat();
+        let bytes = [&whole[..], &first, &last, &whole].concat();
+        let mut meter = begun();
+        let (mut rest, mut taken) = (&bytes[..], vec![]);
+        while !rest.is_empty() {
+            let read = meter.read(rest).unwrap();
+            taken.push((read, meter.is_between_frames_of_a_head()));
+            rest = &rest[read..];
+        }
+        assert_eq!(taken, [(whole.len() + first.len(), true), (last.len(), false), (whole.len(), false)]);
+    }
+
+    #[test]
     fn excesses_have_numbers_of_their_own() {
         for excess in Excess::ALL {
             assert_eq!(Excess::of(excess as u8), Some(excess));
@@ -332,14 +381,14 @@ mod tests {
         ) {
             let bytes = frames.iter().map(|(kind, flags, length)| frame(*kind, *flags, *length)).collect::<Vec<_>>().concat();
             let mut whole = begun();
-            let expected = whole.read(&bytes);
+            let expected = all(&mut whole, &bytes);
             let (mut cut, mut rest, mut seen) = (begun(), &bytes[..], Ok(()));
             for size in cuts.iter().cycle() {
                 if rest.is_empty() || seen.is_err() {
                     break;
                 }
                 let (piece, more) = rest.split_at(rest.len().min(*size));
-                seen = cut.read(piece);
+                seen = all(&mut cut, piece);
                 rest = more;
             }
             prop_assert_eq!(seen, expected);

@@ -1,7 +1,7 @@
 //! Heads between HTTP/2 and what the rest of us knows: a request's as strict as one that came in HTTP/1.1. Knows no streams.
 
 use bytes::Bytes;
-use hostler_wire::{BodyLength, Fields, Limits, RequestHead, ResponseHead};
+use hostler_wire::{BodyLength, Fields, Limits, RequestHead, ResponseHead, may_trail};
 use http::header::{
     AGE, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
 };
@@ -102,7 +102,7 @@ fn edited(head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Respons
     let bytes = head.fields.bytes();
     let shared = (bytes.len() <= MOST_SHARED).then(|| Bytes::copy_from_slice(bytes));
     for (field, name, value) in head.fields.iter() {
-        if is_kept(field, framing, head.status) && keeps(name) {
+        if is_kept(field, name, framing, head.status) && keeps(name) {
             let value = match &shared {
                 Some(shared) => shared.slice(field.value()),
                 None => Bytes::copy_from_slice(value),
@@ -136,7 +136,7 @@ pub(super) fn switch(head: &ResponseHead, exchange: &Exchange) -> Response<()> {
 pub(super) fn interim(head: &ResponseHead) -> Response<()> {
     let mut fields = HeaderMap::new();
     for (field, name, value) in head.fields.iter() {
-        if is_kept(field, Framing::Chunked, head.status) {
+        if is_kept(field, name, Framing::Chunked, head.status) {
             append(&mut fields, name, HeaderValue::from_bytes(value));
         }
     }
@@ -146,8 +146,7 @@ pub(super) fn interim(head: &ResponseHead) -> Response<()> {
 /// The trailers of an answer.
 pub(super) fn trailers(trailers: &Fields) -> HeaderMap {
     let mut fields = HeaderMap::with_capacity(trailers.len());
-    for (field, name, value) in trailers.iter().filter(|(field, ..)| !field.known.is_hop_by_hop()) {
-        debug_assert!(!field.listed, "a trailer section has no Connection");
+    for (_, name, value) in trailers.iter().filter(|(_, name, _)| may_trail(name)) {
         append(&mut fields, name, HeaderValue::from_bytes(value));
     }
     fields

@@ -5,28 +5,36 @@ mod crew;
 mod deliver;
 mod flood;
 mod head;
+mod joiner;
 mod stream;
+mod transfer;
+mod way;
 mod websocket;
 
 use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
-use bytes::Bytes;
 use h2::Reason;
 use h2::server::Connection;
 use hostler_wire::Stream;
 
 use super::{Origin, Settings, Shard};
-use crate::exchange::{Deadline, Exchange, OpenConnection, Protocol};
+use crate::exchange::{
+    Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Reservation, Slow, SpoolAccount,
+};
 use crate::journal::Level;
 use carrier::{Carrier, Verdict};
 pub use crew::Crew;
+use way::{Piece, Way};
 
-/// What a stream may have waiting inside the protocol's machinery, besides `answer_buffer`.
+/// What a stream may have waiting inside the protocol's machinery; all of a connection, less (see `Way`).
 const SEND_BUFFER: usize = 128 * 1024;
+/// The receive window that each connection begins with (RFC 9113 section 6.9.2); there is no way to a smaller one.
+const LEAST_WINDOW: u32 = 65_535;
+
 /// What all streams of a connection share.
 struct Link {
     shard: Arc<Shard>,
@@ -34,8 +42,20 @@ struct Link {
     origin: Origin,
     /// The client's address as text: made once a connection, not once a request.
     peer_ip: Arc<str>,
+    /// What it holds of the spool, once it has held anything.
+    spool: OnceLock<SpoolAccount>,
     /// Streams whose exchange has not ended.
     running: AtomicUsize,
+    /// What its requests hold of the memory for bodies.
+    memory: Arc<MemoryAccount>,
+    /// What its answers share on their way out.
+    way: Arc<Way>,
+    /// Why it is to end.
+    verdict: Arc<Verdict>,
+    /// Bytes of bodies that have been taken, over all streams.
+    received: AtomicU64,
+    /// A body has come that is longer than the window which every connection has.
+    wants_window: AtomicBool,
     /// The connection's own task, to be told when the last of them has ended.
     waker: AtomicWaker,
     /// Counted as open until the last exchange has ended, too.
@@ -53,9 +73,10 @@ struct Seat {
 
 /// A connection as its own task sees it.
 struct Session {
-    connection: Connection<Carrier, Bytes>,
+    connection: Connection<Carrier, Piece>,
+    /// The memory for a wide receive window, while it has one.
+    window: Reservation,
     link: Arc<Link>,
-    verdict: Arc<Verdict>,
     /// For what there is to be waited for, depending on the mood.
     patience: Deadline,
     mood: Mood,
@@ -92,20 +113,28 @@ impl Shard {
         let carrier = Carrier::new(stream, read, &settings, &self.sweep, verdict.clone());
         let Ok(connection) = handshake(&settings, carrier).await else { return };
         let patience = self.sweep.deadline();
+        let memory = self.gateway.request_memory.account();
+        let window = memory.reservation();
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let link = Arc::new(Link {
+            way: Way::new(settings.answer_memory.account()),
+            verdict,
             shard: self,
             settings,
             origin,
+            spool: OnceLock::new(),
             running: AtomicUsize::new(0),
+            memory,
+            received: AtomicU64::new(0),
+            wants_window: AtomicBool::new(false),
             waker: AtomicWaker::new(),
             peer_ip,
             _open: open,
         });
         let mut session = Session {
             connection,
+            window,
             link,
-            verdict,
             patience,
             mood: Mood::Busy,
             leaving: false,
@@ -123,7 +152,7 @@ impl Shard {
     }
 }
 
-async fn handshake(settings: &Settings, carrier: Carrier) -> Result<Connection<Carrier, Bytes>, h2::Error> {
+async fn handshake(settings: &Settings, carrier: Carrier) -> Result<Connection<Carrier, Piece>, h2::Error> {
     let limits = &settings.limits;
     // HTTP/2 counts 32 bytes for each field. Our own limits are to be the first that are met: they give an answer.
     let header_list = limits.max_size + 32 * limits.max_fields + 1024;
@@ -131,7 +160,6 @@ async fn handshake(settings: &Settings, carrier: Carrier) -> Result<Connection<C
         .max_header_list_size(u32::try_from(header_list).unwrap_or(u32::MAX))
         .max_concurrent_streams(settings.http2.max_streams)
         .initial_window_size(settings.http2.stream_window)
-        .initial_connection_window_size(settings.http2.connection_window)
         .max_send_buffer_size(SEND_BUFFER)
         .enable_connect_protocol()
         .handshake(carrier)
@@ -162,7 +190,7 @@ impl Session {
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
-            if let Some(excess) = self.verdict.passed()
+            if let Some(excess) = self.link.verdict.passed()
                 && !self.condemned
             {
                 self.condemned = true;
@@ -171,10 +199,17 @@ impl Session {
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 continue;
             }
+            if self.link.verdict.slow().is_some() && !self.condemned {
+                self.condemned = true;
+                self.leaving = true;
+                self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                continue;
+            }
             if !self.leaving && self.link.shard.connections.is_ending() {
                 self.leave();
                 continue;
             }
+            self.fit_window();
             self.change_mood();
             if self.patience.poll_due(cx).is_pending() {
                 return Poll::Pending;
@@ -193,6 +228,25 @@ impl Session {
         self.connection.graceful_shutdown();
     }
 
+    /// A connection begins with the window that the protocol gives it. A longer body gets the wide one, as long as there is memory for what
+    /// may then lie here untaken: at most half of what there is for bodies goes into windows. It is given back when nothing is under way.
+    fn fit_window(&mut self) {
+        let wide = self.link.settings.http2.connection_window;
+        if self.link.wants_window.swap(false, Ordering::Relaxed)
+            && self.window.bytes() == 0
+            && wide > LEAST_WINDOW
+        {
+            let budget = self.link.shard.gateway.request_memory.view();
+            if budget.used <= budget.limit / 2 && self.window.resize(wide.into()) {
+                self.connection.set_target_window_size(wide);
+            }
+        } else if self.window.bytes() > 0 && self.link.running.load(Ordering::Acquire) == 0 {
+            self.connection.set_target_window_size(LEAST_WINDOW);
+            // Shrinking never fails.
+            let _ = self.window.resize(0);
+        }
+    }
+
     fn change_mood(&mut self) {
         let settings = &self.link.settings;
         let mood = match self.link.running.load(Ordering::Acquire) {
@@ -205,12 +259,20 @@ impl Session {
         if mood != self.mood || mood == Mood::Sending {
             match mood {
                 Mood::Busy => self.patience.clear(),
-                Mood::Sending => self.patience.set_after(settings.send_timeout),
+                Mood::Sending => self.patience.set_after(settings.patience.send_timeout),
                 Mood::Idle => self.patience.set_after(settings.idle_timeout),
                 Mood::Leaving => self.patience.set_after(settings.linger_timeout),
             }
             self.mood = mood;
         }
+    }
+}
+
+impl Link {
+    /// Has the connection ended: its client does not take its answers.
+    fn end_slow(&self, slow: Slow) {
+        self.verdict.find_slow(slow);
+        self.waker.wake();
     }
 }
 
@@ -225,12 +287,14 @@ impl Seat {
     /// Takes its place on another connection than that for which it was made.
     fn move_to(&mut self, link: &Link) {
         // Without `..`: what an origin says beyond these must not stay that of another client.
-        let Origin { peer, told, local, scheme, certificate } = &link.origin;
+        let Origin { peer, told, local, scheme, certificate, place } = &link.origin;
         let exchange = &mut self.exchange;
         (exchange.peer, exchange.local, exchange.scheme) = (*peer, *local, *scheme);
         exchange.peer_was_told = *told;
         exchange.certificate.clone_from(certificate);
         exchange.peer_ip.clone_from(&link.peer_ip);
+        exchange.place.clone_from(place);
+        exchange.memory = Some(link.memory.clone());
     }
 
     /// What it holds of a request must not live until the next one comes.

@@ -1,5 +1,6 @@
 //! One stream: its request, the body as it comes, its answer. Knows no routes and no members.
 
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -9,36 +10,54 @@ use hostler_wire::{BadLine, BodyLength, CallError, ChunkedError, Fields, Respons
 use http::header::EXPECT;
 use http::{HeaderMap, Request, Response, StatusCode};
 
+use super::way::Piece;
 use super::websocket::{Key, Within};
 use super::{Link, Seat, head};
-use crate::exchange::{BodyError, Deadline, Downstream, Exchange};
+use crate::exchange::{BodyError, Deadline, Downstream, Exchange, Pace, SpoolAccount};
 use crate::gateway::{Answer, Instead, Refusal};
 use crate::listen::Settings;
+use crate::listen::behind::Behind;
 use crate::listen::supply::Supply;
 use crate::listen::tunnel::Passage;
 use crate::proxy::{Call, ClientEnd};
 
 /// Bytes of a trailer section, as in HTTP/1.1.
 const MOST_TRAILERS: usize = 16 * 1024;
+/// A body that is longer than this wants a wider window than each connection has.
+const ROOMY: u64 = 32 * 1024;
 
 /// The client of one stream.
 pub(super) struct StreamClient<'a> {
     pub settings: &'a Settings,
-    silence: &'a Deadline,
+    /// While it gets an answer: when to look at it again.
+    pub silence: &'a Deadline,
     pub refusal_to_read: &'a Deadline,
     body: RecvStream,
     awaits_continue: bool,
+    pub link: &'a Link,
+    /// How fast the bodies of the connection come.
+    pace: Pace,
+    /// What had been received on the connection when its pace was last looked at.
+    received: u64,
+    /// It has asked for a wide window.
+    has_asked: bool,
     most_body: u64,
     body_bytes: u64,
     trailers: Option<Fields>,
     /// Until the answer's head has gone.
-    pub respond: SendResponse<Bytes>,
+    pub respond: SendResponse<Piece>,
     /// From then on.
-    pub sender: Option<SendStream<Bytes>>,
+    pub sender: Option<SendStream<Piece>>,
     /// To be sent.
     pub outbox: Vec<u8>,
     /// To be sent: what is left of a body that lies in memory, and that others may share.
     pub whole: Bytes,
+    /// What the client has not taken; none while it keeps up.
+    pub behind: Option<Box<Behind>>,
+    /// Bytes of the answer that were handed over.
+    pub handed: u64,
+    /// For how many bytes of a file there is a window now.
+    pub wanted: usize,
 }
 
 /// What follows the exchange of a stream.
@@ -56,7 +75,7 @@ pub(super) struct Asked {
     key: Option<Key>,
     awaits_continue: bool,
     body: RecvStream,
-    respond: SendResponse<Bytes>,
+    respond: SendResponse<Piece>,
 }
 
 /// Begins the exchange of a request. By the connection's own task: it has the request at hand, and a task of the crew would only
@@ -65,7 +84,7 @@ pub(super) fn begin(
     link: &Link,
     seat: &mut Seat,
     request: Request<RecvStream>,
-    respond: SendResponse<Bytes>,
+    respond: SendResponse<Piece>,
 ) -> Asked {
     seat.move_to(link);
     let exchange = &mut seat.exchange;
@@ -105,6 +124,10 @@ pub(super) async fn serve(link: &Link, mut seat: Box<Seat>, asked: Asked) -> Aft
         silence,
         refusal_to_read,
         awaits_continue,
+        link,
+        pace: Pace::default(),
+        received: link.received.load(Ordering::Relaxed),
+        has_asked: false,
         body,
         most_body: u64::MAX,
         body_bytes: 0,
@@ -113,6 +136,9 @@ pub(super) async fn serve(link: &Link, mut seat: Box<Seat>, asked: Asked) -> Aft
         sender: None,
         outbox: Vec::new(),
         whole: Bytes::new(),
+        behind: None,
+        handed: 0,
+        wanted: 0,
     };
     let mut switched = None;
     match length {
@@ -139,7 +165,7 @@ fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Box<Call>) -> Bo
         head: Vec::new(),
         early: Vec::new(),
         deadlines: [silence, refusal_to_read, third],
-        send_timeout: link.settings.send_timeout,
+        send_timeout: link.settings.patience.send_timeout,
     };
     Passage::new(&link.shard, client, exchange, call)
 }
@@ -148,9 +174,13 @@ impl StreamClient<'_> {
     /// Has the request answered; but for one that becomes a tunnel.
     async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Box<Call>> {
         let gateway = &link.shard.gateway;
-        let answer = match link.settings.insist_on_https(exchange) {
-            Some(elsewhere) => Ok(Answer::Whole(gateway.health(exchange).unwrap_or(elsewhere))),
-            None => gateway.answer(exchange, self, link.shard.index).await,
+        // A health check is never one request too many.
+        let answer = match link.settings.answer_early(exchange, gateway) {
+            Some(answer) => Ok(Answer::Whole(answer)),
+            None => match link.shard.admit(&link.settings, exchange) {
+                Ok(()) => gateway.answer(exchange, self, link.shard.index).await,
+                Err(refusal) => Err(refusal.into()),
+            },
         };
         let instead = match answer {
             Ok(Answer::Tunnel(call)) if key.is_some_and(|key| key.is_accepted(call.answer())) => {
@@ -216,6 +246,21 @@ impl StreamClient<'_> {
                 exchange.trail.aborted = Some("client");
                 None
             }
+        }
+    }
+
+    /// What other streams have received meanwhile counts as well: they share the client's way here.
+    fn is_fast_enough(&mut self, bytes: u64) -> bool {
+        let received = self.link.received.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let since = received - std::mem::replace(&mut self.received, received);
+        self.pace.has_moved(since, self.silence.sweep().millis(), self.settings.min_receive_rate)
+    }
+
+    /// Once a body: the answer may be no.
+    fn ask_for_window(&mut self) {
+        if !std::mem::replace(&mut self.has_asked, true) {
+            self.link.wants_window.store(true, Ordering::Relaxed);
+            self.link.waker.wake();
         }
     }
 
@@ -297,17 +342,29 @@ impl Downstream for StreamClient<'_> {
                 Poll::Ready(outcome) => ended = outcome?,
                 Poll::Pending if into.len() > before => break,
                 Poll::Pending => {
+                    self.pace.wait(self.silence.sweep().millis());
                     let stalled = self.silence.poll_patience(cx, self.settings.body_timeout);
                     return stalled.map(|()| Err(BodyError::Stalled));
                 }
             }
         }
         self.silence.clear();
-        self.body_bytes += (into.len() - before) as u64;
+        let bytes = (into.len() - before) as u64;
+        self.body_bytes += bytes;
         if self.body_bytes > self.most_body {
             return Poll::Ready(Err(BodyError::TooLarge(self.most_body)));
         }
+        if !self.is_fast_enough(bytes) && !ended {
+            return Poll::Ready(Err(BodyError::TooSlow));
+        }
+        if !ended && self.body_bytes > ROOMY {
+            self.ask_for_window();
+        }
         Poll::Ready(Ok(ended))
+    }
+
+    fn spool(&mut self) -> Option<SpoolAccount> {
+        Some(self.link.spool.get_or_init(|| self.settings.spool.account()).clone())
     }
 
     fn trailers(&self) -> Option<&Fields> {

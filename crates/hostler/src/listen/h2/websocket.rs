@@ -15,6 +15,7 @@ use http::{Extensions, Method};
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::way::Piece;
 use crate::gateway::Refusal;
 
 /// What a server joins to the key (RFC 6455 section 1.3).
@@ -57,7 +58,7 @@ impl Key {
 /// A stream as a connection of its own.
 pub(super) struct Within {
     pub body: RecvStream,
-    pub sender: SendStream<Bytes>,
+    pub sender: SendStream<Piece>,
     /// Come, and not yet read.
     pub unread: Bytes,
 }
@@ -96,7 +97,7 @@ impl AsyncWrite for Within {
         };
         let piece = Bytes::copy_from_slice(&buf[..buf.len().min(granted).min(PIECE)]);
         let size = piece.len();
-        sender.send_data(piece, false).map_err(broken)?;
+        sender.send_data(piece.into(), false).map_err(broken)?;
         Poll::Ready(Ok(size))
     }
 
@@ -106,7 +107,7 @@ impl AsyncWrite for Within {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.get_mut().sender.send_data(Bytes::new(), true).map_err(broken))
+        Poll::Ready(self.get_mut().sender.send_data(Bytes::new().into(), true).map_err(broken))
     }
 }
 

@@ -19,7 +19,7 @@ const CITIES: usize = 1 << 15;
 const HEADERS: usize = 1 << 13;
 
 /// What is answered where no city is known.
-pub(super) const UNKNOWN: &[u8] = br#"{"city":"Unknown"}"#;
+pub(super) const UNKNOWN: &[u8] = b"{\"city\":\"Unknown\"}\n";
 
 /// Databases, and by record the bodies of `/get_city` and what members read.
 pub(super) struct Edition {
@@ -39,6 +39,19 @@ impl Edition {
         })
     }
 
+    /// Not if a file of it has no cities any more: somebody has put a database of countries in its place.
+    pub fn may_replace(&self, older: &Self, without_cities: &[PathBuf]) -> Result<(), OpenError> {
+        let has_had =
+            |path: &PathBuf| older.atlas.about().any(|about| about.path == *path && about.has_cities);
+        match self.atlas.about().find(|about| without_cities.contains(&about.path) && has_had(&about.path)) {
+            Some(about) => Err(OpenError::Broken {
+                path: about.path.clone(),
+                why: Broken::NoCities(about.database_type.clone()),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// The body that says in which city an address is; none where nobody knows.
     pub fn city(&self, ip: IpAddr) -> Result<Option<Bytes>, Broken> {
         // Databases say things of addresses that are nowhere: some have Australia for those of documentation.
@@ -50,7 +63,7 @@ impl Edition {
         let body = self.cities.get(record, || {
             let place = found.place()?;
             let city = place.city(&["en"]);
-            Ok::<_, Broken>(city.map_or(Bytes::new(), |city| json!({ "city": city }).to_string().into()))
+            Ok::<_, Broken>(city.map_or(Bytes::new(), |city| format!("{}\n", json!({ "city": city })).into()))
         })?;
         Ok(Some(body).filter(|body| !body.is_empty()))
     }

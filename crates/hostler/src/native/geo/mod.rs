@@ -76,6 +76,7 @@ impl Geo {
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
         let verified = lookup::verify(&self.settings.databases)?;
         let edition = Edition::open(&self.settings.databases, self.settings.decimals)?;
+        edition.may_replace(&self.edition.load(), &verified.without_cities)?;
         self.edition.store(Arc::new(edition));
         self.counters.reloads.add();
         Ok(verified.warnings)

@@ -1,4 +1,4 @@
-//! What the original service answered, byte for byte where that is known. Knows no addresses.
+//! What the original service answered, byte for byte. Knows no addresses.
 
 use std::sync::Arc;
 
@@ -28,16 +28,13 @@ pub(super) struct Original {
 
 impl Default for Original {
     fn default() -> Self {
-        let city = Arc::new(head(200, "application/json", "private, no-store"));
+        let city = Arc::new(head(200, "text/plain", "private, no-store"));
         Self {
-            crossdomain: Whole::new(
-                head(200, "text/xml; charset=utf-8", "public, max-age=86400"),
-                CROSSDOMAIN,
-            ),
-            not_found: Whole::new(head(404, "text/plain", "no-store"), "404 Not Found\n"),
+            crossdomain: Whole::new(head(200, "text/xml", "public, max-age=86400"), CROSSDOMAIN),
+            not_found: Whole::new(head(404, "text/plain", "no-store"), "File not found.\n"),
             unknown: Whole { head: city.clone(), body: Bytes::from_static(UNKNOWN) },
             city,
-            status: Arc::new(head(200, "application/json", "no-store")),
+            status: Arc::new(head(200, "text/plain", "no-store")),
         }
     }
 }
@@ -50,6 +47,6 @@ impl Original {
 
     /// The answer to `/status`.
     pub fn status(&self, counters: &Counters) -> Whole {
-        Whole { head: self.status.clone(), body: counters.original().to_string().into() }
+        Whole { head: self.status.clone(), body: format!("{}\n", counters.original()).into() }
     }
 }

@@ -175,8 +175,8 @@ impl Edition {
         if fields.first(Name::IfNoneMatch).is_some() {
             return tag::is_known(exchange, &self.tag(key));
         }
-        let since = fields.get("if-modified-since").and_then(|date| std::str::from_utf8(date).ok());
-        let since = since.and_then(|date| httpdate::parse_http_date(date).ok());
+        let since = fields.get("if-modified-since").and_then(hostler_cache::date);
+        let since = since.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
         self.modified.zip(since).is_some_and(|(modified, since)| modified <= since)
     }
 

@@ -1,6 +1,6 @@
 //! Heads between HTTP/1.1, in which everything else thinks, and HTTP/2. Knows no connections.
 
-use hostler_wire::{CallError, Fields, Limits, Name, ResponseHead};
+use hostler_wire::{CallError, Fields, Limits, Name, ResponseHead, may_trail};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Request, Uri, Version};
@@ -77,15 +77,11 @@ pub(super) fn trailers(fields: &HeaderMap) -> Option<Fields> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Trailer fields of a request, but those that would change what it is (RFC 9110 section 6.5.1).
+/// Trailer fields of a request.
 pub(super) fn trailers_to_send(fields: &Fields) -> HeaderMap {
     let mut found = HeaderMap::new();
-    for (field, name, value) in fields.iter() {
-        let is_about_message = matches!(field.known, Name::ContentLength | Name::Host | Name::Trailer);
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
-            && !is_about_message
-            && !field.known.is_hop_by_hop()
-        {
+    for (_, name, value) in fields.iter().filter(|(_, name, _)| may_trail(name)) {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
             found.append(name, value);
         }
     }

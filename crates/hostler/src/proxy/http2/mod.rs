@@ -8,7 +8,7 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 
 use hostler_pool::dispatch::Lease;
-use hostler_wire::{Name, tokens};
+use hostler_wire::{Name, Stream, tokens};
 use http::Request;
 use http::uri::Scheme;
 
@@ -51,6 +51,20 @@ pub(super) async fn forward<D: Downstream>(
     }
 }
 
+/// One request of our own on a connection of its own; the status of its answer.
+pub(super) async fn ask(stream: Stream, request: Request<()>) -> Result<u16, h2::Error> {
+    let (requests, connection) = h2::client::handshake(stream).await?;
+    let asking = async {
+        let (answer, _) = requests.ready().await?.send_request(request, true)?;
+        Ok(answer.await?.status().as_u16())
+    };
+    // It has to be driven, and ends with us.
+    tokio::select! {
+        status = asking => status,
+        ended = connection => Err(ended.err().unwrap_or_else(|| h2::Reason::NO_ERROR.into())),
+    }
+}
+
 /// Room on a connection, in `connect_timeout` and before the request's own deadline.
 async fn ride(
     lease: &Lease<Endpoint>,
@@ -58,13 +72,16 @@ async fn ride(
     settings: &CallSettings,
     thread: usize,
 ) -> Result<Ride, Failure> {
+    exchange.prepares();
     let patience = settings.connect_timeout;
     let mut riding = Box::pin(lease.carriers(thread).ride(&lease.dial, &settings.limits, patience));
-    poll_fn(|cx| match riding.as_mut().poll(cx) {
+    let outcome = poll_fn(|cx| match riding.as_mut().poll(cx) {
         Poll::Ready(outcome) => Poll::Ready(outcome),
         Poll::Pending => exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut)),
-    })
-    .await
+    });
+    let outcome = outcome.await;
+    exchange.awaits();
+    outcome
 }
 
 fn begin(

@@ -162,6 +162,10 @@ impl MemberStream {
         &self.head
     }
 
+    pub fn head_mut(&mut self) -> &mut ResponseHead {
+        &mut self.head
+    }
+
     pub fn body_length(&self) -> BodyLength {
         self.length
     }

@@ -17,6 +17,8 @@ fn rules() -> Rules {
         sharding: Sharding::All,
         segments: Vec::new(),
         folds_paths: false,
+        max_routes: 100,
+        max_memory: 1 << 20,
     }
 }
 
@@ -211,4 +213,41 @@ fn the_case_of_paths_counts_unless_it_is_said_not_to() {
     let mut folding = told(Rules { folds_paths: true, ..rules() });
     assert_eq!(folding.register(&upper), ["a.test/path + 10.0.0.1:80"]);
     assert_eq!(folding.unregister(&upper.to_lowercase()), ["a.test/path - 10.0.0.1:80 Unregistered"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_limits_nothing_new_is_taken_and_what_is_known_goes_on() {
+    let register = |told: &mut Told, host: &str, uri: &str| {
+        told.register(&format!(r#"{{"host":"{host}","port":80,"uris":["{uri}"]}}"#))
+    };
+    let mut few = told(Rules { max_routes: 2, ..rules() });
+    register(&mut few, "10.0.0.1", "a.test");
+    register(&mut few, "10.0.0.1", "b.test");
+    let refused = "further routes are refused: there are 2 already (registrar.max_routes)";
+    assert_eq!(register(&mut few, "10.0.0.1", "c.test"), [refused]);
+    assert_eq!(register(&mut few, "10.0.0.2", "b.test"), ["b.test + 10.0.0.2:80"]);
+    few.unregister(r#"{"host":"10.0.0.1","port":80,"uris":["a.test"]}"#);
+    few.after(31, true);
+    assert_eq!(register(&mut few, "10.0.0.1", "c.test"), ["c.test + 10.0.0.1:80"]);
+
+    let mut small = told(Rules { max_memory: 12 << 10, ..rules() });
+    register(&mut small, "10.0.0.1", "a.test");
+    register(&mut small, "10.0.0.1", "b.test");
+    let refused =
+        "further members are refused: routes and members take 12288 bytes already (registrar.max_memory)";
+    assert_eq!(register(&mut small, "10.0.0.1", "c.test"), [refused]);
+    assert_eq!(register(&mut small, "10.0.0.1", "a.test"), Vec::<String>::new());
+    small.after(121, true);
+    small.after(31, true);
+    assert_eq!(small.registry.bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_text_counts_for_each_route_that_repeats_it() {
+    let mut told = told(rules());
+    let url = format!("https://{}", "x".repeat(100_000));
+    let uris: Vec<String> = (0..20).map(|n| format!("\"{n}.test\"")).collect();
+    let uris = uris.join(",");
+    told.register(&format!(r#"{{"host":"a","port":80,"uris":[{uris}],"route_service_url":"{url}"}}"#));
+    assert_eq!(told.registry.iter().count(), 5, "of 20, each with two hundred thousand bytes, in 1 MiB");
 }

@@ -1,9 +1,11 @@
 // Echoes what it is sent, and dies, hangs or grows as the path says. Notes each request in a diary with how many it has at once:
-// more than CHAOS_SLOTS is a violation. Has never heard of Hostler.
+// more than CHAOS_SLOTS is a violation. With CHAOS_BROKEN it does not start. Has never heard of Hostler.
 const fs = require('node:fs');
 const http = require('node:http');
 const path = require('node:path');
 const { setTimeout: pause } = require('node:timers/promises');
+
+if (process.env.CHAOS_BROKEN) throw new Error('broken by the chaos test');
 
 const diary = path.join(process.env.TEST_FOLDER, 'diary');
 const slots = Number(process.env.CHAOS_SLOTS);
@@ -31,6 +33,15 @@ const ways = {
       throw new Error('thrown by the chaos test');
     });
     return new Promise(() => {});
+  },
+  /** A rejection that nobody handles: Node ends the process. */
+  reject() {
+    Promise.reject(new Error('rejected by the chaos test'));
+    return new Promise(() => {});
+  },
+  /** More than the heap may hold: V8 aborts the process. */
+  heap() {
+    for (const all = []; ; ) all.push(new Array(100_000).fill({}));
   },
   /** Half of an answer, and then the end. */
   half({ id }, res) {

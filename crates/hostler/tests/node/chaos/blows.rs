@@ -118,8 +118,8 @@ impl Blows {
         }
     }
 
-    /// A ready worker's process. A pool that has no other is spared: how long it rests when all have crashed is not what this
-    /// test is about.
+    /// A ready worker's process. A pool that has no other is spared: what becomes of one whose workers are all gone is what the storm is
+    /// about ([`super::storm`]).
     async fn victim(&mut self, pool: &str) -> Option<u32> {
         let status = self.users.pool(pool).await;
         let ready = status["workers"].as_array()?.iter().filter(|worker| worker["state"] == "ready");

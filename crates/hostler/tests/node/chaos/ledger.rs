@@ -103,8 +103,9 @@ impl Ledger {
         lock(&self.entries).clone()
     }
 
-    pub fn was_struck_since(&self, then: Instant) -> bool {
-        lock(&self.blows).iter().any(|blow| blow.is_deadly && blow.at >= then)
+    /// How many requests have ended.
+    pub fn ended(&self) -> usize {
+        lock(&self.entries).len()
     }
 
     /// How often everything was done, for people.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hostler_testkit::{Answer, Client, Ending, client, try_client};
+use hostler_testkit::{Answer, Client, Ending, client, try_client_from};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
@@ -44,7 +44,7 @@ impl Users {
     /// Hostler's status, whichever process it is.
     pub async fn status(&self) -> Value {
         let mut client = client(self.admin).await;
-        client.send("GET /status HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n").await;
+        client.send("GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
         client.answer().await.assert_status(200).json()
     }
 
@@ -115,7 +115,7 @@ impl Users {
                 (outcome, client) => return (outcome, client.map(|client| Kept { client, upgrades: then })),
             }
         }
-        let Some(client) = try_client(self.address).await else {
+        let Some(client) = try_client_from(request.from.into(), self.address).await else {
             return (Outcome::Nothing("nobody listens".into()), None);
         };
         let (outcome, client) = exchange(client, request, is_last).await;

@@ -10,6 +10,7 @@ mod orders;
 mod plan;
 mod request;
 mod shape;
+mod storm;
 mod verdict;
 
 use std::sync::Arc;

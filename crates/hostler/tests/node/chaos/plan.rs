@@ -34,7 +34,7 @@ impl Plan {
 
     /// A source of chance that is this run's, and this user's alone.
     pub fn chance(&self, user: u64) -> fastrand::Rng {
-        fastrand::Rng::with_seed(self.seed.wrapping_mul(1_000_003).wrapping_add(user))
+        chance(self.seed, user)
     }
 
     pub fn is_over(&self, began: Instant, rounds: usize) -> bool {
@@ -45,8 +45,14 @@ impl Plan {
     }
 }
 
+/// A source of chance of the run with this seed, and of this user alone.
+pub fn chance(seed: u64, user: u64) -> fastrand::Rng {
+    fastrand::Rng::with_seed(seed.wrapping_mul(1_000_003).wrapping_add(user))
+}
+
+/// A setting of the run.
 #[expect(clippy::disallowed_methods, reason = "how long a test runs is no configuration of Hostler's")]
-fn number(name: &str) -> Option<u64> {
+pub fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a whole number")))
 }

@@ -1,6 +1,7 @@
 //! The requests of the chaos test: drawn by chance, written as bytes, with the one right answer to each. Knows no connection.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use hostler_testkit::{chunked, request};
 
@@ -22,6 +23,10 @@ pub enum Way {
     Exit,
     /// An exception that nobody catches.
     Throw,
+    /// A rejection that nobody handles.
+    Reject,
+    /// The heap grows beyond its limit.
+    Heap,
     /// The worker ends in the middle of its answer.
     Half,
     /// The event loop never turns again.
@@ -36,6 +41,8 @@ impl Way {
             Self::Echo => "echo",
             Self::Exit => "exit",
             Self::Throw => "throw",
+            Self::Reject => "reject",
+            Self::Heap => "heap",
             Self::Half => "half",
             Self::Loop => "loop",
             Self::Leak => "leak",
@@ -65,6 +72,10 @@ pub struct Request {
     pub pool: &'static str,
     pub way: Way,
     pub method: &'static str,
+    /// Where its client is.
+    pub from: Ipv4Addr,
+    /// A part of the path that is its own.
+    lead: String,
     /// It has an `Idempotency-Key`.
     keyed: bool,
     query: String,
@@ -95,14 +106,24 @@ impl Request {
             _ => None,
         };
         let (keyed, chunked) = (chance.bool() && chance.bool(), chance.bool());
-        Self { id, pool, way: Way::Echo, method, keyed, query, size, chunked, leaving }
+        let (from, lead) = (Ipv4Addr::LOCALHOST, String::new());
+        Self { id, pool, way: Way::Echo, method, from, lead, keyed, query, size, chunked, leaving }
     }
 
     /// One that does something to its worker.
     pub fn special(number: usize, pool: &'static str, way: Way, method: &'static str, query: &str) -> Self {
         let (query, name) = (query.to_owned(), if way.is_deadly() { DEADLY } else { "special-" });
         let id = format!("{name}{number}");
-        Self { id, pool, way, method, keyed: false, query, size: 10, chunked: false, leaving: None }
+        let (from, lead) = (Ipv4Addr::LOCALHOST, String::new());
+        let (keyed, chunked, leaving) = (false, false, None);
+        Self { id, pool, way, method, from, lead, keyed, query, size: 10, chunked, leaving }
+    }
+
+    /// The same by a client of its own and with a path of its own, so that nothing is known of those like it.
+    pub fn like_no_other(self, chance: &mut fastrand::Rng) -> Self {
+        let lead = std::iter::repeat_with(|| chance.lowercase()).take(8).chain(['/']).collect();
+        let from = Ipv4Addr::new(127, chance.u8(1..), chance.u8(..), chance.u8(1..255));
+        Self { from, lead, ..self }
     }
 
     /// May be sent to a second worker when the first is lost (RFC 9110 section 9.2.2).
@@ -110,12 +131,17 @@ impl Request {
         self.method != "POST" || self.keyed
     }
 
+    /// One that does nothing to its worker.
+    pub fn is_ordinary(&self) -> bool {
+        self.way == Way::Echo
+    }
+
     fn has_body(&self) -> bool {
         matches!(self.method, "POST" | "PUT")
     }
 
     pub fn target(&self) -> String {
-        format!("/{}/{}{}", self.pool, self.way.path(), self.query)
+        format!("/{}/{}{}{}", self.pool, self.lead, self.way.path(), self.query)
     }
 
     /// As it goes over the wire.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    Asked, Form, Kept, Likeness, Moment, NotStored, Outcome, Terms, compare, confirms, outdated, tags,
+    Asked, Form, Kept, Likeness, Moment, NotStored, Outcome, Terms, Vary, compare, confirms, outdated, tags,
 };
 use hostler_wire::ResponseHead;
 
-use super::{Errand, is_servable};
+use super::{Errand, Seen, is_servable};
 use crate::cache::{self, Entry, Landing, Lines};
 use crate::coding::{self, Coding};
 use crate::exchange::Exchange;
@@ -32,7 +32,7 @@ impl Errand {
             stock.remove(&self.key, &stale);
             return None;
         }
-        let (entry, terms) = self.renewed(&stale, &fresh, asked, now);
+        let (entry, terms) = self.renewed(exchange, &stale, &fresh, (asked, now));
         let entry = Arc::new(entry);
         match terms {
             Ok(terms) => {
@@ -56,16 +56,15 @@ impl Errand {
 
     /// A 200 to HEAD has come, and says what a GET would bring: a stored answer that is the same is as good as new, and one that
     /// is not is stale from now on (RFC 9111 section 4.3.5).
-    pub(super) fn compare(&self, answer: &ResponseHead, asked: Asked) {
-        let Some(stored) = self.stale.as_ref().filter(|_| self.caching.stores && !self.asks.no_store) else {
-            return;
-        };
+    pub(super) fn compare(&self, exchange: &Exchange, answer: &ResponseHead, asked: Asked) {
+        let may_change = self.caching.stores && self.is_as_stored && !self.asks.no_store;
+        let Some(stored) = self.stale.as_ref().filter(|_| may_change) else { return };
         let (stock, now) = (&self.caching.stock, Moment::now());
         let (is_page, length) = (stored.head.status == 200, stored.body.len() as u64);
         match compare(&Lines(&stored.head.fields), length, &Lines(&answer.fields)) {
             Likeness::Same if is_page => {
                 let fresh = cache::freshened(&stored.head, answer);
-                match self.renewed(stored, &fresh, asked, now) {
+                match self.renewed(exchange, stored, &fresh, (asked, now)) {
                     (entry, Ok(_)) => stock.exchange(&self.key, stored, Arc::new(entry)),
                     (_, Err(_)) => stock.remove(&self.key, stored),
                 }
@@ -76,35 +75,38 @@ impl Errand {
                     stock.exchange(
                         &self.key,
                         stored,
-                        Arc::new(with(stored, stored.head.clone(), terms, asked)),
+                        Arc::new(with(stored, (stored.head.clone(), stored.vary.clone()), terms, asked)),
                     );
                 }
             }
         }
     }
 
-    /// What is stored under its new head, and the terms that this brings.
+    /// What is stored under its new head, and the terms that this brings. A new `Vary` counts as well: it is for fewer now.
     fn renewed(
         &self,
+        exchange: &Exchange,
         stored: &Entry,
         fresh: &ResponseHead,
-        asked: Asked,
-        now: Moment,
+        (asked, now): (Asked, Moment),
     ) -> (Entry, Result<Terms, NotStored>) {
         let (rules, lines) = (&self.caching.rules, Lines(&fresh.fields));
         let terms = Terms::of(rules, &self.asks, fresh.status, &lines, asked.at, now);
+        let vary = Vary::of(&lines, &Seen(exchange), self.secure);
+        let terms = vary.as_ref().map_or_else(|why| Err(*why), |_| terms);
         let head = Arc::new(cache::stored(fresh, &Kept::of(rules, fresh.status, &lines), now));
-        (with(stored, head, terms.unwrap_or(stored.terms), asked), terms)
+        let about = (head, vary.unwrap_or_else(|_| stored.vary.clone()));
+        (with(stored, about, terms.unwrap_or(stored.terms), asked), terms)
     }
 }
 
 /// The same answer with another head, on other terms.
-fn with(stored: &Entry, head: Arc<ResponseHead>, terms: Terms, asked: Asked) -> Entry {
+fn with(stored: &Entry, (head, vary): (Arc<ResponseHead>, Vary), terms: Terms, asked: Asked) -> Entry {
     Entry {
         head_bytes: cache::size(&head),
         body: stored.body.clone(),
         terms,
-        vary: stored.vary.clone(),
+        vary,
         asked,
         tags: tags(&Lines(&head.fields)),
         forms: stored.forms.iter().filter_map(|form| with_head(form, &head)).collect(),

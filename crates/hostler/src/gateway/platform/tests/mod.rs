@@ -16,11 +16,13 @@ use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead};
 
 use super::{Platform, Rules, Words, answer, forwarded_for, forwarded_proto};
 use crate::config::{self, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
-use crate::exchange::{BodyError, Connections, Downstream, Edits, Exchange, Instance, Scheme, Sweep, Trust};
-use crate::gateway::{
-    Answer, Changes, Gateway, Poison, PoisonSettings, PoolTarget, Route, SpoolSettings, Target,
+use crate::exchange::{
+    BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust,
 };
-use crate::journal::{Form, Journal, Writer};
+use crate::gateway::{
+    Answer, Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, Route, SpoolSettings, Target,
+};
+use crate::journal::{Form, Journal};
 use crate::proxy::{CallSettings, Endpoint, Meter};
 use crate::route::Table;
 
@@ -74,7 +76,9 @@ fn edge(settings: config::Platform) -> Edge {
 
 fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: bool) -> Edge {
     let connections = Arc::new(Connections::default());
-    let rules = Arc::new(Rules::new(settings, connections.clone()));
+    let health = Arc::new(Health::new(connections.clone()));
+    health.watch(Vec::new());
+    let rules = Arc::new(Rules::new(settings, health.clone()));
     let (pool, meter) = (Pool::new("app.test", pool), Arc::new(Meter::new(1)));
     let failed: Arc<Mutex<Vec<MemberId>>> = Arc::default();
     let told = failed.clone();
@@ -88,8 +92,10 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
     let table: Table<Arc<Route>> = [("app.test".parse().unwrap(), Arc::new(route))].into_iter().collect();
     let gateway = Gateway {
         routes: ArcSwap::from_pointee(table),
-        spool: ArcSwap::from_pointee(SpoolSettings { memory: 1024, folder: std::env::temp_dir() }),
+        spool: ArcSwap::from_pointee(SpoolSettings { memory: 1024 }),
+        request_memory: MemoryBudget::new(1 << 20),
         platform: ArcSwapOption::new(Some(rules)),
+        health,
         unrouted: Arc::default(),
     };
     let sweep = Sweep::new();
@@ -98,8 +104,9 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
 }
 
 fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
-    let journal = Journal::new(Form::Json, false, Writer::new(std::io::sink()));
-    let never = PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true };
+    let journal = Journal::new(Form::Json, false, std::fs::File::create("/dev/null").unwrap());
+    let never =
+        PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true, patience: Duration::ZERO };
     let target = PoolTarget {
         name: "app.test".into(),
         pool,
@@ -110,6 +117,7 @@ fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
             hang_timeout: Duration::from_secs(60),
             tunnel_idle_timeout: Duration::from_secs(60),
             limits: Limits::default(),
+            max_interim_answers: 100,
         },
         meter,
         poison: Arc::new(Poison::new("app.test".into(), never, journal)),
@@ -119,6 +127,7 @@ fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
         target: Target::Pool(target),
         max_body: 1024,
         streams_body: false,
+        traces: false,
         priority: Priority::Normal,
         platform: Some(Arc::new(platform)),
         fallback: None,

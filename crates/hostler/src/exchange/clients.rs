@@ -1,0 +1,248 @@
+//! What each client address holds: connections at once and requests under way. Knows no limits, no sockets and no trust.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use serde::Serialize;
+
+/// Threads that look for different clients at the same moment seldom meet at one lock.
+const LOCKS: usize = 64;
+
+/// All clients that hold something. An entry lives only while its client does hold something, so that clients with ever-new addresses
+/// do not make the table grow.
+#[derive(Debug)]
+pub struct Clients {
+    tables: [Mutex<HashMap<Network, Weak<ClientLoad>>>; LOCKS],
+    refused_connections: AtomicU64,
+    refused_requests: AtomicU64,
+}
+
+/// The clients, for the status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ClientsView {
+    /// Client addresses (IPv6: networks of 64 bits) that are counted now.
+    pub counted: usize,
+    /// Connections that were refused because their client had as many as it may.
+    pub refused_connections: u64,
+    /// Requests that were refused because their client had as many under way as it may.
+    pub refused_requests: u64,
+}
+
+/// What counts as one client: an IPv4 address, or the 64 bits of IPv6 that one customer of a provider has (RFC 6177).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Network {
+    V4(u32),
+    V6(u64),
+}
+
+impl Network {
+    fn of(ip: IpAddr) -> Self {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => Self::V4(ip.to_bits()),
+            IpAddr::V6(ip) => Self::V6((ip.to_bits() >> 64) as u64),
+        }
+    }
+
+    /// Which of the tables is its own.
+    fn table(self) -> usize {
+        let bits = match self {
+            Self::V4(bits) => u64::from(bits),
+            Self::V6(bits) => bits,
+        };
+        // The upper bits of a product depend on all bits.
+        (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % LOCKS
+    }
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self {
+            tables: std::array::from_fn(|_| Mutex::default()),
+            refused_connections: AtomicU64::new(0),
+            refused_requests: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Clients {
+    /// What this client holds.
+    pub fn find(self: &Arc<Self>, ip: IpAddr) -> Arc<ClientLoad> {
+        let network = Network::of(ip);
+        let mut table = self.table(network);
+        if let Some(load) = table.get(&network).and_then(Weak::upgrade) {
+            return load;
+        }
+        let load = Arc::new(ClientLoad {
+            clients: self.clone(),
+            network,
+            connections: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            was_told: AtomicBool::new(false),
+        });
+        table.insert(network, Arc::downgrade(&load));
+        load
+    }
+
+    /// As of now.
+    pub fn view(&self) -> ClientsView {
+        ClientsView {
+            counted: self.tables.iter().map(|table| lock(table).len()).sum(),
+            refused_connections: self.refused_connections.load(Relaxed),
+            refused_requests: self.refused_requests.load(Relaxed),
+        }
+    }
+
+    fn table(&self, network: Network) -> MutexGuard<'_, HashMap<Network, Weak<ClientLoad>>> {
+        lock(&self.tables[network.table()])
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What one client holds.
+#[derive(Debug)]
+pub struct ClientLoad {
+    clients: Arc<Clients>,
+    network: Network,
+    connections: AtomicUsize,
+    requests: AtomicUsize,
+    was_told: AtomicBool,
+}
+
+impl ClientLoad {
+    /// True once in the life of this entry: a flood of refusals is one line in the log.
+    pub fn is_first_refusal(&self) -> bool {
+        !self.was_told.swap(true, Relaxed)
+    }
+}
+
+impl Drop for ClientLoad {
+    fn drop(&mut self) {
+        let mut table = self.clients.table(self.network);
+        // The client may have come again meanwhile, and have a new entry.
+        if table.get(&self.network).is_some_and(|load| load.strong_count() == 0) {
+            table.remove(&self.network);
+        }
+    }
+}
+
+/// One connection of a client, counted for as long as this lives.
+#[derive(Debug)]
+pub struct ClientConnection(Arc<ClientLoad>);
+
+impl ClientConnection {
+    /// One more; and by how many the client is now over what it may have.
+    pub fn new(load: Arc<ClientLoad>, most: usize) -> (Self, usize) {
+        let now = load.connections.fetch_add(1, Relaxed) + 1;
+        let over = now.saturating_sub(most);
+        if over > 0 {
+            load.clients.refused_connections.fetch_add(1, Relaxed);
+        }
+        (Self(load), over)
+    }
+
+    /// All that its client holds.
+    pub fn load(&self) -> &Arc<ClientLoad> {
+        &self.0
+    }
+}
+
+impl Drop for ClientConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// One request under way, or the tunnel that it has become, counted for as long as this lives.
+#[derive(Debug)]
+pub struct ClientRequest(Arc<ClientLoad>);
+
+impl ClientRequest {
+    /// One more; none where the client has as many as it may.
+    pub fn new(load: Arc<ClientLoad>, most: usize) -> Result<Self, Arc<ClientLoad>> {
+        if load.requests.fetch_add(1, Relaxed) < most {
+            return Ok(Self(load));
+        }
+        load.requests.fetch_sub(1, Relaxed);
+        load.clients.refused_requests.fetch_add(1, Relaxed);
+        Err(load)
+    }
+}
+
+impl Drop for ClientRequest {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_client_is_an_ipv4_address_however_written_or_a_64_of_ipv6() {
+        let clients = Arc::new(Clients::default());
+        let same = |one: &str, other: &str| Arc::ptr_eq(&clients.find(ip(one)), &clients.find(ip(other)));
+        let held: Vec<_> = ["192.0.2.1", "2001:db8:1:2::1"].map(|text| clients.find(ip(text))).into();
+        assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
+        assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
+        assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1"));
+        drop(held);
+    }
+
+    #[test]
+    fn what_is_over_the_limit_is_told_and_counted() {
+        let clients = Arc::new(Clients::default());
+        let load = clients.find(ip("192.0.2.1"));
+        let (one, over) = ClientConnection::new(load.clone(), 1);
+        assert_eq!(over, 0);
+        let (two, over) = ClientConnection::new(load.clone(), 1);
+        assert_eq!(over, 1);
+        drop((one, two));
+        assert_eq!(ClientConnection::new(load.clone(), 1).1, 0);
+        let request = ClientRequest::new(load.clone(), 1).ok().unwrap();
+        assert!(ClientRequest::new(load.clone(), 1).is_err());
+        drop(request);
+        assert!(ClientRequest::new(load.clone(), 1).is_ok());
+        assert_eq!(clients.view(), ClientsView { counted: 1, refused_connections: 1, refused_requests: 1 });
+        assert!(load.is_first_refusal() && !load.is_first_refusal());
+    }
+
+    #[test]
+    fn clients_that_hold_nothing_take_no_memory() {
+        let clients = Arc::new(Clients::default());
+        for n in 0..10_000 {
+            let load = clients.find(IpAddr::V4(n.into()));
+            let connection = ClientConnection::new(load.clone(), 1);
+            let request = ClientRequest::new(load, 1);
+            drop((connection, request));
+        }
+        assert_eq!(clients.view().counted, 0);
+    }
+
+    #[test]
+    fn one_that_comes_while_its_entry_goes_is_counted() {
+        let clients = Arc::new(Clients::default());
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let clients = clients.clone();
+                std::thread::spawn(move || {
+                    for _ in 0..20_000 {
+                        drop(ClientConnection::new(clients.find(ip("192.0.2.1")), 1));
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(clients.view().counted, 0);
+    }
+}

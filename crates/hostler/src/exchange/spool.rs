@@ -1,0 +1,237 @@
+//! Bytes that do not fit into memory, in files without a name: request bodies and answers, and one limit for all of them together.
+//! Knows not what the bytes are.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use rustix::fs::{FallocateFlags, fallocate};
+use serde::Serialize;
+use tokio::runtime::Handle;
+
+use super::memory::{MemoryAccount, MemoryBudget, Reservation};
+
+/// Where the files are, and how much all of them may hold. Connections share it as they share memory: one alone can hold half of it.
+#[derive(Debug)]
+pub struct Spool {
+    space: Arc<MemoryBudget>,
+    /// Answers that a part of has been here.
+    answers: AtomicU64,
+    folder: ArcSwap<PathBuf>,
+}
+
+/// The spool, for the status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SpoolView {
+    /// Bytes that the files may hold.
+    pub limit: u64,
+    /// Bytes that they hold.
+    pub used: u64,
+    /// How often a connection asked for more than its share.
+    pub full: u64,
+    /// Answers of which a part was put here, because their clients took them more slowly than they were made.
+    pub answers: u64,
+}
+
+/// A connection has its share of the spool already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the spool is full (server.spool_size)")]
+pub struct SpoolFull;
+
+impl Spool {
+    /// A spool of so many bytes in that folder.
+    pub fn new(limit: u64, folder: PathBuf) -> Arc<Self> {
+        let (space, folder) = (MemoryBudget::new(limit), ArcSwap::from_pointee(folder));
+        Arc::new(Self { space, answers: AtomicU64::new(0), folder })
+    }
+
+    /// Another limit and folder from here on. Files that are there already stay.
+    pub fn update(&self, limit: u64, folder: PathBuf) {
+        self.space.resize(limit);
+        self.folder.store(Arc::new(folder));
+    }
+
+    /// The account of one connection.
+    pub fn account(self: &Arc<Self>) -> SpoolAccount {
+        SpoolAccount { spool: self.clone(), account: self.space.account() }
+    }
+
+    /// As of now.
+    pub fn view(&self) -> SpoolView {
+        let space = self.space.view();
+        let answers = self.answers.load(Ordering::Relaxed);
+        SpoolView { limit: space.limit, used: space.used, full: space.refused, answers }
+    }
+}
+
+/// What one connection holds of the spool, over all its requests and answers.
+#[derive(Debug, Clone)]
+pub struct SpoolAccount {
+    spool: Arc<Spool>,
+    account: Arc<MemoryAccount>,
+}
+
+impl SpoolAccount {
+    /// The most that one connection could hold if no other held anything.
+    pub fn most(&self) -> u64 {
+        self.spool.space.view().limit / 2
+    }
+
+    /// One more answer is put here in part.
+    pub fn count_answer(&self) {
+        self.spool.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A file of its own. There is nothing on the disk before something is written.
+    pub fn file(&self) -> SpoolFile {
+        SpoolFile {
+            folder: self.spool.folder.load_full(),
+            space: self.account.reservation(),
+            file: None,
+            end: 0,
+            freed: 0,
+        }
+    }
+}
+
+/// A file without a name: no other program can open it, and it is gone when this is. Its methods may block, but for those that say
+/// that they do not.
+#[derive(Debug)]
+pub struct SpoolFile {
+    folder: Arc<PathBuf>,
+    space: Reservation,
+    file: Option<File>,
+    /// Bytes written.
+    end: u64,
+    /// Bytes at the beginning that the disk holds no more.
+    freed: u64,
+}
+
+impl SpoolFile {
+    /// Asks for room for so many bytes more. Never blocks.
+    pub fn claim(&mut self, bytes: u64) -> Result<(), SpoolFull> {
+        match self.space.resize(self.space.bytes() + bytes) {
+            true => Ok(()),
+            false => Err(SpoolFull),
+        }
+    }
+
+    /// Gives back room that was claimed and is not needed. Never blocks.
+    pub fn unclaim(&mut self, bytes: u64) {
+        // Shrinking never fails.
+        let _ = self.space.resize(self.space.bytes().saturating_sub(bytes));
+    }
+
+    /// Writes behind what was written before. The room for it must have been claimed.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => tempfile::tempfile_in(&**self.folder)?,
+        };
+        let written = file.write_all_at(bytes, self.end);
+        self.file = Some(file);
+        written?;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes written.
+    pub fn len(&self) -> u64 {
+        self.end
+    }
+
+    /// True while nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.end == 0
+    }
+
+    /// Reads what begins there. An end that comes too early is an error.
+    pub fn read_at(&self, place: &mut [u8], at: u64) -> io::Result<()> {
+        self.file()?.read_exact_at(place, at)
+    }
+
+    /// The file, for those who read it in their own way.
+    pub fn file(&self) -> io::Result<&File> {
+        self.file.as_ref().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Gives back the room of what lies before `read`. Some file systems cannot: there it stays taken until the file is gone.
+    pub fn free(&mut self, read: u64) {
+        let Some(file) = &self.file else { return };
+        let holes = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let more = read.min(self.end).saturating_sub(self.freed);
+        if more > 0 && fallocate(file, holes, self.freed, more).is_ok() {
+            self.freed += more;
+            let _shrinks = self.space.resize(self.space.bytes().saturating_sub(more));
+        }
+    }
+}
+
+impl Drop for SpoolFile {
+    /// To let a large file go takes the kernel a while, so a thread that may block does it; its room is free only then.
+    fn drop(&mut self) {
+        let Some(file) = self.file.take() else { return };
+        let space = self.space.take();
+        let close = move || drop((file, space));
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(close)),
+            Err(_) => close(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spool(limit: u64) -> Arc<Spool> {
+        Spool::new(limit, std::env::temp_dir())
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_its_room_given_back_bit_by_bit() {
+        let spool = spool(1 << 20);
+        let mut file = spool.account().file();
+        let bytes: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+        for piece in bytes.chunks(70_000) {
+            file.claim(piece.len() as u64).unwrap();
+            file.append(piece).unwrap();
+        }
+        assert_eq!((file.len(), spool.view().used), (200_000, 200_000));
+        let mut part = vec![0; 100_000];
+        file.read_at(&mut part, 50_000).unwrap();
+        assert!(part == bytes[50_000..150_000]);
+        file.free(150_000);
+        assert!(matches!(spool.view().used, 50_000 | 200_000), "{:?}", spool.view());
+        drop(file);
+        assert_eq!(spool.view().used, 0);
+    }
+
+    #[test]
+    fn one_connection_alone_can_fill_half_of_it_and_others_find_room() {
+        let spool = spool(1000);
+        let greedy = spool.account();
+        let (mut one, mut other) = (greedy.file(), greedy.file());
+        one.claim(400).unwrap();
+        assert_eq!(other.claim(200), Err(SpoolFull));
+        assert_eq!(spool.view(), SpoolView { limit: 1000, used: 400, full: 1, answers: 0 });
+        assert_eq!(spool.account().file().claim(200), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_let_go_on_a_thread_that_must_not_block_is_closed_on_another() {
+        let spool = spool(1000);
+        let mut file = spool.account().file();
+        file.claim(10).unwrap();
+        file.append(&[1; 10]).unwrap();
+        drop(file);
+        tokio::task::spawn_blocking(|| {}).await.unwrap();
+        while spool.view().used > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! How this Hostler names itself in `Via`, and finds that a request has been here before (RFC 9110 section 7.6.3). Knows no members.
+
+use std::sync::LazyLock;
+
+use hostler_wire::{Fields, Name};
+use memchr::memmem;
+use uuid::Uuid;
+
+use super::Protocol;
+
+/// No other process has the same one: a Hostler behind another is no loop, whatever both are called.
+static PSEUDONYM: LazyLock<String> =
+    LazyLock::new(|| format!("hostler-{:016x}", Uuid::new_v4().as_u64_pair().0));
+static HTTP1: LazyLock<Vec<u8>> = LazyLock::new(|| format!("Via: 1.1 {}\r\n", *PSEUDONYM).into_bytes());
+static HTTP2: LazyLock<Vec<u8>> = LazyLock::new(|| format!("Via: 2.0 {}\r\n", *PSEUDONYM).into_bytes());
+
+/// What `Via` says of a request that has come in this protocol.
+pub fn value(protocol: Protocol) -> &'static [u8] {
+    let line = line(protocol);
+    line.strip_prefix(b"Via: ").and_then(|rest| rest.strip_suffix(b"\r\n")).unwrap_or_default()
+}
+
+/// The whole line of it.
+pub fn line(protocol: Protocol) -> &'static [u8] {
+    match protocol {
+        Protocol::Http1 => &HTTP1,
+        Protocol::Http2 => &HTTP2,
+    }
+}
+
+/// Whether a request has been here before.
+pub fn has_been_here(fields: &Fields) -> bool {
+    fields.all(Name::Via).any(|value| memmem::find(value, PSEUDONYM.as_bytes()).is_some())
+}

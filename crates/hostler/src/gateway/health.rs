@@ -1,0 +1,229 @@
+//! Whether clients are welcome, and whether the pools that count could serve them: what is answered to those who ask after our
+//! health. Knows neither how they ask nor who runs the members.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use hostler_pool::dispatch::Pool;
+use hostler_wire::ResponseHead;
+use serde::Serialize;
+
+use crate::exchange::{Connections, Whole};
+use crate::proxy::Endpoint;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// Whether the process works; restarting it would help if not. No pool and no drain changes that.
+    Live,
+    /// Whether all pools that count have had a ready member at the same time, once since the start.
+    Startup,
+    /// Whether clients are welcome now, and all pools that count have a ready member.
+    Ready,
+    /// The same for one pool that routes lead to.
+    Pool(String),
+}
+
+/// A pool that routes lead to.
+#[derive(Clone)]
+pub struct Watched {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its members.
+    pub pool: Pool<Endpoint>,
+    /// Its members are workers of ours.
+    pub has_workers: bool,
+    /// Without a ready member of it Hostler is not ready.
+    pub counts: bool,
+}
+
+/// What there is to know. One for the whole program.
+pub struct Health {
+    connections: Arc<Connections>,
+    /// None before the first routes are in force.
+    pools: ArcSwapOption<Vec<Watched>>,
+    has_started: AtomicBool,
+    asked: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// For the Status.
+#[derive(Debug, Clone, Serialize)]
+pub struct HealthView {
+    /// What [`Probe::Ready`] would be answered.
+    pub ready: bool,
+    /// Why not, a sentence each.
+    pub why: Vec<String>,
+    /// All pools that count have been ready at the same time.
+    pub started: bool,
+    /// Health checks so far.
+    pub checks: u64,
+    /// Those that were answered with 503.
+    pub failed: u64,
+}
+
+impl Health {
+    /// No pool is known yet. `connections` knows when the end is near.
+    pub fn new(connections: Arc<Connections>) -> Self {
+        Self {
+            connections,
+            pools: ArcSwapOption::empty(),
+            has_started: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        }
+    }
+
+    /// From now on these are the pools that routes lead to.
+    pub fn watch(&self, pools: Vec<Watched>) {
+        self.pools.store(Some(Arc::new(pools)));
+    }
+
+    /// Asks, and counts. None: there is no such pool.
+    pub fn ask(&self, probe: &Probe) -> Option<Result<(), Vec<String>>> {
+        let outcome = match probe {
+            Probe::Live => Ok(()),
+            Probe::Startup => self.started(),
+            Probe::Ready => self.ready(),
+            Probe::Pool(name) => self.pool(name)?,
+        };
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if outcome.is_err() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(outcome)
+    }
+
+    /// The same as an answer, with the reasons in its body.
+    pub fn answer(&self, probe: &Probe) -> Whole {
+        match self.ask(probe) {
+            Some(Ok(())) => plain(200, "OK", "ok\n".into()),
+            Some(Err(why)) => plain(503, "Service Unavailable", lines(&why)),
+            None => plain(404, "Not Found", "no route leads to a pool of this name\n".into()),
+        }
+    }
+
+    /// For the Status; not counted.
+    pub fn view(&self) -> HealthView {
+        let why = self.ready().err().unwrap_or_default();
+        HealthView {
+            ready: why.is_empty(),
+            why,
+            started: self.started().is_ok(),
+            checks: self.asked.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    fn ready(&self) -> Result<(), Vec<String>> {
+        none(self.ending().into_iter().chain(self.missing()).collect())
+    }
+
+    fn started(&self) -> Result<(), Vec<String>> {
+        if self.has_started.load(Ordering::Relaxed) { Ok(()) } else { none(self.missing()) }
+    }
+
+    fn ending(&self) -> Option<String> {
+        self.connections.is_end_announced().then(|| "draining: clients are to go elsewhere".into())
+    }
+
+    /// Why pools that count cannot serve.
+    fn missing(&self) -> Vec<String> {
+        let Some(pools) = self.pools.load_full() else {
+            return vec!["starting: no routes are in force yet".into()];
+        };
+        let missing: Vec<_> = pools.iter().filter(|pool| pool.counts).filter_map(Watched::fault).collect();
+        if missing.is_empty() {
+            self.has_started.store(true, Ordering::Relaxed);
+        }
+        missing
+    }
+
+    fn pool(&self, name: &str) -> Option<Result<(), Vec<String>>> {
+        let pools = self.pools.load_full()?;
+        let pool = pools.iter().find(|pool| *pool.name == *name)?;
+        let ending =
+            self.connections.is_end_announced().then(|| "draining: clients are to go elsewhere".into());
+        Some(none(ending.into_iter().chain(pool.fault()).collect()))
+    }
+}
+
+impl Watched {
+    /// Why it cannot serve. Names and numbers only: who asks may be anybody.
+    fn fault(&self) -> Option<String> {
+        let (members, name) = (self.pool.reachable_members(), &self.name);
+        match (members, self.has_workers) {
+            (1.., _) => None,
+            (0, true) => Some(format!("pool {name}: no worker is ready")),
+            (0, false) => Some(format!("pool {name}: no member can be reached")),
+        }
+    }
+}
+
+fn none(why: Vec<String>) -> Result<(), Vec<String>> {
+    if why.is_empty() { Ok(()) } else { Err(why) }
+}
+
+fn lines(why: &[String]) -> String {
+    why.iter().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "{line}");
+        text
+    })
+}
+
+fn plain(status: u16, reason: &'static str, body: String) -> Whole {
+    let mut head = ResponseHead::new(status, reason);
+    head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
+    head.fields.add(b"Cache-Control", b"no-store");
+    Whole::new(head, body.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::Meter;
+    use hostler_pool::dispatch::{Membership, PoolSettings};
+    use hostler_wire::Address;
+
+    fn watched(name: &str, counts: bool) -> Watched {
+        let pool = Pool::new(name, PoolSettings::default());
+        Watched { name: name.into(), pool, has_workers: true, counts }
+    }
+
+    fn join(to: &Watched) -> Membership<Endpoint> {
+        let dial = Address::Tcp("127.0.0.1".into(), 1).into();
+        to.pool.join(Endpoint::new(dial, "1".into(), Arc::new(Meter::new(1)), 1, None), 1)
+    }
+
+    #[tokio::test]
+    async fn ready_means_that_clients_are_welcome_and_each_pool_that_counts_has_a_member() {
+        let connections = Arc::new(Connections::default());
+        let health = Health::new(connections.clone());
+        let ready = |probe| health.ask(&probe).unwrap();
+        assert_eq!(ready(Probe::Startup), Err(vec!["starting: no routes are in force yet".into()]));
+        let (web, api, extra) = (watched("web", true), watched("api", true), watched("extra", false));
+        health.watch(vec![web.clone(), api.clone(), extra]);
+        let _web = join(&web);
+        let why = |pool: &str| Err(vec![format!("pool {pool}: no worker is ready")]);
+        assert_eq!(ready(Probe::Ready), why("api"));
+        assert_eq!(ready(Probe::Startup), why("api"));
+        assert_eq!(ready(Probe::Pool("web".into())), Ok(()));
+        assert_eq!(ready(Probe::Pool("extra".into())), why("extra"));
+        assert_eq!(health.ask(&Probe::Pool("none".into())), None);
+        let in_api = join(&api);
+        assert_eq!((ready(Probe::Ready), ready(Probe::Startup)), (Ok(()), Ok(())));
+        drop(in_api);
+        // Once started is started for good, and a process without workers is alive.
+        assert_eq!((ready(Probe::Ready), ready(Probe::Startup)), (why("api"), Ok(())));
+        let _in_api = join(&api);
+        connections.announce_end();
+        for probe in [Probe::Ready, Probe::Pool("web".into())] {
+            assert_eq!(ready(probe), Err(vec!["draining: clients are to go elsewhere".into()]));
+        }
+        assert_eq!((ready(Probe::Startup), ready(Probe::Live)), (Ok(()), Ok(())));
+        let view = health.view();
+        assert_eq!((view.ready, view.started, view.checks, view.failed), (false, true, 13, 7));
+    }
+}

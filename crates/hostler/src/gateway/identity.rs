@@ -1,0 +1,130 @@
+//! What requests that are alike have in common: their URL, their path, their route, their client. Knows no suspects.
+
+use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::exchange::Exchange;
+
+/// What is kept of a URL, for people.
+const LONGEST_URL: usize = 200;
+/// A longer part of a path is taken for one that differs from request to request.
+const LONGEST_WORD: usize = 32;
+/// Of an IPv6 address, what one client has to itself is the rest.
+const NETWORK_V6: u32 = 64;
+
+/// How much requests have in common, the closest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Method, host and URL.
+    Request,
+    /// Method, host and path: without the query, and without what differs from one to the next, such as numbers.
+    Path,
+    /// The route.
+    Route,
+    /// The client: its address, or for IPv6 its network.
+    Client,
+}
+
+impl Kind {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::Request, Self::Path, Self::Route, Self::Client];
+}
+
+/// A request's place among others: one key for each [`Kind`].
+pub(super) type Keys = [u64; Kind::ALL.len()];
+
+/// A request's place among others, with a name for each key.
+#[derive(Clone)]
+pub(super) struct Identity {
+    pub keys: Keys,
+    pub names: [Arc<str>; Kind::ALL.len()],
+}
+
+/// Whose keys are nobody's to guess: nobody can choose URLs that collide.
+#[derive(Default)]
+pub(super) struct Keyring(RandomState);
+
+impl Keyring {
+    /// Where a request belongs.
+    pub fn keys(&self, exchange: &Exchange) -> Keys {
+        let (method, host) = (exchange.head.method(), exchange.host());
+        [
+            self.0.hash_one((Kind::Request, method, host, exchange.head.target())),
+            self.0.hash_one((Kind::Path, method, host, pattern(exchange.path()))),
+            self.0.hash_one((Kind::Route, exchange.trail.route.as_deref())),
+            self.0.hash_one((Kind::Client, network(exchange.client.ip))),
+        ]
+    }
+
+    /// The same, with names.
+    pub fn identity(&self, exchange: &Exchange) -> Identity {
+        let [method, host, target] = [exchange.head.method(), exchange.host(), exchange.head.target()]
+            .map(|bytes| String::from_utf8_lossy(bytes));
+        let url = |path: &str| -> String { host.chars().chain(path.chars()).take(LONGEST_URL).collect() };
+        let route = exchange.trail.route.as_deref().unwrap_or_default();
+        let names = [
+            format!("{method} {}", url(&target)),
+            format!("{method} {} (with any query)", url(&String::from_utf8_lossy(&pattern(exchange.path())))),
+            format!("route {route}"),
+            format!("client {}", network_name(exchange.client.ip)),
+        ];
+        Identity { keys: self.keys(exchange), names: names.map(Into::into) }
+    }
+}
+
+/// A path with `*` for each part that is likely to differ from one request to the next: that has a digit or an escape, or is long.
+fn pattern(path: &[u8]) -> Vec<u8> {
+    let mut pattern = Vec::with_capacity(path.len());
+    for (index, part) in path.split(|&byte| byte == b'/').enumerate() {
+        if index > 0 {
+            pattern.push(b'/');
+        }
+        let differs =
+            part.len() > LONGEST_WORD || part.iter().any(|byte| byte.is_ascii_digit() || *byte == b'%');
+        pattern.extend_from_slice(if differs { b"*" } else { part });
+    }
+    pattern
+}
+
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << (128 - NETWORK_V6))).into(),
+        v4 => v4,
+    }
+}
+
+fn network_name(address: IpAddr) -> String {
+    let mut name = network(address).to_string();
+    if address.is_ipv6() {
+        // Into a String nothing fails.
+        let _ = write!(name, "/{NETWORK_V6}");
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_differ_in_numbers_alone_are_one_pattern() {
+        let of = |path: &str| String::from_utf8(pattern(path.as_bytes())).unwrap();
+        assert_eq!(of("/infinite/17"), of("/infinite/9f3c"));
+        assert_eq!(of("/users/17/posts"), "/users/*/posts");
+        assert_eq!(of("/about"), "/about");
+        assert_eq!(of(&format!("/{}", "x".repeat(40))), "/*");
+        assert_eq!((of("/"), of("*")), ("/".into(), "*".into()));
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_network() {
+        let name = |address: &str| network_name(address.parse().unwrap());
+        assert_eq!(name("2001:db8:1:2:3::4"), "2001:db8:1:2::/64");
+        assert_eq!(name("192.0.2.7"), "192.0.2.7");
+    }
+}

@@ -1,0 +1,217 @@
+//! What makes a suspect, what makes a conviction, and what ends both, on a clock that is told.
+
+use super::*;
+
+const RULE: Rule = Rule { kills: 2, keep_off: Duration::from_secs(60) };
+
+/// Whose doing a death was, and with how much company.
+#[derive(Clone, Copy)]
+enum How {
+    /// By its own doing, over one request.
+    Alone,
+    /// By its own doing, over several.
+    InCompany,
+    /// Killed by somebody else, over one request.
+    Outside,
+}
+use How::{Alone, InCompany, Outside};
+
+/// A pool's suspects, and a clock.
+struct Court {
+    suspects: Suspects,
+    start: Instant,
+}
+
+/// A request by its URL, which is of a path, by a route, from a client.
+fn request(url: u64, path: u64, client: u64) -> Identity {
+    let keys = [url, 1000 + path, 2000, 3000 + client];
+    let names =
+        [format!("GET /{path}?{url}"), format!("GET /{path}"), "*".into(), format!("client {client}")];
+    Identity { keys, names: names.map(Into::into) }
+}
+
+/// One that has nothing in common with others but the route.
+fn single(url: u64) -> Identity {
+    request(url, url, url)
+}
+
+impl Court {
+    fn new() -> Self {
+        Self { suspects: Suspects::default(), start: Instant::now() }
+    }
+
+    fn at(&self, second: u64) -> Instant {
+        self.start + Duration::from_secs(second)
+    }
+
+    /// The process died at `at` over a request that it got at `since`. Returns what is kept off for that.
+    fn death(&mut self, of: &Identity, pid: u32, (since, at): (u64, u64), how: How) -> Vec<String> {
+        let (own, alone) = (!matches!(how, Outside), !matches!(how, InCompany));
+        let death = Death { pid, since: self.at(since), at: self.at(at), own, alone };
+        let now = self.at(at);
+        let verdicts = self.suspects.record(of, &death, alone, RULE, now);
+        verdicts.iter().map(|(name, _)| name.to_string()).collect()
+    }
+
+    fn standing(&mut self, of: &Identity, second: u64) -> &'static str {
+        let now = self.at(second);
+        match self.suspects.standing(&of.keys, now) {
+            Standing::Unknown => "unknown",
+            Standing::Suspect => "suspect",
+            Standing::Convicted(_) => "convicted",
+        }
+    }
+
+    fn enters(&mut self, of: &Identity, second: u64) -> Result<Option<u64>, bool> {
+        let now = self.at(second);
+        match self.suspects.enter(&of.keys, false, now) {
+            Entry::Free => Ok(None),
+            Entry::Alone(number) => Ok(Some(number)),
+            Entry::Closed { risky } => Err(risky),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_deaths_in_a_row_by_a_requests_own_doing_convict_for_a_while() {
+    let (mut court, bad) = (Court::new(), single(1));
+    assert!(court.death(&bad, 10, (0, 1), Alone).is_empty());
+    assert_eq!(court.standing(&bad, 1), "suspect");
+    assert_eq!(court.death(&bad, 11, (1, 2), Alone), ["GET /1?1"]);
+    let kept_off = court.suspects.kept_off(court.at(3));
+    assert_eq!((kept_off[0].for_ms, &kept_off[0].killed), (59_000, &vec![10, 11]));
+    assert_eq!((court.standing(&bad, 61), court.standing(&bad, 62)), ("convicted", "unknown"));
+    assert_eq!(court.suspects.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_kills_from_outside_convict_nobody_and_a_third_one_does() {
+    let (mut court, unlucky) = (Court::new(), single(1));
+    assert!(court.death(&unlucky, 10, (0, 1), Outside).is_empty());
+    assert!(court.death(&unlucky, 11, (1, 2), Outside).is_empty());
+    assert_eq!(court.death(&unlucky, 12, (2, 3), Outside), ["GET /1?1"]);
+    // One from outside, and one by its own doing.
+    let other = single(2);
+    assert!(court.death(&other, 13, (3, 4), Outside).is_empty());
+    assert!(court.death(&other, 14, (4, 5), Alone).is_empty());
+    assert_eq!(court.death(&other, 15, (5, 6), Alone), ["GET /2?2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_between_a_common_accident_and_one_dying_worker_are_no_second_death() {
+    let (mut court, it) = (Court::new(), single(1));
+    court.death(&it, 10, (0, 1), Alone);
+    assert!(court.death(&it, 11, (0, 1), Alone).is_empty(), "it was sent before the first died");
+    assert!(court.death(&it, 10, (1, 2), Alone).is_empty(), "it is the same worker");
+    court.suspects.acquit(&it.keys, court.at(3));
+    assert!(court.death(&it, 12, (3, 4), Alone).is_empty(), "it was answered since");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_in_company_makes_suspects_and_convicts_none() {
+    let mut court = Court::new();
+    for url in 1..=3 {
+        assert!(court.death(&single(url), 10, (0, 1), InCompany).is_empty());
+        assert!(court.death(&single(url), 11, (1, 2), InCompany).is_empty());
+    }
+    assert_eq!(court.death(&single(2), 12, (2, 3), Alone), ["GET /2?2"]);
+    assert_eq!([court.standing(&single(1), 3), court.standing(&single(2), 3)], ["suspect", "convicted"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_one_kill_a_death_in_company_convicts_nobody_either() {
+    let mut court = Court::new();
+    let rule = Rule { kills: 1, ..RULE };
+    let death = |alone| Death { pid: 10, since: court.start, at: court.start, own: true, alone };
+    assert!(court.suspects.record(&single(1), &death(false), false, rule, court.start).is_empty());
+    assert_eq!(court.suspects.record(&single(2), &death(true), true, rule, court.start).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_ever_new_urls_of_one_path_one_at_a_time_is_let_in_until_the_path_is_kept_off() {
+    let mut court = Court::new();
+    let [first, second, third, fourth] = [1, 2, 3, 4].map(|url| request(url, 1, url));
+    assert_eq!(court.enters(&first, 0), Ok(None));
+    court.death(&first, 10, (0, 1), Alone);
+    let turn = court.enters(&second, 1).unwrap().expect("in its turn");
+    assert_eq!(court.enters(&third, 1), Err(true), "one at a time");
+    assert_eq!(court.enters(&single(9), 1), Ok(None), "and all others as ever");
+    assert!(court.death(&second, 11, (1, 2), Alone).is_empty());
+    court.suspects.leave(&second.keys, turn);
+    assert!(court.enters(&third, 2).is_ok());
+    assert_eq!(court.death(&third, 12, (2, 3), Alone), ["GET /1"]);
+    assert_eq!((court.standing(&fourth, 62), court.standing(&single(9), 4)), ("convicted", "suspect"));
+    // Let out, it has one more chance.
+    assert_eq!(court.standing(&fourth, 63), "suspect");
+    assert!(court.enters(&fourth, 63).unwrap().is_some());
+    assert_eq!(court.death(&fourth, 13, (63, 64), Alone), ["GET /1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_answered_clears_its_path() {
+    let mut court = Court::new();
+    let good = request(2, 1, 2);
+    for pid in 10..20 {
+        let second = u64::from(pid);
+        // The URL itself is another matter; here it is a new one each time.
+        let bad = request(100 + second, 1, second);
+        assert!(court.death(&bad, pid, (second, second), Alone).is_empty());
+        court.suspects.acquit(&good.keys, court.at(second));
+        assert_eq!(court.enters(&good, second), Ok(None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_held_beyond_all_patience_keeps_those_like_it_waiting() {
+    let mut court = Court::new();
+    let [held, next] = [1, 2].map(|url| request(url, 1, url));
+    court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
+    assert_eq!(court.enters(&next, 30), Err(true));
+    court.suspects.release(&held.keys);
+    assert_eq!(court.enters(&next, 40), Ok(None), "it has finished, or the worker is dead and that is known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_others_like_it_are_answered_a_held_worker_is_no_reason_to_wait() {
+    let mut court = Court::new();
+    let [held, good, next] = [1, 2, 3].map(|url| request(url, 1, 1));
+    court.suspects.watch(&held, court.at(60), court.at(8));
+    court.suspects.acquit(&good.keys, court.at(20));
+    court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
+    assert_eq!(court.enters(&next, 30), Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_of_ever_new_paths_is_let_in_one_at_a_time_and_then_kept_off() {
+    let mut court = Court::new();
+    let of_client = |url| request(url, url, 7);
+    let mut kept_off = Vec::new();
+    for url in 1..=4 {
+        let second = url * 2;
+        let turn = court.enters(&of_client(url), second).unwrap();
+        assert_eq!(turn.is_some(), url > 2, "two may be chance");
+        if turn.is_some() {
+            assert_eq!(court.enters(&of_client(90 + url), second), Err(true));
+        }
+        kept_off = court.death(&of_client(url), url as u32, (second, second + 1), Alone);
+        court.suspects.leave(&of_client(url).keys, turn.unwrap_or(0));
+        // Others are answered all the time, by the same route.
+        court.suspects.acquit(&single(50).keys, court.at(second + 1));
+    }
+    assert_eq!(kept_off, ["client 7"]);
+    assert_eq!(
+        (court.standing(&of_client(5), 10), court.standing(&single(50), 10)),
+        ("convicted", "unknown")
+    );
+    assert_eq!(court.enters(&single(50), 10), Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspects_are_so_many_and_no_more() {
+    let mut court = Court::new();
+    for url in 0..3 * MOST_SUSPECTS as u64 {
+        court.death(&single(url), 10, (0, url / 1000), Alone);
+    }
+    assert_eq!(court.suspects.len(), MOST_SUSPECTS);
+    assert_eq!(court.standing(&single(3 * MOST_SUSPECTS as u64 - 1), 7), "suspect");
+}

@@ -1,0 +1,59 @@
+//! What is said on standard error, without ever waiting for its reader: what keeps the program from starting, and panics. Knows
+//! no log.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::writer::Writer;
+
+/// How long the end of the program waits for the reader of its standard error.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Standard error. Dropped at the end of the program, it waits a moment for what was said.
+pub struct Complaints(Option<Arc<Writer>>);
+
+impl Complaints {
+    /// Without a descriptor to spare nothing is said.
+    pub fn open() -> Self {
+        let tell = |out: &mut Vec<u8>, dropped: u64| {
+            out.extend_from_slice(format!("hostler: {dropped} lines were dropped here\n").as_bytes());
+        };
+        Self(Writer::file(io::stderr()).ok().map(|file| Arc::new(Writer::new(file, tell))))
+    }
+
+    /// Says a line.
+    pub fn say(&self, line: impl Display) {
+        if let Some(writer) = &self.0 {
+            say(writer, &line);
+        }
+    }
+
+    /// Panics are said here from now on. By itself the thread that panics would wait for the reader.
+    pub fn take_panics(&self) {
+        let Some(writer) = self.0.clone() else { return };
+        std::panic::set_hook(Box::new(move |panic| {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or("<unnamed>");
+            let trace = Backtrace::capture();
+            match trace.status() {
+                BacktraceStatus::Captured => say(&writer, &format_args!("thread '{name}' {panic}\n{trace}")),
+                _ => say(&writer, &format_args!("thread '{name}' {panic}")),
+            }
+        }));
+    }
+}
+
+fn say(writer: &Writer, line: &dyn Display) {
+    writer.append(|out| out.extend_from_slice(format!("{line}\n").as_bytes()));
+}
+
+impl Drop for Complaints {
+    fn drop(&mut self) {
+        if let Some(writer) = &self.0 {
+            writer.end(PATIENCE);
+        }
+    }
+}

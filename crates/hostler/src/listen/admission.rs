@@ -1,0 +1,134 @@
+//! How much one client may hold, and which client that is. Knows no requests beyond who has sent them.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hostler_address::{Kind, Source};
+use tokio::net::TcpStream;
+
+use super::{Door, Origin, Settings, Shard};
+use crate::exchange::{ClientConnection, ClientRequest, Exchange, OpenConnection};
+use crate::gateway::Refusal;
+use crate::journal::Level;
+
+/// So many refused connections of one client are closed with care, so that their answer arrives. For more there is no patience.
+const WELL_CLOSED: usize = 16;
+
+/// What one client may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct PerClient {
+    /// Connections at once.
+    pub connections: ByKind,
+    /// Requests under way, tunnels included.
+    pub requests: ByKind,
+}
+
+/// A limit by what kind of address a client has; `usize::MAX` for none.
+#[derive(Debug, Clone, Copy)]
+pub struct ByKind {
+    /// Loopback and private addresses: proxies, balancers, gateways of containers, and load tests have them more often than clients.
+    pub near: usize,
+    /// All others.
+    pub far: usize,
+}
+
+impl ByKind {
+    fn of(self, ip: IpAddr) -> usize {
+        if self.near == self.far {
+            return self.far;
+        }
+        match Kind::of(ip) {
+            Kind::Loopback | Kind::Private | Kind::Shared | Kind::LinkLocal => self.near,
+            _ => self.far,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether what comes from this address comes for others.
+    fn is_proxy(&self, ip: IpAddr) -> bool {
+        self.trust.covers(ip.to_canonical())
+    }
+
+    /// Whether the other end of a connection is its client, as far as the connection alone can tell.
+    fn is_from_client(&self, origin: &Origin) -> bool {
+        // Where proxies are counted, each connection comes from one. A balancer that says nothing of a client checks our health.
+        self.trust.hops.is_none()
+            && !self.is_proxy(origin.peer.ip())
+            && (origin.told || !self.expects_proxy(origin))
+    }
+}
+
+impl Shard {
+    /// Counts a connection for its client. An error is by how many the client is over what it may have.
+    pub(super) fn take_place(&self, settings: &Settings, origin: &mut Origin) -> Result<(), usize> {
+        let ip = origin.peer.ip();
+        let PerClient { connections, requests } = settings.per_client;
+        let most = connections.of(ip);
+        if (most == usize::MAX && requests.of(ip) == usize::MAX) || !settings.is_from_client(origin) {
+            return Ok(());
+        }
+        let (place, over) = ClientConnection::new(self.connections.clients.find(ip), most);
+        if over > 0 && place.load().is_first_refusal() {
+            let text = format!(
+                "client {} has {most} connections, as many as it may (server.client_connections): more are refused",
+                ip.to_canonical()
+            );
+            self.journal.event(Level::Warn, &text);
+        }
+        // Counted until it is closed, also if it is refused.
+        origin.place = Some(Arc::new(place));
+        if over > 0 { Err(over) } else { Ok(()) }
+    }
+
+    /// A clear word to a client that has too many connections; none where it would take a handshake to say it.
+    pub(super) fn turn_client_away(
+        self: Arc<Self>,
+        stream: TcpStream,
+        origin: Origin,
+        door: Door,
+        over: usize,
+        open: OpenConnection,
+    ) {
+        match door {
+            Door::Tls => self.connections.handshakes.count_failed("client_connections"),
+            Door::Plain if over > WELL_CLOSED => {
+                self.refuse_at_once(stream, &origin, &Refusal::ClientConnections);
+            }
+            Door::Plain => drop(tokio::spawn(async move {
+                self.refuse(stream.into(), &origin, &Refusal::ClientConnections).await;
+                drop(open);
+            })),
+        }
+    }
+
+    /// Counts a request for its client.
+    pub(super) fn admit(&self, settings: &Settings, exchange: &mut Exchange) -> Result<(), Refusal> {
+        let client = exchange.client;
+        let most = settings.per_client.requests.of(client.ip);
+        if most == usize::MAX || settings.is_proxy(client.ip) {
+            return Ok(());
+        }
+        let is_peer = matches!(client.source, Source::Socket | Source::ProxyProtocol);
+        let load = match &exchange.place {
+            Some(place) if is_peer => place.load().clone(),
+            _ => self.connections.clients.find(client.ip),
+        };
+        match ClientRequest::new(load, most) {
+            Ok(request) => {
+                exchange.under_way = Some(request);
+                Ok(())
+            }
+            Err(load) => {
+                if load.is_first_refusal() {
+                    let ip = client.ip;
+                    let text = format!(
+                        "client {ip} has {most} requests under way, as many as it may (server.client_requests): more are refused"
+                    );
+                    self.journal.event(Level::Warn, &text);
+                }
+                Err(Refusal::ClientRequests)
+            }
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! A client that is slower than its answer: the memory and the file that hold what it has not taken, and whether it takes enough. Knows no
+//! protocol.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::Settings;
+use super::spill::Spill;
+use super::supply::Supply;
+use crate::exchange::{Deadline, Exchange, MemoryAccount, Pace, Reservation, Slow, SpoolAccount};
+
+/// What each connection may hold of its answers, whatever others hold.
+pub const LEAST_ANSWER_MEMORY: u64 = 16 * 1024;
+/// The same, as a size.
+pub(super) const LEAST: usize = LEAST_ANSWER_MEMORY as usize;
+/// What is taken from a member at a time.
+pub(super) const PIECE: usize = 64 * 1024;
+/// What is held of an answer that need not be held at all.
+const LEAN: usize = 2 * PIECE;
+/// A client that takes so much in such a moment is waited for: to write that to a disk and read it again would cost more than the wait.
+const FAST: u64 = 1 << 20;
+const MOMENT: Duration = Duration::from_millis(200);
+/// A client's system tells in steps what was read there, on loopback of 64 KB and more: a step counts for the time in which a client that
+/// reads so many bytes a second needs it, but no longer than for one and a half `send_timeout`.
+const STEP_RATE: u64 = 1024;
+/// A worker that has to wait does so for a client that takes something in so many milliseconds.
+const MOST_HELD: u64 = 10_000;
+
+/// What there is of one client's answer beyond what it has taken. Nobody has one who keeps up.
+pub(super) struct Behind {
+    memory: Reservation,
+    spill: Option<Box<Spill>>,
+    /// Neither memory nor spool had room for what had come already.
+    is_crowded: bool,
+    pace: Pace,
+    /// How fast it takes while a worker waits for it, and since when it has taken nothing then.
+    slot_pace: Pace,
+    idle_since: Option<u64>,
+    /// What was taken when that was last looked at: by all who share the pace, and of this answer.
+    seen: u64,
+    seen_own: u64,
+    /// What was taken of this answer when that last counted as progress.
+    mark: u64,
+    /// For how long the last step of it counts.
+    step: Duration,
+    /// When there was no more room in memory, and what had been taken by then.
+    full_since: Option<(u64, u64)>,
+}
+
+/// Where bytes may go, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Memory(usize),
+    File(usize),
+    /// Nowhere: whoever makes the answer has to wait.
+    Full,
+}
+
+/// What becomes of the bytes of an answer that its client does not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// They may go to a file.
+    Stored,
+    /// They wait where they come from, which costs nobody anything.
+    Ready,
+    /// They are for now, and their member waits with them.
+    Straight,
+}
+
+/// How far a client is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    /// Bytes taken by all who share its way.
+    pub all: u64,
+    /// Bytes taken of this answer; as `all` where nobody else shares the way.
+    pub own: u64,
+    /// So many bytes of this answer are progress.
+    pub least: u64,
+    /// Milliseconds of the thread's clock.
+    pub now: u64,
+}
+
+/// With what patience clients are waited for.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each is its key in the [server] section")]
+pub struct Patience {
+    pub min_send_rate: u64,
+    pub min_slot_rate: u64,
+    pub send_timeout: Duration,
+}
+
+/// What may be taken of an answer at a time by a client of which nothing is known yet.
+pub(super) fn first_piece(settings: &Settings) -> usize {
+    if settings.answer_memory.is_tight() { LEAST } else { PIECE }
+}
+
+/// How much of one answer may lie in memory.
+pub(super) fn limit(settings: &Settings, lies_ready: bool) -> usize {
+    if lies_ready { settings.answer_buffer.min(LEAN) } else { settings.answer_buffer }
+}
+
+/// What may become of its bytes when it is not read.
+pub(super) fn kind_of(supply: Option<&Supply>, exchange: &Exchange) -> Kind {
+    match supply {
+        Some(_) if exchange.streams => Kind::Straight,
+        Some(supply) => supply.kind(),
+        // All of it has come.
+        None => Kind::Stored,
+    }
+}
+
+impl Behind {
+    /// A client that has fallen behind just now.
+    pub fn new(account: &Arc<MemoryAccount>, progress: &Progress) -> Box<Self> {
+        Box::new(Self {
+            memory: account.reservation(),
+            spill: None,
+            is_crowded: false,
+            pace: Pace::default(),
+            slot_pace: Pace::default(),
+            idle_since: None,
+            seen: progress.all,
+            seen_own: progress.own,
+            mark: progress.own,
+            step: Duration::ZERO,
+            full_since: None,
+        })
+    }
+
+    /// What it holds of the memory for answers.
+    pub fn memory(&mut self) -> &mut Reservation {
+        &mut self.memory
+    }
+
+    /// A part of the answer lies in a file, or is on its way there or back.
+    pub fn is_spilling(&self) -> bool {
+        self.spill.is_some()
+    }
+
+    /// Where what comes next may go, while `unsent` bytes of at most `limit` lie in memory.
+    pub fn place(
+        &mut self,
+        (unsent, limit): (usize, usize),
+        kind: Kind,
+        progress: &Progress,
+        account: impl FnOnce() -> SpoolAccount,
+    ) -> Place {
+        if let Some(spill) = &mut self.spill {
+            return room_of(spill, kind);
+        }
+        let left = limit.saturating_sub(unsent).min(PIECE);
+        for left in [left, left.min(LEAST.saturating_sub(unsent))] {
+            if left > 0 && self.memory.resize((unsent + left) as u64) {
+                self.full_since = None;
+                return Place::Memory(left);
+            }
+        }
+        if kind != Kind::Stored {
+            return Place::Full;
+        }
+        let (since, before) = *self.full_since.get_or_insert((progress.now, progress.own));
+        if progress.now - since < MOMENT.as_millis() as u64 {
+            return Place::Full;
+        }
+        if progress.own - before >= FAST {
+            self.full_since = Some((progress.now, progress.own));
+            return Place::Full;
+        }
+        room_of(self.spill.insert(Box::new(Spill::new(&account()))), kind)
+    }
+
+    /// Where bytes for the file go; [`Self::took`] follows.
+    pub fn file_place(&mut self) -> Option<&mut Vec<u8>> {
+        self.spill.as_mut().map(|spill| spill.place())
+    }
+
+    /// So many bytes have come for the file.
+    pub fn took(&mut self, bytes: usize) {
+        if let Some(spill) = &mut self.spill {
+            spill.took(bytes);
+        }
+    }
+
+    /// What lies in memory waits: `outbox`, and `others` bytes besides. Where there is no memory for it, all but its first `keep` bytes go to a file.
+    pub fn wait(
+        &mut self,
+        outbox: &mut Vec<u8>,
+        (keep, others): (usize, usize),
+        kind: Kind,
+        account: impl FnOnce() -> SpoolAccount,
+    ) {
+        let unsent = (outbox.len() + others) as u64;
+        if self.memory.resize(unsent) {
+            return;
+        }
+        if kind != Kind::Straight && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
+            let mut spill = Spill::new(&account());
+            let rest = if keep == 0 { std::mem::take(outbox) } else { outbox.split_off(keep) };
+            match spill.take(rest) {
+                Ok(()) => self.spill = Some(Box::new(spill)),
+                Err(rest) => {
+                    outbox.extend(rest);
+                    self.is_crowded = true;
+                }
+            }
+        }
+        self.memory.set((outbox.len() + others) as u64);
+    }
+
+    /// Moves bytes to the file and from there: where `outbox` is empty, up to `wanted` of them come there. `ended`: no more will come.
+    pub fn poll_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        outbox: &mut Vec<u8>,
+        wanted: usize,
+        ended: bool,
+    ) -> io::Result<()> {
+        let Some(spill) = &mut self.spill else { return Ok(()) };
+        spill.poll(cx, outbox, wanted, ended)?;
+        if spill.is_empty() {
+            self.spill = None;
+            self.full_since = None;
+        }
+        Ok(())
+    }
+
+    /// How much may come from the file for a client that has taken all that was in memory.
+    pub fn wanted(&mut self) -> usize {
+        if self.spill.is_none() {
+            let _shrinks = self.memory.resize(0);
+            return 0;
+        }
+        // The minimum is there in any case, but for what other answers on the connection have of it.
+        if self.memory.resize(PIECE as u64) { PIECE } else { LEAST }
+    }
+
+    /// The client takes what there is.
+    pub fn rest(&mut self, progress: &Progress, settings: &Patience, stall: &Deadline) {
+        let moved = progress.all - std::mem::replace(&mut self.seen, progress.all);
+        let own = progress.own - std::mem::replace(&mut self.seen_own, progress.own);
+        let _ = self.pace.has_moved(moved, progress.now, settings.min_send_rate);
+        let _ = self.slot_pace.has_moved(own, progress.now, settings.min_slot_rate);
+        (self.mark, self.idle_since) = (progress.own, None);
+        stall.clear();
+    }
+
+    /// Bytes wait for the client. `holds`: a worker waits as well, because there is no room. Ready when the client is too slow.
+    pub fn poll_slow(
+        &mut self,
+        cx: &mut Context<'_>,
+        progress: &Progress,
+        holds: bool,
+        settings: &Patience,
+        stall: &Deadline,
+    ) -> Poll<Slow> {
+        let Progress { all, own, least, now } = *progress;
+        let moved = all - std::mem::replace(&mut self.seen, all);
+        if moved > 0 && !self.pace.has_moved(moved, now, settings.min_send_rate) {
+            return Poll::Ready(Slow::TooSlow);
+        }
+        self.pace.wait(now);
+        let moved = own - std::mem::replace(&mut self.seen_own, own);
+        let is_slow = moved > 0 && !self.slot_pace.has_moved(moved, now, settings.min_slot_rate);
+        if moved > 0 || !holds {
+            self.idle_since = None;
+        }
+        if holds && settings.min_slot_rate > 0 {
+            let idle = now - *self.idle_since.get_or_insert(now);
+            if is_slow || idle >= MOST_HELD {
+                return Poll::Ready(Slow::SpoolFull);
+            }
+            self.slot_pace.wait(now);
+        }
+        if own - self.mark >= least {
+            let step = Duration::from_millis((own - self.mark) * 1000 / STEP_RATE);
+            self.step = step.min(settings.send_timeout * 3 / 2);
+            self.mark = own;
+            stall.clear();
+        }
+        stall.poll_patience(cx, settings.send_timeout + self.step).map(|()| Slow::Stalled)
+    }
+
+    /// A worker waits, and there is no room for more in the spool.
+    pub fn is_full(&self) -> bool {
+        self.is_crowded || self.spill.as_ref().is_some_and(|spill| spill.is_full())
+    }
+}
+
+/// Whoever waits for a client has another look after a moment.
+pub(super) fn look_again(alarm: &Deadline, cx: &mut Context<'_>) {
+    if !alarm.is_set() || alarm.is_due() {
+        alarm.set_after(MOMENT);
+    }
+    let _ = alarm.poll_due(cx);
+}
+
+fn room_of(spill: &mut Spill, kind: Kind) -> Place {
+    match kind {
+        Kind::Stored => match spill.room() {
+            0 => Place::Full,
+            room => Place::File(room),
+        },
+        // What had to leave memory is there alone.
+        Kind::Ready | Kind::Straight => Place::Full,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::exchange::{MemoryBudget, Spool, Sweep};
+
+    fn at(own: u64, now: u64) -> Progress {
+        Progress { all: own, own, least: 1, now }
+    }
+
+    fn budget(limit: u64) -> Arc<MemoryBudget> {
+        MemoryBudget::with_minimum(limit, LEAST_ANSWER_MEMORY)
+    }
+
+    fn account() -> SpoolAccount {
+        Spool::new(10 << 20, std::env::temp_dir()).account()
+    }
+
+    #[test]
+    fn a_client_that_takes_much_in_a_moment_is_waited_for() {
+        let budget = budget(64 << 20);
+        let mut behind = Behind::new(&budget.account(), &at(0, 0));
+        let full = (1 << 20, 1 << 20);
+        for moment in 0..50 {
+            let place = behind.place(full, Kind::Stored, &at(moment * FAST, moment * 200), account);
+            assert_eq!(place, Place::Full, "{moment}");
+        }
+        assert_eq!(behind.place(full, Kind::Stored, &at(50 * FAST, 10_000), account), Place::Full);
+        assert_eq!(behind.place(full, Kind::Stored, &at(51 * FAST - 1, 10_200), account), Place::File(PIECE));
+    }
+
+    #[test]
+    fn what_is_no_members_or_goes_straight_never_goes_to_a_file() {
+        for kind in [Kind::Ready, Kind::Straight] {
+            let mut behind = Behind::new(&budget(64 << 20).account(), &at(0, 0));
+            for now in [0, 1000, 100_000] {
+                assert_eq!(behind.place((100, 100), kind, &at(0, now), account), Place::Full, "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_memory_all_but_the_least_goes_to_a_file_at_once() {
+        let budget = budget(0);
+        let mut behind = Behind::new(&budget.account(), &at(0, 0));
+        let mut outbox = vec![1; PIECE];
+        behind.wait(&mut outbox, (LEAST, 0), Kind::Stored, account);
+        assert_eq!((outbox.len(), behind.is_spilling()), (LEAST, true));
+        assert_eq!(budget.view().used, LEAST as u64);
+        assert_eq!(behind.place((LEAST, 1 << 20), Kind::Ready, &at(0, 0), account), Place::Full);
+    }
+
+    #[test]
+    fn without_a_spool_what_has_come_stays_and_is_counted() {
+        let budget = budget(0);
+        let mut behind = Behind::new(&budget.account(), &at(0, 0));
+        let mut outbox = vec![1; PIECE];
+        let no_room = || Spool::new(0, std::env::temp_dir()).account();
+        behind.wait(&mut outbox, (0, 0), Kind::Stored, no_room);
+        assert_eq!((outbox.len(), behind.is_full()), (PIECE, true));
+        assert_eq!(budget.view().used, PIECE as u64);
+        drop(behind);
+        assert_eq!(budget.view().used, 0);
+    }
+
+    #[test]
+    fn a_file_gives_back_what_it_was_given_in_order() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let spool = Spool::new(10 << 20, std::env::temp_dir());
+            let mut spill = Spill::new(&spool.account());
+            let bytes: Vec<u8> = (0..1_500_000_u32).map(|n| (n / 7) as u8).collect();
+            let (mut given, mut back, mut outbox) = (0, Vec::new(), Vec::new());
+            while back.len() < bytes.len() {
+                let room = spill.room().min(bytes.len() - given).min(50_001);
+                spill.place().extend_from_slice(&bytes[given..given + room]);
+                spill.took(room);
+                given += room;
+                // At first nobody reads.
+                let wanted = if given < 800_000 { 0 } else { 33_333 };
+                let mut cx = Context::from_waker(Waker::noop());
+                spill.poll(&mut cx, &mut outbox, wanted, given == bytes.len()).unwrap();
+                back.append(&mut outbox);
+                tokio::task::yield_now().await;
+            }
+            assert!(back == bytes && spill.is_empty());
+            drop(spill);
+            while spool.view().used > 0 {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    fn slow(behind: &mut Behind, progress: &Progress, holds: bool, stall: &Deadline) -> Option<Slow> {
+        let patience =
+            Patience { min_send_rate: 240, min_slot_rate: 65_536, send_timeout: Duration::from_secs(30) };
+        match behind.poll_slow(&mut Context::from_waker(Waker::noop()), progress, holds, &patience, stall) {
+            Poll::Ready(slow) => Some(slow),
+            Poll::Pending => None,
+        }
+    }
+
+    /// After how many milliseconds a client is cut off that takes so much every so often, and why.
+    fn lasts(bytes: u64, pause: u64, holds: bool) -> Option<(u64, Slow)> {
+        let stall = Sweep::new().deadline();
+        let mut behind = Behind::new(&budget(1 << 20).account(), &at(0, 0));
+        (0..600_000 / pause).find_map(|n| {
+            let slow = slow(&mut behind, &at(n * bytes, n * pause), holds, &stall)?;
+            Some((n * pause, slow))
+        })
+    }
+
+    #[test]
+    fn a_byte_now_and_then_is_too_slow_and_a_steady_slow_reader_is_not() {
+        assert_eq!(lasts(1, 9000, false), Some((27_000, Slow::TooSlow)));
+        assert_eq!(lasts(1024, 1000, false), None);
+        assert_eq!(lasts(32_768, 29_000, false), None, "the network brings it in bursts");
+    }
+
+    #[test]
+    fn a_worker_waits_only_for_those_who_read_on() {
+        assert_eq!(lasts(65_536, 1000, true), None);
+        assert_eq!(lasts(8192, 1000, true), Some((12_000, Slow::SpoolFull)));
+        assert_eq!(lasts(0, 1000, true), Some((10_000, Slow::SpoolFull)));
+    }
+}

@@ -1,0 +1,45 @@
+//! An answer on its way into a stream: how far it is, and what can go wrong. Moves nothing.
+
+use hostler_wire::Fields;
+use http::Response;
+
+use crate::exchange::Exchange;
+use crate::listen::supply::{Supply, Trouble};
+
+/// What went wrong on the way.
+pub(super) enum Broken {
+    Supply(Trouble),
+    /// The file between them.
+    File(std::io::Error),
+    /// Gone, or as good as gone.
+    Client(&'static str),
+}
+
+/// An answer under way.
+pub(super) struct Transfer {
+    /// Until it has gone.
+    pub head: Option<Response<()>>,
+    /// None once all has come.
+    pub supply: Option<Supply>,
+    pub trailers: Option<Fields>,
+    /// All has been handed over, the end of the stream included.
+    pub done: bool,
+    /// There was no room for more of it.
+    pub was_full: bool,
+    /// What keeps the rest from being handed over is the way that all streams share.
+    pub waits_for_others: bool,
+}
+
+impl Transfer {
+    pub fn new(head: Response<()>, supply: Option<Supply>) -> Self {
+        let (was_full, waits_for_others) = (false, false);
+        Self { head: Some(head), supply, trailers: None, done: false, was_full, waits_for_others }
+    }
+
+    pub fn abandon(self, exchange: &mut Exchange, who: &'static str) {
+        if let Some(supply) = self.supply {
+            supply.abandon(exchange);
+        }
+        exchange.trail.aborted = Some(who);
+    }
+}

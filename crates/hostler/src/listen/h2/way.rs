@@ -1,0 +1,181 @@
+//! What all streams of a connection have given to the machinery of HTTP/2 and the client has not been sent: bounded, and counted. Knows no
+//! streams.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes};
+
+use crate::exchange::{MemoryAccount, Reservation};
+use crate::listen::behind::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
+
+/// Bytes inside at once: enough to keep the socket busy. More only wait there instead of elsewhere.
+const MOST_INSIDE: usize = 256 * 1024;
+/// Pieces up to this are not counted: they cost no more than their stream does.
+const UNCOUNTED: usize = 4 * 1024;
+
+/// The way out that a connection's streams share.
+pub(super) struct Way {
+    /// What the connection holds of the memory for answers.
+    pub account: Arc<MemoryAccount>,
+    inside: AtomicUsize,
+    /// Bytes of answers given to it, over all streams.
+    pub sent: AtomicU64,
+    /// Streams that wait until there is less inside.
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Way {
+    pub fn new(account: Arc<MemoryAccount>) -> Arc<Self> {
+        let (inside, sent) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Arc::new(Self { account, inside, sent, waiting: Mutex::default() })
+    }
+
+    /// Leave for up to `wanted` bytes to go in, counted in the place of what `memory` holds of them; pending while there is too much inside.
+    pub fn poll_enter(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+        wanted: usize,
+        memory: Option<&mut Reservation>,
+    ) -> Poll<(usize, Option<Slip>)> {
+        let inside = self.inside.load(Ordering::Acquire);
+        if wanted <= UNCOUNTED && inside < MOST_INSIDE {
+            return Poll::Ready((wanted, None));
+        }
+        let mut own = self.account.reservation();
+        let memory = memory.unwrap_or(&mut own);
+        let mut bytes = wanted.min(PIECE);
+        let is_counted =
+            inside < MOST_INSIDE && (memory.bytes() >= bytes as u64 || memory.resize(bytes as u64));
+        if !is_counted && inside > 0 {
+            self.wait(cx);
+            // Whoever has left in this moment has not seen us.
+            if self.inside.load(Ordering::Acquire) > 0 {
+                return Poll::Pending;
+            }
+        }
+        if !is_counted {
+            // One goes in whatever else is held: otherwise nothing would ever be given back.
+            bytes = bytes.min(LEAST);
+            memory.set(memory.bytes().max(bytes.min(LEAST_ANSWER_MEMORY as usize) as u64));
+        }
+        self.inside.fetch_add(bytes, Ordering::AcqRel);
+        let slip = Slip { bytes, way: self.clone(), memory: memory.split(bytes as u64) };
+        Poll::Ready((bytes, Some(slip)))
+    }
+
+    /// Something can go in; whoever finds that it cannot is told when it can.
+    pub fn poll_open(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.inside.load(Ordering::Acquire) < MOST_INSIDE {
+            return Poll::Ready(());
+        }
+        self.wait(cx);
+        match self.inside.load(Ordering::Acquire) < MOST_INSIDE {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn wait(&self, cx: &mut Context<'_>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+    }
+
+    fn leave(&self, bytes: usize) {
+        let before = self.inside.fetch_sub(bytes, Ordering::AcqRel);
+        if before - bytes <= MOST_INSIDE / 2 {
+            let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+/// What is held for a piece that is inside.
+pub(super) struct Slip {
+    bytes: usize,
+    way: Arc<Way>,
+    memory: Reservation,
+}
+
+impl Drop for Slip {
+    fn drop(&mut self) {
+        drop(self.memory.take());
+        self.way.leave(self.bytes);
+    }
+}
+
+/// Bytes on their way into a stream.
+pub(super) struct Piece {
+    bytes: Bytes,
+    /// Given back when they were sent, or never will be.
+    _slip: Option<Slip>,
+}
+
+impl Piece {
+    pub fn new(bytes: Bytes, slip: Option<Slip>) -> Self {
+        Self { bytes, _slip: slip }
+    }
+}
+
+impl From<Bytes> for Piece {
+    fn from(bytes: Bytes) -> Self {
+        Self { bytes, _slip: None }
+    }
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.bytes.advance(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::MemoryBudget;
+
+    fn enter(way: &Arc<Way>, wanted: usize) -> Poll<(usize, Option<Slip>)> {
+        way.poll_enter(&mut Context::from_waker(Waker::noop()), wanted, None)
+    }
+
+    #[test]
+    fn so_much_goes_in_and_more_when_that_has_left() {
+        let budget = MemoryBudget::with_minimum(1 << 30, LEAST_ANSWER_MEMORY);
+        let way = Way::new(budget.account());
+        let mut pieces = Vec::new();
+        while let Poll::Ready((bytes, slip)) = enter(&way, 1 << 20) {
+            assert_eq!(bytes, PIECE);
+            pieces.push(slip);
+        }
+        assert_eq!((pieces.len(), budget.view().used), (MOST_INSIDE / PIECE, MOST_INSIDE as u64));
+        assert!(enter(&way, 10).is_pending());
+        drop(pieces);
+        assert_eq!(budget.view().used, 0);
+        assert!(matches!(enter(&way, 10), Poll::Ready((10, None))), "small ones are not counted");
+    }
+
+    #[test]
+    fn without_any_memory_one_goes_in_at_a_time() {
+        let budget = MemoryBudget::with_minimum(0, LEAST_ANSWER_MEMORY);
+        let account = budget.account();
+        let mut other = account.reservation();
+        other.set(LEAST_ANSWER_MEMORY);
+        let way = Way::new(account);
+        let Poll::Ready((bytes, slip)) = enter(&way, PIECE) else { panic!("nothing is inside") };
+        assert_eq!(bytes, LEAST);
+        assert!(enter(&way, PIECE).is_pending());
+        drop(slip);
+        assert!(enter(&way, PIECE).is_ready());
+    }
+}

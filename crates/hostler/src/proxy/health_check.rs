@@ -1,0 +1,240 @@
+//! Health checks of members that somebody else runs: one request each so often, on connections of their own. Knows no clients, and
+//! takes no slots.
+
+use std::future::poll_fn;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hostler_pool::dispatch::{Gauge, Membership};
+use hostler_wire::{CallError, Limits, MemberConnection};
+use http::Request;
+use serde::Serialize;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::{Dial, Endpoint, MemberProtocol, News, http2};
+use crate::journal::Level;
+
+/// The first check comes within this.
+const SOON: Duration = Duration::from_secs(1);
+/// Bytes of an answer's body that are read, so that a member need not see its connection reset.
+const MOST_READ: usize = 64 << 10;
+const USER_AGENT: &str = concat!("hostler-health-check/", env!("CARGO_PKG_VERSION"));
+
+/// What is asked, how often, and what is made of the answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckSettings {
+    /// Begins with a slash.
+    pub path: String,
+    /// The `Host` field.
+    pub host: String,
+    /// Between two checks.
+    pub interval: Duration,
+    /// For one check.
+    pub timeout: Duration,
+    /// Failures in a row that make a member unhealthy.
+    pub unhealthy: u32,
+    /// Successes in a row that make it healthy again.
+    pub healthy: u32,
+    /// What a healthy member answers.
+    pub status: RangeInclusive<u16>,
+}
+
+/// The checks of one member; they end when this is dropped.
+pub struct Checking {
+    /// By what they go.
+    pub settings: CheckSettings,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Checking {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the checks of a member have found so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// The member.
+    pub member: Arc<str>,
+    /// It gets no requests.
+    pub unhealthy: bool,
+    /// Checks that it has passed.
+    pub passed: u64,
+    /// Checks that it has failed.
+    pub failed: u64,
+    /// Why it has failed the last one; none if it has passed it.
+    pub last_failure: Option<String>,
+    /// Outcomes in a row that speak against what it counts as.
+    #[serde(skip)]
+    pub(super) streak: u32,
+}
+
+impl Checked {
+    /// Takes in one outcome; what the member counts as from now on, if that is news.
+    fn note(&mut self, outcome: Result<(), String>, settings: &CheckSettings) -> Option<bool> {
+        let is_good = outcome.is_ok();
+        self.passed += u64::from(is_good);
+        self.failed += u64::from(!is_good);
+        self.last_failure = outcome.err();
+        if is_good != self.unhealthy {
+            self.streak = 0;
+            return None;
+        }
+        self.streak += 1;
+        let most = if is_good { settings.healthy } else { settings.unhealthy };
+        let is_news = self.streak >= most;
+        if is_news {
+            (self.streak, self.unhealthy) = (0, !is_good);
+        }
+        is_news.then_some(is_good)
+    }
+}
+
+impl Checking {
+    /// Begins to check a member. It counts as healthy until its checks say otherwise, or as what earlier ones have said.
+    pub fn begin(membership: &Membership<Endpoint>, settings: CheckSettings) -> Self {
+        let endpoint = membership.endpoint();
+        let checker = Checker {
+            gauge: membership.gauge(),
+            dial: endpoint.dial.clone(),
+            checked: endpoint.checked.get_or_init(Arc::default).clone(),
+            label: endpoint.label.clone(),
+            news: endpoint.news.clone(),
+        };
+        let by = settings.clone();
+        Self { settings, task: tokio::spawn(async move { checker.check(&by).await }) }
+    }
+}
+
+/// What the checks of one member need of it. It must not keep the member in its pool.
+struct Checker {
+    gauge: Gauge<Endpoint>,
+    dial: Dial,
+    checked: Arc<Mutex<Checked>>,
+    label: Arc<str>,
+    news: Option<News>,
+}
+
+impl Checker {
+    async fn check(&self, settings: &CheckSettings) {
+        let mut pause = settings.interval.min(SOON).mul_f64(fastrand::f64());
+        loop {
+            sleep(pause).await;
+            let asked = timeout(settings.timeout, ask(&self.dial, settings)).await;
+            let late = |_| Err(format!("no answer within {:?}", settings.timeout));
+            let outcome = asked.unwrap_or_else(late).and_then(|status| {
+                let is_right = settings.status.contains(&status);
+                if is_right { Ok(()) } else { Err(format!("it answered {status}")) }
+            });
+            self.note(outcome, settings);
+            pause = settings.interval.mul_f64(0.9 + 0.2 * fastrand::f64());
+        }
+    }
+
+    fn note(&self, outcome: Result<(), String>, settings: &CheckSettings) {
+        let why = outcome.clone().err().unwrap_or_default();
+        let news = lock(&self.checked).note(outcome, settings);
+        let Some(is_healthy) = news else { return };
+        self.gauge.set_health(is_healthy);
+        let Some(News { journal, pool }) = &self.news else { return };
+        let (member, path) = (&self.label, &settings.path);
+        match is_healthy {
+            true => {
+                let passed = settings.healthy;
+                let text = format!(
+                    "{pool}: member {member} is healthy again: it has passed {passed} checks of {path} in a row"
+                );
+                journal.event(Level::Info, &text);
+            }
+            false => {
+                let failed = settings.unhealthy;
+                let text = format!(
+                    "{pool}: member {member} is unhealthy: {failed} checks of {path} in a row have failed; the last: {why}"
+                );
+                journal.event(Level::Warn, &text);
+            }
+        }
+    }
+}
+
+/// The status of the answer, or a reason for an operator.
+async fn ask(dial: &Dial, settings: &CheckSettings) -> Result<u16, String> {
+    let stream =
+        dial.connect(dial.protocol, settings.timeout).await.map_err(|failure| failure.to_string())?;
+    match dial.protocol {
+        MemberProtocol::Http1 => {
+            ask_http1(MemberConnection::new(stream), settings).await.map_err(|error| error.to_string())
+        }
+        MemberProtocol::Http2 => {
+            let scheme = if dial.tls.is_some() { "https" } else { "http" };
+            let uri = format!("{scheme}://{}{}", settings.host, settings.path);
+            let request = Request::get(uri).header("user-agent", USER_AGENT).body(());
+            let request = request.map_err(|error| error.to_string())?;
+            http2::ask(stream, request).await.map_err(|error| error.to_string())
+        }
+    }
+}
+
+async fn ask_http1(mut connection: MemberConnection, settings: &CheckSettings) -> Result<u16, CallError> {
+    let CheckSettings { path, host, .. } = settings;
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}\r\nConnection: close\r\n\r\n"
+    );
+    connection.start().extend_from_slice(head.as_bytes());
+    poll_fn(|cx| connection.poll_send(cx)).await;
+    let limits = Limits::default();
+    loop {
+        poll_fn(|cx| connection.poll_head(cx, &limits, false)).await?;
+        if !connection.head().is_interim() {
+            break;
+        }
+    }
+    let status = connection.head().status;
+    let mut body = Vec::new();
+    while body.len() < MOST_READ {
+        // The head has said what there is to know.
+        if poll_fn(|cx| connection.poll_body(cx, &mut body, MOST_READ)).await.unwrap_or(true) {
+            break;
+        }
+    }
+    Ok(status)
+}
+
+pub(super) fn lock(checked: &Mutex<Checked>) -> std::sync::MutexGuard<'_, Checked> {
+    checked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_failures_in_a_row_make_it_unhealthy_and_so_many_successes_healthy_again() {
+        let settings = CheckSettings {
+            path: "/".into(),
+            host: "a".into(),
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(2),
+            unhealthy: 3,
+            healthy: 2,
+            status: 200..=299,
+        };
+        let mut checked = Checked::default();
+        let outcomes = "++--+---+-++-";
+        let news: Vec<_> = outcomes
+            .chars()
+            .map(|sign| {
+                let outcome = if sign == '+' { Ok(()) } else { Err("no answer".into()) };
+                checked.note(outcome, &settings)
+            })
+            .collect();
+        let mut expected = vec![None; outcomes.len()];
+        (expected[7], expected[11]) = (Some(false), Some(true));
+        assert_eq!(news, expected);
+        assert_eq!((checked.passed, checked.failed, checked.unhealthy), (6, 7, false));
+        assert_eq!(checked.last_failure.as_deref(), Some("no answer"));
+    }
+}

@@ -1,0 +1,47 @@
+//! What single words of a registration mean, and what is wrong with them. Knows no registry.
+
+use super::key::Key;
+use super::message::{Nullable, Registration};
+
+/// Which of a route's free members gets the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Balancing {
+    RoundRobin,
+    LeastConnection,
+}
+
+/// What was wrong with a part of a message.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Oddity {
+    #[error("the URI {0:?} is passed over: {1}")]
+    Uri(String, String),
+    #[error("further routes are refused: there are {0} already (registrar.max_routes)")]
+    MostRoutes(usize),
+    #[error("further members are refused: routes and members take {0} bytes already (registrar.max_memory)")]
+    MostMemory(u64),
+    #[error("the load balancing {0:?} is not known here; the route keeps what it had")]
+    Balancing(String),
+}
+
+/// `options.loadbalancing`.
+pub(super) fn balancing(written: &str) -> Result<Option<Balancing>, Oddity> {
+    match written {
+        "" => Ok(None),
+        "round-robin" => Ok(Some(Balancing::RoundRobin)),
+        "least-connection" => Ok(Some(Balancing::LeastConnection)),
+        other => Err(Oddity::Balancing(other.into())),
+    }
+}
+
+/// The URIs; what is wrong with some is told.
+pub(super) fn keys(message: &Registration, folds: bool, odd: &mut Vec<Oddity>) -> Vec<Key> {
+    let uris = message.uris.iter().map(|Nullable(uri)| uri).filter(|uri| !uri.is_empty());
+    let parsed = uris.filter_map(|uri| match Key::parse(uri, folds) {
+        Ok(key) => Some(key),
+        Err(why) => {
+            odd.push(Oddity::Uri(uri.clone(), why));
+            None
+        }
+    });
+    parsed.collect()
+}

@@ -1,0 +1,154 @@
+//! For whom a stored answer is: what its member saw of the request, down to what Hostler writes into it on the way.
+
+use hostler_testkit::{Answer, Seen, Site, upstream};
+
+use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache};
+use crate::site;
+
+const FRESH: &str = "Cache-Control: max-age=60\r\n";
+
+async fn purge(site: &Site, url: &str) {
+    site.command(&["purge", url]).await.assert_exit(0);
+}
+
+async fn asked_at(site: &Site, host: &str, fields: &str) -> Answer {
+    site.send(format!("GET /page HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")).await
+}
+
+/// What a member has seen in the field comes back in the answer.
+fn echoing(name: &'static str) -> impl Fn(&Seen) -> Vec<hostler_testkit::Step> {
+    move |seen| {
+        let seen: Vec<_> = seen.head.all(name);
+        hostler_testkit::text(answer(&format!("{FRESH}Vary: {name}\r\n"), &seen.join(", ")))
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_is_not_the_schemes_own_is_another_host() {
+    let host = |seen: &Seen, _: usize| format!("{FRESH}X-Host: {}\r\n", seen.field("host").unwrap());
+    let app = upstream().script(numbered(host)).start().await;
+    let site = with_cache(&app).await;
+    for (host, number) in [("a.test:443", "1"), ("a.test", "2"), ("a.test:8080", "3"), ("a.test.", "4")] {
+        for _ in 0..2 {
+            asked_at(&site, host, "").await.assert_ok(number).assert_field("x-host", host);
+        }
+    }
+    asked_at(&site, "a.test:80", "").await.assert_ok("2");
+}
+
+#[tokio::test]
+async fn a_host_that_is_written_otherwise_is_answered_but_brings_nothing_for_others() {
+    let host = |seen: &Seen, _: usize| format!("{FRESH}X-Host: {}\r\n", seen.field("host").unwrap());
+    let app = upstream().script(numbered(host)).start().await;
+    let site = with_cache(&app).await;
+    asked_at(&site, "A.test", "").await.assert_ok("1").assert_field("x-host", "A.test");
+    asked_at(&site, "a.test:80", "").await.assert_ok("2").assert_field("x-host", "a.test:80");
+    asked_at(&site, "a.test", "").await.assert_ok("3").assert_field("x-host", "a.test");
+    for host in ["A.test", "a.test:80", "a.test"] {
+        asked_at(&site, host, "").await.assert_ok("3").assert_field("x-host", "a.test");
+    }
+}
+
+#[tokio::test]
+async fn a_request_without_host_is_for_the_address_that_it_came_to() {
+    let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
+    let site = with_cache(&app).await;
+    for number in ["1", "2"] {
+        let answer = site.send("GET /page HTTP/1.0\r\n\r\n").await;
+        answer.assert_ok(number);
+        assert_cache(&answer, "fwd=bypass");
+    }
+}
+
+#[tokio::test]
+async fn a_purge_means_the_port_that_its_url_has() {
+    let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
+    let site = with_cache(&app).await;
+    asked_at(&site, "a.test", "").await.assert_ok("1");
+    asked_at(&site, "a.test:443", "").await.assert_ok("2");
+    purge(&site, "https://a.test:443/page").await;
+    asked_at(&site, "a.test:443", "").await.assert_ok("2");
+    asked_at(&site, "a.test", "").await.assert_ok("3");
+    purge(&site, "http://a.test:443/page").await;
+    asked_at(&site, "a.test:443", "").await.assert_ok("4");
+    asked_at(&site, "a.test", "").await.assert_ok("3");
+    purge(&site, "a.test:443/page").await;
+    asked_at(&site, "a.test:443", "").await.assert_ok("5");
+    asked_at(&site, "a.test", "").await.assert_ok("6");
+}
+
+#[tokio::test]
+async fn no_visitor_gets_what_was_made_for_anothers_address() {
+    let app = upstream().script(echoing("X-Forwarded-For")).start().await;
+    let site = with_cache(&app).await;
+    for _ in 0..2 {
+        for ip in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
+            site.connect_from(ip).await.get("/page").await.assert_ok(ip);
+        }
+    }
+    assert_eq!(app.targets().len(), 3, "each is answered from memory the second time");
+    // What a client says of itself is not believed, and makes no other answer.
+    asked(&site, "GET", "/page", "X-Forwarded-For: 6.6.6.6\r\n").await.assert_ok("127.0.0.1");
+    assert_eq!(app.targets().len(), 3);
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_the_whole_way_tells_visitors_apart() {
+    for (name, values) in [
+        ("X-Forwarded-For", ["1.1.1.1", "2.2.2.2", "1.1.1.1, 2.2.2.2"]),
+        ("Forwarded", ["for=1.1.1.1", "for=2.2.2.2", "for=1.1.1.1, for=2.2.2.2"]),
+        ("X-Real-IP", ["1.1.1.1", "2.2.2.2", "3.3.3.3"]),
+        ("X-Forwarded-Host", ["a.test", "b.test", "c.test"]),
+        ("X-Forwarded-Port", ["1", "2", "3"]),
+        ("Via", ["1.1 a", "1.1 b", "1.1 a, 1.1 b"]),
+    ] {
+        let app = upstream().script(echoing(name)).start().await;
+        let route = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+        let config = format!("server.trusted_proxies = ['127.0.0.1']\n{route}");
+        let site = site(&config).with("app", &app).start().await;
+        for _ in 0..2 {
+            for value in values {
+                let answer = asked(&site, "GET", "/page", &format!("{name}: {value}\r\n")).await;
+                let body = String::from_utf8(answer.body.clone()).unwrap();
+                assert!(body == value || body.starts_with(&format!("{value}, ")), "{name}: {value}: {body}");
+            }
+        }
+        assert_eq!(app.targets().len(), 3, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_differs_for_each_request_is_not_cached_and_that_is_said_once() {
+    for name in ["X-Request-Id", "traceparent"] {
+        let vary = move |_: &Seen, _: usize| format!("{FRESH}Vary: {name}\r\n");
+        let app = upstream().script(numbered(vary)).start().await;
+        let site = with_cache(&app).await;
+        for number in ["1", "2", "3"] {
+            asked(&site, "GET", "/page", "X-Request-Id: same\r\n").await.assert_ok(number);
+        }
+        let said = format!("its answers have {name} in Vary, which differs for each request");
+        site.says(&said).await;
+        assert_eq!(site.lines().iter().filter(|line| line.contains(&said)).count(), 1, "{:?}", site.lines());
+    }
+}
+
+#[tokio::test]
+async fn a_vary_that_comes_with_a_304_counts() {
+    let app = upstream()
+        .script(|seen: &Seen| {
+            let ip = seen.field("x-forwarded-for").unwrap_or_default();
+            let fields = "Cache-Control: max-age=0, stale-while-revalidate=0\r\nETag: \"x\"\r\n";
+            hostler_testkit::text(match seen.field("if-none-match") {
+                Some(_) => "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\nETag: \"x\"\r\n\
+                            Vary: X-Forwarded-For\r\n\r\n"
+                    .to_string(),
+                None => answer(fields, &ip),
+            })
+        })
+        .start()
+        .await;
+    let site = with_cache(&app).await;
+    site.connect_from("127.0.0.1").await.get("/page").await.assert_ok("127.0.0.1");
+    site.connect_from("127.0.0.1").await.get("/page").await.assert_ok("127.0.0.1");
+    site.connect_from("127.0.0.2").await.get("/page").await.assert_ok("127.0.0.2");
+}

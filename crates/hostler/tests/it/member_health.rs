@@ -1,0 +1,194 @@
+//! Members that freeze, and members that are checked: few requests suffer, and what can be had elsewhere is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hostler_testkit::{Site, Step, Upstream, authority, client, eventually, ok, text, upstream};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::site;
+
+const CHECKED: &str = "interval = '50ms'\ntimeout = '5s'\nunhealthy = 2\nhealthy = 2\n";
+
+/// A Hostler is a member like any other, and one that can be frozen.
+async fn member(answer: &str) -> Site {
+    site(&format!("routes = [{{ match = '*', respond = '{answer}' }}]")).start().await
+}
+
+fn signal(site: &Site, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(site.pid()).unwrap()).unwrap(), signal).unwrap();
+}
+
+async fn frozen_member_among_two(choice: &str) {
+    const SLOTS: usize = 4;
+    let (good, bad) = (member("good").await, member("bad").await);
+    let config = format!(
+        "[pools.app]\nchoice = '{choice}'\nconcurrency = {SLOTS}\nrequest_timeout = '3s'\nqueue = {{ timeout = '3s' }}\n"
+    );
+    let plan = site(&config).with_member("app", &bad.address().to_string());
+    let site = plan.with_member("app", &good.address().to_string()).start().await;
+    site.get("/").await.assert_status(200);
+    signal(&bad, Signal::STOP);
+    let address = site.address();
+    let clients = (0..12).map(|_| {
+        tokio::spawn(async move {
+            let mut failed = 0;
+            for n in 0..40 {
+                // The slots of the frozen one stay taken: those are what may fail.
+                failed += usize::from(client(address).await.get(&format!("/{n}")).await.status != 200);
+            }
+            failed
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    let mut failed = 0;
+    for client in clients {
+        failed += client.await.unwrap();
+    }
+    println!("{choice}: {failed} of 480 requests failed");
+    assert!(failed <= 2 * SLOTS, "{choice}: {failed}");
+    let pool = site.pool("app").await;
+    assert!(pool["counters"]["ejections"].as_u64().unwrap() >= 1, "{pool}");
+    site.says("is ejected for").await;
+    signal(&bad, Signal::CONT);
+}
+
+#[tokio::test]
+async fn a_frozen_member_costs_few_requests_where_the_warm_one_is_chosen() {
+    frozen_member_among_two("warm").await;
+}
+
+#[tokio::test]
+async fn a_frozen_member_costs_few_requests_where_each_has_its_turn() {
+    frozen_member_among_two("round_robin").await;
+}
+
+#[tokio::test]
+async fn a_frozen_member_costs_few_requests_where_the_least_busy_is_chosen() {
+    frozen_member_among_two("least_busy").await;
+}
+
+/// An upstream with a health of its own: `/health` says it, all else is answered with its name, or held as long as it is ill.
+async fn checked(name: &'static str, healthy: &Arc<AtomicBool>) -> Upstream {
+    let healthy = healthy.clone();
+    let script = move |target: &str| match (target, healthy.load(Ordering::Relaxed)) {
+        ("/health", true) => ok("fine"),
+        ("/health", false) => text("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"),
+        (_, true) => ok(name),
+        (_, false) => [vec![Step::Hold], ok(name)].concat(),
+    };
+    upstream().script(move |seen| script(&seen.target())).start().await
+}
+
+async fn counts_as(site: &Site, member: usize, unhealthy: bool) {
+    eventually(format!("member {member} to be unhealthy: {unhealthy}"), async || {
+        (site.pool("app").await["members"][member]["unhealthy"] == unhealthy).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_member_that_fails_its_checks_gets_nothing_until_it_passes_them_again() {
+    let health = Arc::new(AtomicBool::new(true));
+    let (app, other) =
+        (checked("app", &health).await, checked("other", &Arc::new(AtomicBool::new(true))).await);
+    let config =
+        format!("[pools.app]\nchoice = 'round_robin'\n[pools.app.health_check]\npath = '/health'\n{CHECKED}");
+    let site = site(&config).with("app", &app).with("app", &other).start().await;
+    let ask = async || site.get("/").await.assert_status(200).text();
+    assert_ne!(ask().await, ask().await, "each has its turn");
+    health.store(false, Ordering::Relaxed);
+    counts_as(&site, 0, true).await;
+    for _ in 0..6 {
+        assert_eq!(ask().await, "other");
+    }
+    let text = site.says("is unhealthy: 2 checks of /health in a row have failed").await;
+    assert!(text.contains("it answered 500"), "{text}");
+    let checks = site.pool("app").await["health_checks"].clone();
+    assert_eq!(
+        (&checks[0]["unhealthy"], &checks[0]["last_failure"]),
+        (&true.into(), &"it answered 500".into())
+    );
+    assert_eq!((&checks[1]["unhealthy"], &checks[1]["failed"]), (&false.into(), &0.into()));
+    health.store(true, Ordering::Relaxed);
+    counts_as(&site, 0, false).await;
+    assert_ne!(ask().await, ask().await);
+    site.says("is healthy again").await;
+    let said = |text: &str| site.lines().iter().filter(|line| line.contains(text)).count();
+    assert_eq!((said("is unhealthy"), said("is healthy again")), (1, 1));
+    // Checks are no traffic: they take no slots and are in no log.
+    let pool = site.pool("app").await;
+    assert_eq!((&pool["counters"]["granted"], &pool["counters"]["unhealthy"]), (&10.into(), &1.into()));
+    assert!(site.access_lines().iter().all(|line| line["target"] != "/health"));
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_a_member_which_falls_ill_is_answered_by_another() {
+    let health = Arc::new(AtomicBool::new(true));
+    let held = checked("held", &health).await;
+    let other = checked("other", &Arc::new(AtomicBool::new(true))).await;
+    let config = format!(
+        "[pools.app]\nchoice = 'round_robin'\nrequest_timeout = '20s'\n[pools.app.health_check]\npath = '/health'\n{}",
+        CHECKED.replace("unhealthy = 2", "unhealthy = 40")
+    );
+    let site = site(&config).with("app", &held).with("app", &other).start().await;
+    health.store(false, Ordering::Relaxed);
+    let mut clients = [site.begin("/1").await, site.begin("/2").await];
+    for client in &mut clients {
+        client.answer().await.assert_ok("other");
+    }
+    assert!(held.targets().iter().any(|target| target != "/health"), "one was there first");
+    counts_as(&site, 0, true).await;
+    held.release_all();
+}
+
+#[tokio::test]
+async fn the_checks_of_a_member_end_with_it_and_change_with_the_configuration() {
+    let healthy = Arc::new(AtomicBool::new(true));
+    let (gone, stays) = (checked("gone", &healthy).await, checked("stays", &healthy).await);
+    let config = |members: &[&Upstream], rest: &str| {
+        let members: Vec<_> = members.iter().map(|member| format!("'{}'", member.address())).collect();
+        format!("[pools.app]\nmembers = [{}]\n{rest}", members.join(","))
+    };
+    let checks = format!("[pools.app.health_check]\npath = '/health'\n{CHECKED}");
+    let site = site(&config(&[&gone, &stays], &checks)).start().await;
+    gone.has_seen(3).await;
+    site.rewrite(&config(&[&stays], &checks));
+    site.command(&["reload"]).await.assert_exit(0);
+    let (before, now) = (gone.requests().len(), stays.requests().len());
+    stays.has_seen(now + 10).await;
+    assert!(gone.requests().len() <= before + 1, "one may have been on its way");
+    healthy.store(false, Ordering::Relaxed);
+    counts_as(&site, 0, true).await;
+    // Without checks nobody says any more that it is ill.
+    site.rewrite(&config(&[&stays], ""));
+    site.command(&["reload"]).await.assert_exit(0);
+    counts_as(&site, 0, false).await;
+}
+
+#[tokio::test]
+async fn a_member_over_tls_or_in_http2_is_checked_as_it_is_spoken_to() {
+    let trust = authority();
+    let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+    let over_tls = upstream().script(|seen| ok(seen.target())).over_tls(config).start().await;
+    let plain = member("fine").await;
+    let checks = |pool: &str| format!("[pools.{pool}.health_check]\npath = '/health'\n{CHECKED}");
+    let routes = "routes = [{ match = '/a', pool = 'a' }, { match = '/b', pool = 'b' }]\n";
+    let text = format!(
+        "{routes}[pools.b]\nprotocol = 'http2'\n{}{}[pools.a.tls]\nca = 'ca.pem'\n",
+        checks("a"),
+        checks("b")
+    );
+    let plan = site(&text).with("a", &over_tls).with_member("b", &plain.address().to_string());
+    std::fs::write(plan.folder().join("ca.pem"), trust.cert()).unwrap();
+    let site = plan.start().await;
+    for pool in ["a", "b"] {
+        let passed = eventually(format!("checks of {pool}"), async || {
+            let check = site.pool(pool).await["health_checks"][0].clone();
+            (check["passed"].as_u64()? > 1).then_some(check)
+        });
+        let check = passed.await;
+        assert_eq!((&check["failed"], &check["unhealthy"]), (&0.into(), &false.into()), "{pool}: {check}");
+    }
+    assert_eq!(plain.access_lines().first().map(|line| line["protocol"].clone()), Some("HTTP/2".into()));
+}

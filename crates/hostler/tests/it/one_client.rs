@@ -1,0 +1,97 @@
+//! What one client can take of what all share while it sends: memory, temporary files and time.
+
+use std::time::Duration;
+
+use hostler_testkit::{Client, Site, eventually, request, upstream};
+
+use crate::in_front_of;
+
+/// A request whose body lacks its last byte.
+async fn nearly(site: &Site, path: &str, bytes: usize) -> Client {
+    let whole = request(&format!("POST {path}"), "", &vec![b'x'; bytes]);
+    let mut client = site.connect().await;
+    client.send(&whole[..whole.len() - 1]).await;
+    client
+}
+
+async fn used(site: &Site, what: &str) -> (u64, u64) {
+    let status = site.status().await;
+    (status[what]["used"].as_u64().unwrap(), status[what]["limit"].as_u64().unwrap())
+}
+
+#[tokio::test]
+async fn a_byte_now_and_then_keeps_no_body_waiting() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.min_receive_rate = '1 KiB'").await;
+    let mut client = nearly(&site, "/", 100_000).await;
+    let mut dripping = site.connect().await;
+    dripping.send("POST /drips HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n").await;
+    // Each pause counts five seconds at most: the limit is reached in ten of one byte a second.
+    let answer = loop {
+        match tokio::time::timeout(Duration::from_secs(1), dripping.answer()).await {
+            Ok(answer) => break answer,
+            Err(_) => dripping.send_some(b"x"),
+        };
+    };
+    answer.assert_refused(408, "min_receive_rate").assert_says("server.min_receive_rate");
+    dripping.assert_closed().await;
+    assert_eq!(app.requests().len(), 0, "neither has held a slot");
+    // One pause counts five seconds at most.
+    client.send("x").await;
+    client.answer().await.assert_ok("ok");
+    assert_eq!(site.access("/drips").await["refusal"], "min_receive_rate");
+}
+
+#[tokio::test]
+async fn bodies_of_many_clients_take_no_more_memory_than_there_is_for_them() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.request_memory = '256 KiB'\nserver.min_receive_rate = '0 B'").await;
+    let mut crowd = Vec::new();
+    for _ in 0..40 {
+        crowd.push(nearly(&site, "/", 100_000).await);
+    }
+    // 4 MB were sent: what is not in memory is in files.
+    eventually("all bodies to have come", async || {
+        let ((memory, limit), (files, _)) = (used(&site, "request_memory").await, used(&site, "spool").await);
+        assert!(memory <= limit, "{memory} of {limit}");
+        (files + memory > 3_500_000).then_some(())
+    })
+    .await;
+    assert_ne!(site.status().await["request_memory"]["refused"], 0);
+    for client in &mut crowd {
+        client.send("x").await;
+        client.answer().await.assert_ok("ok");
+    }
+    // Of kept-alive connections, whose next requests may be long in coming.
+    eventually("nothing to be held any more", async || {
+        (used(&site, "request_memory").await.0 + used(&site, "spool").await.0 == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_spool_that_is_full_refuses_what_needs_it_and_nothing_else() {
+    let app = upstream().start().await;
+    let limits =
+        "server.spool_size = '256 KiB'\nserver.body_memory = '1 KiB'\nserver.min_receive_rate = '0 B'";
+    let site = in_front_of(&app, limits).await;
+    let mut holds = nearly(&site, "/", 120_000).await;
+    eventually("a body in the spool", async || (used(&site, "spool").await.0 > 100_000).then_some(())).await;
+    // Of what is left, one that comes may have half.
+    let full = site.post("/", vec![b'x'; 100_000]).await;
+    full.assert_refused(503, "spool_full").assert_field("retry-after", "1");
+    site.post("/", "small").await.assert_ok("ok");
+    site.get("/").await.assert_ok("ok");
+    holds.send("x").await;
+    holds.answer().await.assert_ok("ok");
+    assert_ne!(site.status().await["spool"]["full"], 0);
+}
+
+#[tokio::test]
+async fn a_body_that_no_spool_could_hold_is_refused_as_its_clients_doing() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.spool_size = '64 KiB'\nserver.body_memory = '1 KiB'").await;
+    let answer = site.post("/", vec![b'x'; 100_000]).await;
+    answer.assert_refused(507, "spool_size").assert_says("server.spool_size");
+    assert_eq!(app.requests().len(), 0);
+}

@@ -1,0 +1,258 @@
+//! Clients that take their answers slowly, or not at all: what they may hold, and that they hold no slot.
+
+use std::time::Duration;
+
+use hostler_testkit::{
+    Client, Frame, Site, Step, Upstream, authority, client_with_window, eventually, frame_client, ok, text,
+    tls_clients, upstream,
+};
+use serde_json::Value;
+use tokio::net::TcpSocket;
+use tokio::time::interval;
+
+use crate::in_front_of;
+use crate::tls::{ONE, started};
+
+const MIB: usize = 1 << 20;
+
+/// Bytes that tell where they belong.
+fn patterned(size: usize) -> Vec<u8> {
+    (0..size).map(|n| (n % 251) as u8 ^ (n / 65_521) as u8).collect()
+}
+
+/// Answers `/large` with so many bytes, and all else with `ok`.
+async fn app_with_large(size: usize) -> Upstream {
+    let large = ok(patterned(size));
+    let script = move |seen: &hostler_testkit::Seen| match seen.target().starts_with("/large") {
+        true => large.clone(),
+        false => ok("ok"),
+    };
+    upstream().script(script).start().await
+}
+
+async fn asks_for_large(site: &Site) -> Client {
+    let mut client = client_with_window(4096, site.address()).await;
+    client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.next_head().await.expect("an answer");
+    client
+}
+
+async fn spool(site: &Site) -> Value {
+    site.status().await["spool"].clone()
+}
+
+async fn is_given_back(site: &Site) {
+    eventually("the spool and the memory to be free", async || {
+        let status = site.status().await;
+        (status["spool"]["used"] == 0 && status["answer_memory"]["used"] == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clients_that_never_read_hold_no_slot_and_leave_no_file() {
+    let app = app_with_large(8 * MIB).await;
+    let site = in_front_of(&app, "pools.app.concurrency = 2").await;
+    let clients = [asks_for_large(&site).await, asks_for_large(&site).await];
+    site.settles("app", 0, 0).await;
+    for _ in 0..10 {
+        site.get("/other").await.assert_ok("ok");
+    }
+    let spool = spool(&site).await;
+    assert_eq!(spool["answers"], 2, "{spool}");
+    assert!(spool["used"].as_u64().unwrap() > 8 << 20, "{spool}");
+    drop(clients);
+    is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn an_answer_larger_than_its_buffer_waits_in_a_file_and_arrives_as_it_was() {
+    let size = 30 * MIB;
+    let app = app_with_large(size).await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let mut slow = asks_for_large(&site).await;
+    site.settles("app", 0, 0).await;
+    let memory = site.status().await["memory"].as_u64().unwrap();
+    assert!(memory < 64 << 20, "bounded: {memory} bytes resident");
+    assert!(slow.read_exactly(size).await == patterned(size), "it is another one");
+    is_given_back(&site).await;
+    slow.get("/other").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_chunked_answer_that_waits_in_a_file_keeps_its_chunks() {
+    let body = patterned(6 * MIB);
+    let chunks = body
+        .chunks(100_000)
+        .flat_map(|chunk| [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let answer = [&head[..], &chunks.collect::<Vec<u8>>(), b"0\r\nX-Sum: 1\r\n\r\n"].concat();
+    let app = upstream().does(text(answer)).start().await;
+    let site = in_front_of(&app, "server.answer_buffer = '64 KiB'\npools.app.concurrency = 1").await;
+    let mut client = client_with_window(4096, site.address()).await;
+    client.send("GET /large HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n\r\n").await;
+    eventually("a file", async || (spool(&site).await["answers"] == 1).then_some(())).await;
+    site.settles("app", 0, 0).await;
+    assert!(client.answer().await.body == body, "it is another one");
+}
+
+/// Reads 32 KiB a second for six seconds, then the rest: what it read.
+async fn reads_steadily(client: &mut Client, size: usize) -> Vec<u8> {
+    let mut ticks = interval(Duration::from_millis(125));
+    let mut read = Vec::new();
+    for _ in 0..48 {
+        ticks.tick().await;
+        read.extend(client.read_exactly(4096).await);
+    }
+    let left = size - read.len();
+    read.extend(client.read_exactly(left).await);
+    read
+}
+
+#[tokio::test]
+async fn a_steady_slow_reader_outlives_the_send_timeout_and_gets_all() {
+    let size = 8 * MIB;
+    let app = app_with_large(size).await;
+    let site = in_front_of(&app, "server.send_timeout = '2s'").await;
+    let mut client = client_with_window(16_384, site.address()).await;
+    client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.next_head().await.unwrap();
+    assert!(reads_steadily(&mut client, size).await == patterned(size));
+}
+
+#[tokio::test]
+async fn a_steady_slow_reader_over_tls_outlives_the_send_timeout_and_gets_all() {
+    // So little that TLS has all of the rest by itself soon.
+    let size = 5 * MIB;
+    let (trust, app) = (authority(), app_with_large(size).await);
+    let site = started(&trust, &format!("server.send_timeout = '2s'\n{ONE}"), &app).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16_384).unwrap();
+    let stream = socket.connect(site.tls_address()).await.unwrap();
+    let mut client = tls_clients(&trust).over("a.test", stream).await.unwrap();
+    client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    client.next_head().await.unwrap();
+    assert!(reads_steadily(&mut client, size).await == patterned(size));
+}
+
+#[tokio::test]
+async fn where_the_spool_is_full_its_own_client_is_cut_off_and_nobody_else() {
+    let app = app_with_large(16 * MIB).await;
+    let config = "server.spool_size = '2 MiB'\nserver.answer_buffer = '64 KiB'\npools.app.concurrency = 2";
+    let site = in_front_of(&app, config).await;
+    let _client = asks_for_large(&site).await;
+    eventually("a full spool", async || (spool(&site).await["full"] != 0).then_some(())).await;
+    site.get("/other").await.assert_ok("ok");
+    let line = site.access("/large").await;
+    assert_eq!(line["aborted"], "spool full", "{line}");
+    assert_eq!(site.status().await["connections"]["cut"]["spool_full"], 1);
+    site.settles("app", 0, 0).await;
+    site.get("/other").await.assert_ok("ok");
+    is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn an_answer_larger_than_the_spool_arrives_where_its_client_reads_on() {
+    let size = 8 * MIB;
+    let app = app_with_large(size).await;
+    let site = in_front_of(&app, "server.spool_size = '1 MiB'\nserver.answer_buffer = '64 KiB'").await;
+    let mut client = asks_for_large(&site).await;
+    eventually("a full spool", async || (spool(&site).await["full"] != 0).then_some(())).await;
+    assert!(client.read_exactly(size).await == patterned(size));
+}
+
+#[tokio::test]
+async fn streams_are_not_stored_and_keep_their_slot() {
+    let direct = "[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'";
+    for (field, route) in [
+        ("Content-Type: text/event-stream", ""),
+        ("X-Accel-Buffering: no", ""),
+        ("Content-Type: text/plain", direct),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\n{field}\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let event = format!("{:x}\r\n{}\r\n", MIB, "x".repeat(MIB));
+        let steps = [text(head), text(event.repeat(16)), vec![Step::Hold]].concat();
+        let app = upstream().does(steps).start().await;
+        let site = in_front_of(&app, &format!("pools.app.concurrency = 1\n{route}")).await;
+        let mut client = asks_for_large(&site).await;
+        client.read_exactly(3 * MIB).await;
+        let mut seconds = interval(Duration::from_secs(1));
+        for _ in 0..2 {
+            seconds.tick().await;
+        }
+        assert_eq!(site.pool("app").await["in_use"], 1, "{field}");
+        assert_eq!(spool(&site).await["answers"], 0, "{field}");
+    }
+}
+
+fn request(stream: u32) -> Frame {
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/large"), (":authority", "a")];
+    Frame::request(stream, &fields)
+}
+
+/// Initial windows of nothing (SETTINGS_INITIAL_WINDOW_SIZE).
+fn no_windows() -> Frame {
+    Frame::new(Frame::SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0])
+}
+
+#[tokio::test]
+async fn streams_without_a_window_fill_no_memory_and_a_byte_now_and_then_is_too_slow() {
+    const STREAMS: u32 = 50;
+    let app = app_with_large(128 << 10).await;
+    let config = "server.answer_memory = '256 KiB'\nserver.min_send_rate = '1 KiB'\n\
+        pools.app.concurrency = 8\npools.app.queue.limit = 1000";
+    let site = in_front_of(&app, config).await;
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let mut client = frame_client(site.address()).await;
+        let requests: Vec<_> = (0..STREAMS).map(|n| request(2 * n + 1)).collect();
+        client.send(&[&[no_windows()][..], &requests].concat()).await;
+        clients.push(client);
+    }
+    app.has_seen(4 * STREAMS as usize).await;
+    site.settles("app", 0, 0).await;
+    eventually("all of it in files", async || {
+        let status = site.status().await;
+        let used = status["answer_memory"]["used"].as_u64()?;
+        (used <= (256 << 10) && status["spool"]["used"].as_u64()? > 20 << 20).then_some(())
+    })
+    .await;
+    let client = &mut clients[0];
+    let mut seconds = interval(Duration::from_secs(1));
+    let byte = |n: u32| Frame::new(Frame::WINDOW_UPDATE, 0, 2 * n + 1, [0, 0, 0, 1]);
+    for _ in 0..20 {
+        seconds.tick().await;
+        client.send(&(0..STREAMS).map(byte).collect::<Vec<_>>()).await;
+    }
+    assert_eq!(client.next_of(Frame::GOAWAY).await.code(), 11);
+    assert!(site.status().await["connections"]["cut"]["too_slow"].as_u64().unwrap() > 0);
+    drop(clients);
+    is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_waited_in_a_file_arrives_as_it_was() {
+    let size = 3 * MIB;
+    let app = app_with_large(size).await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let mut client = frame_client(site.address()).await;
+    client.send(&[no_windows(), request(1)]).await;
+    site.settles("app", 0, 0).await;
+    app.has_seen(1).await;
+    eventually("a file", async || (spool(&site).await["answers"] == 1).then_some(())).await;
+    site.settles("app", 0, 0).await;
+    let more = (size as u32).to_be_bytes();
+    client
+        .send(&[Frame::new(Frame::WINDOW_UPDATE, 0, 0, more), Frame::new(Frame::WINDOW_UPDATE, 0, 1, more)])
+        .await;
+    let mut body = Vec::<u8>::new();
+    loop {
+        let frame = client.next_of(Frame::DATA).await;
+        body.extend(&frame.payload);
+        if frame.flags & Frame::END_STREAM != 0 {
+            break;
+        }
+    }
+    assert!(body == patterned(size), "{} bytes", body.len());
+    is_given_back(&site).await;
+}

@@ -1,0 +1,92 @@
+//! One client whose every request is a new URL over which its worker hangs or dies: the others are served all the same.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hostler_testkit::{client, client_from, request};
+use serde_json::Value;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::site::app;
+
+/// Of a hundred requests of others, so many are answered.
+const TARGET: usize = 95;
+/// Workers that the attacker may take before it is kept off: three convict a path, and one more may have been on its way.
+const MOST_LOST: usize = 4;
+
+/// What the attacker asks for.
+#[derive(Clone, Copy)]
+struct Attack {
+    requests: usize,
+    method: &'static str,
+    path: &'static str,
+}
+
+/// One request after the other from an address of its own, the next as soon as the last is answered.
+async fn attack(address: SocketAddr, attack: Attack) -> Vec<u16> {
+    let Attack { requests, method, path } = attack;
+    let mut answers = Vec::new();
+    for number in 0..requests {
+        let mut attacker = client_from("127.0.0.2".parse().unwrap(), address).await;
+        attacker.send(request(&format!("{method} {path}k={number}"), "", b"")).await;
+        answers.push(attacker.answer().await.status);
+    }
+    answers
+}
+
+/// Five requests a second, until told otherwise.
+async fn others(address: SocketAddr, over: Arc<AtomicBool>) -> Vec<u16> {
+    let mut pace = interval(Duration::from_millis(200));
+    pace.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut asked = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        pace.tick().await;
+        let path = format!("/page?n={}", asked.len());
+        asked.push(tokio::spawn(async move { client(address).await.get(&path).await.status }));
+    }
+    let mut answers = Vec::new();
+    for answer in asked {
+        answers.push(answer.await.unwrap());
+    }
+    answers
+}
+
+async fn others_are_served_beside(patience: &str, what: Attack) {
+    let plan = app("diary.cjs").workers(2).option("pools.app.queue.timeout=20s");
+    let plan = plan.option(&format!("pools.app.request_timeout={patience}"));
+    let site = plan.option(&format!("pools.app.hang_timeout={patience}")).started().await;
+    let over = Arc::new(AtomicBool::new(false));
+    let asking = tokio::spawn(others(site.address(), over.clone()));
+    let attacked = attack(site.address(), what).await;
+    over.store(true, Ordering::Relaxed);
+    let answers = asking.await.unwrap();
+    let good = answers.iter().filter(|status| **status == 200).count();
+    let diary = site.diary();
+    let is_attack = |entry: &&Value| entry["url"].as_str().is_some_and(|url| url.starts_with(what.path));
+    let lost = diary.iter().filter(is_attack).count();
+    println!(
+        "{good} of {} others were answered beside {attacked:?}, which took {lost} workers",
+        answers.len()
+    );
+    assert!(lost <= MOST_LOST, "{lost} workers were lost: {attacked:?}");
+    assert!(good * 100 >= answers.len() * TARGET, "{good} of {}: {answers:?}", answers.len());
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn one_client_of_ever_new_urls_that_hang_leaves_the_others_served() {
+    let what = Attack { requests: 6, method: "GET", path: "/spin?until=never&" };
+    others_are_served_beside("8s", what).await;
+}
+
+#[tokio::test]
+async fn one_client_of_ever_new_posts_that_crash_leaves_the_others_served() {
+    others_are_served_beside("20s", Attack { requests: 25, method: "POST", path: "/exit?" }).await;
+}
+
+#[tokio::test]
+async fn one_client_of_ever_new_gets_that_crash_leaves_the_others_served() {
+    others_are_served_beside("20s", Attack { requests: 25, method: "GET", path: "/exit?" }).await;
+}
