@@ -13,16 +13,16 @@ import { buildHostler, buildUpstream, installPackages, needTwoCores } from '../l
 import { wrk } from '../lib/wrk.mjs';
 
 const PEERS = { hostler, haproxy, nginx, chain };
-const MEMBERS = 4;
-const CELLS = [
+export const MEMBERS = 4;
+export const CELLS = [
   { slots: 64, connections: 50 },
   { slots: 64, connections: 200 },
   { slots: 1, connections: 50 },
   { slots: 1, connections: 200 },
 ];
-const PROXY_CORE = 0;
-const LOAD_CORE = 1;
-const PROBE = '/rooms/48213';
+export const PROXY_CORE = 0;
+export const LOAD_CORE = 1;
+export const PROBE = '/rooms/48213';
 
 export const proxy = {
   name: 'proxy',

@@ -1,0 +1,139 @@
+// Measures what crashing requests cost all others: ordinary GETs in an open loop while some requests end their workers.
+// node bench/crashes.mjs [--seconds 30] [--workers 2] [--rate 20] [--only WORDS] [--set KEY=VALUE ...]; the program is HOSTLER_BIN or target/release/hostler.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, get, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '30' },
+    workers: { type: 'string', default: '2' },
+    rate: { type: 'string', default: '20' },
+    set: { type: 'string', multiple: true, default: [] },
+    only: { type: 'string', default: '' },
+  },
+});
+const [seconds, workers, rate] = [values.seconds, values.workers, values.rate].map(Number);
+
+// Each attack: what is asked, by which method, how many at a time, and how often. Each has a path and a client of its own, so
+// that `poison` finds nothing that they have in common but the route.
+const ATTACKS = {
+  'nothing crashes': null,
+  'a POST that exits, one a second': { path: '/exit', method: 'POST', count: 1, every: 1000 },
+  'a GET that exits, one in 1.5 s': { path: '/exit', method: 'GET', count: 1, every: 1500 },
+  'a GET that throws, one in 3 s': { path: '/throw', method: 'GET', count: 1, every: 3000 },
+  'six GETs that throw, one after the other': { path: '/throw', method: 'GET', count: 1, every: 1000, most: 6 },
+  'six GETs that throw, at once': { path: '/throw', method: 'GET', count: 6, every: 1000, most: 6 },
+};
+
+/** A Hostler of its own for each attack: what one leaves behind does not count against the next. */
+async function start() {
+  const folder = mkdtempSync(join(tmpdir(), 'hostler-crashes-'));
+  writeFileSync(join(folder, 'hostler.toml'), `[server]
+listen = "127.0.0.1:0"
+admin = "off"
+access_log = "off"
+[pools.app]
+command = ["node", ${JSON.stringify(join(import.meta.dirname, 'apps/crashes/server.cjs'))}]
+workers = ${workers}
+[[routes]]
+match = "/*"
+pool = "app"
+`);
+  const program = process.env.HOSTLER_BIN ?? join(import.meta.dirname, '../target/release/hostler');
+  // A variable of the harness, and no key of Hostler's.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'HOSTLER_BIN'));
+  const args = values.set.flatMap((pair) => ['--set', pair]);
+  const hostler = spawn(program, ['start', ...args], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => hostler.on('exit', resolve));
+  process.once('exit', () => hostler.kill());
+  const log = createInterface({ input: hostler.stdout });
+  const boots = [];
+  let port = 0;
+  const ready = new Promise((resolve) => {
+    log.on('line', (line) => {
+      port ||= Number(/listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1] ?? 0);
+      const boot = /ready \(pid \d+\) in (\d+) ms/.exec(line);
+      if (boot) boots.push(Number(boot[1]));
+      if (port && boots.length >= workers) resolve();
+    });
+  });
+  await ready;
+  boots.length = 0;
+  const stop = async () => {
+    hostler.kill();
+    await ended;
+    rmSync(folder, { recursive: true });
+  };
+  return { port, boots, stop };
+}
+
+/** One ordinary request: how long it took, or null if it was not answered; `why` counts the reasons. */
+function ask(port, agent, why = {}) {
+  const began = performance.now();
+  const lost = (resolve, reason) => {
+    why[reason] = (why[reason] ?? 0) + 1;
+    resolve(null);
+  };
+  return new Promise((resolve) => {
+    const options = { host: '127.0.0.1', port, agent, path: '/page', timeout: 30_000 };
+    get(options, (res) => {
+      res.resume().on('end', () => {
+        if (res.statusCode === 200) resolve(performance.now() - began);
+        else lost(resolve, res.headers['hostler-refusal'] ?? res.statusCode);
+      });
+    }).on('error', (error) => lost(resolve, error.code)).on('timeout', function () { this.destroy(); });
+  });
+}
+
+function crash(port, { path, method }, number) {
+  // No digits: parts of a path that differ in them alone are taken for alike.
+  const own = [...String(number)].map((digit) => 'abcdefghij'[digit]).join('');
+  const localAddress = `127.0.${1 + (number >> 7)}.${1 + (number & 127)}`;
+  const options = { host: '127.0.0.1', port, localAddress, path: `/${own}${path}`, method, agent: false };
+  const req = request(options, (res) => res.resume());
+  req.on('error', () => {}).end();
+}
+
+async function measure(attack) {
+  const { port, boots, stop } = await start();
+  const agent = new Agent({ keepAlive: true, maxSockets: 200 });
+  for (let i = 0; i < 20; i += 1) await ask(port, agent); // warm
+  const [asked, why] = [[], {}];
+  let crashes = 0;
+  const began = performance.now();
+  const due = (every) => Math.floor((performance.now() - began) / every);
+  while (due(1000) < seconds) {
+    while (asked.length <= due(1000 / rate)) asked.push(ask(port, agent, why));
+    if (attack) {
+      const wanted = Math.min(attack.most ?? Infinity, (due(attack.every) + 1) * attack.count);
+      while (crashes < wanted) crash(port, attack, crashes++);
+    }
+    await pause(5);
+  }
+  const times = (await Promise.all(asked)).map((time) => time ?? Infinity).sort((a, b) => a - b);
+  agent.destroy();
+  await stop();
+  const at = (share) => times[Math.min(times.length - 1, Math.floor(times.length * share))];
+  boots.sort((a, b) => a - b);
+  const answered = times.filter(Number.isFinite);
+  return {
+    refused: Object.entries(why).map(([reason, count]) => `${count} ${reason}`).join(', '),
+    answered: `${((100 * answered.length) / times.length).toFixed(1)} % of ${times.length}`,
+    median: `${at(0.5).toFixed(1)} ms`,
+    p99: `${at(0.99).toFixed(0)} ms`,
+    longest: `${answered.at(-1)?.toFixed(0)} ms`,
+    crashes,
+    boots: boots.length,
+    'a boot': boots.length ? `${boots[boots.length >> 1]} ms, longest ${boots.at(-1)} ms` : '',
+  };
+}
+
+const rows = {};
+for (const [name, attack] of Object.entries(ATTACKS).filter(([name]) => name.includes(values.only))) rows[name] = await measure(attack);
+console.table(rows);
