@@ -427,6 +427,34 @@ mod tests {
         assert_eq!(lasts(32_768, 29_000, false), None, "the network brings it in bursts");
     }
 
+    /// After how many seconds a client is cut off that takes `step` bytes once, or never.
+    async fn lasts_after(step: u64) -> u64 {
+        let sweep = Sweep::new();
+        let runs = tokio::spawn(sweep.clone().run());
+        let stall = sweep.deadline();
+        let mut behind = Behind::new(&budget(1 << 20).account(), &at(0, 0));
+        let began = tokio::time::Instant::now();
+        for second in 0.. {
+            let taken = if second == 0 { 0 } else { step };
+            if let Some(cut) = slow(&mut behind, &at(taken, second * 1000), false, &stall) {
+                assert_eq!(cut, Slow::Stalled);
+                break;
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+            tokio::task::yield_now().await;
+        }
+        runs.abort();
+        began.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_step_of_progress_counts_for_longer_than_a_small_one() {
+        assert_eq!(lasts_after(0).await, 31);
+        assert_eq!(lasts_after(1024).await, 33, "1 s, then the limit and what 1 KB takes at 1 KB/s");
+        assert_eq!(lasts_after(20 << 10).await, 52);
+        assert_eq!(lasts_after(10 << 20).await, 77, "1 s, then two and a half times the limit");
+    }
+
     #[test]
     fn a_worker_waits_only_for_those_who_read_on() {
         assert_eq!(lasts(65_536, 1000, true), None);
