@@ -105,15 +105,18 @@ impl Shard {
     /// Counts a request for its client.
     pub(super) fn admit(&self, settings: &Settings, exchange: &mut Exchange) -> Result<(), Refusal> {
         let client = exchange.client;
-        let most = settings.per_client.requests.of(client.ip);
-        if most == usize::MAX || settings.is_proxy(client.ip) {
-            return Ok(());
-        }
         let is_peer = matches!(client.source, Source::Socket | Source::ProxyProtocol);
         let load = match &exchange.place {
             Some(place) if is_peer => place.load().clone(),
+            // The connection is not counted for any client.
+            None if is_peer => return Ok(()),
+            _ if settings.is_proxy(client.ip) => return Ok(()),
             _ => self.connections.clients.find(client.ip),
         };
+        let most = settings.per_client.requests.of(client.ip);
+        if most == usize::MAX {
+            return Ok(());
+        }
         match ClientRequest::new(load, most) {
             Ok(request) => {
                 exchange.under_way = Some(request);

@@ -211,17 +211,17 @@ impl Client {
     fn place(&mut self, transfer: &Transfer, kind: Kind) -> Place {
         let lies_ready = transfer.supply.as_ref().is_some_and(Supply::lies_ready);
         let (unsent, limit) = (self.unsent(), behind::limit(&self.settings, lies_ready));
-        let progress = self.progress();
-        let (spool, settings) = (&mut self.spool, &self.settings);
-        match &mut self.behind {
-            Some(behind) => behind.place((unsent, limit), kind, &progress, || {
-                spool.get_or_insert_with(|| settings.spool.account()).clone()
-            }),
-            None => match limit.saturating_sub(unsent).min(behind::first_piece(settings)) {
+        if self.behind.is_none() {
+            return match limit.saturating_sub(unsent).min(behind::first_piece(&self.settings)) {
                 0 => Place::Full,
                 room => Place::Memory(room),
-            },
+            };
         }
+        let progress = self.progress();
+        let Self { behind: Some(behind), spool, settings, .. } = self else { return Place::Full };
+        behind.place((unsent, limit), kind, &progress, || {
+            spool.get_or_insert_with(|| settings.spool.account()).clone()
+        })
     }
 
     /// What waited for the client has gone, or will never.

@@ -129,7 +129,8 @@ pub async fn forward<D: Downstream>(
     if lease.dial.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
         return Box::pin(http2::forward(exchange, client, lease, settings, thread)).await;
     }
-    let now = Instant::now();
+    // The slot has been given just now: the clock need not be read again.
+    let now = lease.since();
     if let Some(idle) = lease.checkout(thread, exchange.is_idempotent(), now) {
         let call = Call::begin(exchange, lease, idle, settings, thread, now);
         match call.head(exchange, client).await {

@@ -3,6 +3,7 @@
 //! Exact host before wildcard (the longer first) before any host; exact path before the longest prefix. A lookup allocates
 //! nothing. A table is copied to be changed: what is below a host is shared until it changes itself.
 
+mod marks;
 mod plain;
 mod readings;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt, HashSet};
 
 use crate::config::{HostPattern, MatchPattern, PathPattern};
+use marks::Marks;
 pub use plain::with as with_plain_path;
 
 /// A host longer than this is none (RFC 1035 section 2.3.4).
@@ -110,19 +112,20 @@ impl<T> Table<T> {
     /// The target for a request: `host` as in its Host field (a port is passed over), `path` as sent, without query.
     pub fn find(&self, host: &[u8], path: &[u8]) -> Option<&T> {
         let mut lower = [0; LONGEST_HOST];
-        let host = lowered(host, &mut lower);
+        let host = self.lowered(host, &mut lower);
         plain::with(path, self.folds_paths, |path| self.find_plain(host, path))
     }
 
     /// Whether another way to read the path leads elsewhere than to what was `found`: an app that reads it so would serve a request
     /// that has come round the route that is meant for it.
     pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T) -> bool {
-        let is_odd = readings::is_odd(path);
-        if !is_odd && !self.has_capitals && !readings::may_have_capitals(path) {
+        let marks = Marks::of(path);
+        let is_odd = readings::is_odd(path, marks);
+        if !is_odd && !self.has_capitals && !marks.may_have_capitals() {
             return false;
         }
         let mut lower = [0; LONGEST_HOST];
-        let host = lowered(host, &mut lower);
+        let host = self.lowered(host, &mut lower);
         if !is_odd {
             return plain::with(path, self.folds_paths, |path| self.is_disputed_by_case(host, path));
         }
@@ -155,13 +158,21 @@ impl<T> Table<T> {
         exact.or_else(below).or_else(|| at(&self.any, 0))
     }
 
+    /// The host as the tables have it; empty where they have none.
+    fn lowered<'a>(&self, host: &[u8], into: &'a mut [u8; LONGEST_HOST]) -> &'a [u8] {
+        if self.exact.is_empty() && self.below.is_empty() { b"" } else { lowered(host, into) }
+    }
+
     fn find_plain(&self, host: &[u8], path: &[u8]) -> Option<&T> {
         let exact = self.exact.get(host).and_then(|paths| paths.find(path));
         exact.or_else(|| self.find_below(host, path)).or_else(|| self.any.find(path))
     }
 
     fn find_below(&self, mut host: &[u8], path: &[u8]) -> Option<&T> {
-        while let Some(dot) = memchr::memchr(b'.', host).filter(|_| !self.below.is_empty()) {
+        if self.below.is_empty() {
+            return None;
+        }
+        while let Some(dot) = memchr::memchr(b'.', host) {
             host = &host[dot + 1..];
             if let Some(found) = self.below.get(host).and_then(|paths| paths.find(path)) {
                 return Some(found);
@@ -202,19 +213,13 @@ impl<T> Paths<T> {
         if self.exact.contains_key(path) || lowered && exact.contains(path) {
             return Some((true, path.len()));
         }
-        let mut end = path.len();
+        let mut end = self.longest_end(path);
         loop {
             let prefix = &path[..end];
-            if end <= self.longest_prefix
-                && (self.prefixes.contains_key(prefix) || lowered && prefixes.contains(prefix))
-            {
+            if self.prefixes.contains_key(prefix) || lowered && prefixes.contains(prefix) {
                 return Some((false, end));
             }
-            end = match memchr::memrchr(b'/', prefix) {
-                Some(slash) => slash,
-                None if end > 0 => 0,
-                None => return None,
-            };
+            end = shorter(path, end)?;
         }
     }
 
@@ -222,22 +227,29 @@ impl<T> Paths<T> {
         if let Some(found) = self.exact.get(path) {
             return Some(found);
         }
-        // From the longest prefix that any route has: a path of thousands of slashes costs no more than another.
-        let mut end = path.len();
+        let mut end = self.longest_end(path);
         loop {
-            if end <= self.longest_prefix
-                && let Some(found) = self.prefixes.get(&path[..end])
-            {
+            if let Some(found) = self.prefixes.get(&path[..end]) {
                 return Some(found);
             }
-            end = match memchr::memrchr(b'/', &path[..end]) {
-                Some(slash) => slash,
-                // `OPTIONS *` has no path at all: only a route for everything is one for it.
-                None if end > 0 => 0,
-                None => return None,
-            };
+            end = shorter(path, end)?;
         }
     }
+
+    /// Where the longest part of the path ends that may be a prefix that some route has: a path of thousands of slashes costs no more
+    /// than another.
+    fn longest_end(&self, path: &[u8]) -> usize {
+        match path.get(..=self.longest_prefix) {
+            Some(start) => memchr::memrchr(b'/', start).unwrap_or(0),
+            None => path.len(),
+        }
+    }
+}
+
+/// Where the next shorter part of the path ends that may be a prefix; last comes the empty one. `OPTIONS *` has no path at all: only a
+/// route for everything is one for it.
+fn shorter(path: &[u8], end: usize) -> Option<usize> {
+    (end > 0).then(|| memchr::memrchr(b'/', &path[..end]).unwrap_or(0))
 }
 
 /// The host without port and trailing dot, in lower case; empty if it is too long to be one.

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 
 use percent_encoding::percent_decode;
 
+use super::marks::Marks;
+
 thread_local! {
     /// Where paths are made plain; grows to the longest that this thread has seen, which the limit on heads bounds.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -12,11 +14,7 @@ thread_local! {
 /// Calls `look` with the path percent-decoded and without dot segments (RFC 3986 sections 6.2.2 and 5.2.4), so that `/%61dmin`
 /// and `/x/../admin` are no way around a route for `/admin`; and in lower case, if that does not count.
 pub fn with<T>(path: &[u8], folds: bool, look: impl FnOnce(&[u8]) -> T) -> T {
-    // One look for most, whose paths have neither.
-    let is_plain = memchr::memchr2(b'%', b'.', path).is_none_or(|at| {
-        path[at] == b'.' && memchr::memchr(b'%', &path[at..]).is_none() && !has_dot_segment(path)
-    });
-    if is_plain && !(folds && path.iter().any(u8::is_ascii_uppercase)) {
+    if Marks::of(path).is_plain(folds) {
         return look(path);
     }
     SCRATCH.with_borrow_mut(|scratch| {
@@ -28,10 +26,6 @@ pub fn with<T>(path: &[u8], folds: bool, look: impl FnOnce(&[u8]) -> T) -> T {
         remove_dots(scratch);
         look(scratch)
     })
-}
-
-fn has_dot_segment(path: &[u8]) -> bool {
-    memchr::memmem::find(path, b"/.").is_some()
 }
 
 /// In place: what is kept never lies behind what is read.

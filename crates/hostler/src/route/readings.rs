@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use percent_encoding::percent_decode;
 
+use super::marks::Marks;
 use super::plain::remove_dots;
 
 thread_local! {
@@ -33,32 +34,15 @@ struct Reading {
     merges_slashes: bool,
 }
 
-/// There is more than one way to read the path, apart from whether letters are decoded: that the one who guards a path decodes
-/// more than the one behind does no harm.
-pub(super) fn is_odd(path: &[u8]) -> bool {
-    // One look for most, whose paths have none of it.
-    let mut before = 0;
-    let is_plain = path.iter().all(|&byte| {
-        let after_slash = std::mem::replace(&mut before, byte) == b'/';
-        !(byte == b'%' || byte == b';' || after_slash && matches!(byte, b'/' | b'.'))
-    });
-    if is_plain {
-        return false;
-    }
-    has_encoded_mark(path)
-        || memchr::memchr(b';', path).is_some()
-        || memchr::memmem::find(path, b"/.").is_some()
-        || memchr::memmem::find(path, b"//").is_some()
+/// There is more than one way to read the path, apart from whether letters are decoded: that the one who guards a path decodes more
+/// than the one behind does no harm.
+pub(super) fn is_odd(path: &[u8], marks: Marks) -> bool {
+    marks.is_odd() || marks.has_percent() && has_encoded_mark(path)
 }
 
 fn has_encoded_mark(path: &[u8]) -> bool {
     memchr::memchr_iter(b'%', path)
         .any(|at| matches!(path[at + 1..], [b'2', b'e' | b'E' | b'f' | b'F', ..] | [b'5', b'c' | b'C', ..]))
-}
-
-/// There may be capital letters in it, encoded ones included.
-pub(super) fn may_have_capitals(path: &[u8]) -> bool {
-    path.iter().any(|byte| byte.is_ascii_uppercase() | (*byte == b'%'))
 }
 
 /// Calls `look` with the path in lower case.
@@ -163,7 +147,7 @@ mod tests {
         #[test]
         fn what_is_not_odd_is_read_in_one_way(path in "(/|a|\\.|;|%41|%2e|%2F|%5c|%|b){0,10}") {
             let path = format!("/{path}");
-            if !is_odd(path.as_bytes()) {
+            if !is_odd(path.as_bytes(), Marks::of(path.as_bytes())) {
                 prop_assert_eq!(all(&path).len(), 1, "{}", path);
             }
         }

@@ -33,9 +33,9 @@ pub struct Server {
     /// is the limit for that. In HTTP/2 the bodies of a connection count together. `"0 B"`: any byte is enough.
     pub min_receive_rate: Size<0, 1_048_576>,
     /// The longest time in which a client may take nothing of its answer. Over it: the connection is closed; in HTTP/2 the stream is reset
-    /// (CANCEL), unless its connection takes what other streams have for it and cannot take all at once. What the client's system has
-    /// acknowledged counts, not what waits in the kernel. Such a system acknowledges a slow reader's bytes in steps, often of 64 KB: after a
-    /// step the limit is longer, by 1 s for each KB of the step and at most by one and a half times itself.
+    /// (CANCEL), unless its connection takes what other streams have for it and cannot take all at once. What the network is given counts, not
+    /// what waits in the kernel. A slow client's system makes room in steps, often of 64 KB: after a step the limit is longer, by 1 s for each
+    /// KB of the step and at most by one and a half times itself.
     pub send_timeout: Period,
     /// Bytes a second that a client must take of its answers, on average, while there is more for it. A client that has fallen behind by ten
     /// seconds' worth is cut off: a byte now and then keeps no answer waiting for ever. One pause counts for five seconds at most,
