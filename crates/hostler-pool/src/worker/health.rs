@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
@@ -40,21 +41,25 @@ pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: Address, path:
     }
 }
 
-/// Asks once for each path. Whatever comes back, the worker is warmer than before.
+/// Asks once for each path, for so many `at_once`. Whatever comes back, the worker is warmer than before.
 pub(super) async fn warm_up(
     probe: Arc<dyn Probe>,
     address: Address,
-    paths: Vec<String>,
+    (paths, at_once): (Vec<String>, usize),
     until: Instant,
     (log, wire): (WorkerLog, Wire),
 ) {
-    for path in paths {
-        let left = until.saturating_duration_since(Instant::now());
-        let answer = probe.get(&address, &path, left).await;
-        if !matches!(answer, Ok(0..500)) {
-            log.warn(format!("warm-up of {path}: {}", told(&answer)));
+    let ask = |path: String| {
+        let (probe, address, log) = (&probe, &address, &log);
+        async move {
+            let left = until.saturating_duration_since(Instant::now());
+            let answer = probe.get(address, &path, left).await;
+            if !matches!(answer, Ok(0..500)) {
+                log.warn(format!("warm-up of {path}: {}", told(&answer)));
+            }
         }
-    }
+    };
+    stream::iter(paths).for_each_concurrent(at_once, ask).await;
     wire.send(News::Warmed).await;
 }
 

@@ -118,6 +118,23 @@ async fn each_worker_renders_the_warm_up_paths_before_it_gets_requests() {
 }
 
 #[tokio::test]
+async fn warm_up_paths_come_as_many_at_once_as_the_worker_has_slots() {
+    let plan = app("diary.cjs").option("pools.app.concurrency=2");
+    let paths = (1..=5).map(|n| format!("/wait?until=warm{n}"));
+    let site = plan.option(&format!("pools.app.warmup={}", json!(paths.collect::<Vec<_>>()))).start().await;
+    for asked in 2..=5 {
+        eventually("the next is asked for", async || (site.diary().len() == asked).then_some(())).await;
+        assert_eq!(site.workers().await[0]["state"], "warming");
+        site.touch(&format!("warm{}", asked - 1));
+    }
+    let urls: Vec<Value> = site.diary().into_iter().map(|mut entry| entry["url"].take()).collect();
+    assert_eq!(urls[4], "/wait?until=warm5");
+    site.touch("warm5");
+    site.get("/").await.assert_status(200);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn workers_wait_for_their_turn_to_boot() {
     let text = format!("const end = Date.now() + 500; while (Date.now() < end); {ANSWERS}");
     let site = source(&text).workers(4).start().await;

@@ -120,12 +120,13 @@ impl<E: Send + Sync + 'static> Keeper<E> {
 
     fn warm_up(&mut self) {
         let Some(until) = self.life.warm_by() else { return };
+        let at_once = self.slots();
         if let Some(running) = &mut self.running
             && let Some(address) = running.address.clone()
         {
             let (probe, paths) = (Arc::clone(&self.crew.probe), self.settings.borrow().warmup.clone());
             let ways = (self.log.clone(), self.wire.of_generation(self.status.generation));
-            running.errands.spawn(health::warm_up(probe, address, paths, until, ways));
+            running.errands.spawn(health::warm_up(probe, address, (paths, at_once), until, ways));
         }
     }
 

@@ -68,8 +68,9 @@ pub struct Pool {
     pub env: BTreeMap<String, Plain>,
     /// The workers' working directory; relative to the file's folder. It must exist.
     pub cwd: String,
-    /// Paths that each worker has to answer with GET before it counts as ready, so that no client pays for
-    /// cold caches and uncompiled code. What it answers does not matter.
+    /// Paths that each worker has to answer with GET before it counts as ready, so that no client pays for cold caches and uncompiled
+    /// code. What it answers does not matter. The worker gets as many of them at once as it has slots (`concurrency`), in this order: a
+    /// worker that gets bursts is warmed by a small burst.
     pub warmup: Vec<RequestPath>,
     /// A path that answers 2xx once a worker is ready. Without it a worker is ready when it says so
     /// (`process.send('ready')`) or listens.
