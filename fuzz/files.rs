@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use hostler_lookup::geo::{Atlas, verify};
-use hostler_lookup::postal::{Country, Point, Postal, Table};
+use hostler_lookup::postal::{Country, Point, PostalFile, PostalTable};
 
 /// Both families, both ends, and what the databases of the corpus know.
 const ADDRESSES: [&str; 9] = [
@@ -67,7 +67,7 @@ pub fn postal_pack(bytes: &[u8]) {
 
 fn postal(bytes: &[u8]) {
     let file = File::with(bytes, "postal");
-    let Ok(postal) = Postal::open(std::slice::from_ref(&file.0)) else { return };
+    let Ok(postal) = PostalFile::open(std::slice::from_ref(&file.0)) else { return };
     for (table, country) in postal.countries() {
         ask_everything(&postal, table, country, bytes.len());
     }
@@ -78,7 +78,7 @@ fn postal(bytes: &[u8]) {
 }
 
 /// No list is longer than the file that it is in.
-fn ask_everything(postal: &Postal, table: &Table, country: &Country, most: usize) {
+fn ask_everything(postal: &PostalFile, table: &PostalTable, country: &Country, most: usize) {
     let places = table.prefix(country, "");
     assert!(places.len() <= most);
     for place in table.each(&places).take(100) {

@@ -2,7 +2,7 @@
 
 /// A header in which a proxy names the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Header {
+pub enum AddressHeader {
     /// A list to which most proxies append the address of whoever has connected to them.
     #[default]
     XForwardedFor,
@@ -16,7 +16,7 @@ pub enum Header {
     TrueClientIp,
 }
 
-impl Header {
+impl AddressHeader {
     /// The field's name, in lower case.
     pub const fn name(self) -> &'static str {
         match self {

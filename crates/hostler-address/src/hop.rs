@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Header;
+use super::AddressHeader;
 
 /// The address in an entry, with or without port, quotes and brackets; none for `unknown`, names, and what is malformed.
-pub(crate) fn parse(entry: &[u8], header: Header) -> Option<IpAddr> {
+pub(crate) fn parse(entry: &[u8], header: AddressHeader) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?;
     let node = match header {
-        Header::Forwarded => named(text)?,
+        AddressHeader::Forwarded => named(text)?,
         _ => text,
     };
     address(unquoted(node)?)
@@ -106,9 +106,9 @@ mod tests {
         ];
         for (text, expected) in cases {
             let expected = expected.map(|ip| ip.parse().unwrap());
-            assert_eq!(parse(text.as_bytes(), Header::XForwardedFor), expected, "{text}");
+            assert_eq!(parse(text.as_bytes(), AddressHeader::XForwardedFor), expected, "{text}");
         }
-        assert_eq!(parse(b"1.2.3.4\xff", Header::XForwardedFor), None);
+        assert_eq!(parse(b"1.2.3.4\xff", AddressHeader::XForwardedFor), None);
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         ];
         for (text, expected) in cases {
             let expected = expected.map(|ip| ip.parse().unwrap());
-            assert_eq!(parse(text.as_bytes(), Header::Forwarded), expected, "{text}");
+            assert_eq!(parse(text.as_bytes(), AddressHeader::Forwarded), expected, "{text}");
         }
     }
 
@@ -138,16 +138,16 @@ mod tests {
             let expected = Some(ip.to_canonical());
             let with_port = std::net::SocketAddr::new(ip, port);
             for text in [format!("{ip}"), format!("\"{ip}\""), format!("{with_port}"), format!("\"{with_port}\"")] {
-                prop_assert_eq!(parse(text.as_bytes(), Header::XForwardedFor), expected);
+                prop_assert_eq!(parse(text.as_bytes(), AddressHeader::XForwardedFor), expected);
                 let element = format!("proto=http;for={text}");
-                prop_assert_eq!(parse(element.as_bytes(), Header::Forwarded), expected);
+                prop_assert_eq!(parse(element.as_bytes(), AddressHeader::Forwarded), expected);
             }
         }
 
         #[test]
         fn whatever_comes_is_read_or_not(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-            parse(&bytes, Header::XForwardedFor);
-            parse(&bytes, Header::Forwarded);
+            parse(&bytes, AddressHeader::XForwardedFor);
+            parse(&bytes, AddressHeader::Forwarded);
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is for. Only [`Kind::Global`] ones are anywhere.
+/// What an address is for. Only [`AddressKind::Global`] ones are anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum AddressKind {
     /// On the internet.
     Global,
     /// In a private network (RFC 1918, RFC 4193; site-local addresses, RFC 3879).
@@ -32,7 +32,7 @@ pub enum Kind {
     Reserved,
 }
 
-impl Kind {
+impl AddressKind {
     /// What this address, or the one that it carries, is for.
     pub fn of(ip: IpAddr) -> Self {
         match plain(ip) {
@@ -84,43 +84,43 @@ fn v4(high: u16, low: u16) -> IpAddr {
 }
 
 /// Blocks of services that the registry calls globally reachable (AS112, AMT) are `Global`.
-fn of_v4(ip: Ipv4Addr) -> Kind {
+fn of_v4(ip: Ipv4Addr) -> AddressKind {
     match ip.octets() {
-        [0, 0, 0, 0] => Kind::Unspecified,
-        [0, ..] => Kind::Reserved,
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Kind::Private,
-        [100, 64..=127, ..] => Kind::Shared,
-        [127, ..] => Kind::Loopback,
-        [169, 254, ..] => Kind::LinkLocal,
+        [0, 0, 0, 0] => AddressKind::Unspecified,
+        [0, ..] => AddressKind::Reserved,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => AddressKind::Private,
+        [100, 64..=127, ..] => AddressKind::Shared,
+        [127, ..] => AddressKind::Loopback,
+        [169, 254, ..] => AddressKind::LinkLocal,
         // Also its two anycast addresses that are reachable: they are nobody's in particular. So is the relay of 6to4, which is gone.
-        [192, 0, 0, _] | [192, 88, 99, _] => Kind::Protocol,
-        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Kind::Documentation,
-        [198, 18..=19, ..] => Kind::Benchmarking,
-        [255, 255, 255, 255] => Kind::Broadcast,
-        [224..=239, ..] => Kind::Multicast,
-        [240..=255, ..] => Kind::Reserved,
-        _ => Kind::Global,
+        [192, 0, 0, _] | [192, 88, 99, _] => AddressKind::Protocol,
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => AddressKind::Documentation,
+        [198, 18..=19, ..] => AddressKind::Benchmarking,
+        [255, 255, 255, 255] => AddressKind::Broadcast,
+        [224..=239, ..] => AddressKind::Multicast,
+        [240..=255, ..] => AddressKind::Reserved,
+        _ => AddressKind::Global,
     }
 }
 
-fn of_v6(ip: Ipv6Addr) -> Kind {
+fn of_v6(ip: Ipv6Addr) -> AddressKind {
     match ip.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] => Kind::Unspecified,
-        [0, 0, 0, 0, 0, 0, 0, 1] => Kind::Loopback,
+        [0, 0, 0, 0, 0, 0, 0, 0] => AddressKind::Unspecified,
+        [0, 0, 0, 0, 0, 0, 0, 1] => AddressKind::Loopback,
         // Translation within a network (RFC 8215), where to drop (RFC 6666) and what to write where nothing is meant (RFC 9780).
-        [0x64, 0xff9b, 1, ..] | [0x100, 0, 0, 0 | 1, ..] => Kind::Protocol,
-        [0x2001, 2, 0, ..] => Kind::Benchmarking,
-        [0x2001, 0xdb8, ..] | [0x3fff, ..=0x0fff, ..] => Kind::Documentation,
+        [0x64, 0xff9b, 1, ..] | [0x100, 0, 0, 0 | 1, ..] => AddressKind::Protocol,
+        [0x2001, 2, 0, ..] => AddressKind::Benchmarking,
+        [0x2001, 0xdb8, ..] | [0x3fff, ..=0x0fff, ..] => AddressKind::Documentation,
         // The IETF's own block: hashes that look like addresses, drones, anycast.
-        [0x2001, ..=0x01ff, ..] => Kind::Protocol,
+        [0x2001, ..=0x01ff, ..] => AddressKind::Protocol,
         // Segments of routes (RFC 9602).
-        [0x5f00, ..] => Kind::Protocol,
-        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Kind::Private,
-        [0xfe80..=0xfebf, ..] => Kind::LinkLocal,
-        [0xff00..=0xffff, ..] => Kind::Multicast,
+        [0x5f00, ..] => AddressKind::Protocol,
+        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => AddressKind::Private,
+        [0xfe80..=0xfebf, ..] => AddressKind::LinkLocal,
+        [0xff00..=0xffff, ..] => AddressKind::Multicast,
         // All that was ever handed out.
-        [0x2000..=0x3fff, ..] => Kind::Global,
-        _ => Kind::Reserved,
+        [0x2000..=0x3fff, ..] => AddressKind::Global,
+        _ => AddressKind::Reserved,
     }
 }
 
@@ -131,60 +131,60 @@ mod tests {
     use super::*;
 
     /// Every block of the two registries, multicast, and what is deprecated or was never handed out.
-    const BLOCKS: &[(&str, Kind)] = &[
-        ("0.0.0.0/32", Kind::Unspecified),
-        ("0.0.0.1/32", Kind::Reserved),
-        ("0.128.0.0/9", Kind::Reserved),
-        ("10.0.0.0/8", Kind::Private),
-        ("100.64.0.0/10", Kind::Shared),
-        ("127.0.0.0/8", Kind::Loopback),
-        ("169.254.0.0/16", Kind::LinkLocal),
-        ("172.16.0.0/12", Kind::Private),
-        ("192.0.0.0/24", Kind::Protocol),
-        ("192.0.0.0/29", Kind::Protocol),
-        ("192.0.0.8/32", Kind::Protocol),
-        ("192.0.0.9/32", Kind::Protocol),
-        ("192.0.0.10/32", Kind::Protocol),
-        ("192.0.0.170/31", Kind::Protocol),
-        ("192.0.2.0/24", Kind::Documentation),
-        ("192.31.196.0/24", Kind::Global),
-        ("192.52.193.0/24", Kind::Global),
-        ("192.88.99.0/24", Kind::Protocol),
-        ("192.168.0.0/16", Kind::Private),
-        ("192.175.48.0/24", Kind::Global),
-        ("198.18.0.0/15", Kind::Benchmarking),
-        ("198.51.100.0/24", Kind::Documentation),
-        ("203.0.113.0/24", Kind::Documentation),
-        ("224.0.0.0/4", Kind::Multicast),
-        ("240.0.0.0/5", Kind::Reserved),
-        ("255.255.255.254/32", Kind::Reserved),
-        ("255.255.255.255/32", Kind::Broadcast),
-        ("::/128", Kind::Unspecified),
-        ("::1/128", Kind::Loopback),
-        ("::2/128", Kind::Reserved),
-        ("::ffff:0:0:0/96", Kind::Reserved),
-        ("64:ff9b:1::/48", Kind::Protocol),
-        ("100::/64", Kind::Protocol),
-        ("100:0:0:1::/64", Kind::Protocol),
-        ("2001:1::1/128", Kind::Protocol),
-        ("2001:1::2/128", Kind::Protocol),
-        ("2001:1::3/128", Kind::Protocol),
-        ("2001:2::/48", Kind::Benchmarking),
-        ("2001:3::/32", Kind::Protocol),
-        ("2001:4:112::/48", Kind::Protocol),
-        ("2001:10::/28", Kind::Protocol),
-        ("2001:20::/28", Kind::Protocol),
-        ("2001:30::/28", Kind::Protocol),
-        ("2001:100::/24", Kind::Protocol),
-        ("2001:db8::/32", Kind::Documentation),
-        ("2620:4f:8000::/48", Kind::Global),
-        ("3fff::/20", Kind::Documentation),
-        ("5f00::/16", Kind::Protocol),
-        ("fc00::/7", Kind::Private),
-        ("fe80::/10", Kind::LinkLocal),
-        ("fec0::/10", Kind::Private),
-        ("ff00::/8", Kind::Multicast),
-        ("4000::/4", Kind::Reserved),
+    const BLOCKS: &[(&str, AddressKind)] = &[
+        ("0.0.0.0/32", AddressKind::Unspecified),
+        ("0.0.0.1/32", AddressKind::Reserved),
+        ("0.128.0.0/9", AddressKind::Reserved),
+        ("10.0.0.0/8", AddressKind::Private),
+        ("100.64.0.0/10", AddressKind::Shared),
+        ("127.0.0.0/8", AddressKind::Loopback),
+        ("169.254.0.0/16", AddressKind::LinkLocal),
+        ("172.16.0.0/12", AddressKind::Private),
+        ("192.0.0.0/24", AddressKind::Protocol),
+        ("192.0.0.0/29", AddressKind::Protocol),
+        ("192.0.0.8/32", AddressKind::Protocol),
+        ("192.0.0.9/32", AddressKind::Protocol),
+        ("192.0.0.10/32", AddressKind::Protocol),
+        ("192.0.0.170/31", AddressKind::Protocol),
+        ("192.0.2.0/24", AddressKind::Documentation),
+        ("192.31.196.0/24", AddressKind::Global),
+        ("192.52.193.0/24", AddressKind::Global),
+        ("192.88.99.0/24", AddressKind::Protocol),
+        ("192.168.0.0/16", AddressKind::Private),
+        ("192.175.48.0/24", AddressKind::Global),
+        ("198.18.0.0/15", AddressKind::Benchmarking),
+        ("198.51.100.0/24", AddressKind::Documentation),
+        ("203.0.113.0/24", AddressKind::Documentation),
+        ("224.0.0.0/4", AddressKind::Multicast),
+        ("240.0.0.0/5", AddressKind::Reserved),
+        ("255.255.255.254/32", AddressKind::Reserved),
+        ("255.255.255.255/32", AddressKind::Broadcast),
+        ("::/128", AddressKind::Unspecified),
+        ("::1/128", AddressKind::Loopback),
+        ("::2/128", AddressKind::Reserved),
+        ("::ffff:0:0:0/96", AddressKind::Reserved),
+        ("64:ff9b:1::/48", AddressKind::Protocol),
+        ("100::/64", AddressKind::Protocol),
+        ("100:0:0:1::/64", AddressKind::Protocol),
+        ("2001:1::1/128", AddressKind::Protocol),
+        ("2001:1::2/128", AddressKind::Protocol),
+        ("2001:1::3/128", AddressKind::Protocol),
+        ("2001:2::/48", AddressKind::Benchmarking),
+        ("2001:3::/32", AddressKind::Protocol),
+        ("2001:4:112::/48", AddressKind::Protocol),
+        ("2001:10::/28", AddressKind::Protocol),
+        ("2001:20::/28", AddressKind::Protocol),
+        ("2001:30::/28", AddressKind::Protocol),
+        ("2001:100::/24", AddressKind::Protocol),
+        ("2001:db8::/32", AddressKind::Documentation),
+        ("2620:4f:8000::/48", AddressKind::Global),
+        ("3fff::/20", AddressKind::Documentation),
+        ("5f00::/16", AddressKind::Protocol),
+        ("fc00::/7", AddressKind::Private),
+        ("fe80::/10", AddressKind::LinkLocal),
+        ("fec0::/10", AddressKind::Private),
+        ("ff00::/8", AddressKind::Multicast),
+        ("4000::/4", AddressKind::Reserved),
     ];
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         for (block, kind) in BLOCKS {
             let block: ipnet::IpNet = block.parse().unwrap();
             for ip in [block.network(), block.broadcast()] {
-                assert_eq!(Kind::of(ip), *kind, "{ip} in {block}");
+                assert_eq!(AddressKind::of(ip), *kind, "{ip} in {block}");
             }
         }
     }
@@ -234,29 +234,29 @@ mod tests {
             "3ffe:ffff::",
         ];
         for ip in neighbours {
-            assert_eq!(Kind::of(ip.parse().unwrap()), Kind::Global, "{ip}");
+            assert_eq!(AddressKind::of(ip.parse().unwrap()), AddressKind::Global, "{ip}");
         }
     }
 
     #[test]
     fn an_address_that_carries_another_is_what_that_one_is() {
         let cases = [
-            ("::ffff:81.2.69.160", "81.2.69.160", Kind::Global),
-            ("::ffff:10.0.0.1", "10.0.0.1", Kind::Private),
-            ("64:ff9b::5102:45a0", "81.2.69.160", Kind::Global),
-            ("64:ff9b::a00:1", "10.0.0.1", Kind::Private),
-            ("2002:5102:45a0::1", "81.2.69.160", Kind::Global),
-            ("2002:a00:1::1", "10.0.0.1", Kind::Private),
+            ("::ffff:81.2.69.160", "81.2.69.160", AddressKind::Global),
+            ("::ffff:10.0.0.1", "10.0.0.1", AddressKind::Private),
+            ("64:ff9b::5102:45a0", "81.2.69.160", AddressKind::Global),
+            ("64:ff9b::a00:1", "10.0.0.1", AddressKind::Private),
+            ("2002:5102:45a0::1", "81.2.69.160", AddressKind::Global),
+            ("2002:a00:1::1", "10.0.0.1", AddressKind::Private),
             // RFC 4380 section 4's own example: client 192.0.2.45.
-            ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "192.0.2.45", Kind::Documentation),
-            ("2001:0:4136:e378:8000:63bf:aefd:ba5f", "81.2.69.160", Kind::Global),
-            ("64:ff9b:0:1::5102:45a0", "64:ff9b:0:1::5102:45a0", Kind::Reserved),
-            ("::5102:45a0", "::5102:45a0", Kind::Reserved),
-            ("2001:db8::1", "2001:db8::1", Kind::Documentation),
+            ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "192.0.2.45", AddressKind::Documentation),
+            ("2001:0:4136:e378:8000:63bf:aefd:ba5f", "81.2.69.160", AddressKind::Global),
+            ("64:ff9b:0:1::5102:45a0", "64:ff9b:0:1::5102:45a0", AddressKind::Reserved),
+            ("::5102:45a0", "::5102:45a0", AddressKind::Reserved),
+            ("2001:db8::1", "2001:db8::1", AddressKind::Documentation),
         ];
         for (ip, within, kind) in cases {
             let ip = ip.parse().unwrap();
-            assert_eq!((plain(ip), Kind::of(ip)), (within.parse().unwrap(), kind), "{ip}");
+            assert_eq!((plain(ip), AddressKind::of(ip)), (within.parse().unwrap(), kind), "{ip}");
         }
     }
 
@@ -265,19 +265,19 @@ mod tests {
         fn what_the_standard_library_knows_of_ipv4_it_knows_alike(ip in any::<Ipv4Addr>(), narrow in any::<bool>()) {
             // Half of them where it matters: at random nearly all are global.
             let ip = if narrow { Ipv4Addr::from_bits(ip.to_bits() | 0xe000_0000) } else { ip };
-            let kind = Kind::of(ip.into());
-            prop_assert_eq!(kind == Kind::Private, ip.is_private());
-            prop_assert_eq!(kind == Kind::Loopback, ip.is_loopback());
-            prop_assert_eq!(kind == Kind::LinkLocal, ip.is_link_local());
-            prop_assert_eq!(kind == Kind::Multicast, ip.is_multicast());
-            prop_assert_eq!(kind == Kind::Documentation, ip.is_documentation());
-            prop_assert_eq!(kind == Kind::Broadcast, ip.is_broadcast());
+            let kind = AddressKind::of(ip.into());
+            prop_assert_eq!(kind == AddressKind::Private, ip.is_private());
+            prop_assert_eq!(kind == AddressKind::Loopback, ip.is_loopback());
+            prop_assert_eq!(kind == AddressKind::LinkLocal, ip.is_link_local());
+            prop_assert_eq!(kind == AddressKind::Multicast, ip.is_multicast());
+            prop_assert_eq!(kind == AddressKind::Documentation, ip.is_documentation());
+            prop_assert_eq!(kind == AddressKind::Broadcast, ip.is_broadcast());
         }
 
         #[test]
         fn what_is_carried_is_not_carried_further(ip in any::<IpAddr>()) {
             prop_assert_eq!(plain(plain(ip)), plain(ip));
-            prop_assert!(!(ip.is_loopback() || ip.is_multicast() || ip.is_unspecified()) || !Kind::of(ip).has_place());
+            prop_assert!(!(ip.is_loopback() || ip.is_multicast() || ip.is_unspecified()) || !AddressKind::of(ip).has_place());
         }
     }
 }

@@ -6,7 +6,7 @@ mod kind;
 mod own;
 mod trust;
 
-pub use header::Header;
-pub use kind::{Kind, plain};
+pub use header::AddressHeader;
+pub use kind::{AddressKind, plain};
 pub use own::OwnAddresses;
-pub use trust::{ClientAddress, Peer, Source, Trust};
+pub use trust::{AddressSource, ClientAddress, Peer, Trust};

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 
 use ipnet::IpNet;
 
-use super::{Header, hop};
+use super::{AddressHeader, hop};
 
 /// What is read of a header: more entries, and more bytes, than any honest chain has.
 const MOST_ENTRIES: usize = 32;
@@ -21,7 +21,7 @@ pub struct Trust {
     /// nobody knows. Whoever can get round one of them can claim to be anybody.
     pub hops: Option<NonZeroUsize>,
     /// The one header that names the client. Of two, nobody knows the order.
-    pub header: Header,
+    pub header: AddressHeader,
 }
 
 /// The other end of a connection.
@@ -39,7 +39,7 @@ pub struct ClientAddress {
     /// Its address: IPv4 as IPv4, however it was written.
     pub ip: IpAddr,
     /// Who says so.
-    pub source: Source,
+    pub source: AddressSource,
     /// The peer of the connection is trusted: its forwarding headers are worth something.
     pub peer_trusted: bool,
     /// The header did not lead to the client: an entry was no address, or there were too many, or too few. The address is that of
@@ -49,16 +49,16 @@ pub struct ClientAddress {
 
 /// Where a client's address was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum AddressSource {
     /// It is the other end of the socket.
     Socket,
     /// In a PROXY header.
     ProxyProtocol,
     /// In the header of a proxy.
-    Header(Header),
+    Header(AddressHeader),
 }
 
-impl Source {
+impl AddressSource {
     /// Its name, as in answers and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -73,8 +73,8 @@ impl ClientAddress {
     /// A client that is the peer itself, whom nobody has to trust.
     pub fn of(peer: Peer) -> Self {
         let (ip, source) = match peer {
-            Peer::Socket(ip) => (ip, Source::Socket),
-            Peer::ProxyProtocol(ip) => (ip, Source::ProxyProtocol),
+            Peer::Socket(ip) => (ip, AddressSource::Socket),
+            Peer::ProxyProtocol(ip) => (ip, AddressSource::ProxyProtocol),
         };
         // A socket for both families says `::ffff:10.0.0.1`, which is in no IPv4 network and in few databases.
         Self { ip: ip.to_canonical(), source, peer_trusted: false, doubtful: false }
@@ -103,7 +103,7 @@ impl Trust {
             let Some(ip) = entry.and_then(|entry| hop::parse(entry, self.header)) else {
                 return ClientAddress { doubtful: true, ..client };
             };
-            client = ClientAddress { ip, source: Source::Header(self.header), ..client };
+            client = ClientAddress { ip, source: AddressSource::Header(self.header), ..client };
             if !self.covers(ip) {
                 break;
             }
@@ -126,7 +126,7 @@ impl Trust {
             let Some(ip) = entry.and_then(|entry| hop::parse(entry, self.header)) else {
                 return ClientAddress { doubtful: true, ..client };
             };
-            client = ClientAddress { ip, source: Source::Header(self.header), ..client };
+            client = ClientAddress { ip, source: AddressSource::Header(self.header), ..client };
             seen += 1;
         }
         // It has not come through all of them: what is there may be the client's own invention.

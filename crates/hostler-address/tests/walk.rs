@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 
-use hostler_address::{ClientAddress, Header, Kind, Peer, Source, Trust};
+use hostler_address::{AddressHeader, AddressKind, AddressSource, ClientAddress, Peer, Trust};
 use proptest::prelude::*;
 
 fn trusting() -> Trust {
@@ -22,7 +22,7 @@ fn client(trust: &Trust, peer: &str, lines: &[&str]) -> ClientAddress {
 
 /// The address, the header in which it was found if any, and whether it is doubtful.
 fn shown(client: ClientAddress) -> String {
-    let found = if client.source == Source::Socket { "" } else { " <- header" };
+    let found = if client.source == AddressSource::Socket { "" } else { " <- header" };
     format!("{}{found}{}", client.ip, if client.doubtful { " ?" } else { "" })
 }
 
@@ -75,19 +75,19 @@ fn the_contracts_table_of_what_is_an_address() {
 #[test]
 fn a_special_purpose_client_is_nowhere() {
     for (lines, kind) in [
-        (&[][..], Kind::Private),
-        (&["10.1.1.1"], Kind::Private),
-        (&["192.168.1.1"], Kind::Private),
-        (&["203.0.113.9"], Kind::Documentation),
-        (&["8.8.8.8"], Kind::Global),
+        (&[][..], AddressKind::Private),
+        (&["10.1.1.1"], AddressKind::Private),
+        (&["192.168.1.1"], AddressKind::Private),
+        (&["203.0.113.9"], AddressKind::Documentation),
+        (&["8.8.8.8"], AddressKind::Global),
     ] {
-        assert_eq!(Kind::of(client(&trusting(), "10.0.0.1", lines).ip), kind, "{lines:?}");
+        assert_eq!(AddressKind::of(client(&trusting(), "10.0.0.1", lines).ip), kind, "{lines:?}");
     }
 }
 
 #[test]
 fn forwarded_is_another_header() {
-    let trust = Trust { header: Header::Forwarded, ..trusting() };
+    let trust = Trust { header: AddressHeader::Forwarded, ..trusting() };
     for (line, expected) in [
         ("for=\"[2001:db8::17]:4711\";proto=https, for=192.0.2.43", "192.0.2.43 <- header"),
         ("for=192.0.2.43, for=\"[2001:db8:ff::17]:4711\";proto=https", "192.0.2.43 <- header"),
@@ -144,7 +144,7 @@ fn so_many_proxies_are_counted_from_the_right() {
     for (hops, lines, expected) in cases {
         assert_eq!(shown(client(&counting(*hops), "198.51.100.7", lines)), *expected, "{hops} {lines:?}");
     }
-    let one = Trust { header: Header::CfConnectingIp, ..counting(2) };
+    let one = Trust { header: AddressHeader::CfConnectingIp, ..counting(2) };
     assert_eq!(shown(client(&one, "198.51.100.7", &["81.2.69.160"])), "81.2.69.160 <- header");
 }
 
@@ -158,8 +158,13 @@ fn who_says_it_is_told() {
     assert_eq!(told(trusting(), Peer::Socket(proxy), "evil"), "socket");
     assert_eq!(told(trusting(), Peer::ProxyProtocol(stranger), "8.8.8.8"), "proxy-protocol");
     assert_eq!(told(trusting(), Peer::ProxyProtocol(proxy), "8.8.8.8"), "x-forwarded-for");
-    for header in [Header::Forwarded, Header::XRealIp, Header::CfConnectingIp, Header::TrueClientIp] {
-        let line = if header == Header::Forwarded { "for=8.8.8.8" } else { "8.8.8.8" };
+    for header in [
+        AddressHeader::Forwarded,
+        AddressHeader::XRealIp,
+        AddressHeader::CfConnectingIp,
+        AddressHeader::TrueClientIp,
+    ] {
+        let line = if header == AddressHeader::Forwarded { "for=8.8.8.8" } else { "8.8.8.8" };
         assert_eq!(told(Trust { header, ..trusting() }, Peer::Socket(proxy), line), header.name());
     }
 }
@@ -207,6 +212,6 @@ proptest! {
             entry.trim().parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical() == found.ip) || entry.contains(&found.ip.to_string())
         });
         prop_assert!(found.peer_trusted);
-        prop_assert!(found.source == Source::Socket || lines.iter().any(named), "{found:?}");
+        prop_assert!(found.source == AddressSource::Socket || lines.iter().any(named), "{found:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use foyer_memory::{CacheBuilder, EvictionConfig, LfuConfig, S3FifoConfig, SieveConfig};
-use hostler_cache::{Cache, Entry, Moment, Terms, Vary};
+use hostler_cache::{Cache, Entry, Freshness, Moment, Vary};
 use moka::policy::EvictionPolicy;
 
 /// What there is to ask for, and how much of that fits, on average.
@@ -51,13 +51,18 @@ impl Store for Cache<()> {
     }
     fn put(&self, key: &Key, size: usize) {
         static BODY: [u8; 64 << 10] = [0; 64 << 10];
-        let terms =
-            Terms { received: Moment(1), lifetime: 60, shared: true, validates: true, ..Terms::default() };
+        let freshness = Freshness {
+            received: Moment(1),
+            lifetime: 60,
+            shared: true,
+            validates: true,
+            ..Freshness::default()
+        };
         let entry = Entry {
             head: Arc::new(()),
             head_bytes: 0,
             body: Bytes::from_static(&BODY[..size]),
-            terms,
+            freshness,
             vary: Vary::default(),
             asked: Moment(1).into(),
             tags: Box::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Moment, Terms, Vary};
+use crate::{Freshness, Moment, Vary};
 
 /// How many entries one key may have: a site whose answers vary by more than this had better not be cached.
 const MOST_VARIANTS: usize = 16;
@@ -28,27 +28,27 @@ pub struct Entry<H> {
     /// The body as the member sent it.
     pub body: Bytes,
     /// How long it may be served, and when.
-    pub terms: Terms,
+    pub freshness: Freshness,
     /// To whom.
     pub vary: Vary,
     /// When its member was asked, and what was known then: a purge voids what was asked for before it.
-    pub asked: Asked,
+    pub asked: FetchMark,
     /// The tags that it may be purged by.
     pub tags: Box<[Box<str>]>,
     /// What became of the body in other codings.
-    pub forms: Box<[Form<H>]>,
+    pub forms: Box<[StoredForm<H>]>,
 }
 
 /// When a member was asked for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Asked {
+pub struct FetchMark {
     /// By the clock of whoever has asked.
     pub at: Moment,
     /// How far he knew the log that several Hostlers share; none: not at all, and the answer is not for others.
     pub under: Option<Under>,
 }
 
-impl From<Moment> for Asked {
+impl From<Moment> for FetchMark {
     fn from(at: Moment) -> Self {
         Self { at, under: None }
     }
@@ -65,7 +65,7 @@ pub struct Under {
 
 /// An entry's body in another coding, with the head that goes with it.
 #[derive(Debug)]
-pub struct Form<H> {
+pub struct StoredForm<H> {
     /// As in `Content-Encoding`.
     pub coding: &'static str,
     /// Its head.
@@ -74,7 +74,7 @@ pub struct Form<H> {
     pub body: Bytes,
 }
 
-impl<H> Clone for Form<H> {
+impl<H> Clone for StoredForm<H> {
     fn clone(&self) -> Self {
         Self { coding: self.coding, head: Arc::clone(&self.head), body: self.body.clone() }
     }
@@ -84,26 +84,27 @@ impl<H> Entry<H> {
     /// The bytes that it holds.
     pub fn weight(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>() + PIECE).sum();
-        let form = |form: &Form<H>| self.head_bytes + form.body.len() + size_of::<Form<H>>() + 4 * PIECE;
+        let form =
+            |form: &StoredForm<H>| self.head_bytes + form.body.len() + size_of::<StoredForm<H>>() + 4 * PIECE;
         let forms: usize = self.forms.iter().map(form).sum();
         OVERHEAD + self.head_bytes + self.body.len() + self.vary.size() + tags + forms
     }
 
     /// The form in this coding, if it was made.
-    pub fn form(&self, coding: &str) -> Option<&Form<H>> {
+    pub fn form(&self, coding: &str) -> Option<&StoredForm<H>> {
         self.forms.iter().find(|form| form.coding == coding)
     }
 
     /// With one form more.
     #[must_use]
-    pub fn with(&self, form: Form<H>) -> Self {
+    pub fn with(&self, form: StoredForm<H>) -> Self {
         let others = self.forms.iter().filter(|other| other.coding != form.coding);
         let forms = others.chain([&form]).cloned().collect();
         Self {
             head: Arc::clone(&self.head),
             head_bytes: self.head_bytes,
             body: self.body.clone(),
-            terms: self.terms,
+            freshness: self.freshness,
             vary: self.vary.clone(),
             asked: self.asked,
             tags: self.tags.clone(),

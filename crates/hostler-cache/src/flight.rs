@@ -23,19 +23,19 @@ const MOST_ALONE: usize = 4096;
 
 /// The fetches that are under way. `T` is what those who wait get a clone of.
 pub struct Flights<T> {
-    shards: Box<[Mutex<Shard<T>>]>,
+    shards: Box<[Mutex<FlightShard<T>>]>,
     hasher: foldhash::quality::RandomState,
     alone_ms: u64,
 }
 
-struct Shard<T> {
-    flights: Map<Course<T>>,
+struct FlightShard<T> {
+    flights: Map<FlightCourse<T>>,
     /// Keys whose answers cannot be shared, and until when we believe that.
     alone: Map<Moment>,
 }
 
 /// How far a fetch has come.
-enum Course<T> {
+enum FlightCourse<T> {
     /// Nothing is there yet for those who wait, in their order.
     Out(VecDeque<oneshot::Sender<Landed<T>>>),
     /// What comes is there for all, though not all of it.
@@ -43,11 +43,11 @@ enum Course<T> {
 }
 
 /// What a request is to do.
-pub enum Role<T> {
+pub enum FlightRole<T> {
     /// To fetch, for itself and for whoever comes while it does.
     Leader(Flight<T>),
     /// To wait for the one who fetches.
-    Follower(Waiting<T>),
+    Follower(FlightWait<T>),
     /// To take what is arriving at this moment.
     Arriving(T),
     /// To fetch for itself: what comes under this key is not to be shared, as was seen a moment ago.
@@ -65,7 +65,7 @@ pub enum Landed<T> {
 }
 
 /// How a flight ends.
-pub enum Outcome<T> {
+pub enum FlightOutcome<T> {
     /// All who wait get a clone of this.
     Shared(T),
     /// Nobody else can use what came: all fetch for themselves, and so does who comes within the next seconds. Without that
@@ -86,7 +86,7 @@ pub enum Outcome<T> {
 impl<T: Clone> Flights<T> {
     /// None under way. What cannot be shared is believed not to be for `alone_ms` milliseconds.
     pub fn new(alone_ms: u64) -> Arc<Self> {
-        let shard = || Mutex::new(Shard { flights: HashMap::default(), alone: HashMap::default() });
+        let shard = || Mutex::new(FlightShard { flights: HashMap::default(), alone: HashMap::default() });
         Arc::new(Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             hasher: foldhash::quality::RandomState::default(),
@@ -95,18 +95,18 @@ impl<T: Clone> Flights<T> {
     }
 
     /// Leads or follows.
-    pub fn join(self: &Arc<Self>, key: &[u8], now: Moment) -> Role<T> {
+    pub fn join(self: &Arc<Self>, key: &[u8], now: Moment) -> FlightRole<T> {
         let mut shard = self.shard(key);
         if let Some(until) = shard.alone.get(key) {
             if now < *until {
-                return Role::Alone;
+                return FlightRole::Alone;
             }
             shard.alone.remove(key);
         }
         if let Some(course) = shard.flights.get_mut(key) {
             let waiting = match course {
-                Course::Out(waiting) => waiting,
-                Course::Arriving(answer) => return Role::Arriving(answer.clone()),
+                FlightCourse::Out(waiting) => waiting,
+                FlightCourse::Arriving(answer) => return FlightRole::Arriving(answer.clone()),
             };
             let (sender, receiver) = oneshot::channel();
             // Who has gone meanwhile makes room, so that a fetch that takes long does not collect them.
@@ -114,11 +114,11 @@ impl<T: Clone> Flights<T> {
                 waiting.retain(|sender| !sender.is_closed());
             }
             waiting.push_back(sender);
-            return Role::Follower(Waiting(receiver));
+            return FlightRole::Follower(FlightWait(receiver));
         }
         let key: Arc<[u8]> = key.into();
-        shard.flights.insert(Arc::clone(&key), Course::Out(VecDeque::new()));
-        Role::Leader(Flight { flights: Some(Arc::clone(self)), key, is_second: false })
+        shard.flights.insert(Arc::clone(&key), FlightCourse::Out(VecDeque::new()));
+        FlightRole::Leader(Flight { flights: Some(Arc::clone(self)), key, is_second: false })
     }
 
     /// An answer under this key can be shared after all.
@@ -133,7 +133,7 @@ impl<T> Flights<T> {
         self.shards.iter().map(|shard| lock(shard).flights.len()).sum()
     }
 
-    fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard<T>> {
+    fn shard(&self, key: &[u8]) -> MutexGuard<'_, FlightShard<T>> {
         // The low bits choose among a map's buckets.
         let at = (self.hasher.hash_one(key) >> 57) as usize % SHARDS;
         lock(&self.shards[at])
@@ -141,7 +141,7 @@ impl<T> Flights<T> {
 }
 
 /// A poisoned lock guards maps that are whole: nothing in here panics between two changes.
-fn lock<T>(shard: &Mutex<Shard<T>>) -> MutexGuard<'_, Shard<T>> {
+fn lock<T>(shard: &Mutex<FlightShard<T>>) -> MutexGuard<'_, FlightShard<T>> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -158,17 +158,17 @@ impl<T: Clone> Flight<T> {
     /// It has begun to arrive: all who wait get a clone of this, and so does who comes before it is settled.
     pub fn arrive(&self, answer: &T) {
         let Some(flights) = &self.flights else { return };
-        let arriving = Course::Arriving(answer.clone());
+        let arriving = FlightCourse::Arriving(answer.clone());
         let before = flights.shard(&self.key).flights.insert(Arc::clone(&self.key), arriving);
-        for sender in before.map(Course::waiting).unwrap_or_default() {
+        for sender in before.map(FlightCourse::waiting).unwrap_or_default() {
             // Who has gone does not miss it.
             let _ = sender.send(Landed::Shared(answer.clone()));
         }
     }
 
     /// Ends it for all who wait. Who asks from now on finds the answer in memory, or leads a flight of his own.
-    pub fn settle(mut self, outcome: Outcome<T>, now: Moment) {
-        if matches!(outcome, Outcome::Failed) && !self.is_second {
+    pub fn settle(mut self, outcome: FlightOutcome<T>, now: Moment) {
+        if matches!(outcome, FlightOutcome::Failed) && !self.is_second {
             self.is_second = true;
             return self.hand_on();
         }
@@ -176,16 +176,16 @@ impl<T: Clone> Flight<T> {
         let waiting = {
             let mut shard = flights.shard(&self.key);
             match outcome {
-                Outcome::Shared(_) | Outcome::Failed => {}
-                Outcome::Alone => shard.remember_alone(Arc::clone(&self.key), now, flights.alone_ms),
-                Outcome::AloneFor(ms) => shard.remember_alone(Arc::clone(&self.key), now, ms),
+                FlightOutcome::Shared(_) | FlightOutcome::Failed => {}
+                FlightOutcome::Alone => shard.remember_alone(Arc::clone(&self.key), now, flights.alone_ms),
+                FlightOutcome::AloneFor(ms) => shard.remember_alone(Arc::clone(&self.key), now, ms),
             }
-            shard.flights.remove(&self.key).map(Course::waiting).unwrap_or_default()
+            shard.flights.remove(&self.key).map(FlightCourse::waiting).unwrap_or_default()
         };
         for sender in waiting {
             let landed = match &outcome {
-                Outcome::Shared(answer) => Landed::Shared(answer.clone()),
-                Outcome::Alone | Outcome::AloneFor(_) | Outcome::Failed => Landed::Alone,
+                FlightOutcome::Shared(answer) => Landed::Shared(answer.clone()),
+                FlightOutcome::Alone | FlightOutcome::AloneFor(_) | FlightOutcome::Failed => Landed::Alone,
             };
             // Who has gone does not miss it.
             let _ = sender.send(landed);
@@ -201,7 +201,7 @@ impl<T> Flight<T> {
                 let mut shard = flights.shard(&self.key);
                 let Entry::Occupied(mut flight) = shard.flights.entry(Arc::clone(&self.key)) else { return };
                 match flight.get_mut() {
-                    Course::Out(waiting) if !waiting.is_empty() => waiting.pop_front(),
+                    FlightCourse::Out(waiting) if !waiting.is_empty() => waiting.pop_front(),
                     _ => {
                         flight.remove();
                         None
@@ -227,7 +227,7 @@ impl<T> Drop for Flight<T> {
     }
 }
 
-impl<T> Course<T> {
+impl<T> FlightCourse<T> {
     fn waiting(self) -> VecDeque<oneshot::Sender<Landed<T>>> {
         match self {
             Self::Out(waiting) => waiting,
@@ -236,7 +236,7 @@ impl<T> Course<T> {
     }
 }
 
-impl<T> Shard<T> {
+impl<T> FlightShard<T> {
     fn remember_alone(&mut self, key: Arc<[u8]>, now: Moment, alone_ms: u64) {
         if self.alone.len() >= MOST_ALONE {
             self.alone.retain(|_, until| now < *until);
@@ -250,9 +250,9 @@ impl<T> Shard<T> {
 
 /// Resolves when the flight has landed. Dropped early, it is as if nobody had waited: a lead that was given to it goes on to the
 /// next.
-pub struct Waiting<T>(oneshot::Receiver<Landed<T>>);
+pub struct FlightWait<T>(oneshot::Receiver<Landed<T>>);
 
-impl<T> Future for Waiting<T> {
+impl<T> Future for FlightWait<T> {
     type Output = Landed<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -9,14 +9,14 @@ mod status;
 mod store;
 mod tier;
 
-pub use entry::{Asked, Entry, Form, Under, Variants};
-pub use flight::{Flight, Flights, Landed, Outcome, Role, Waiting};
+pub use entry::{Entry, FetchMark, StoredForm, Under, Variants};
+pub use flight::{Flight, FlightOutcome, FlightRole, FlightWait, Flights, Landed};
 pub use head::{Head, Moment};
 pub use policy::{
-    Asks, Condition, CookiesOfAnswers, Kept, Likeness, Method, NotStored, Precedence, Query, Ranged, Rules,
-    Selecting, Terms, Ttl, Validators, Vary, Verdict, admit, any_tag, compare, conditions, confirms, date,
-    invalidated, is_failure, is_host_of_key, judge, keys_of_url, may_serve_on_error, may_share, outdated,
-    part, range, tags, varies_by_each_request, write_key,
+    CachingRules, Condition, CookiesOfAnswers, Freshness, Kept, Likeness, Method, NotStored, Precedence,
+    Query, Ranged, RequestDirectives, Reuse, Selecting, Ttl, Validators, Vary, admit, any_tag, compare,
+    conditions, confirms, date, invalidated, is_failure, is_host_of_key, judge, keys_of_url,
+    may_serve_on_error, may_share, outdated, part, range, tags, varies_by_each_request, write_key,
 };
 pub use purge::Purge;
 pub use status::{CacheStatus, Forward};

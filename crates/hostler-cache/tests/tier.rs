@@ -137,7 +137,7 @@ async fn a_server_that_has_lost_its_log_gets_it_back_and_what_it_kept_from_befor
     let one = hostler(&servers);
     one.finds(1).await;
     one.tier.purge(vec![Purge::Tag("shop".into())]).await;
-    let before = one.tier.asks(b"example.org/a");
+    let before = one.tier.mark_fetch(b"example.org/a");
     memcached.stop();
     one.finds(0).await;
     memcached.start_again().await;
@@ -164,7 +164,7 @@ async fn what_is_made_after_a_purge_was_heard_of_is_for_all_at_once() {
     let [one, other, third] = hostlers;
     one.stores("example.org/a", entry("old", &["shop"]));
     other.gets("example.org/a").await;
-    let before = other.tier.asks(b"example.org/a");
+    let before = other.tier.mark_fetch(b"example.org/a");
     one.tier.purge(vec![Purge::Tag("shop".into())]).await;
     other.forgets("example.org/a").await;
     // This one was under way: its member was asked before.
@@ -189,7 +189,7 @@ async fn what_an_unsafe_method_has_changed_is_forgotten_by_all() {
         one.stores(key, entry("old", &[]));
         other.gets(key).await;
     }
-    let before = other.tier.asks(b"example.org/a");
+    let before = other.tier.mark_fetch(b"example.org/a");
     one.cache.forget(b"example.org/a", Moment::now());
     one.tier.forget(b"example.org/a");
     assert!(!one.tier.fetch(b"example.org/a").await, "void at once for whoever has seen it");

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use hostler_lookup::geo::{Atlas, Broken, ByRecord, verify};
+use hostler_lookup::geo::{Atlas, ByRecord, DatabaseError, verify};
 
 const TIMES: u32 = 400_000;
 
@@ -48,7 +48,7 @@ fn main() {
             let found = atlas.find(ip).unwrap().unwrap();
             let Some(record) = found.record() else { return };
             let city = kept.get(record, || found.place().map(|place| place.city(&["en"]).map(str::to_owned)));
-            drop(black_box::<Result<_, Broken>>(city));
+            drop(black_box::<Result<_, DatabaseError>>(city));
         });
     }
 }

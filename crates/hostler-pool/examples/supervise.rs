@@ -7,30 +7,30 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::{Claim, Pool, PoolSettings};
 use hostler_pool::worker::{
-    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Spares, Supervisor,
-    WorkerSettings, Yard, YardSettings,
+    Bind, GuardCommand, LogEntry, Probe, Probing, Recycling, Slots, Spares, Supervisor, SupervisorContext,
+    SupervisorContextSettings, WorkerAddress, WorkerRecord, WorkerSettings,
 };
 
 /// No health path and no warm-up are configured, so nothing is ever asked.
 struct NoProbe;
 
 impl Probe for NoProbe {
-    fn get(&self, _: &Address, _: &str, _: Duration) -> Probing {
+    fn get(&self, _: &WorkerAddress, _: &str, _: Duration) -> Probing {
         Box::pin(async { Err("this example speaks no HTTP".to_owned()) })
     }
 }
 
-fn print(record: Record) {
+fn print(record: WorkerRecord) {
     match record.entry {
-        Entry::Output { stream, line } => println!("{} {stream:?}: {line}", record.worker),
-        Entry::Event(event) => println!("{} {event}", record.worker),
+        LogEntry::Output { stream, line } => println!("{} {stream:?}: {line}", record.worker),
+        LogEntry::Event(event) => println!("{} {event}", record.worker),
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let yard = Yard::new(YardSettings {
+    let context = SupervisorContext::new(SupervisorContextSettings {
         parents: vec![std::env::temp_dir()],
         preload: std::fs::read_to_string(repository.join("packages/worker/preload.cjs"))?.into(),
         guard: GuardCommand { program: std::env::current_exe()?.with_file_name("guard"), args: vec![] },
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         boots_at_once: 2,
         open_files: None,
     })?;
-    println!("directory {}", yard.directory().display());
+    println!("directory {}", context.directory().display());
     let settings = WorkerSettings {
         command: std::env::args_os().skip(1).collect(),
         cwd: PathBuf::from("."),
@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         collect_when_idle: false,
     };
     let pool = Pool::new("example", PoolSettings::default());
-    let workers = Supervisor::start(settings, pool.clone(), |address, _| address, Arc::new(NoProbe), yard);
+    let workers = Supervisor::start(settings, pool.clone(), |address, _| address, Arc::new(NoProbe), context);
     if workers.ready().await {
         println!("address {}", *pool.acquire(Claim::default()).await?);
     }

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::message::Head;
+use crate::message::MessageHead;
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ConnectionEnding {
     /// As its framing says.
     Whole,
     /// The connection was closed before that.
@@ -19,13 +19,13 @@ pub enum Ending {
 
 /// An answer.
 #[derive(Clone)]
-pub struct Answer {
+pub struct ReceivedAnswer {
     /// The status code.
     pub status: u16,
     /// The final head.
-    pub head: Head,
+    pub head: MessageHead,
     /// Interim heads (1xx) that came before.
-    pub interim: Vec<Head>,
+    pub interim: Vec<MessageHead>,
     /// What came of the body.
     pub body: Vec<u8>,
     /// The sizes of its chunks, the last one (0) included.
@@ -33,10 +33,10 @@ pub struct Answer {
     /// Trailer field lines.
     pub trailers: Vec<String>,
     /// How it ended.
-    pub ending: Ending,
+    pub ending: ConnectionEnding,
 }
 
-impl Answer {
+impl ReceivedAnswer {
     /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -59,7 +59,7 @@ impl Answer {
     #[track_caller]
     pub fn assert_status(&self, status: u16) -> &Self {
         assert!(
-            self.status == status && self.ending == Ending::Whole,
+            self.status == status && self.ending == ConnectionEnding::Whole,
             "expected a whole {status}, got {self:?}"
         );
         self
@@ -103,12 +103,12 @@ impl Answer {
     /// Says that nobody could take it for complete.
     #[track_caller]
     pub fn assert_broken(&self) -> &Self {
-        assert!(self.ending != Ending::Whole, "expected a broken transfer, got {self:?}");
+        assert!(self.ending != ConnectionEnding::Whole, "expected a broken transfer, got {self:?}");
         self
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for ReceivedAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for head in self.interim.iter().chain([&self.head]) {
             write!(f, "\n{}", head.text())?;

@@ -17,7 +17,7 @@ pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, in PEM.
 #[derive(Clone)]
-pub struct Certificate {
+pub struct IssuedCertificate {
     /// The certificate.
     pub cert: String,
     /// Its private key.
@@ -41,25 +41,25 @@ impl Authority {
     }
 
     /// A certificate for these names and addresses.
-    pub fn vouch_for(&self, names: &[&str]) -> Certificate {
+    pub fn vouch_for(&self, names: &[&str]) -> IssuedCertificate {
         self.sign(CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap())
     }
 
     /// The same, out of date.
-    pub fn vouched_for(&self, names: &[&str]) -> Certificate {
+    pub fn vouched_for(&self, names: &[&str]) -> IssuedCertificate {
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
         (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
         self.sign(params)
     }
 
-    fn sign(&self, params: CertificateParams) -> Certificate {
+    fn sign(&self, params: CertificateParams) -> IssuedCertificate {
         let key = KeyPair::generate().unwrap();
-        Certificate { cert: params.signed_by(&key, &self.0).unwrap().pem(), key: key.serialize_pem() }
+        IssuedCertificate { cert: params.signed_by(&key, &self.0).unwrap().pem(), key: key.serialize_pem() }
     }
 }
 
-impl Certificate {
+impl IssuedCertificate {
     /// What a server needs to show it; it asks for certificates of those for whom the authority vouches, if there is one.
     pub fn for_server(&self, clients: Option<&Authority>) -> ServerConfig {
         let provider = Arc::new(aws_lc_rs::default_provider());

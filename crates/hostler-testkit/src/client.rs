@@ -6,17 +6,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::answer::{Answer, Ending};
+use crate::answer::{ConnectionEnding, ReceivedAnswer};
 use crate::eventually::within;
-use crate::message::{BodyReader, Framing, Head};
-use crate::tls::Stream;
+use crate::message::{MessageFraming, MessageHead, MessageReader};
+use crate::tls::ClientStream;
 
 /// A connection to a server.
 pub struct Client {
-    stream: Stream,
+    stream: ClientStream,
     /// Read, not yet taken.
     inbox: Vec<u8>,
-    ended: Option<Ending>,
+    ended: Option<ConnectionEnding>,
 }
 
 /// Connects.
@@ -54,14 +54,14 @@ impl Client {
     fn over_tcp(stream: TcpStream) -> Self {
         // What a test sends in two pieces must not be held back until the first is acknowledged.
         stream.set_nodelay(true).unwrap();
-        Self::over(Stream::Tcp(stream))
+        Self::over(ClientStream::Tcp(stream))
     }
 
-    pub(crate) fn over(stream: Stream) -> Self {
+    pub(crate) fn over(stream: ClientStream) -> Self {
         Self { stream, inbox: Vec::new(), ended: None }
     }
 
-    pub(crate) fn stream(&self) -> &Stream {
+    pub(crate) fn stream(&self) -> &ClientStream {
         &self.stream
     }
 
@@ -85,18 +85,18 @@ impl Client {
     }
 
     /// GET on this connection.
-    pub async fn get(&mut self, path: &str) -> Answer {
+    pub async fn get(&mut self, path: &str) -> ReceivedAnswer {
         self.get_of("site.test", path).await
     }
 
     /// GET on this connection, of a host by its name.
-    pub async fn get_of(&mut self, host: &str, path: &str) -> Answer {
+    pub async fn get_of(&mut self, host: &str, path: &str) -> ReceivedAnswer {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
         self.answer().await
     }
 
     /// POST with a body of known length on this connection.
-    pub async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Answer {
+    pub async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> ReceivedAnswer {
         self.send(crate::request(&format!("POST {path}"), "", body.as_ref())).await;
         self.answer().await
     }
@@ -120,7 +120,7 @@ impl Client {
     ///
     /// # Panics
     /// If there is none.
-    pub async fn answer(&mut self) -> Answer {
+    pub async fn answer(&mut self) -> ReceivedAnswer {
         self.answer_to("GET").await
     }
 
@@ -128,7 +128,7 @@ impl Client {
     ///
     /// # Panics
     /// If there is none.
-    pub async fn answer_to(&mut self, method: &str) -> Answer {
+    pub async fn answer_to(&mut self, method: &str) -> ReceivedAnswer {
         match self.maybe_answer(method).await {
             Some(answer) => answer,
             None => panic!("no answer: {:?} after {:?}", self.ended, String::from_utf8_lossy(&self.inbox)),
@@ -136,7 +136,7 @@ impl Client {
     }
 
     /// Reads the next answer; none when the connection ends before one has begun.
-    pub async fn maybe_answer(&mut self, method: &str) -> Option<Answer> {
+    pub async fn maybe_answer(&mut self, method: &str) -> Option<ReceivedAnswer> {
         let mut interim = Vec::new();
         let head = loop {
             let head = self.next_head().await?;
@@ -147,18 +147,21 @@ impl Client {
         };
         let status = status(&head);
         let none = method == "HEAD" || matches!(status, 204 | 304);
-        let framing =
-            if none { Framing::Length(0) } else { Framing::of(&head).unwrap_or(Framing::UntilClose) };
-        let mut body = BodyReader::new(framing);
+        let framing = if none {
+            MessageFraming::Length(0)
+        } else {
+            MessageFraming::of(&head).unwrap_or(MessageFraming::UntilClose)
+        };
+        let mut body = MessageReader::new(framing);
         let ending = self.read_body(&mut body, framing).await;
-        let BodyReader { data, trailers, chunks, .. } = body;
-        Some(Answer { status, head, interim, body: data, chunks, trailers, ending })
+        let MessageReader { data, trailers, chunks, .. } = body;
+        Some(ReceivedAnswer { status, head, interim, body: data, chunks, trailers, ending })
     }
 
     /// Reads the next head only, interim or final.
-    pub async fn next_head(&mut self) -> Option<Head> {
+    pub async fn next_head(&mut self) -> Option<MessageHead> {
         loop {
-            if let Some(head) = Head::take(&mut self.inbox) {
+            if let Some(head) = MessageHead::take(&mut self.inbox) {
                 return Some(head);
             }
             if self.read("a head").await.is_some() {
@@ -167,18 +170,18 @@ impl Client {
         }
     }
 
-    async fn read_body(&mut self, body: &mut BodyReader, framing: Framing) -> Ending {
+    async fn read_body(&mut self, body: &mut MessageReader, framing: MessageFraming) -> ConnectionEnding {
         loop {
             body.feed(&mut self.inbox);
             if body.ended {
-                return Ending::Whole;
+                return ConnectionEnding::Whole;
             }
             match self.read("a body").await {
                 None => {}
-                Some(Ending::Reset) => return Ending::Reset,
+                Some(ConnectionEnding::Reset) => return ConnectionEnding::Reset,
                 // The end of the connection is the end of the body, if nothing else says so.
-                Some(_) if framing == Framing::UntilClose => return Ending::Whole,
-                Some(_) => return Ending::Cut,
+                Some(_) if framing == MessageFraming::UntilClose => return ConnectionEnding::Whole,
+                Some(_) => return ConnectionEnding::Cut,
             }
         }
     }
@@ -205,7 +208,7 @@ impl Client {
     }
 
     /// Reads to the end of the connection: all that came, and how it ended.
-    pub async fn rest(&mut self) -> (String, Ending) {
+    pub async fn rest(&mut self) -> (String, ConnectionEnding) {
         loop {
             if let Some(ending) = self.read("the end of the connection").await {
                 return (String::from_utf8_lossy(&std::mem::take(&mut self.inbox)).into_owned(), ending);
@@ -231,16 +234,16 @@ impl Client {
     }
 
     /// Reads once; `Some` at the end of the connection.
-    async fn read(&mut self, what: &str) -> Option<Ending> {
+    async fn read(&mut self, what: &str) -> Option<ConnectionEnding> {
         if self.ended.is_some() {
             return self.ended;
         }
         let seen = self.inbox.len().min(300);
         let what = format!("{what} after {:?}", String::from_utf8_lossy(&self.inbox[..seen]));
         self.ended = match within(what, self.stream.read_buf(&mut self.inbox)).await {
-            Ok(0) => Some(Ending::Cut),
+            Ok(0) => Some(ConnectionEnding::Cut),
             Ok(_) => None,
-            Err(error) if is_reset(&error) => Some(Ending::Reset),
+            Err(error) if is_reset(&error) => Some(ConnectionEnding::Reset),
             Err(error) => panic!("cannot read: {error}"),
         };
         self.ended
@@ -253,7 +256,7 @@ fn is_reset(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionReset | BrokenPipe | UnexpectedEof)
 }
 
-fn status(head: &Head) -> u16 {
+fn status(head: &MessageHead) -> u16 {
     let [version, status, _] = head.parts();
     assert_eq!(version, "HTTP/1.1", "in {}", head.text());
     status.parse().expect("a status code")

@@ -2,12 +2,12 @@
 
 /// A head, as it came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct MessageHead {
     /// Start line and fields, the final empty line included.
     pub raw: Vec<u8>,
 }
 
-impl Head {
+impl MessageHead {
     /// Takes a head from the front of `input`, once it is there.
     pub(crate) fn take(input: &mut Vec<u8>) -> Option<Self> {
         let end = find(input, b"\r\n\r\n")? + 4;
@@ -59,18 +59,18 @@ impl Head {
 
 /// How a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub(crate) enum MessageFraming {
     Length(u64),
     Chunked,
     UntilClose,
 }
 
-impl Framing {
+impl MessageFraming {
     /// As the fields say.
     ///
     /// # Panics
     /// If they contradict each other: whoever wrote that is what the test is about.
-    pub fn of(head: &Head) -> Option<Self> {
+    pub fn of(head: &MessageHead) -> Option<Self> {
         let (length, coding) = (head.field("content-length"), head.field("transfer-encoding"));
         match (length, coding) {
             (Some(_), Some(_)) => panic!("both Content-Length and Transfer-Encoding in\n{}", head.text()),
@@ -86,8 +86,8 @@ impl Framing {
 
 /// Reads one body.
 #[derive(Debug)]
-pub(crate) struct BodyReader {
-    framing: Framing,
+pub(crate) struct MessageReader {
+    framing: MessageFraming,
     /// Bytes of the present chunk that are still to come; none while a size line is awaited.
     chunk: Option<usize>,
     /// The sizes of the chunks that came.
@@ -97,23 +97,23 @@ pub(crate) struct BodyReader {
     pub ended: bool,
 }
 
-impl BodyReader {
-    pub fn new(framing: Framing) -> Self {
-        let ended = framing == Framing::Length(0);
+impl MessageReader {
+    pub fn new(framing: MessageFraming) -> Self {
+        let ended = framing == MessageFraming::Length(0);
         Self { framing, chunk: None, chunks: Vec::new(), data: Vec::new(), trailers: Vec::new(), ended }
     }
 
     /// Takes what belongs to the body from the front of `input`.
     pub fn feed(&mut self, input: &mut Vec<u8>) {
         match &mut self.framing {
-            Framing::UntilClose => self.data.append(input),
-            Framing::Length(left) => {
+            MessageFraming::UntilClose => self.data.append(input),
+            MessageFraming::Length(left) => {
                 let n = input.len().min(usize::try_from(*left).unwrap());
                 self.data.extend(input.drain(..n));
                 *left -= n as u64;
                 self.ended = *left == 0;
             }
-            Framing::Chunked => while !self.ended && self.chunk_step(input) {},
+            MessageFraming::Chunked => while !self.ended && self.chunk_step(input) {},
         }
     }
 
@@ -180,14 +180,14 @@ mod tests {
     #[test]
     fn a_body_is_taken_to_its_last_byte_and_no_further() {
         let mut input = b"3;x\r\n".to_vec();
-        let mut reader = BodyReader::new(Framing::Chunked);
+        let mut reader = MessageReader::new(MessageFraming::Chunked);
         assert!(
             std::panic::catch_unwind(move || reader.feed(&mut input)).is_err(),
             "we never send extensions"
         );
 
         let mut input = [&chunked(["abc", "de"])[..], b"next"].concat();
-        let mut reader = BodyReader::new(Framing::Chunked);
+        let mut reader = MessageReader::new(MessageFraming::Chunked);
         reader.feed(&mut input);
         assert_eq!(
             (reader.data.as_slice(), input.as_slice(), reader.ended),

@@ -46,17 +46,17 @@ impl NatsPlan {
     ///
     /// # Panics
     /// If it does not start.
-    pub async fn start(self) -> Option<Nats> {
+    pub async fn start(self) -> Option<NatsServer> {
         let program = nats_server()?;
         std::fs::write(self.folder.path().join("nats.conf"), &self.config).unwrap();
         let port = held_port();
         let child = launch(&program, self.folder.path(), &port).await;
-        Some(Nats { program, folder: self.folder, child, port })
+        Some(NatsServer { program, folder: self.folder, child, port })
     }
 }
 
 /// A running nats-server. Dropped, it is killed.
-pub struct Nats {
+pub struct NatsServer {
     program: PathBuf,
     folder: TempDir,
     child: Child,
@@ -64,7 +64,7 @@ pub struct Nats {
     port: HeldPort,
 }
 
-impl Nats {
+impl NatsServer {
     /// Where it listens, now and when it has come back.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
@@ -99,7 +99,7 @@ impl Nats {
     }
 }
 
-impl Drop for Nats {
+impl Drop for NatsServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn greeting(nats: &Nats) -> String {
+    fn greeting(nats: &NatsServer) -> String {
         let mut start = [0; 5];
         TcpStream::connect(nats.address()).unwrap().read_exact(&mut start).unwrap();
         String::from_utf8_lossy(&start).into_owned()

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use toml::Table;
 
-use crate::answer::Answer;
+use crate::answer::ReceivedAnswer;
 use crate::client::{Client, client, client_from};
 use crate::eventually::eventually;
 use crate::log::Log;
@@ -121,17 +121,17 @@ impl Site {
     }
 
     /// GET on a connection of its own.
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> ReceivedAnswer {
         self.connect().await.get(path).await
     }
 
     /// POST on a connection of its own.
-    pub async fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Answer {
+    pub async fn post(&self, path: &str, body: impl AsRef<[u8]>) -> ReceivedAnswer {
         self.connect().await.post(path, body).await
     }
 
     /// Exact bytes on a connection of their own, and the answer.
-    pub async fn send(&self, bytes: impl AsRef<[u8]>) -> Answer {
+    pub async fn send(&self, bytes: impl AsRef<[u8]>) -> ReceivedAnswer {
         let mut client = self.connect().await;
         client.send(bytes).await;
         client.answer().await

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::authority::{Authority, Certificate};
+use crate::authority::{Authority, IssuedCertificate};
 use crate::client::Client;
 use crate::eventually::within;
 
@@ -33,7 +33,7 @@ pub fn tls_clients(trusted: &Authority) -> TlsClients {
 fn made(
     trusted: &Authority,
     versions: &[&'static SupportedProtocolVersion],
-    own: Option<&Certificate>,
+    own: Option<&IssuedCertificate>,
 ) -> TlsClients {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(trusted.cert().as_bytes()).unwrap()).unwrap();
@@ -58,7 +58,7 @@ pub fn tls_clients_of(version: &'static SupportedProtocolVersion, trusted: &Auth
 }
 
 /// Clients that trust this authority and show a certificate of their own.
-pub fn tls_clients_with(own: &Certificate, trusted: &Authority) -> TlsClients {
+pub fn tls_clients_with(own: &IssuedCertificate, trusted: &Authority) -> TlsClients {
     made(trusted, rustls::ALL_VERSIONS, Some(own))
 }
 
@@ -88,17 +88,17 @@ impl TlsClients {
         let name = ServerName::try_from(host.to_owned()).unwrap();
         let connector = TlsConnector::from(Arc::new(self.config.clone()));
         let stream = within("a handshake", connector.connect(name, stream)).await?;
-        Ok(Client::over(Stream::Tls(Box::new(stream))))
+        Ok(Client::over(ClientStream::Tls(Box::new(stream))))
     }
 }
 
 /// What a client connection is over.
-pub(crate) enum Stream {
+pub(crate) enum ClientStream {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Stream {
+impl ClientStream {
     pub fn tcp(&self) -> &TcpStream {
         match self {
             Self::Tcp(stream) => stream,
@@ -132,13 +132,13 @@ impl Client {
     }
 
     /// Whether this is the certificate that the server has shown.
-    pub fn was_shown(&self, certificate: &Certificate) -> bool {
+    pub fn was_shown(&self, certificate: &IssuedCertificate) -> bool {
         let cert = CertificateDer::from_pem_slice(certificate.cert.as_bytes()).unwrap();
         self.stream().session().peer_certificates().unwrap()[0] == cert
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ClientStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
@@ -147,7 +147,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ClientStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),

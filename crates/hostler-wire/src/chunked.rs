@@ -45,7 +45,7 @@ pub enum Chunk<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     SizeStart,
     Size {
         digits: u8,
@@ -68,7 +68,7 @@ enum State {
 /// Decodes one body. Feed it with [`step`](Self::step) until `Chunk::End`.
 #[derive(Debug)]
 pub struct ChunkedDecoder {
-    state: State,
+    state: ChunkState,
     remaining: u64,
     extensions: usize,
     trailer_bytes: Vec<u8>,
@@ -78,7 +78,7 @@ pub struct ChunkedDecoder {
 impl Default for ChunkedDecoder {
     fn default() -> Self {
         Self {
-            state: State::SizeStart,
+            state: ChunkState::SizeStart,
             remaining: 0,
             extensions: 0,
             trailer_bytes: Vec::new(),
@@ -92,17 +92,17 @@ impl ChunkedDecoder {
     pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Chunk<'a>), ChunkedError> {
         let mut at = 0;
         while at < input.len() {
-            if self.state == State::Data {
+            if self.state == ChunkState::Data {
                 let n = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(input.len() - at);
                 self.remaining -= n as u64;
                 if self.remaining == 0 {
-                    self.state = State::DataCr;
+                    self.state = ChunkState::DataCr;
                 }
                 return Ok((at + n, Chunk::Data(&input[at..at + n])));
             }
             self.byte(input[at])?;
             at += 1;
-            if self.state == State::Ended {
+            if self.state == ChunkState::Ended {
                 self.parse_trailers()?;
                 return Ok((at, Chunk::End));
             }
@@ -117,47 +117,49 @@ impl ChunkedDecoder {
 
     fn byte(&mut self, byte: u8) -> Result<(), ChunkedError> {
         self.state = match (self.state, byte) {
-            (State::SizeStart, _) => self.digit(byte, 0)?,
-            (State::Size { .. }, b'\r') => State::SizeLf,
-            (State::Size { .. } | State::Space, b';') => State::Extension,
-            (State::Size { .. } | State::Space, b' ' | b'\t') => self.extension(State::Space)?,
-            (State::Size { digits }, _) => self.digit(byte, digits)?,
-            (State::Space, _) => return Err(ChunkedError::Extension),
-            (State::Extension, b'\r') => State::SizeLf,
-            (State::Extension, b'\t' | b' '..=b'~' | 0x80..) => self.extension(State::Extension)?,
-            (State::Extension, _) => return Err(ChunkedError::Extension),
-            (State::SizeLf, b'\n') if self.remaining == 0 => State::TrailerStart,
-            (State::SizeLf, b'\n') => State::Data,
-            (State::DataCr, b'\r') => State::DataLf,
-            (State::DataLf, b'\n') => State::SizeStart,
-            (State::TrailerStart, b'\r') => State::EndLf,
-            (State::TrailerStart | State::TrailerLine, b'\n') => return Err(ChunkedError::LineEnd),
-            (State::TrailerStart, b' ' | b'\t') => return Err(ChunkedError::Trailer),
-            (State::TrailerStart, _) => self.trailer(byte, State::TrailerLine)?,
-            (State::TrailerLine, b'\r') => self.trailer(byte, State::TrailerLf)?,
-            (State::TrailerLine, _) => self.trailer(byte, State::TrailerLine)?,
-            (State::TrailerLf, b'\n') => self.trailer(byte, State::TrailerStart)?,
-            (State::EndLf, b'\n') => State::Ended,
+            (ChunkState::SizeStart, _) => self.digit(byte, 0)?,
+            (ChunkState::Size { .. }, b'\r') => ChunkState::SizeLf,
+            (ChunkState::Size { .. } | ChunkState::Space, b';') => ChunkState::Extension,
+            (ChunkState::Size { .. } | ChunkState::Space, b' ' | b'\t') => {
+                self.extension(ChunkState::Space)?
+            }
+            (ChunkState::Size { digits }, _) => self.digit(byte, digits)?,
+            (ChunkState::Space, _) => return Err(ChunkedError::Extension),
+            (ChunkState::Extension, b'\r') => ChunkState::SizeLf,
+            (ChunkState::Extension, b'\t' | b' '..=b'~' | 0x80..) => self.extension(ChunkState::Extension)?,
+            (ChunkState::Extension, _) => return Err(ChunkedError::Extension),
+            (ChunkState::SizeLf, b'\n') if self.remaining == 0 => ChunkState::TrailerStart,
+            (ChunkState::SizeLf, b'\n') => ChunkState::Data,
+            (ChunkState::DataCr, b'\r') => ChunkState::DataLf,
+            (ChunkState::DataLf, b'\n') => ChunkState::SizeStart,
+            (ChunkState::TrailerStart, b'\r') => ChunkState::EndLf,
+            (ChunkState::TrailerStart | ChunkState::TrailerLine, b'\n') => return Err(ChunkedError::LineEnd),
+            (ChunkState::TrailerStart, b' ' | b'\t') => return Err(ChunkedError::Trailer),
+            (ChunkState::TrailerStart, _) => self.trailer(byte, ChunkState::TrailerLine)?,
+            (ChunkState::TrailerLine, b'\r') => self.trailer(byte, ChunkState::TrailerLf)?,
+            (ChunkState::TrailerLine, _) => self.trailer(byte, ChunkState::TrailerLine)?,
+            (ChunkState::TrailerLf, b'\n') => self.trailer(byte, ChunkState::TrailerStart)?,
+            (ChunkState::EndLf, b'\n') => ChunkState::Ended,
             _ => return Err(ChunkedError::LineEnd),
         };
         Ok(())
     }
 
-    fn digit(&mut self, byte: u8, digits: u8) -> Result<State, ChunkedError> {
+    fn digit(&mut self, byte: u8, digits: u8) -> Result<ChunkState, ChunkedError> {
         let value = char::from(byte).to_digit(16).ok_or(ChunkedError::Size)?;
         if digits >= 16 {
             return Err(ChunkedError::Size);
         }
         self.remaining = (self.remaining << 4) | u64::from(value);
-        Ok(State::Size { digits: digits + 1 })
+        Ok(ChunkState::Size { digits: digits + 1 })
     }
 
-    fn extension(&mut self, next: State) -> Result<State, ChunkedError> {
+    fn extension(&mut self, next: ChunkState) -> Result<ChunkState, ChunkedError> {
         self.extensions += 1;
         if self.extensions > MOST_EXTENSIONS { Err(ChunkedError::TooManyExtensions) } else { Ok(next) }
     }
 
-    fn trailer(&mut self, byte: u8, next: State) -> Result<State, ChunkedError> {
+    fn trailer(&mut self, byte: u8, next: ChunkState) -> Result<ChunkState, ChunkedError> {
         if self.trailer_bytes.len() >= MOST_TRAILERS {
             return Err(ChunkedError::TooManyTrailers);
         }

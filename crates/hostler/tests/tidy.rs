@@ -1,6 +1,7 @@
 //! The rules that no compiler keeps: who may know whom, how files begin and how long they are, what tests may not do.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,22 @@ const LIBRARIES: &[&str] = &[
     "hostler_address",
     "hostler_testkit",
     "hostler",
+];
+
+/// Types that share their name with another, and why a reader takes neither for the other. What `config` defines is the same thing as
+/// it is written or resolved: it may have the name of what it configures, and is read as `config::Pool`.
+const SAME_NAMES: &[(&str, &str)] = &[
+    ("City", "a record of the geo database, or one of the postal codes: geo::City, postal::City"),
+    ("Country", "as City"),
+    (
+        "Dataset",
+        "what the geo service has open, and what the postal service has: geo::Dataset, postal::Dataset",
+    ),
+    ("Degrees", "as City"),
+    ("Entry", "the same: the program's is the cache's with the program's head"),
+    ("Place", "as City"),
+    ("Postal", "the postal part of a geo record, and the postal service"),
+    ("Region", "as City"),
 ];
 
 /// Lines of a file without its tests.
@@ -146,6 +163,33 @@ fn tests_wait_for_what_they_need_to_see_and_not_for_a_time_to_pass() {
 }
 
 #[test]
+fn a_type_has_its_name_alone() {
+    let mut broken = Broken::default();
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    let mut shared: BTreeSet<&str> = BTreeSet::new();
+    let is_looked_at = |source: &Source| {
+        let in_config = source.path.starts_with("crates/hostler/src/config/");
+        source.path.contains("/src/") && !source.is_test() && !in_config
+    };
+    for source in sources("crates").into_iter().filter(is_looked_at) {
+        for (line, text) in source.without_tests() {
+            let Some(name) = defined_type(text) else { continue };
+            let Some(first) = known.insert(name.into(), source.path.clone()) else { continue };
+            match SAME_NAMES.iter().find(|(allowed, _)| *allowed == name) {
+                Some((allowed, _)) => drop(shared.insert(allowed)),
+                None => {
+                    broken.at(&source, line, format_args!("{name} is the name of a type in {first} as well"))
+                }
+            }
+        }
+    }
+    broken.check();
+    let is_needless = |(name, _): &&(&str, &str)| !shared.contains(name);
+    let needless: Vec<_> = SAME_NAMES.iter().filter(is_needless).collect();
+    assert!(needless.is_empty(), "these names are used once: {needless:?}");
+}
+
+#[test]
 fn nothing_is_unfinished_or_hidden() {
     let mut broken = Broken::default();
     // Written so that this file does not find itself.
@@ -164,6 +208,18 @@ fn nothing_is_unfinished_or_hidden() {
         }
     }
     broken.check();
+}
+
+/// The type that a line at the outermost level defines.
+fn defined_type(line: &str) -> Option<&str> {
+    let rest = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+        Some(rest) => rest.trim_start(),
+        None => line,
+    };
+    let kinds = ["struct ", "enum ", "trait ", "type "];
+    let name = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
+    Some(first_word(name))
 }
 
 /// What breaks a rule, all of it at once.
@@ -259,5 +315,14 @@ fn the_rules_find_what_they_are_for() {
             && !names_crate("xhostler_pool::a", "hostler_pool")
     );
     assert!(!names_crate("use hostler_pool::Pool;", "hostler"));
+    let lines = [
+        "struct A;",
+        "pub enum A {",
+        "pub(super) struct A<T>(T);",
+        "pub(in crate::x) type A = u8;",
+        "trait A: B {",
+    ];
+    assert!(lines.iter().all(|line| defined_type(line) == Some("A")));
+    assert_eq!(["    type A = B;", "// struct A", "impl A {"].map(defined_type), [None; 3]);
     assert!(sources("crates/hostler/src").len() > 20);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler::cache::{self, Entry};
-use hostler_cache::{Asked, Cache, Kept, Moment, Terms, Vary};
+use hostler_cache::{Cache, FetchMark, Freshness, Kept, Moment, Vary};
 use hostler_wire::{Limits, ResponseHead};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r
@@ -38,9 +38,9 @@ fn entry(size: usize) -> Arc<Entry> {
         head_bytes: cache::size(&head),
         head: Arc::new(head),
         body,
-        terms: Terms { received: Moment(1), lifetime: 600, shared: true, ..Terms::default() },
+        freshness: Freshness { received: Moment(1), lifetime: 600, shared: true, ..Freshness::default() },
         vary: Vary::default(),
-        asked: Asked::from(Moment(1)),
+        asked: FetchMark::from(Moment(1)),
         tags: Box::default(),
         forms: Box::default(),
     })

@@ -10,26 +10,26 @@ fn flights() -> Arc<Flights<u32>> {
 
 fn lead(flights: &Arc<Flights<u32>>) -> Flight<u32> {
     match flights.join(b"key", NOW) {
-        Role::Leader(flight) => flight,
+        FlightRole::Leader(flight) => flight,
         _ => panic!("somebody leads already"),
     }
 }
 
-fn follow(flights: &Arc<Flights<u32>>) -> Waiting<u32> {
+fn follow(flights: &Arc<Flights<u32>>) -> FlightWait<u32> {
     match flights.join(b"key", NOW) {
-        Role::Follower(waiting) => waiting,
+        FlightRole::Follower(waiting) => waiting,
         _ => panic!("nobody leads"),
     }
 }
 
-async fn is_shared(waiting: Waiting<u32>) -> u32 {
+async fn is_shared(waiting: FlightWait<u32>) -> u32 {
     match waiting.await {
         Landed::Shared(answer) => answer,
         Landed::Alone | Landed::Lead(_) => panic!("nothing was shared"),
     }
 }
 
-async fn leads(waiting: Waiting<u32>) -> Flight<u32> {
+async fn leads(waiting: FlightWait<u32>) -> Flight<u32> {
     match waiting.await {
         Landed::Lead(flight) => flight,
         Landed::Alone | Landed::Shared(_) => panic!("it was not handed on"),
@@ -41,7 +41,7 @@ async fn all_who_wait_get_what_the_leader_has_fetched() {
     let flights = flights();
     let leader = lead(&flights);
     let waiting: Vec<_> = (0..500).map(|_| follow(&flights)).collect();
-    leader.settle(Outcome::Shared(7), NOW);
+    leader.settle(FlightOutcome::Shared(7), NOW);
     for one in waiting {
         assert_eq!(is_shared(one).await, 7);
     }
@@ -56,7 +56,7 @@ async fn a_leader_who_leaves_hands_on_to_the_first_who_waits_still() {
     drop(first);
     drop(leader);
     let second = leads(second).await;
-    second.settle(Outcome::Shared(2), NOW);
+    second.settle(FlightOutcome::Shared(2), NOW);
     assert_eq!(is_shared(third).await, 2);
 }
 
@@ -90,7 +90,12 @@ fn who_waits_while_others_come_and_go_is_all_that_is_kept() {
         drop(follow(&flights));
     }
     let shard = flights.shard(b"key");
-    assert!(shard.flights.values().all(|course| matches!(course, Course::Out(waiting) if waiting.len() < 3)));
+    assert!(
+        shard
+            .flights
+            .values()
+            .all(|course| matches!(course, FlightCourse::Out(waiting) if waiting.len() < 3))
+    );
 }
 
 #[tokio::test]
@@ -98,17 +103,17 @@ async fn what_cannot_be_shared_is_fetched_by_everyone_at_once_for_some_seconds()
     let flights = flights();
     let leader = lead(&flights);
     let waiting = follow(&flights);
-    leader.settle(Outcome::Alone, NOW);
+    leader.settle(FlightOutcome::Alone, NOW);
     assert!(matches!(waiting.await, Landed::Alone));
-    assert!(matches!(flights.join(b"key", Moment(NOW.0 + 4999)), Role::Alone));
-    assert!(matches!(flights.join(b"other", NOW), Role::Leader(_)));
-    assert!(matches!(flights.join(b"key", Moment(NOW.0 + 5000)), Role::Leader(_)));
+    assert!(matches!(flights.join(b"key", Moment(NOW.0 + 4999)), FlightRole::Alone));
+    assert!(matches!(flights.join(b"other", NOW), FlightRole::Leader(_)));
+    assert!(matches!(flights.join(b"key", Moment(NOW.0 + 5000)), FlightRole::Leader(_)));
 }
 
 #[tokio::test]
 async fn what_can_be_shared_after_all_has_a_leader_again() {
     let flights = flights();
-    lead(&flights).settle(Outcome::Alone, NOW);
+    lead(&flights).settle(FlightOutcome::Alone, NOW);
     flights.shareable(b"key");
     drop(lead(&flights));
 }
@@ -117,8 +122,8 @@ async fn what_can_be_shared_after_all_has_a_leader_again() {
 fn what_is_remembered_as_not_to_be_shared_is_bounded() {
     let flights = flights();
     for at in 0..(SHARDS * MOST_ALONE * 2) {
-        let Role::Leader(flight) = flights.join(&at.to_ne_bytes(), NOW) else { panic!("a new key") };
-        flight.settle(Outcome::Alone, NOW);
+        let FlightRole::Leader(flight) = flights.join(&at.to_ne_bytes(), NOW) else { panic!("a new key") };
+        flight.settle(FlightOutcome::Alone, NOW);
     }
     let held: usize = flights.shards.iter().map(|shard| lock(shard).alone.len()).sum();
     assert!(held <= SHARDS * MOST_ALONE, "{held}");
@@ -129,7 +134,7 @@ async fn waiting_works_across_threads() {
     let flights = flights();
     let leader = lead(&flights);
     let waiting = follow(&flights);
-    let other = std::thread::spawn(move || leader.settle(Outcome::Shared(1), NOW));
+    let other = std::thread::spawn(move || leader.settle(FlightOutcome::Shared(1), NOW));
     assert_eq!(is_shared(waiting).await, 1);
     other.join().unwrap();
 }
@@ -141,8 +146,8 @@ async fn what_arrives_is_for_those_who_wait_and_for_those_who_come_until_it_is_t
     let waiting = follow(&flights);
     leader.arrive(&7);
     assert_eq!(is_shared(waiting).await, 7);
-    assert!(matches!(flights.join(b"key", NOW), Role::Arriving(7)));
-    leader.settle(Outcome::Shared(7), NOW);
+    assert!(matches!(flights.join(b"key", NOW), FlightRole::Arriving(7)));
+    leader.settle(FlightOutcome::Shared(7), NOW);
     drop(lead(&flights));
     let next = lead(&flights);
     next.arrive(&8);
@@ -155,18 +160,18 @@ async fn one_failure_leaves_the_others_waiting_for_the_next_and_two_let_them_go(
     let flights = flights();
     let leader = lead(&flights);
     let (first, mut second) = (follow(&flights), follow(&flights));
-    leader.settle(Outcome::Failed, NOW);
+    leader.settle(FlightOutcome::Failed, NOW);
     let heir = leads(first).await;
     let late = follow(&flights);
     assert!(futures_pending(&mut second).await, "it waits on");
-    heir.settle(Outcome::Failed, NOW);
+    heir.settle(FlightOutcome::Failed, NOW);
     for one in [second, late] {
         assert!(matches!(one.await, Landed::Alone));
     }
     // Nothing is remembered against it: the next failure is a first one again.
     let (leader, waiting) = (lead(&flights), follow(&flights));
-    leader.settle(Outcome::Failed, NOW);
-    leads(waiting).await.settle(Outcome::Shared(1), NOW);
+    leader.settle(FlightOutcome::Failed, NOW);
+    leads(waiting).await.settle(FlightOutcome::Shared(1), NOW);
     assert_eq!(flights.count(), 0);
 }
 
@@ -175,19 +180,19 @@ async fn who_leaves_in_between_is_no_failure_and_makes_none_good() {
     let flights = flights();
     let leader = lead(&flights);
     let (first, second, third) = (follow(&flights), follow(&flights), follow(&flights));
-    leader.settle(Outcome::Failed, NOW);
+    leader.settle(FlightOutcome::Failed, NOW);
     drop(leads(first).await);
-    leads(second).await.settle(Outcome::Failed, NOW);
+    leads(second).await.settle(FlightOutcome::Failed, NOW);
     assert!(matches!(third.await, Landed::Alone));
 }
 
 #[test]
 fn a_failure_that_nobody_waits_for_ends_the_flight() {
     let flights = flights();
-    lead(&flights).settle(Outcome::Failed, NOW);
+    lead(&flights).settle(FlightOutcome::Failed, NOW);
     assert_eq!(flights.count(), 0);
 }
 
-async fn futures_pending(waiting: &mut Waiting<u32>) -> bool {
+async fn futures_pending(waiting: &mut FlightWait<u32>) -> bool {
     std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *waiting).poll(cx).is_pending())).await
 }

@@ -1,7 +1,7 @@
 //! What an answer says to a cache, as far as the route listens, and what of it forbids to keep it. Knows no times.
 
 use super::directives::{Says, Scope};
-use super::{Asks, CookiesOfAnswers, NotStored, Precedence, Rules};
+use super::{CachingRules, CookiesOfAnswers, NotStored, Precedence, RequestDirectives};
 use crate::Head;
 
 /// What an answer says, as far as the route listens.
@@ -12,7 +12,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    pub fn of(rules: &Rules, status: u16, answer: &impl Head) -> Self {
+    pub fn of(rules: &CachingRules, status: u16, answer: &impl Head) -> Self {
         if rules.precedence == Precedence::Route && rules.ttl(status).is_some() {
             return Self { says: Says::default(), targeted: true };
         }
@@ -43,8 +43,8 @@ impl Heard {
 
 /// All that forbids to keep an answer, whatever its lifetime (RFC 9111 section 3).
 pub(super) fn may_be_kept(
-    rules: &Rules,
-    asks: &Asks,
+    rules: &CachingRules,
+    request_directives: &RequestDirectives,
     status: u16,
     answer: &impl Head,
     heard: &Heard,
@@ -57,17 +57,17 @@ pub(super) fn may_be_kept(
     {
         return Err(NotStored::Status);
     }
-    if asks.no_store || says.no_store && !says.must_understand {
+    if request_directives.no_store || says.no_store && !says.must_understand {
         return Err(NotStored::NoStore);
     }
     if says.private == Scope::Whole {
         return Err(NotStored::Private);
     }
-    if asks.authorized && !heard.is_shared() {
+    if request_directives.authorized && !heard.is_shared() {
         return Err(NotStored::Authorized);
     }
     let refuses_cookies = rules.set_cookie == CookiesOfAnswers::Refuse && !lists(says, "set-cookie");
-    if asks.personal || refuses_cookies && answer.lines("set-cookie").next().is_some() {
+    if request_directives.personal || refuses_cookies && answer.lines("set-cookie").next().is_some() {
         return Err(NotStored::Cookie);
     }
     let mut varies = answer.lines("vary").flat_map(|line| line.split(|&byte| byte == b','));
@@ -88,7 +88,7 @@ fn unstored(says: &Says) -> impl Iterator<Item = &str> {
 }
 
 /// As [`unstored`], of an answer.
-pub(super) fn unstored_fields(rules: &Rules, status: u16, answer: &impl Head) -> Vec<Box<str>> {
+pub(super) fn unstored_fields(rules: &CachingRules, status: u16, answer: &impl Head) -> Vec<Box<str>> {
     unstored(&Heard::of(rules, status, answer).says).map(Box::from).collect()
 }
 

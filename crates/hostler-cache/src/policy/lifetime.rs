@@ -3,7 +3,7 @@
 use super::directives::Scope;
 use super::heard::Heard;
 use super::rules::is_cacheable_by_default;
-use super::{Precedence, Rules, times};
+use super::{CachingRules, Precedence, times};
 use crate::{Head, Moment};
 
 /// How long an answer is fresh.
@@ -21,7 +21,7 @@ pub(super) enum Word {
 impl Lifetime {
     /// RFC 9111 section 4.2.1. None: nobody has said anything.
     pub fn of(
-        rules: &Rules,
+        rules: &CachingRules,
         status: u16,
         answer: &impl Head,
         heard: &Heard,

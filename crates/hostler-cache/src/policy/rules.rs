@@ -2,7 +2,7 @@
 
 /// A route's settings. The default is the book: what answers say themselves, no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
+pub struct CachingRules {
     /// How long answers are fresh that do not say so themselves, or all: see `precedence`. The first that names the status counts.
     pub ttls: Vec<Ttl>,
     /// Whose word counts.
@@ -39,7 +39,7 @@ pub struct Ttl {
 /// Whose word counts about how long an answer is fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precedence {
-    /// The answer's; [`Rules::ttls`] are for those that say nothing.
+    /// The answer's; [`CachingRules::ttls`] are for those that say nothing.
     #[default]
     Answer,
     /// The route's, where it has one for the status. `private` and `no-store` are heeded all the same.
@@ -60,7 +60,7 @@ pub enum CookiesOfAnswers {
     Keep,
 }
 
-impl Default for Rules {
+impl Default for CachingRules {
     fn default() -> Self {
         Self {
             ttls: Vec::new(),
@@ -77,7 +77,7 @@ impl Default for Rules {
     }
 }
 
-impl Rules {
+impl CachingRules {
     /// The lifetime that the route gives to answers with this status.
     pub(super) fn ttl(&self, status: u16) -> Option<u32> {
         let gives = |ttl: &&Ttl| match &*ttl.statuses {

@@ -1,7 +1,7 @@
 //! Asking whether a stored answer is still good, and what the word that it is changes of it (RFC 9111 sections 3.1, 3.2, 4.3).
 
 use super::heard::unstored_fields;
-use super::{CookiesOfAnswers, Rules, Terms};
+use super::{CachingRules, CookiesOfAnswers, Freshness};
 use crate::{Head, Moment};
 
 /// The lines that a request for validation carries instead of the client's own `If-None-Match`, `If-Modified-Since`, `If-Range` and
@@ -78,14 +78,15 @@ pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> Likeness
 
 /// The terms of a stored answer that has turned out to be another one than would come: it is stale from now on. None if it is so
 /// already.
-pub fn outdated(terms: &Terms, now: Moment) -> Option<Terms> {
-    let is_fresh = terms.millis_left(now) > 0;
-    is_fresh.then(|| Terms { lifetime: u32::try_from(terms.age(now)).unwrap_or(u32::MAX), ..*terms })
+pub fn outdated(freshness: &Freshness, now: Moment) -> Option<Freshness> {
+    let is_fresh = freshness.millis_left(now) > 0;
+    is_fresh
+        .then(|| Freshness { lifetime: u32::try_from(freshness.age(now)).unwrap_or(u32::MAX), ..*freshness })
 }
 
 impl Kept {
     /// Of an answer that is about to be stored.
-    pub fn of(rules: &Rules, status: u16, answer: &impl Head) -> Self {
+    pub fn of(rules: &CachingRules, status: u16, answer: &impl Head) -> Self {
         let mut unstored = unstored_fields(rules, status, answer);
         if rules.set_cookie == CookiesOfAnswers::Drop {
             unstored.push("set-cookie".into());

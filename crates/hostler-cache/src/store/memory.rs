@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use moka::notification::RemovalCause;
 
 use crate::purge::Lately;
-use crate::{Entry, Form, Moment, Purge, Variants};
+use crate::{Entry, Moment, Purge, StoredForm, Variants};
 
-type Key = Box<[u8]>;
-type Memory<H> = moka::sync::Cache<Key, Variants<H>, foldhash::quality::RandomState>;
+type StoreKey = Box<[u8]>;
+type Memory<H> = moka::sync::Cache<StoreKey, Variants<H>, foldhash::quality::RandomState>;
 
 /// Entries by key. Shared by all threads.
 pub struct Cache<H> {
@@ -21,11 +21,11 @@ pub struct Cache<H> {
     changing: Box<[Mutex<()>]>,
     hasher: foldhash::quality::RandomState,
     lately: Lately,
-    counts: Arc<Counters>,
+    counts: Arc<StoreCounters>,
 }
 
 /// What becomes of what lies under a key.
-enum Change<H> {
+enum SlotChange<H> {
     Nothing,
     Put(Variants<H>),
     Remove,
@@ -48,7 +48,7 @@ pub struct Counts {
 }
 
 #[derive(Default)]
-struct Counters {
+struct StoreCounters {
     evicted: AtomicU64,
     purged: AtomicU64,
 }
@@ -56,12 +56,12 @@ struct Counters {
 impl<H: Send + Sync + 'static> Cache<H> {
     /// An empty one for so many bytes; no entry may be larger than `max_entry`.
     pub fn new(bytes: u64, max_entry: usize) -> Self {
-        let counts = Arc::new(Counters::default());
+        let counts = Arc::new(StoreCounters::default());
         let evicted = Arc::clone(&counts);
         let hasher = foldhash::quality::RandomState::default();
         let memory = moka::sync::Cache::builder()
             .max_capacity(bytes)
-            .weigher(|key: &Key, variants: &Variants<H>| {
+            .weigher(|key: &StoreKey, variants: &Variants<H>| {
                 u32::try_from(key.len() + variants.weight()).unwrap_or(u32::MAX)
             })
             .eviction_listener(move |_, _, cause| {
@@ -113,10 +113,10 @@ impl<H: Send + Sync + 'static> Cache<H> {
             return false;
         }
         self.change(key, |before| match before {
-            None => Change::Put(Variants::from(Arc::clone(&entry))),
+            None => SlotChange::Put(Variants::from(Arc::clone(&entry))),
             Some(before) => match before.find(|known| known.vary == entry.vary) {
-                Some(known) if is_better(known) => Change::Nothing,
-                _ => Change::Put(before.with(Arc::clone(&entry))),
+                Some(known) if is_better(known) => SlotChange::Nothing,
+                _ => SlotChange::Put(before.with(Arc::clone(&entry))),
             },
         });
         // A purge is noted first and looks for keys then: one that missed this key because it was not there yet, is seen here.
@@ -136,20 +136,20 @@ impl<H: Send + Sync + 'static> Cache<H> {
         self.change(key, |before| {
             let exchanged = before.and_then(|before| before.exchange(old, &new));
             done = exchanged.is_some();
-            exchanged.map_or(Change::Nothing, Change::Put)
+            exchanged.map_or(SlotChange::Nothing, SlotChange::Put)
         });
         done
     }
 
     /// Adds the body in another coding.
-    pub fn add_form(&self, key: &[u8], entry: &Arc<Entry<H>>, form: Form<H>) -> bool {
+    pub fn add_form(&self, key: &[u8], entry: &Arc<Entry<H>>, form: StoredForm<H>) -> bool {
         self.exchange(key, entry, Arc::new(entry.with(form)))
     }
 
     /// Forgets all under this key, as an unsafe method on it demands; also what is under way now.
     pub fn forget(&self, key: &[u8], now: Moment) {
         self.lately.note_key(key, now);
-        self.change(key, |_| Change::Remove);
+        self.change(key, |_| SlotChange::Remove);
     }
 
     /// Forgets this entry, if it is there still. What is under way may come.
@@ -165,7 +165,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         let purged = match purge {
             Purge::Url(key) => drop(key.as_bytes()),
             Purge::Prefix(_) | Purge::Tag(_) | Purge::All => {
-                let matching = |(key, variants): (Arc<Key>, Variants<H>)| {
+                let matching = |(key, variants): (Arc<StoreKey>, Variants<H>)| {
                     variants.iter().any(|entry| purge.matches(&key, entry)).then_some(key)
                 };
                 let keys: Vec<_> = self.memory.iter().filter_map(matching).collect();
@@ -179,27 +179,27 @@ impl<H: Send + Sync + 'static> Cache<H> {
     fn drop_from(&self, key: &[u8], meant: impl Fn(&Arc<Entry<H>>) -> bool) -> u64 {
         let mut dropped = 0;
         self.change(key, |before| {
-            let Some(before) = before else { return Change::Nothing };
+            let Some(before) = before else { return SlotChange::Nothing };
             dropped = before.iter().filter(|entry| meant(entry)).count() as u64;
             match before.only(|entry| !meant(entry)) {
-                Some(_) if dropped == 0 => Change::Nothing,
-                Some(rest) => Change::Put(rest),
-                None => Change::Remove,
+                Some(_) if dropped == 0 => SlotChange::Nothing,
+                Some(rest) => SlotChange::Put(rest),
+                None => SlotChange::Remove,
             }
         });
         dropped
     }
 
-    fn change(&self, key: &[u8], how: impl FnOnce(Option<Variants<H>>) -> Change<H>) {
+    fn change(&self, key: &[u8], how: impl FnOnce(Option<Variants<H>>) -> SlotChange<H>) {
         let at = self.hasher.hash_one(key) as usize % LOCKS;
         // It guards nothing but the order of changes.
         let _turn = self.changing[at].lock().unwrap_or_else(PoisonError::into_inner);
         // Asked first, since that does not count as asking for it.
         let before = if self.memory.contains_key(key) { self.memory.get(key) } else { None };
         match how(before) {
-            Change::Nothing => {}
-            Change::Put(variants) => self.memory.insert(key.into(), variants),
-            Change::Remove => self.memory.invalidate(key),
+            SlotChange::Nothing => {}
+            SlotChange::Put(variants) => self.memory.insert(key.into(), variants),
+            SlotChange::Remove => self.memory.invalidate(key),
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use super::Packing;
-use crate::{Asked, Entry, Terms, Vary};
+use crate::{Entry, FetchMark, Freshness, Vary};
 
 /// The format. It is part of every name, so that Hostlers of two versions at one memcached do not see each other's items.
 const VERSION: u32 = 2;
@@ -26,10 +26,10 @@ pub(super) enum Unreadable {
 
 /// What of an entry is neither head nor body.
 #[derive(Serialize, Deserialize)]
-struct About {
-    terms: Terms,
+struct ItemMeta {
+    freshness: Freshness,
     vary: Vary,
-    asked: Asked,
+    asked: FetchMark,
     tags: Box<[Box<str>]>,
 }
 
@@ -77,8 +77,12 @@ pub(super) fn write<H>(
 }
 
 fn put_entry<H>(packing: &Packing<H>, item: &mut Vec<u8>, entry: &Entry<H>) {
-    let about =
-        About { terms: entry.terms, vary: entry.vary.clone(), asked: entry.asked, tags: entry.tags.clone() };
+    let about = ItemMeta {
+        freshness: entry.freshness,
+        vary: entry.vary.clone(),
+        asked: entry.asked,
+        tags: entry.tags.clone(),
+    };
     // Maps with keys that are no strings, or a writer that fails: there are neither.
     put_part(item, &serde_json::to_vec(&about).unwrap_or_default());
     let mut head = Vec::new();
@@ -121,13 +125,13 @@ pub(super) fn read<H>(packing: &Packing<H>, key: &[u8], item: Vec<u8>) -> Result
 }
 
 fn take_entry<H>(packing: &Packing<H>, rest: &mut Bytes) -> Result<Entry<H>, Unreadable> {
-    let about: About = serde_json::from_slice(&take_part(rest)?).map_err(|_| Unreadable::Garbled)?;
+    let about: ItemMeta = serde_json::from_slice(&take_part(rest)?).map_err(|_| Unreadable::Garbled)?;
     let head = (packing.read)(&take_part(rest)?).ok_or(Unreadable::Garbled)?;
     Ok(Entry {
         head_bytes: (packing.bytes)(&head),
         head: Arc::new(head),
         body: take_part(rest)?,
-        terms: about.terms,
+        freshness: about.freshness,
         vary: about.vary,
         asked: about.asked,
         tags: about.tags,

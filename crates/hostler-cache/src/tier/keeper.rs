@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::item::{self, own_name};
-use super::server::{Failure, Op, Reply, Server, Set};
-use super::{Shared, page};
+use super::server::{MemcachedServer, Op, Reply, ServerFailure, Set};
+use super::{TierShared, page};
 
 /// How often a server that is here is asked whether its page has changed: so long may be served here what another Hostler was told
 /// to forget. That is one question of some 50 bytes.
@@ -33,7 +33,7 @@ const STAYING: Duration = Duration::from_secs(30);
 pub(super) const UNHURRIED: Duration = Duration::from_secs(1);
 
 /// Looks after the server, for ever.
-pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<Shared<H>>, index: usize) {
+pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, index: usize) {
     let server = &shared.servers[index];
     let mut away = AWAY;
     let mut came = Instant::now();
@@ -65,12 +65,14 @@ pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<Shared<H>>, index
 /// Makes the server's page and ours the same, and memory what it says. A page that both sides add to: what a server has lost is
 /// there again the next time that somebody looks who knows it.
 pub(super) async fn agree<H: Send + Sync + 'static>(
-    shared: &Arc<Shared<H>>,
+    shared: &Arc<TierShared<H>>,
     index: usize,
-) -> Result<(), Failure> {
+) -> Result<(), ServerFailure> {
     let server = &shared.servers[index];
     let name = own_name(&shared.settings.namespace, "log");
-    let Ok(_turn) = server.agreeing.acquire().await else { return Err(Failure::Broken("closed".into())) };
+    let Ok(_turn) = server.agreeing.acquire().await else {
+        return Err(ServerFailure::Broken("closed".into()));
+    };
     for _ in 0..MOST_RACES {
         let version = look(shared, index, &name).await?;
         let now = Instant::now();
@@ -85,23 +87,23 @@ pub(super) async fn agree<H: Send + Sync + 'static>(
                 return Ok(());
             }
             Reply::Raced => {}
-            _ => return Err(Failure::Broken("it refuses the log".into())),
+            _ => return Err(ServerFailure::Broken("it refuses the log".into())),
         }
     }
-    Err(Failure::Broken("others write all the time".into()))
+    Err(ServerFailure::Broken("others write all the time".into()))
 }
 
 /// Reads the page if it is another than ours by now; gives what memcached calls it.
 async fn look<H: Send + Sync + 'static>(
-    shared: &Arc<Shared<H>>,
+    shared: &Arc<TierShared<H>>,
     index: usize,
     name: &str,
-) -> Result<Option<u64>, Failure> {
+) -> Result<Option<u64>, ServerFailure> {
     let server = &shared.servers[index];
     let before = Instant::now();
     // Also what proves that it is worth asking: no slower than a request would wait for it.
-    let seen = match server.ask(Op::Look(name), server.patience()).await? {
-        Reply::Seen(seen) => Some(seen),
+    let seen = match server.ask(Op::Look(name), server.timeout()).await? {
+        Reply::ItemSeen(seen) => Some(seen),
         _ => None,
     };
     let known = shared.log().version(index);
@@ -111,7 +113,7 @@ async fn look<H: Send + Sync + 'static>(
             return Ok(Some(seen.version));
         }
         Some(_) => match server.ask(Op::Read(name), UNHURRIED).await? {
-            Reply::Seen(seen) => {
+            Reply::ItemSeen(seen) => {
                 let written = serde_json::from_slice(&seen.value).ok();
                 (written.map(|written| (written, (seen.version, seen.mark))), Some(seen.version))
             }
@@ -134,13 +136,13 @@ async fn look<H: Send + Sync + 'static>(
 
 /// Takes away what is void by changes that are about to go from the page.
 async fn sweep<H: Send + Sync + 'static>(
-    shared: &Shared<H>,
-    server: &Server,
+    shared: &TierShared<H>,
+    server: &MemcachedServer,
     changes: &[(u64, Box<str>)],
-) -> Result<(), Failure> {
+) -> Result<(), ServerFailure> {
     for (number, key) in changes {
         let name = item::name(&shared.settings.namespace, key.as_bytes());
-        if let Reply::Seen(seen) = server.ask(Op::Look(&name), UNHURRIED).await?
+        if let Reply::ItemSeen(seen) = server.ask(Op::Look(&name), UNHURRIED).await?
             && page::is_before(seen.mark, *number)
         {
             server.ask(Op::Delete(&name), UNHURRIED).await?;

@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 use tokio::time::Instant;
 
 use super::coarse;
-use super::page::{Draft, Page, STALE, Version, Written};
+use super::page::{Page, PageDraft, PageVersion, STALE, Written};
 use crate::{Purge, Under};
 
 /// How many purges are told apart. More are remembered as one that voids everything: what never happens to a site that purges the
@@ -23,7 +23,7 @@ use crate::{Purge, Under};
 const MOST_PURGES: usize = 1024;
 
 /// What is to be forgotten, and where it was said already.
-pub(super) struct Log {
+pub(super) struct PurgeLog {
     /// By a number drawn at random, since two may purge the same at the same time.
     purges: Purges,
     /// Those that were in it, the oldest first: whoever still has one on some page must not bring it back.
@@ -32,18 +32,18 @@ pub(super) struct Log {
 }
 
 /// What each server is to be told.
-pub(super) type Purges = BTreeMap<u64, Told>;
+pub(super) type Purges = BTreeMap<u64, PurgeTold>;
 
 /// A purge, and the servers that need not know of it any more.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct PurgeTold {
     pub purge: Purge,
     over: BTreeSet<usize>,
     /// It was on its way to some server: who reads it there cannot know of what comes now.
     is_offered: bool,
 }
 
-impl Told {
+impl PurgeTold {
     fn new(purge: Purge) -> Self {
         Self { purge, over: BTreeSet::new(), is_offered: false }
     }
@@ -53,7 +53,7 @@ impl Told {
     }
 }
 
-impl Log {
+impl PurgeLog {
     pub fn new(servers: usize) -> Self {
         let pages = (0..servers).map(Page::new).collect();
         Self { purges: Purges::new(), gone: VecDeque::new(), pages }
@@ -61,7 +61,7 @@ impl Log {
 
     /// One more, for every server.
     pub fn add(&mut self, purge: Purge) {
-        let equal = |(_, told): &(&u64, &Told)| told.purge == purge;
+        let equal = |(_, told): &(&u64, &PurgeTold)| told.purge == purge;
         if self.purges.iter().filter(equal).any(|(_, told)| !told.is_offered) {
             return;
         }
@@ -69,7 +69,7 @@ impl Log {
         let on_all = |id: &u64| self.pages.iter().all(|page| page.number(*id).is_some());
         let replaced: Vec<u64> = self.purges.iter().filter(equal).map(|(id, _)| *id).filter(on_all).collect();
         replaced.into_iter().for_each(|id| self.remove(id));
-        self.purges.insert(random(), Told::new(purge));
+        self.purges.insert(random(), PurgeTold::new(purge));
         self.trim();
     }
 
@@ -94,7 +94,7 @@ impl Log {
         if self.purges.len() > MOST_PURGES {
             let all: Vec<u64> = self.purges.keys().copied().collect();
             all.into_iter().for_each(|id| self.remove(id));
-            self.purges.insert(random(), Told::new(Purge::All));
+            self.purges.insert(random(), PurgeTold::new(Purge::All));
         }
     }
 
@@ -106,17 +106,17 @@ impl Log {
         }
     }
 
-    pub fn version(&self, index: usize) -> Option<Version> {
+    pub fn version(&self, index: usize) -> Option<PageVersion> {
         self.pages[index].version()
     }
 
     /// Takes in what lies on the server; gives what memory is to forget.
-    pub fn read(&mut self, index: usize, lies: Option<(Written, Version)>, now: Instant) -> Vec<Purge> {
+    pub fn read(&mut self, index: usize, lies: Option<(Written, PageVersion)>, now: Instant) -> Vec<Purge> {
         let fresh = self.pages[index].read(lies, now);
         self.leave_out(index, &fresh.dropped);
         let mut forget = fresh.changes;
         for (id, purge) in fresh.purges {
-            let told = || Told { is_offered: true, ..Told::new(purge.clone()) };
+            let told = || PurgeTold { is_offered: true, ..PurgeTold::new(purge.clone()) };
             if self.gone.contains(&id) {
                 continue;
             }
@@ -147,7 +147,7 @@ impl Log {
     }
 
     /// The page as it is to lie on the server; none if it does so already.
-    pub fn draft(&mut self, index: usize, swept: &[(u64, Box<str>)], now: Instant) -> Option<Draft> {
+    pub fn draft(&mut self, index: usize, swept: &[(u64, Box<str>)], now: Instant) -> Option<PageDraft> {
         if let Some((keys, room)) = self.pages[index].crowd(&self.purges, swept) {
             coarse::fold(&keys, room).into_iter().for_each(|purge| self.add(purge));
         }
@@ -157,7 +157,7 @@ impl Log {
     }
 
     /// It lies there now.
-    pub fn wrote(&mut self, index: usize, draft: Draft, now: Instant) {
+    pub fn wrote(&mut self, index: usize, draft: PageDraft, now: Instant) {
         let gone = self.pages[index].wrote(draft, now);
         self.leave_out(index, &gone);
     }
@@ -180,7 +180,7 @@ impl Log {
     /// Whether something was said of this entry that its author did not know when he asked for it.
     pub fn voids<H>(&self, index: usize, key: &[u8], entry: &crate::Entry<H>, under: Under) -> bool {
         let page = &self.pages[index];
-        let is_later = |id: &u64, told: &Told| match page.number(*id) {
+        let is_later = |id: &u64, told: &PurgeTold| match page.number(*id) {
             Some(number) => number > under.number,
             None => told.is_for(index),
         };

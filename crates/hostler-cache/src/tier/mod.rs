@@ -17,12 +17,12 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::AbortHandle;
 
-use crate::{Asked, Cache, Entry, Moment, Purge, Variants};
+use crate::{Cache, Entry, FetchMark, Moment, Purge, Variants};
 use item::Unreadable;
-use log::Log;
+use log::PurgeLog;
 use ring::Ring;
-use server::{Failure, Op, Reply, Server};
-use writer::{Queue, Write};
+use server::{MemcachedServer, Op, Reply, ServerFailure};
+use writer::{Write, WriteQueue};
 
 pub use server::{Notice, ServerCounts, ServerStatus};
 
@@ -37,7 +37,7 @@ pub struct TierSettings {
     /// What all keys begin with.
     pub namespace: Box<str>,
     /// The longest that a request waits for a server, and the longest in which one has to answer so as not to be left alone.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// The largest item; memcached's own limit is 1 MiB by default.
     pub max_item: usize,
 }
@@ -55,18 +55,18 @@ pub struct Packing<H> {
 
 /// The memcached servers of a site. Its tasks end with it.
 pub struct Tier<H> {
-    shared: Arc<Shared<H>>,
+    shared: Arc<TierShared<H>>,
     tasks: Vec<AbortHandle>,
 }
 
-struct Shared<H> {
+struct TierShared<H> {
     settings: TierSettings,
     packing: Packing<H>,
     cache: Arc<Cache<H>>,
     ring: Ring,
-    servers: Box<[Server]>,
-    queues: Box<[Queue<H>]>,
-    log: Mutex<Log>,
+    servers: Box<[MemcachedServer]>,
+    queues: Box<[WriteQueue<H>]>,
+    log: Mutex<PurgeLog>,
 }
 
 /// What came of a purge.
@@ -89,12 +89,15 @@ impl<H: Send + Sync + 'static> Tier<H> {
         tell: impl Fn(Notice<'_>) + Send + Sync + 'static,
     ) -> Self {
         let tell: Arc<server::Tell> = Arc::new(tell);
-        let servers: Box<[_]> =
-            settings.servers.iter().map(|name| Server::new(name, settings.patience, tell.clone())).collect();
-        let (queues, writes): (Vec<_>, Vec<_>) = servers.iter().map(|_| Queue::new()).unzip();
+        let servers: Box<[_]> = settings
+            .servers
+            .iter()
+            .map(|name| MemcachedServer::new(name, settings.timeout, tell.clone()))
+            .collect();
+        let (queues, writes): (Vec<_>, Vec<_>) = servers.iter().map(|_| WriteQueue::new()).unzip();
         let ring = Ring::new(&settings.servers);
-        let (queues, log) = (queues.into(), Mutex::new(Log::new(servers.len())));
-        let shared = Arc::new(Shared { settings, packing, cache, ring, servers, queues, log });
+        let (queues, log) = (queues.into(), Mutex::new(PurgeLog::new(servers.len())));
+        let shared = Arc::new(TierShared { settings, packing, cache, ring, servers, queues, log });
         let mut tasks = Vec::new();
         for (index, writes) in writes.into_iter().enumerate() {
             tasks.push(tokio::spawn(keeper::keep(shared.clone(), index)).abort_handle());
@@ -132,9 +135,9 @@ impl<H: Send + Sync + 'static> Tier<H> {
     }
 
     /// A member is asked now for what is to be stored under this key.
-    pub fn asks(&self, key: &[u8]) -> Asked {
+    pub fn mark_fetch(&self, key: &[u8]) -> FetchMark {
         let under = self.shared.log().under(self.shared.ring.of(key));
-        Asked { at: Moment::now(), under }
+        FetchMark { at: Moment::now(), under }
     }
 
     /// Forgets what is meant, here and everywhere: memory now, the servers as soon as they can be told, and other Hostlers
@@ -155,7 +158,7 @@ impl<H: Send + Sync + 'static> Tier<H> {
 
     /// Each server.
     pub fn status(&self) -> Vec<ServerStatus> {
-        self.shared.servers.iter().map(Server::status).collect()
+        self.shared.servers.iter().map(MemcachedServer::status).collect()
     }
 
     /// What it was started with.
@@ -170,17 +173,17 @@ impl<H> Drop for Tier<H> {
     }
 }
 
-impl<H: Send + Sync + 'static> Shared<H> {
-    fn server(&self, key: &[u8]) -> &Server {
+impl<H: Send + Sync + 'static> TierShared<H> {
+    fn server(&self, key: &[u8]) -> &MemcachedServer {
         &self.servers[self.ring.of(key)]
     }
 
-    fn queue(&self, key: &[u8]) -> &Queue<H> {
+    fn queue(&self, key: &[u8]) -> &WriteQueue<H> {
         &self.queues[self.ring.of(key)]
     }
 
     /// The lock guards a set; each change to it is one call.
-    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
+    fn log(&self) -> std::sync::MutexGuard<'_, PurgeLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,7 +201,7 @@ impl<H: Send + Sync + 'static> Shared<H> {
         }
         let since = Moment::now();
         let name = item::name(&self.settings.namespace, key);
-        let reply = server.ask(Op::Get(&name), self.settings.patience).await;
+        let reply = server.ask(Op::Get(&name), self.settings.timeout).await;
         let counts = &server.counts;
         let bytes = match reply {
             Ok(Reply::Found(bytes)) => bytes,
@@ -207,7 +210,7 @@ impl<H: Send + Sync + 'static> Shared<H> {
                 return false;
             }
             // Counted where it was seen.
-            Err(Failure::Slow | Failure::Broken(_)) => return false,
+            Err(ServerFailure::Slow | ServerFailure::Broken(_)) => return false,
         };
         let entries = match item::read(&self.packing, key, bytes) {
             Ok(entries) => entries,
@@ -232,8 +235,9 @@ impl<H: Send + Sync + 'static> Shared<H> {
     /// Keeps in memory what nothing has voided; the newest last, so that it lies in front.
     fn keep(&self, key: &[u8], entries: Vec<Entry<H>>, since: Moment) -> bool {
         let index = self.ring.of(key);
-        let is_good =
-            |entry: &Entry<H>| entry.terms.useless_from() > since && self.is_for_others(index, key, entry);
+        let is_good = |entry: &Entry<H>| {
+            entry.freshness.useless_from() > since && self.is_for_others(index, key, entry)
+        };
         let valid = entries.into_iter().rev().filter(is_good);
         valid.map(|entry| self.cache.keep_found(key, Arc::new(entry), since)).filter(|kept| *kept).count() > 0
     }

@@ -28,7 +28,7 @@ const HOURS: u64 = LONGEST_SECONDS / 3600 + 2;
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// What memcached calls one state of the page; with some of its epoch, since the one number begins anew with the server.
-pub(super) type Version = (u64, u32);
+pub(super) type PageVersion = (u64, u32);
 
 /// As much of a number as an item is marked with.
 pub(super) fn mark(number: u64) -> u32 {
@@ -50,12 +50,12 @@ pub(super) struct Written {
     /// Changes up to this number are gone, and what was void by them.
     pruned: u64,
     hours: u64,
-    purges: BTreeMap<u64, Said>,
+    purges: BTreeMap<u64, PurgeRecord>,
     changes: Vec<(u64, Box<str>)>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
-struct Said {
+struct PurgeRecord {
     number: u64,
     hour: u64,
     purge: Purge,
@@ -68,7 +68,7 @@ pub(super) struct Page {
     /// When the server was last asked whether there is a newer one.
     pub looked: Option<Instant>,
     lies: Written,
-    version: Option<Version>,
+    version: Option<PageVersion>,
     /// Since when its changes are known here.
     seen: HashMap<u64, Instant>,
     /// When the hour was seen to begin.
@@ -80,7 +80,7 @@ pub(super) struct Page {
 
 /// What was new on a page.
 #[derive(Default)]
-pub(super) struct Fresh {
+pub(super) struct PageNews {
     pub purges: Vec<(u64, Purge)>,
     pub changes: Vec<Purge>,
     /// Purges that were there and are not any more.
@@ -90,12 +90,12 @@ pub(super) struct Fresh {
 }
 
 /// A page to be written.
-pub(super) struct Draft {
+pub(super) struct PageDraft {
     written: Written,
     taken: Vec<Box<str>>,
 }
 
-impl Draft {
+impl PageDraft {
     pub fn bytes(&self) -> Vec<u8> {
         // Maps with keys that are neither strings nor numbers, or a writer that fails: there are neither.
         serde_json::to_vec(&self.written).unwrap_or_default()
@@ -112,7 +112,7 @@ impl Page {
         Self { index, ..Self::default() }
     }
 
-    pub fn version(&self) -> Option<Version> {
+    pub fn version(&self) -> Option<PageVersion> {
         self.version
     }
 
@@ -151,7 +151,7 @@ impl Page {
         }
     }
 
-    pub fn read(&mut self, lies: Option<(Written, Version)>, now: Instant) -> Fresh {
+    pub fn read(&mut self, lies: Option<(Written, PageVersion)>, now: Instant) -> PageNews {
         let (written, version) = match lies {
             Some((written, version)) => (written, Some(version)),
             None => (Written::default(), None),
@@ -165,7 +165,7 @@ impl Page {
         let known = if is_new { 0 } else { self.lies.last };
         let purges = written.purges.iter().filter(|(_, said)| said.number > known);
         let changes = written.changes.iter().filter(|(number, _)| *number > known);
-        let mut fresh = Fresh {
+        let mut fresh = PageNews {
             purges: purges.map(|(id, said)| (*id, said.purge.clone())).collect(),
             changes: changes.map(|(_, key)| Purge::Url(key.to_string())).collect(),
             dropped: Vec::new(),
@@ -230,7 +230,7 @@ impl Page {
             && self.lies.purges.keys().all(|id| purges.contains_key(id))
     }
 
-    pub fn draft(&self, purges: &Purges, swept: &[(u64, Box<str>)], now: Instant) -> Option<Draft> {
+    pub fn draft(&self, purges: &Purges, swept: &[(u64, Box<str>)], now: Instant) -> Option<PageDraft> {
         if swept.is_empty() && self.is_right(purges, now) {
             return None;
         }
@@ -243,7 +243,7 @@ impl Page {
         next.purges.retain(|id, said| purges.contains_key(id) && said.hour + HOURS > hour);
         for (id, purge) in self.to_come(purges) {
             next.last += 1;
-            next.purges.insert(id, Said { number: next.last, hour, purge: purge.clone() });
+            next.purges.insert(id, PurgeRecord { number: next.last, hour, purge: purge.clone() });
         }
         let is_over = |change: &(u64, Box<str>)| {
             swept.contains(change) || self.pending.contains(&change.1) || self.is_covered(purges, &change.1)
@@ -254,11 +254,11 @@ impl Page {
             next.last += 1;
             next.changes.push((next.last, key.clone()));
         }
-        Some(Draft { written: next, taken: self.pending.iter().cloned().collect() })
+        Some(PageDraft { written: next, taken: self.pending.iter().cloned().collect() })
     }
 
     /// Gives the purges that were on it and are not any more.
-    pub fn wrote(&mut self, draft: Draft, now: Instant) -> Vec<u64> {
+    pub fn wrote(&mut self, draft: PageDraft, now: Instant) -> Vec<u64> {
         self.drop_pending(&draft.taken);
         // Which number memcached has given it is seen at the next look.
         self.version = None;

@@ -30,9 +30,9 @@ pub struct Notice<'a> {
     pub lost: Option<&'a str>,
 }
 
-pub(super) struct Server {
+pub(super) struct MemcachedServer {
     name: Box<str>,
-    patience: Duration,
+    timeout: Duration,
     tell: Arc<Tell>,
     /// With the thread that each was last used on: a connection belongs to a runtime, and asked from another it is one wake-up
     /// slower.
@@ -70,7 +70,7 @@ pub(super) struct Set<'a> {
 
 pub(super) enum Reply {
     Found(Vec<u8>),
-    Seen(Seen),
+    ItemSeen(ItemSeen),
     Missing,
     Done,
     /// Somebody else was faster.
@@ -80,7 +80,7 @@ pub(super) enum Reply {
 }
 
 /// An item, as memcached knows it.
-pub(super) struct Seen {
+pub(super) struct ItemSeen {
     /// Another after each change.
     pub version: u64,
     pub mark: u32,
@@ -89,7 +89,7 @@ pub(super) struct Seen {
 }
 
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum ServerFailure {
     /// It took longer than it may.
     Slow,
     /// No connection, or an answer that is none.
@@ -143,11 +143,11 @@ pub struct ServerStatus {
     pub counts: serde_json::Value,
 }
 
-impl Server {
-    pub fn new(name: &str, patience: Duration, tell: Arc<Tell>) -> Self {
+impl MemcachedServer {
+    pub fn new(name: &str, timeout: Duration, tell: Arc<Tell>) -> Self {
         Self {
             name: name.into(),
-            patience,
+            timeout,
             tell,
             idle: Mutex::default(),
             room: Semaphore::new(CONNECTIONS),
@@ -165,8 +165,8 @@ impl Server {
         self.is_here.load(Ordering::Relaxed)
     }
 
-    pub fn patience(&self) -> Duration {
-        self.patience
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Its keeper is to look after it now.
@@ -179,8 +179,9 @@ impl Server {
     }
 
     /// Asks it, whether it is here or not. Dropped or late, the connection is closed: its answer may come yet.
-    pub async fn ask(&self, op: Op<'_>, patience: Duration) -> Result<Reply, Failure> {
-        let outcome = timeout(patience, self.ask_patiently(op)).await.unwrap_or(Err(Failure::Slow));
+    pub async fn ask(&self, op: Op<'_>, time_limit: Duration) -> Result<Reply, ServerFailure> {
+        let outcome =
+            timeout(time_limit, self.ask_without_limit(op)).await.unwrap_or(Err(ServerFailure::Slow));
         match &outcome {
             Ok(_) => self.failures.store(0, Ordering::Relaxed),
             Err(failure) => self.note(failure),
@@ -188,9 +189,9 @@ impl Server {
         outcome
     }
 
-    async fn ask_patiently(&self, op: Op<'_>) -> Result<Reply, Failure> {
-        let broken = |error: Error| Failure::Broken(error.to_string());
-        let Ok(_room) = self.room.acquire().await else { return Err(Failure::Broken("closed".into())) };
+    async fn ask_without_limit(&self, op: Op<'_>) -> Result<Reply, ServerFailure> {
+        let broken = |error: Error| ServerFailure::Broken(error.to_string());
+        let Ok(_room) = self.room.acquire().await else { return Err(ServerFailure::Broken("closed".into())) };
         let mut client = match self.take_idle() {
             Some(client) => client,
             None => dial(&self.name).await.map_err(broken)?,
@@ -220,13 +221,13 @@ impl Server {
         Some(idle.swap_remove(at).1)
     }
 
-    fn note(&self, failure: &Failure) {
+    fn note(&self, failure: &ServerFailure) {
         let why = match failure {
-            Failure::Slow => {
+            ServerFailure::Slow => {
                 self.counts.slow.add(1);
                 "it does not answer in time"
             }
-            Failure::Broken(why) => {
+            ServerFailure::Broken(why) => {
                 self.counts.failed.add(1);
                 why
             }
@@ -307,7 +308,7 @@ async fn see(client: &mut Client, name: &str, flags: &[&str]) -> Result<Reply, E
             Ok(Reply::Missing)
         }
         (Some(key), Some(version), Some(mark)) if key == name.as_bytes() => {
-            Ok(Reply::Seen(Seen { version, mark, value: item.data.unwrap_or_default() }))
+            Ok(Reply::ItemSeen(ItemSeen { version, mark, value: item.data.unwrap_or_default() }))
         }
         _ => Err(Status::Error(ErrorKind::Protocol(Some("not what was asked for".into()))).into()),
     }

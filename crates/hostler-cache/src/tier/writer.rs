@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::keeper::{self, UNHURRIED};
-use super::server::{Op, Reply, Server, Set};
-use super::{LONGEST_SECONDS, Shared, item};
+use super::server::{MemcachedServer, Op, Reply, Set};
+use super::{LONGEST_SECONDS, TierShared, item};
 use crate::{Moment, Variants};
 
 /// What waits for a server at most: it lies in memory meanwhile.
@@ -21,7 +21,7 @@ pub(super) enum Write<H> {
     Delete(Box<[u8]>),
 }
 
-pub(super) struct Queue<H> {
+pub(super) struct WriteQueue<H> {
     sender: mpsc::Sender<(Write<H>, usize)>,
     bytes: Arc<AtomicUsize>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Writes<H> {
     bytes: Arc<AtomicUsize>,
 }
 
-impl<H> Queue<H> {
+impl<H> WriteQueue<H> {
     pub fn new() -> (Self, Writes<H>) {
         let (sender, receiver) = mpsc::channel(MOST_WAITING);
         let bytes = Arc::<AtomicUsize>::default();
@@ -40,7 +40,7 @@ impl<H> Queue<H> {
     }
 
     /// Takes it, or drops it; whether it has taken it.
-    pub fn push(&self, write: Write<H>, weight: usize, server: &Server) -> bool {
+    pub fn push(&self, write: Write<H>, weight: usize, server: &MemcachedServer) -> bool {
         let before = self.bytes.fetch_add(weight, Ordering::Relaxed);
         let is_taken = server.is_here()
             && before + weight <= MOST_BYTES
@@ -55,7 +55,7 @@ impl<H> Queue<H> {
 
 /// Writes what comes, for ever.
 pub(super) async fn write<H: Send + Sync + 'static>(
-    shared: Arc<Shared<H>>,
+    shared: Arc<TierShared<H>>,
     index: usize,
     mut writes: Writes<H>,
 ) {
@@ -71,14 +71,14 @@ pub(super) async fn write<H: Send + Sync + 'static>(
 }
 
 async fn put<H: Send + Sync + 'static>(
-    shared: &Arc<Shared<H>>,
+    shared: &Arc<TierShared<H>>,
     index: usize,
     key: &[u8],
     variants: &Variants<H>,
 ) -> bool {
     let server = &shared.servers[index];
     let now = Moment::now();
-    let useless = variants.iter().map(|entry| entry.terms.useless_from()).max().unwrap_or_default();
+    let useless = variants.iter().map(|entry| entry.freshness.useless_from()).max().unwrap_or_default();
     let seconds = (useless.0.saturating_sub(now.0) / 1000).min(LONGEST_SECONDS);
     if seconds == 0 || !server.is_here() {
         return false;
@@ -94,7 +94,7 @@ async fn put<H: Send + Sync + 'static>(
 }
 
 /// What could not be deleted has changed, as far as anybody knows: that outlasts the server's absence.
-async fn delete<H: Send + Sync + 'static>(shared: &Shared<H>, index: usize, key: &[u8]) -> bool {
+async fn delete<H: Send + Sync + 'static>(shared: &TierShared<H>, index: usize, key: &[u8]) -> bool {
     let server = &shared.servers[index];
     let name = item::name(&shared.settings.namespace, key);
     if server.is_here() && server.ask(Op::Delete(&name), UNHURRIED).await.is_ok() {

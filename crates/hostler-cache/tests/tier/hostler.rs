@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hostler_cache::{Asked, Cache, Entry, Moment, Packing, Terms, Tier, TierSettings, Vary};
+use hostler_cache::{Cache, Entry, FetchMark, Freshness, Moment, Packing, Tier, TierSettings, Vary};
 use hostler_testkit::eventually;
 
 /// Whoever is slower than this is away. Nothing here asserts that anything is faster: it is for a machine under load.
@@ -25,12 +25,12 @@ pub fn packing() -> Packing<String> {
     }
 }
 
-pub fn hostler_with(servers: &[String], patience: Duration) -> Hostler {
+pub fn hostler_with(servers: &[String], timeout: Duration) -> Hostler {
     let cache = Arc::new(Cache::new(10 << 20, 1 << 20));
     let settings = TierSettings {
         servers: servers.iter().map(|server| server.as_str().into()).collect(),
         namespace: "test".into(),
-        patience,
+        timeout,
         max_item: 1_000_000,
     };
     let told = Arc::<Mutex<Vec<String>>>::default();
@@ -49,12 +49,13 @@ pub fn hostler(servers: &[String]) -> Hostler {
 
 pub fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
     let now = Moment::now();
-    let terms = Terms { received: now, lifetime: 600, shared: true, validates: true, ..Terms::default() };
+    let freshness =
+        Freshness { received: now, lifetime: 600, shared: true, validates: true, ..Freshness::default() };
     Arc::new(Entry {
         head: Arc::new("HTTP/1.1 200 OK".into()),
         head_bytes: 15,
         body: Bytes::copy_from_slice(body.as_bytes()),
-        terms,
+        freshness,
         vary: Vary::default(),
         asked: now.into(),
         tags: tags.iter().map(|tag| (*tag).into()).collect(),
@@ -74,10 +75,10 @@ impl Hostler {
 
     /// As if it had been fetched just now.
     pub fn stores(&self, key: &str, entry: Arc<Entry<String>>) {
-        self.stores_what_was_asked(key, entry, self.tier.asks(key.as_bytes()));
+        self.stores_what_was_asked(key, entry, self.tier.mark_fetch(key.as_bytes()));
     }
 
-    pub fn stores_what_was_asked(&self, key: &str, entry: Arc<Entry<String>>, asked: Asked) {
+    pub fn stores_what_was_asked(&self, key: &str, entry: Arc<Entry<String>>, asked: FetchMark) {
         let entry = Arc::new(Entry { asked, ..Arc::into_inner(entry).unwrap() });
         if self.cache.keep(key.as_bytes(), entry) {
             self.tier.put(key.as_bytes(), self.cache.look(key.as_bytes()).unwrap());

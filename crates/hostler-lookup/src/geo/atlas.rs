@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use filebuffer::FileBuffer;
 use maxminddb::LookupResult;
 
-use super::database::{About, Broken, Database};
+use super::database::{About, Database, DatabaseError};
 use super::place::Place;
 use super::record::Record;
 
@@ -23,11 +23,11 @@ pub struct Atlas {
 pub enum OpenError {
     /// One of the files is no good.
     #[error("{}: {why}", path.display())]
-    Broken {
+    DatabaseError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        why: Broken,
+        why: DatabaseError,
     },
     /// Nobody could say which of the two to ask.
     #[error("{} and {} are both for IPv{family}", one.display(), other.display())]
@@ -45,7 +45,7 @@ impl OpenError {
     /// The file that it is about.
     pub fn path(&self) -> &PathBuf {
         match self {
-            Self::Broken { path, .. } | Self::Twice { other: path, .. } => path,
+            Self::DatabaseError { path, .. } | Self::Twice { other: path, .. } => path,
         }
     }
 }
@@ -63,7 +63,7 @@ pub struct Found<'a> {
 impl Atlas {
     /// Maps files: one for all addresses, or one for each family.
     pub fn open(paths: &[PathBuf]) -> Result<Self, OpenError> {
-        let broken = |path: &PathBuf, why| OpenError::Broken { path: path.clone(), why };
+        let broken = |path: &PathBuf, why| OpenError::DatabaseError { path: path.clone(), why };
         let open = |path: &PathBuf| Database::open(path).map_err(|why| broken(path, why));
         let databases = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let of = |version: u16, family: u8| {
@@ -88,7 +88,7 @@ impl Atlas {
     }
 
     /// Looks an address up; none if no database is for its family. IPv4 must be written as IPv4.
-    pub fn find(&self, ip: IpAddr) -> Result<Option<Found<'_>>, Broken> {
+    pub fn find(&self, ip: IpAddr) -> Result<Option<Found<'_>>, DatabaseError> {
         let Some(database) = (if ip.is_ipv4() { self.v4 } else { self.v6 }) else { return Ok(None) };
         let result = self.databases[database].find(ip)?;
         Ok(Some(Found { database, result }))
@@ -103,7 +103,7 @@ impl<'a> Found<'a> {
     }
 
     /// What the record says; nothing where there is none.
-    pub fn place(&self) -> Result<Place<'a>, Broken> {
+    pub fn place(&self) -> Result<Place<'a>, DatabaseError> {
         let record = self.result.decode::<Record<'a>>()?;
         Ok(record.map(Place::from).unwrap_or_default())
     }

@@ -20,7 +20,7 @@ const CITY_SAMPLE: usize = 4096;
 
 /// A file that is no good, or a record in it.
 #[derive(Debug, thiserror::Error)]
-pub enum Broken {
+pub enum DatabaseError {
     /// It cannot be read at all.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] std::io::Error),
@@ -38,7 +38,7 @@ pub enum Broken {
     IpVersion(u16),
 }
 
-impl From<MaxMindDbError> for Broken {
+impl From<MaxMindDbError> for DatabaseError {
     fn from(error: MaxMindDbError) -> Self {
         match error {
             MaxMindDbError::Io(error) => Self::Unreadable(error),
@@ -99,12 +99,12 @@ pub(super) struct Database {
 
 impl Database {
     /// Maps a file, and looks at a few of its records.
-    pub fn open(path: &Path) -> Result<Self, Broken> {
+    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         let (reader, size) = map(path)?;
         let (schema, has_cities) = (look(&reader)?, has_cities(&reader));
         let metadata = reader.metadata();
         if !matches!(metadata.ip_version, 4 | 6) {
-            return Err(Broken::IpVersion(metadata.ip_version));
+            return Err(DatabaseError::IpVersion(metadata.ip_version));
         }
         Ok(Self { about: About { has_cities, ..about(path, size, metadata, schema) }, reader })
     }
@@ -116,13 +116,13 @@ impl Database {
 }
 
 /// Maps a file; its metadata and the sizes that they give are right.
-pub(super) fn map(path: &Path) -> Result<(Reader<FileBuffer>, u64), Broken> {
+pub(super) fn map(path: &Path) -> Result<(Reader<FileBuffer>, u64), DatabaseError> {
     let file = FileBuffer::open(path)?;
     let size = file.len() as u64;
     Ok((Reader::from_source(file)?, size))
 }
 
-fn look(reader: &Reader<FileBuffer>) -> Result<Schema, Broken> {
+fn look(reader: &Reader<FileBuffer>) -> Result<Schema, DatabaseError> {
     let (mut seen, mut flat, mut places) = (0, false, 0);
     for network in reader.networks(WithinOptions::default())?.take(SAMPLE) {
         let Some(record) = network?.decode::<Record<'_>>()? else { continue };
@@ -131,7 +131,7 @@ fn look(reader: &Reader<FileBuffer>) -> Result<Schema, Broken> {
         places += usize::from(record.is_place());
     }
     if seen > 0 && places == 0 {
-        return Err(Broken::NoPlaces(reader.metadata().database_type.clone()));
+        return Err(DatabaseError::NoPlaces(reader.metadata().database_type.clone()));
     }
     Ok(if flat { Schema::Flat } else { Schema::Nested })
 }

@@ -9,6 +9,6 @@ mod verify;
 
 pub use atlas::{Atlas, Found, OpenError, RecordId};
 pub use by_record::ByRecord;
-pub use database::{About, Broken, Schema};
+pub use database::{About, DatabaseError, Schema};
 pub use place::{Named, Place};
 pub use verify::{Verified, verify};

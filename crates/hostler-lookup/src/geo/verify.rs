@@ -7,7 +7,7 @@ use filebuffer::FileBuffer;
 use maxminddb::{Reader, WithinOptions};
 
 use super::atlas::OpenError;
-use super::database::{Broken, map};
+use super::database::{DatabaseError, map};
 use super::record::Record;
 
 /// What is odd about files that are good.
@@ -24,7 +24,8 @@ pub struct Verified {
 pub fn verify(paths: &[PathBuf]) -> Result<Verified, OpenError> {
     let mut verified = Verified::default();
     for path in paths {
-        let (warning, cities) = file(path).map_err(|why| OpenError::Broken { path: path.clone(), why })?;
+        let (warning, cities) =
+            file(path).map_err(|why| OpenError::DatabaseError { path: path.clone(), why })?;
         verified.warnings.extend(warning);
         if cities == 0 {
             verified.without_cities.push(path.clone());
@@ -34,7 +35,7 @@ pub fn verify(paths: &[PathBuf]) -> Result<Verified, OpenError> {
 }
 
 /// What is odd about it, and how many of its records name a city.
-fn file(path: &Path) -> Result<(Option<String>, usize), Broken> {
+fn file(path: &Path) -> Result<(Option<String>, usize), DatabaseError> {
     let (reader, _) = map(path)?;
     // The files of ip-location-db have no description. The library then looks no further, so the rest is looked at here.
     if reader.metadata().description.is_empty() {
@@ -46,7 +47,7 @@ fn file(path: &Path) -> Result<(Option<String>, usize), Broken> {
 }
 
 /// Walks the tree and reads each record as it will be read; counts those that name a city.
-fn records(reader: &Reader<FileBuffer>) -> Result<usize, Broken> {
+fn records(reader: &Reader<FileBuffer>) -> Result<usize, DatabaseError> {
     let mut cities = 0;
     let mut seen = HashSet::with_hasher(foldhash::fast::RandomState::default());
     for network in reader.networks(WithinOptions::default())? {

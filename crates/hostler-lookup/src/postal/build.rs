@@ -6,12 +6,12 @@ use foldhash::fast::FixedState;
 
 use super::clean::{Cleaned, clean};
 use super::fold;
-use super::image::{Image, ImageError, Section, records};
+use super::image::{Image, ImageError, ImageSection, records};
 use super::row::Row;
 use super::shape::Shapes;
 use super::tree::{self, Node};
 
-type Map<K, V> = HashMap<K, V, FixedState>;
+type CodeMap<K, V> = HashMap<K, V, FixedState>;
 
 /// No coordinates.
 pub const NOWHERE: u32 = i32::MIN as u32;
@@ -21,7 +21,7 @@ const ZIP_CODES: u32 = 100_000;
 #[derive(Default)]
 struct Strings {
     bytes: Vec<u8>,
-    known: Map<Box<str>, u32>,
+    known: CodeMap<Box<str>, u32>,
 }
 
 impl Strings {
@@ -72,12 +72,12 @@ struct RegionDraft {
 pub struct Builder {
     strings: Strings,
     /// Folding a name costs more than looking up that it was folded.
-    folded: Map<u32, u32>,
+    folded: CodeMap<u32, u32>,
     rows: Vec<Draft>,
     regions: Vec<RegionDraft>,
-    region_of: Map<(u32, u32), u32>,
+    region_of: CodeMap<(u32, u32), u32>,
     counties: Vec<[u32; 3]>,
-    county_of: Map<(u32, u32, u32), u32>,
+    county_of: CodeMap<(u32, u32, u32), u32>,
 }
 
 impl Builder {
@@ -144,18 +144,18 @@ impl Builder {
             [row.country | row.accuracy << 16, row.code, row.city, row.region, row.county, row.lat, row.lng]
         }));
         let mut sections: [Vec<u8>; 11] = Default::default();
-        let mut put = |section: Section, bytes| sections[section as usize] = bytes;
-        put(Section::Countries, records(countries));
-        put(Section::Regions, records(regions));
-        put(Section::Counties, records(std::mem::take(&mut self.counties)));
-        put(Section::Cities, records(cities));
-        put(Section::Places, places);
-        put(Section::OfRegions, records(of_regions));
-        put(Section::OfCities, records(of_cities));
-        put(Section::Words, records(words.into_iter().map(|(_, word)| word)));
-        put(Section::Points, records(points.into_iter().map(|(_, node)| node.words())));
-        put(Section::Direct, self.direct());
-        put(Section::Strings, self.strings.bytes);
+        let mut put = |section: ImageSection, bytes| sections[section as usize] = bytes;
+        put(ImageSection::Countries, records(countries));
+        put(ImageSection::Regions, records(regions));
+        put(ImageSection::Counties, records(std::mem::take(&mut self.counties)));
+        put(ImageSection::Cities, records(cities));
+        put(ImageSection::Places, places);
+        put(ImageSection::OfRegions, records(of_regions));
+        put(ImageSection::OfCities, records(of_cities));
+        put(ImageSection::Words, records(words.into_iter().map(|(_, word)| word)));
+        put(ImageSection::Points, records(points.into_iter().map(|(_, node)| node.words())));
+        put(ImageSection::Direct, self.direct());
+        put(ImageSection::Strings, self.strings.bytes);
         Image::make(made, sections)
     }
 
@@ -270,7 +270,7 @@ impl Builder {
         words: &[(u32, [u32; 2])],
         points: &[(u32, Node)],
     ) -> Vec<[u32; 11]> {
-        let mut countries: Map<u32, [u32; 11]> = Map::default();
+        let mut countries: CodeMap<u32, [u32; 11]> = CodeMap::default();
         let mut order = Vec::new();
         for (country, first, count) in runs(self.rows.iter().map(|row| row.country)) {
             let rows = &self.rows[first..first + count];

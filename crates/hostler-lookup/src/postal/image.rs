@@ -20,7 +20,7 @@ const SECTIONS: usize = 11;
 
 /// What lies in a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Section {
+pub enum ImageSection {
     /// Texts, each behind its length in two bytes; named by where they begin.
     Strings,
     /// Countries, by code.
@@ -67,12 +67,12 @@ pub enum ImageError {
     Large,
 }
 
-enum Bytes {
+enum ImageBytes {
     Made(Vec<u8>),
     Mapped(FileBuffer),
 }
 
-impl Deref for Bytes {
+impl Deref for ImageBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -85,7 +85,7 @@ impl Deref for Bytes {
 
 /// A pack, in memory or mapped.
 pub struct Image {
-    bytes: Bytes,
+    bytes: ImageBytes,
     sections: [(usize, usize); SECTIONS],
 }
 
@@ -107,15 +107,15 @@ impl Image {
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-        Self::check(Bytes::Made(bytes))
+        Self::check(ImageBytes::Made(bytes))
     }
 
     /// Maps a file. It must be replaced by renaming, never written to: what is mapped would change under its readers.
     pub fn map(path: &Path) -> std::io::Result<Result<Self, ImageError>> {
-        Ok(Self::check(Bytes::Mapped(FileBuffer::open(path)?)))
+        Ok(Self::check(ImageBytes::Mapped(FileBuffer::open(path)?)))
     }
 
-    fn check(bytes: Bytes) -> Result<Self, ImageError> {
+    fn check(bytes: ImageBytes) -> Result<Self, ImageError> {
         if bytes.len() < HEADER || &bytes[..8] != MAGIC {
             return Err(ImageError::Magic);
         }
@@ -151,18 +151,18 @@ impl Image {
         u64::from(word(&self.bytes, 16)) | u64::from(word(&self.bytes, 20)) << 32
     }
 
-    fn section(&self, section: Section) -> &[u8] {
+    fn section(&self, section: ImageSection) -> &[u8] {
         let (start, end) = self.sections[section as usize];
         &self.bytes[start..end]
     }
 
     /// How many records of `N` words a section has.
-    pub fn count<const N: usize>(&self, section: Section) -> u32 {
+    pub fn count<const N: usize>(&self, section: ImageSection) -> u32 {
         (self.section(section).len() / (4 * N)) as u32
     }
 
     /// A record; zeros beyond the end, where only a pack that lies could lead.
-    pub fn record<const N: usize>(&self, section: Section, at: u32) -> [u32; N] {
+    pub fn record<const N: usize>(&self, section: ImageSection, at: u32) -> [u32; N] {
         let start = at as usize * 4 * N;
         let bytes = self.section(section).get(start..start + 4 * N);
         bytes.map_or([0; N], |bytes| std::array::from_fn(|part| word(bytes, part * 4)))
@@ -170,7 +170,7 @@ impl Image {
 
     /// A text, by where it begins.
     pub fn text(&self, at: u32) -> &str {
-        let strings = self.section(Section::Strings);
+        let strings = self.section(ImageSection::Strings);
         let text = strings.get(at as usize..).and_then(|rest| {
             let (length, rest) = rest.split_first_chunk::<2>()?;
             rest.get(..usize::from(u16::from_le_bytes(*length)))
@@ -194,8 +194,8 @@ mod tests {
 
     fn image() -> Image {
         let mut sections: [Vec<u8>; SECTIONS] = Default::default();
-        sections[Section::Strings as usize] = b"\x03\0abc\xff\xff".to_vec();
-        sections[Section::Places as usize] = records([[1, 2], [3, 4]]);
+        sections[ImageSection::Strings as usize] = b"\x03\0abc\xff\xff".to_vec();
+        sections[ImageSection::Places as usize] = records([[1, 2], [3, 4]]);
         Image::make(7, sections).unwrap()
     }
 
@@ -210,16 +210,16 @@ mod tests {
         let made = image();
         let mapped = opened(made.as_bytes()).unwrap();
         assert_eq!((mapped.made(), mapped.checksum()), (7, made.checksum()));
-        assert_eq!(mapped.count::<2>(Section::Places), 2);
-        assert_eq!(mapped.record::<2>(Section::Places, 1), [3, 4]);
+        assert_eq!(mapped.count::<2>(ImageSection::Places), 2);
+        assert_eq!(mapped.record::<2>(ImageSection::Places, 1), [3, 4]);
         assert_eq!(mapped.text(0), "abc");
     }
 
     #[test]
     fn what_lies_outside_is_nothing() {
         let image = image();
-        assert_eq!(image.record::<2>(Section::Places, 2), [0, 0]);
-        assert_eq!(image.record::<2>(Section::Places, u32::MAX), [0, 0]);
+        assert_eq!(image.record::<2>(ImageSection::Places, 2), [0, 0]);
+        assert_eq!(image.record::<2>(ImageSection::Places, u32::MAX), [0, 0]);
         assert_eq!((image.text(5), image.text(1), image.text(u32::MAX)), ("", "", ""));
     }
 

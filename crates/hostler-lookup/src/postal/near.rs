@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::degrees::{EARTH_KM, Point};
-use super::table::{Country, Place, Table};
+use super::table::{Country, Place, PostalTable};
 use super::tree::Search;
 
 /// A place that is near.
@@ -15,7 +15,7 @@ pub struct Neighbour<'a> {
     pub km: f64,
 }
 
-impl Table {
+impl PostalTable {
     /// The codes nearest to a point, each at its nearest place, the nearest first; of one country, or of all.
     pub fn near(
         &self,

@@ -11,7 +11,7 @@ use super::degrees::Point;
 use super::image::{Image, ImageError, MAGIC};
 use super::near::Neighbour;
 use super::row::{Row, RowError, country};
-use super::table::{Country, Place, Table};
+use super::table::{Country, Place, PostalTable};
 
 /// What kept a file from being read; it names the file, and the line where there is one.
 #[derive(Debug, thiserror::Error)]
@@ -59,24 +59,24 @@ pub enum PostalError {
 }
 
 /// All postal codes of some files.
-pub struct Postal {
-    tables: Vec<Table>,
+pub struct PostalFile {
+    tables: Vec<PostalTable>,
     /// Which table has it, by country.
     countries: Vec<(Country, usize)>,
 }
 
-impl Postal {
+impl PostalFile {
     /// Opens files: packs are mapped, and all texts together become one. Takes a while with large texts.
     pub fn open(paths: &[PathBuf]) -> Result<Self, PostalError> {
         let (mut tables, mut texts) = (Vec::new(), Vec::new());
         for path in paths {
             match kind(path)? {
-                Kind::Pack => tables.push((path, Table::new(map(path)?))),
-                Kind::Text => texts.push(path.clone()),
+                FileKind::Pack => tables.push((path, PostalTable::new(map(path)?))),
+                FileKind::Text => texts.push(path.clone()),
             }
         }
         if let Some(first) = texts.first() {
-            tables.push((first, Table::new(pack(&texts)?)));
+            tables.push((first, PostalTable::new(pack(&texts)?)));
         }
         let mut countries: Vec<(Country, usize)> = Vec::new();
         for (at, (path, table)) in tables.iter().enumerate() {
@@ -93,7 +93,7 @@ impl Postal {
     }
 
     /// A country by its two letters, with the table that has it; a territory of the US is found there.
-    pub fn country(&self, text: &str) -> Option<(&Table, &Country)> {
+    pub fn country(&self, text: &str) -> Option<(&PostalTable, &Country)> {
         let code = country(text)?;
         let known = |code| self.countries.iter().find(|(country, _)| country.code == code);
         let (country, table) = known(code).or_else(|| clean::territory(code).and_then(|_| known(*b"US")))?;
@@ -101,12 +101,12 @@ impl Postal {
     }
 
     /// All countries, by code.
-    pub fn countries(&self) -> impl Iterator<Item = (&Table, &Country)> {
+    pub fn countries(&self) -> impl Iterator<Item = (&PostalTable, &Country)> {
         self.countries.iter().map(|(country, table)| (&self.tables[*table], country))
     }
 
     /// The places of a code. Where the data knows only the first part of codes, that part is found.
-    pub fn code<'a>(&self, table: &'a Table, country: &Country, code: &str) -> Vec<Place<'a>> {
+    pub fn code<'a>(&self, table: &'a PostalTable, country: &Country, code: &str) -> Vec<Place<'a>> {
         let mut places = table.code(country, code);
         if places.is_empty()
             && let Some(part) = clean::known_part(country.code, code)
@@ -181,20 +181,20 @@ impl Image {
     }
 }
 
-enum Kind {
+enum FileKind {
     Text,
     Pack,
 }
 
-fn kind(path: &Path) -> Result<Kind, PostalError> {
+fn kind(path: &Path) -> Result<FileKind, PostalError> {
     let io = |error| PostalError::Io { path: path.to_owned(), error };
     let mut start = Vec::new();
     File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(io)?;
     match start.as_slice() {
         [] => Err(PostalError::Empty(path.to_owned())),
-        start if start == MAGIC => Ok(Kind::Pack),
+        start if start == MAGIC => Ok(FileKind::Pack),
         start if start.starts_with(b"PK\x03\x04") => Err(PostalError::Archive(path.to_owned())),
-        _ => Ok(Kind::Text),
+        _ => Ok(FileKind::Text),
     }
 }
 

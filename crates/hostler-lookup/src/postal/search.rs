@@ -3,8 +3,8 @@
 use std::collections::BinaryHeap;
 
 use super::fold;
-use super::image::Section;
-use super::table::{City, Country, Place, Region, Table};
+use super::image::ImageSection;
+use super::table::{City, Country, Place, PostalTable, Region};
 
 /// What somebody may have meant.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +26,7 @@ pub enum Suggestion<'a> {
 
 /// Better is larger.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+struct SearchRank {
     /// The whole name.
     is_name: bool,
     /// The beginning of the name, not of a later word.
@@ -39,7 +39,7 @@ struct Rank {
     city: std::cmp::Reverse<u32>,
 }
 
-impl Table {
+impl PostalTable {
     /// Codes that begin so, each at its first place.
     pub fn codes_like(
         &self,
@@ -101,7 +101,7 @@ impl Table {
 
     /// Whether a state's code is this, or its name begins so.
     fn is_called(&self, region: u32, text: &str) -> bool {
-        let [_, code, name, ..]: [u32; 7] = self.image.record(Section::Regions, region);
+        let [_, code, name, ..]: [u32; 7] = self.image.record(ImageSection::Regions, region);
         let asked = fold::name(text);
         self.image.text(code).eq_ignore_ascii_case(&asked)
             || fold::name(self.image.text(name)).starts_with(&asked)
@@ -128,7 +128,7 @@ impl Table {
         let ranked = best
             .into_sorted_vec()
             .into_iter()
-            .map(|std::cmp::Reverse(rank): std::cmp::Reverse<Rank>| rank.city.0);
+            .map(|std::cmp::Reverse(rank): std::cmp::Reverse<SearchRank>| rank.city.0);
         for city in ranked {
             if !seen.contains(&city) {
                 seen.push(city);
@@ -143,7 +143,7 @@ impl Table {
         typed: &str,
         wanted: &impl Fn(u32) -> bool,
         most: usize,
-        best: &mut BinaryHeap<std::cmp::Reverse<Rank>>,
+        best: &mut BinaryHeap<std::cmp::Reverse<SearchRank>>,
     ) {
         let first = self.first(country.words.clone(), |at| self.word(at).2 < typed);
         for at in first..country.words.end {
@@ -155,7 +155,7 @@ impl Table {
             if !wanted(city.region) {
                 continue;
             }
-            let rank = Rank {
+            let rank = SearchRank {
                 is_name: start == 0 && rest == typed,
                 is_beginning: start == 0,
                 places: self.in_city(&city).len() as u32,
@@ -173,7 +173,7 @@ impl Table {
 
     /// A city's number, where the word begins in its name, and the name from there.
     fn word(&self, at: u32) -> (u32, u32, &str) {
-        let [city, start] = self.image.record(Section::Words, at);
+        let [city, start] = self.image.record(ImageSection::Words, at);
         (city, start, self.city_at(city).key.get(start as usize..).unwrap_or_default())
     }
 

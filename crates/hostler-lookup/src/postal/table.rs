@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::clean::is_county;
 use super::degrees::{Degrees, Point};
 use super::fold;
-use super::image::{Image, Section};
+use super::image::{Image, ImageSection};
 use super::shape::Shapes;
 
 /// The places of a pack.
-pub struct Table {
+pub struct PostalTable {
     pub(super) image: Image,
     /// For five digits, the first place of their code: read once, from the part of the pack that is looked at most.
     has_direct: bool,
@@ -130,10 +130,10 @@ impl Places {
     }
 }
 
-impl Table {
+impl PostalTable {
     /// The table that a pack holds.
     pub fn new(image: Image) -> Self {
-        let has_direct = image.count::<1>(Section::Direct) > 0;
+        let has_direct = image.count::<1>(ImageSection::Direct) > 0;
         Self { image, has_direct }
     }
 
@@ -144,7 +144,7 @@ impl Table {
 
     /// How many places there are.
     pub fn len(&self) -> u32 {
-        self.image.count::<7>(Section::Places)
+        self.image.count::<7>(ImageSection::Places)
     }
 
     /// Whether there is none.
@@ -155,11 +155,12 @@ impl Table {
     /// All countries, by code.
     pub fn countries(&self) -> impl Iterator<Item = Country> + '_ {
         let image = &self.image;
-        let (regions_end, words_end) = (image.count::<7>(Section::Regions), image.count::<2>(Section::Words));
-        let points_end = image.count::<4>(Section::Points);
-        (0..image.count::<11>(Section::Countries)).map(move |at| {
+        let (regions_end, words_end) =
+            (image.count::<7>(ImageSection::Regions), image.count::<2>(ImageSection::Words));
+        let points_end = image.count::<4>(ImageSection::Points);
+        (0..image.count::<11>(ImageSection::Countries)).map(move |at| {
             let [code, place, places, region, regions, word, words, point, points, codes, shapes] =
-                self.image.record(Section::Countries, at);
+                self.image.record(ImageSection::Countries, at);
             Country {
                 code: (code as u16).to_be_bytes(),
                 codes,
@@ -179,9 +180,9 @@ impl Table {
 
     /// A place, by number.
     pub fn place(&self, at: u32) -> Place<'_> {
-        let [packed, code, city, region, county, lat, lng] = self.image.record(Section::Places, at);
-        let [_, state, state_name, ..]: [u32; 7] = self.image.record(Section::Regions, region);
-        let [county, _, county_code] = self.image.record(Section::Counties, county);
+        let [packed, code, city, region, county, lat, lng] = self.image.record(ImageSection::Places, at);
+        let [_, state, state_name, ..]: [u32; 7] = self.image.record(ImageSection::Regions, region);
+        let [county, _, county_code] = self.image.record(ImageSection::Counties, county);
         Place {
             country: (packed as u16).to_be_bytes(),
             code: self.image.text(code),
@@ -217,8 +218,8 @@ impl Table {
 
     fn listed(&self, listing: Listing, at: u32) -> u32 {
         let section = match listing {
-            Listing::Regions => Section::OfRegions,
-            Listing::Cities => Section::OfCities,
+            Listing::Regions => ImageSection::OfRegions,
+            Listing::Cities => ImageSection::OfCities,
         };
         let [place] = self.image.record(section, at);
         place
@@ -226,7 +227,7 @@ impl Table {
 
     /// The first place of a US code that is five digits: two reads.
     pub fn zip(&self, code: u32) -> Option<u32> {
-        let [place] = self.image.record(Section::Direct, code);
+        let [place] = self.image.record(ImageSection::Direct, code);
         place.checked_sub(1)
     }
 
@@ -258,7 +259,7 @@ impl Table {
 
     /// The folded code of a place.
     fn key(&self, at: u32) -> impl Iterator<Item = char> {
-        let [_, code, ..]: [u32; 7] = self.image.record(Section::Places, at);
+        let [_, code, ..]: [u32; 7] = self.image.record(ImageSection::Places, at);
         fold::code_letters(self.image.text(code))
     }
 
@@ -268,7 +269,7 @@ impl Table {
     }
 
     fn region_at(&self, at: u32) -> Region<'_> {
-        let [_, code, name, city, cities, first, count] = self.image.record(Section::Regions, at);
+        let [_, code, name, city, cities, first, count] = self.image.record(ImageSection::Regions, at);
         let (code, name) = (self.image.text(code), self.image.text(name));
         Region { id: at, code, name, cities: (city, cities), list: (first, count) }
     }
@@ -296,13 +297,13 @@ impl Table {
     /// A city of a state, by name.
     pub fn city(&self, region: &Region<'_>, name: &str) -> Option<City<'_>> {
         let folded = fold::name(name);
-        let cities = run(region.cities.0, region.cities.1, self.image.count::<5>(Section::Cities));
+        let cities = run(region.cities.0, region.cities.1, self.image.count::<5>(ImageSection::Cities));
         let at = self.first(cities.clone(), |at| self.city_at(at).key < folded.as_str());
         Some(at).filter(|at| cities.contains(at)).map(|at| self.city_at(at)).filter(|city| city.key == folded)
     }
 
     pub(super) fn city_at(&self, at: u32) -> City<'_> {
-        let [region, name, key, first, count] = self.image.record(Section::Cities, at);
+        let [region, name, key, first, count] = self.image.record(ImageSection::Cities, at);
         City { name: self.image.text(name), key: self.image.text(key), region, list: (first, count) }
     }
 
@@ -333,8 +334,8 @@ impl Table {
     }
 
     fn county_key(&self, at: u32) -> &str {
-        let [_, _, _, _, county, ..]: [u32; 7] = self.image.record(Section::Places, at);
-        let [_, key, _] = self.image.record(Section::Counties, county);
+        let [_, _, _, _, county, ..]: [u32; 7] = self.image.record(ImageSection::Places, at);
+        let [_, key, _] = self.image.record(ImageSection::Counties, county);
         self.image.text(key)
     }
 

@@ -26,16 +26,16 @@ GB\tSW1A\tLondon\tEngland\tENG\tGreater London\t\t\t\t51.5014\t-0.1419\t4
 ";
 
 /// The rows from memory, and from a pack.
-fn both() -> [Postal; 2] {
+fn both() -> [PostalFile; 2] {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("rows.txt");
     std::fs::write(&text, ROWS).unwrap();
     let packed = folder.path().join("rows.pack");
     pack(std::slice::from_ref(&text)).unwrap().write(&packed).unwrap();
-    [Postal::open(&[text]).unwrap(), Postal::open(&[packed]).unwrap()]
+    [PostalFile::open(&[text]).unwrap(), PostalFile::open(&[packed]).unwrap()]
 }
 
-fn codes(table: &Table, places: &Places) -> Vec<String> {
+fn codes(table: &PostalTable, places: &Places) -> Vec<String> {
     table.each(places).map(|place| place.code.to_owned()).collect()
 }
 
@@ -182,7 +182,7 @@ fn a_file_that_is_none_is_refused_with_its_name_and_line() {
     let open = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
         std::fs::File::create(&path).unwrap().write_all(bytes).unwrap();
-        Postal::open(&[path]).err().map(|error| error.to_string()).unwrap_or_default()
+        PostalFile::open(&[path]).err().map(|error| error.to_string()).unwrap_or_default()
     };
     let good = ROWS.lines().next().unwrap();
     assert!(
@@ -198,7 +198,7 @@ fn a_file_that_is_none_is_refused_with_its_name_and_line() {
             .contains("latin1.txt:1: the line is not UTF-8")
     );
     assert!(open("binary.txt", &[0xff; 4096]).contains("binary.txt:1: "));
-    let missing = Postal::open(&[PathBuf::from("/no/such/US.txt")]).err().unwrap().to_string();
+    let missing = PostalFile::open(&[PathBuf::from("/no/such/US.txt")]).err().unwrap().to_string();
     assert!(missing.starts_with("/no/such/US.txt: "), "{missing}");
 }
 
@@ -209,10 +209,10 @@ fn a_country_that_two_files_have_is_refused_unless_both_are_texts_which_are_join
     std::fs::write(&text, ROWS).unwrap();
     let packed = folder.path().join("b.pack");
     pack(std::slice::from_ref(&text)).unwrap().write(&packed).unwrap();
-    let both = Postal::open(&[packed, text.clone()]).err().unwrap().to_string();
+    let both = PostalFile::open(&[packed, text.clone()]).err().unwrap().to_string();
     assert!(both.contains("has the country DE, which another of the files has already"), "{both}");
-    let twice = Postal::open(&[text.clone(), text.clone()]).unwrap();
-    assert_eq!(Postal::open(&[text]).unwrap().len(), twice.len());
+    let twice = PostalFile::open(&[text.clone(), text.clone()]).unwrap();
+    assert_eq!(PostalFile::open(&[text]).unwrap().len(), twice.len());
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn the_nearest_are_those_that_looking_at_all_would_find() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("DE.txt");
     std::fs::write(&path, rows).unwrap();
-    let postal = Postal::open(&[path]).unwrap();
+    let postal = PostalFile::open(&[path]).unwrap();
     let (table, de) = postal.country("de").unwrap();
     let all: Vec<Place<'_>> = table.each(&table.prefix(de, "")).collect();
     for _ in 0..200 {

@@ -5,7 +5,7 @@
 
 use std::collections::BinaryHeap;
 
-use super::image::{Image, Section};
+use super::image::{Image, ImageSection};
 
 /// A point, and which place it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,7 @@ impl Node {
     }
 
     fn read(image: &Image, at: u32) -> Self {
-        let [x, y, z, place] = image.record(Section::Points, at);
+        let [x, y, z, place] = image.record(ImageSection::Points, at);
         Self { at: [x, y, z].map(f32::from_bits), place }
     }
 

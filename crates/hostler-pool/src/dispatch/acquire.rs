@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::claim::Claim;
 use super::lease::Lease;
-use super::queue::{Place, Ticket};
-use super::shared::Shared;
+use super::queue::{QueuePosition, Ticket};
+use super::shared::PoolInner;
 
 /// Why there is no lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,8 +46,8 @@ pub enum AcquireError {
 #[must_use = "a future does nothing unless polled"]
 pub struct Acquire<E> {
     /// None once it has resolved.
-    shared: Option<Arc<Shared<E>>>,
-    place: Place,
+    shared: Option<Arc<PoolInner<E>>>,
+    place: QueuePosition,
     claim: Claim,
     /// For the first poll, which comes at once.
     asked: Option<Instant>,
@@ -56,7 +56,7 @@ pub struct Acquire<E> {
 }
 
 impl<E> Acquire<E> {
-    pub(super) fn new(shared: Arc<Shared<E>>, place: Place, claim: Claim, asked: Instant) -> Self {
+    pub(super) fn new(shared: Arc<PoolInner<E>>, place: QueuePosition, claim: Claim, asked: Instant) -> Self {
         Self { shared: Some(shared), place, claim, asked: Some(asked), queued: false, ahead: None }
     }
 

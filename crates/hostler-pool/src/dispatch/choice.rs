@@ -7,13 +7,13 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::claim::Aim;
-use super::roster::{MemberId, Roster, Seat};
+use super::claim::MemberPreference;
+use super::roster::{MemberId, MemberState, Roster};
 
 /// How a pool chooses among members with a free slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum MemberChoice {
     /// The one with the fewest slots in use; among equals the one used last, whose caches and JIT are warm.
     #[default]
     Warm,
@@ -23,12 +23,12 @@ pub enum Choice {
     LeastBusy,
 }
 
-/// The text names no [`Choice`].
+/// The text names no [`MemberChoice`].
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such choice {0:?}: use \"warm\", \"round_robin\" or \"least_busy\"")]
 pub struct UnknownChoice(pub String);
 
-impl Choice {
+impl MemberChoice {
     const ALL: [Self; 3] = [Self::Warm, Self::RoundRobin, Self::LeastBusy];
 
     /// The word for it in configuration and status.
@@ -40,18 +40,18 @@ impl Choice {
         }
     }
 
-    /// The index of the seat whose turn it is among those that are `free`; `last` is the member that was chosen before.
+    /// The index of the member state whose turn it is among those that are `free`; `last` is the member that was chosen before.
     fn choose<E>(
         self,
         roster: &Roster<E>,
         last: Option<MemberId>,
-        is_free: impl Fn(&Seat<E>) -> bool,
+        is_free: impl Fn(&MemberState<E>) -> bool,
     ) -> Option<usize> {
-        let free = || roster.seats().iter().enumerate().filter(|(_, seat)| is_free(seat));
+        let free = || roster.states().iter().enumerate().filter(|(_, state)| is_free(state));
         let chosen = match self {
-            Self::Warm => free().min_by_key(|(_, seat)| (seat.in_use, Reverse(seat.last_used))),
+            Self::Warm => free().min_by_key(|(_, state)| (state.in_use, Reverse(state.last_used))),
             Self::RoundRobin => {
-                free().find(|(_, seat)| Some(seat.member.id) > last).or_else(|| free().next())
+                free().find(|(_, state)| Some(state.member.id) > last).or_else(|| free().next())
             }
             Self::LeastBusy => free().min_by(|(_, a), (_, b)| busier(a, b)),
         };
@@ -59,36 +59,36 @@ impl Choice {
     }
 }
 
-/// The seat for one claim among those that are free, or fit for a tunnel.
+/// The member state for one claim among those that are free, or fit for a tunnel.
 pub(super) struct Chooser<'a, E, F> {
-    pub choice: Choice,
+    pub choice: MemberChoice,
     pub roster: &'a Roster<E>,
     /// The member that was chosen before.
     pub last: Option<MemberId>,
-    /// Tunnels last, so what counts for them under any [`Choice`] is who has the fewest, not who is warm.
+    /// Tunnels last, so what counts for them under any [`MemberChoice`] is who has the fewest, not who is warm.
     pub tunnel: bool,
     pub now: Instant,
     pub is_free: F,
 }
 
-impl<E, F: Fn(&Seat<E>) -> bool> Chooser<'_, E, F> {
+impl<E, F: Fn(&MemberState<E>) -> bool> Chooser<'_, E, F> {
     /// Its index. What a claim aims at is tried from the narrowest to the widest.
-    pub fn seat(&self, aim: &Aim) -> Option<usize> {
-        let Aim { wanted, only, near, tried, alone, cautious, .. } = aim;
+    pub fn state(&self, preference: &MemberPreference) -> Option<usize> {
+        let MemberPreference { wanted, only, near, tried, alone, cautious, .. } = preference;
         if let Some(only) = only {
             return self.this(*only);
         }
         if let Some(index) = wanted.and_then(|wanted| self.this(wanted)) {
             return Some(index);
         }
-        let is_new = |seat: &Seat<E>| !tried.contains(seat.member.id);
-        if *alone && let Some(index) = self.among(|seat| seat.in_use == 0) {
+        let is_new = |state: &MemberState<E>| !tried.contains(state.member.id);
+        if *alone && let Some(index) = self.among(|state| state.in_use == 0) {
             return Some(index);
         }
-        if *cautious && let Some(index) = self.among(|seat| !seat.is_wary(self.now) && is_new(seat)) {
+        if *cautious && let Some(index) = self.among(|state| !state.is_wary(self.now) && is_new(state)) {
             return Some(index);
         }
-        if *near && let Some(index) = self.among(|seat| seat.near && is_new(seat)) {
+        if *near && let Some(index) = self.among(|state| state.near && is_new(state)) {
             return Some(index);
         }
         if !tried.is_empty()
@@ -100,33 +100,33 @@ impl<E, F: Fn(&Seat<E>) -> bool> Chooser<'_, E, F> {
     }
 
     fn this(&self, id: MemberId) -> Option<usize> {
-        self.roster.index_of(id).filter(|index| (self.is_free)(&self.roster.seats()[*index]))
+        self.roster.index_of(id).filter(|index| (self.is_free)(&self.roster.states()[*index]))
     }
 
-    fn among(&self, fits: impl Fn(&Seat<E>) -> bool) -> Option<usize> {
-        let is_free = |seat: &Seat<E>| (self.is_free)(seat) && fits(seat);
+    fn among(&self, fits: impl Fn(&MemberState<E>) -> bool) -> Option<usize> {
+        let is_free = |state: &MemberState<E>| (self.is_free)(state) && fits(state);
         if !self.tunnel {
             return self.choice.choose(self.roster, self.last, is_free);
         }
-        let free = self.roster.seats().iter().enumerate().filter(|(_, seat)| is_free(seat));
-        let chosen = free.min_by_key(|(_, seat)| (seat.all_tunnels(), seat.in_use, seat.last_used));
+        let free = self.roster.states().iter().enumerate().filter(|(_, state)| is_free(state));
+        let chosen = free.min_by_key(|(_, state)| (state.all_tunnels(), state.in_use, state.last_used));
         chosen.map(|(index, _)| index)
     }
 }
 
 /// Compares `in_use / slots` without dividing; equal shares go to the one used longest ago.
-fn busier<E>(a: &Seat<E>, b: &Seat<E>) -> std::cmp::Ordering {
+fn busier<E>(a: &MemberState<E>, b: &MemberState<E>) -> std::cmp::Ordering {
     let (left, right) = (a.in_use as u128 * b.slots as u128, b.in_use as u128 * a.slots as u128);
     left.cmp(&right).then(a.last_used.cmp(&b.last_used))
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for MemberChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl FromStr for Choice {
+impl FromStr for MemberChoice {
     type Err = UnknownChoice;
 
     fn from_str(text: &str) -> Result<Self, UnknownChoice> {

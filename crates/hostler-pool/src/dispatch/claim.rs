@@ -15,15 +15,15 @@ pub struct Claim {
     pub priority: Priority,
     /// A slot is of no use to it from then on.
     pub deadline: Option<Instant>,
-    /// What begins with the slot may go on without it: a [`Tether`](super::Tether) may be wanted.
+    /// What begins with the slot may go on without it: a [`TunnelGuard`](super::TunnelGuard) may be wanted.
     pub tunnel: bool,
     /// Which members it is for.
-    pub aim: Aim,
+    pub preference: MemberPreference,
 }
 
 /// Which members a claim is for. By default, all are alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Aim {
+pub struct MemberPreference {
     /// This one if it has a free slot.
     pub wanted: Option<MemberId>,
     /// This one or none: without a free slot it is refused at once.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::roster::{MemberId, Seat};
-use super::shared::Shared;
+use super::roster::{MemberId, MemberState};
+use super::shared::PoolInner;
 
 /// Reads the load of one member.
 pub struct Gauge<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<PoolInner<E>>,
     id: MemberId,
 }
 
@@ -37,7 +37,7 @@ pub struct Load {
 
 /// Who waits in the pool's queue, now and ever.
 #[derive(Clone, Copy)]
-pub(super) struct Waiting {
+pub(super) struct WaitingGauge {
     pub now: usize,
     pub ever: u64,
 }
@@ -50,20 +50,20 @@ impl Load {
 }
 
 impl<E> Gauge<E> {
-    pub(super) fn new(shared: Arc<Shared<E>>, id: MemberId) -> Self {
+    pub(super) fn new(shared: Arc<PoolInner<E>>, id: MemberId) -> Self {
         Self { shared, id }
     }
 
     /// The load of this moment; None once the member has left and its last lease has ended.
     pub fn load(&self) -> Option<Load> {
         self.shared.with_roster(|roster, waiting| {
-            let seat = roster.seat_mut(self.id)?;
-            let lease_time = seat.lease_time(Instant::now());
+            let member_state = roster.state_mut(self.id)?;
+            let lease_time = member_state.lease_time(Instant::now());
             Some(Load {
-                slots: seat.slots,
-                in_use: seat.in_use,
-                tunnels: seat.tunnels,
-                granted: seat.granted,
+                slots: member_state.slots,
+                in_use: member_state.in_use,
+                tunnels: member_state.tunnels,
+                granted: member_state.granted,
                 lease_time,
                 queued: waiting.ever,
                 waiting: waiting.now,
@@ -86,9 +86,11 @@ impl<E> Gauge<E> {
     /// one: a hold overtakes nobody.
     pub fn hold(&self) -> Option<Hold<E>> {
         let is_held = self.shared.with_roster(|roster, waiting| {
-            let is_idle = |seat: &&mut Seat<E>| seat.in_use == 0 && seat.tunnels == 0 && !seat.held_back;
-            let seat = roster.seat_mut(self.id).filter(is_idle);
-            seat.filter(|_| waiting.now == 0).map(|seat| seat.held_back = true)
+            let is_idle = |member_state: &&mut MemberState<E>| {
+                member_state.in_use == 0 && member_state.tunnels == 0 && !member_state.held_back
+            };
+            let member_state = roster.state_mut(self.id).filter(is_idle);
+            member_state.filter(|_| waiting.now == 0).map(|member_state| member_state.held_back = true)
         });
         is_held.map(|()| Hold { shared: Arc::clone(&self.shared), id: self.id })
     }
@@ -97,15 +99,15 @@ impl<E> Gauge<E> {
 /// As long as this is kept, the member gets no requests.
 #[must_use = "dropping a hold ends it"]
 pub struct Hold<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<PoolInner<E>>,
     id: MemberId,
 }
 
 impl<E> Drop for Hold<E> {
     fn drop(&mut self) {
         self.shared.with_roster(|roster, _| {
-            if let Some(seat) = roster.seat_mut(self.id) {
-                seat.held_back = false;
+            if let Some(member_state) = roster.state_mut(self.id) {
+                member_state.held_back = false;
             }
         });
     }

@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use super::queue::Ticket;
 use super::roster::{Grant, MemberId};
-use super::shared::Shared;
-use super::tether::Tether;
+use super::shared::PoolInner;
+use super::tunnel_guard::TunnelGuard;
 
 /// One slot at one member, returned when dropped. Derefs to the member's endpoint.
 #[must_use = "dropping a lease returns the slot"]
 pub struct Lease<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<PoolInner<E>>,
     ticket: Ticket,
     grant: Grant<E>,
     /// Whether the slot has gone back already, together with bad news.
@@ -23,7 +23,7 @@ pub struct Lease<E> {
 }
 
 impl<E> Lease<E> {
-    pub(super) fn new(shared: Arc<Shared<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
+    pub(super) fn new(shared: Arc<PoolInner<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
         Self { shared, ticket, grant, returned: false }
     }
 
@@ -53,12 +53,12 @@ impl<E> Lease<E> {
         self.shared.release(&self.grant, now);
     }
 
-    /// Returns the slot. The tether is for what goes on at the member without one: counted apart, and the member has not finished
+    /// Returns the slot. The tunnel guard is for what goes on at the member without one: counted apart, and the member has not finished
     /// before it is dropped.
-    pub fn tether(mut self) -> Tether<E> {
+    pub fn tunnel_guard(mut self) -> TunnelGuard<E> {
         self.returned = true;
-        self.shared.tether(&self.grant);
-        Tether::new(Arc::clone(&self.shared), Arc::clone(&self.grant.member))
+        self.shared.tunnel_guard(&self.grant);
+        TunnelGuard::new(Arc::clone(&self.shared), Arc::clone(&self.grant.member))
     }
 
     /// The member answered: whatever failed before is forgotten. Costs no lock while nothing had failed.
@@ -135,10 +135,10 @@ impl<E> fmt::Debug for Lease<E> {
     }
 }
 
-/// Dispatches when the bench is over. Should this runtime end before, the next arrival or release does it.
-fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<Shared<E>>, until: Instant) {
+/// Dispatches when the ejection is over. Should this runtime end before, the next arrival or release does it.
+fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<PoolInner<E>>, until: Instant) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    let shared: Weak<Shared<E>> = Arc::downgrade(shared);
+    let shared: Weak<PoolInner<E>> = Arc::downgrade(shared);
     runtime.spawn(async move {
         tokio::time::sleep_until(until).await;
         if let Some(shared) = shared.upgrade() {

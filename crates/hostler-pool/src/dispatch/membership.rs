@@ -6,13 +6,13 @@ use tokio::sync::oneshot;
 
 use super::gauge::Gauge;
 use super::roster::{Member, MemberId};
-use super::shared::Shared;
+use super::shared::PoolInner;
 
 /// Kept for as long as the member may get requests. Dropped, it gets no new ones; running ones end by themselves, tunnels
 /// are told to.
 #[must_use = "dropping a membership takes the member out of the pool"]
 pub struct Membership<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<PoolInner<E>>,
     member: Arc<Member<E>>,
     /// Closes when nobody holds the member any more.
     gone: Option<oneshot::Receiver<()>>,
@@ -21,7 +21,11 @@ pub struct Membership<E> {
 }
 
 impl<E> Membership<E> {
-    pub(super) fn new(shared: Arc<Shared<E>>, member: Arc<Member<E>>, gone: oneshot::Receiver<()>) -> Self {
+    pub(super) fn new(
+        shared: Arc<PoolInner<E>>,
+        member: Arc<Member<E>>,
+        gone: oneshot::Receiver<()>,
+    ) -> Self {
         Self { shared, member, gone: Some(gone), keeps_tunnels: false }
     }
 

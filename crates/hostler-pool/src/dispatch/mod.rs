@@ -3,7 +3,7 @@
 //! ```text
 //! membership   join(endpoint, slots) -> Membership     dropped: the member has left
 //! request      acquire(claim) -> Acquire -> Lease     dropped: out of the queue / slot returned
-//! tunnel       lease.tether() -> Tether               slot returned; dropped: the member is rid of it
+//! tunnel       lease.tunnel_guard() -> TunnelGuard          slot returned; dropped: the member is rid of it
 //! ```
 //!
 //! One mutex per pool guards everything (`state::State`). Two rules keep it safe from several runtimes at once:
@@ -12,17 +12,17 @@
 //! at the end of each critical section nobody waits while a slot is free, unless the pool is paused.
 //!
 //! Who comes first: the higher class, of which a lower one that waits is passed over eight times at most (`queue`); in a class who
-//! came first, or under standing overload who came last (`crowd`), by what is a long wait for this pool (`service`).
+//! came first, or under standing overload who came last (`overload`), by what is a long wait for this pool (`service`).
 //! A wait ends in one of four ways, each counted once: a lease, a refusal, a deadline, or its owner's leaving.
 
 mod acquire;
-mod bench;
 mod choice;
 mod claim;
-mod crowd;
+mod eject;
 mod gauge;
 mod lease;
 mod membership;
+mod overload;
 mod pause;
 mod pool;
 mod queue;
@@ -33,17 +33,17 @@ mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
-mod tether;
+mod tunnel_guard;
 
 pub use acquire::{Acquire, AcquireError};
-pub use bench::{BenchSettings, EjectSettings};
-pub use choice::{Choice, UnknownChoice};
-pub use claim::{Aim, Claim, Policy, Priority, Tried};
+pub use choice::{MemberChoice, UnknownChoice};
+pub use claim::{Claim, MemberPreference, Policy, Priority, Tried};
+pub use eject::{BackoffSettings, EjectSettings};
 pub use gauge::{Gauge, Hold, Load};
 pub use lease::Lease;
 pub use membership::Membership;
 pub use pool::{Pool, PoolSettings};
 pub use queue::Ticket;
 pub use roster::MemberId;
-pub use snapshot::{MemberSnapshot, PoolCounters, PoolSnapshot, Waiting};
-pub use tether::Tether;
+pub use snapshot::{MemberSnapshot, PoolCounters, PoolSnapshot, WaitingCounts};
+pub use tunnel_guard::TunnelGuard;

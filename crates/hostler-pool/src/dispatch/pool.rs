@@ -9,26 +9,26 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::acquire::Acquire;
-use super::bench::{BenchSettings, EjectSettings};
-use super::choice::Choice;
+use super::choice::MemberChoice;
 use super::claim::{Claim, Policy};
+use super::eject::{BackoffSettings, EjectSettings};
 use super::membership::Membership;
-use super::queue::{Place, Ticket};
+use super::queue::{QueuePosition, Ticket};
 use super::roster::{Member, MemberId};
-use super::shared::Shared;
+use super::shared::PoolInner;
 use super::snapshot::PoolSnapshot;
 
 /// What of a pool can be set, also later by [`Pool::update`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
     /// How it chooses among members with a free slot.
-    pub choice: Choice,
+    pub choice: MemberChoice,
     /// How many may wait; a returning ticket does not count.
     pub queue_limit: usize,
     /// In which order they are served, and whom it refuses.
     pub policy: Policy,
     /// How long a member that could not be reached gets nothing.
-    pub bench: BenchSettings,
+    pub backoff: BackoffSettings,
     /// When and for how long a member gets nothing that lets requests wait in vain.
     pub eject: EjectSettings,
     /// How many tunnels one member may have.
@@ -38,10 +38,10 @@ pub struct PoolSettings {
 impl Default for PoolSettings {
     fn default() -> Self {
         Self {
-            choice: Choice::default(),
+            choice: MemberChoice::default(),
             queue_limit: 100,
             policy: Policy::default(),
-            bench: BenchSettings::default(),
+            backoff: BackoffSettings::default(),
             eject: EjectSettings::default(),
             max_tunnels: usize::MAX,
         }
@@ -50,7 +50,7 @@ impl Default for PoolSettings {
 
 /// A queue with members. Cheap to clone; all clones are the same pool.
 pub struct Pool<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<PoolInner<E>>,
 }
 
 impl<E> Clone for Pool<E> {
@@ -62,7 +62,7 @@ impl<E> Clone for Pool<E> {
 impl<E: Send + Sync + 'static> Pool<E> {
     /// An empty pool.
     pub fn new(name: impl Into<Arc<str>>, settings: PoolSettings) -> Self {
-        Self { shared: Arc::new(Shared::new(name.into(), settings)) }
+        Self { shared: Arc::new(PoolInner::new(name.into(), settings)) }
     }
 
     /// The name it was made with.
@@ -94,21 +94,26 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// How many of them are not unhealthy and have not failed a moment ago, and could be given requests.
     pub fn reachable_members(&self) -> usize {
         let now = Instant::now();
-        self.shared.lock().roster.present().filter(|seat| !seat.is_out(now)).count()
+        self.shared.lock().roster.present().filter(|member_state| !member_state.is_out(now)).count()
     }
 
     /// The member for which `is_it` holds; of several, the one that joined last. It is asked under the pool's lock, and may only
     /// look.
     pub fn find(&self, is_it: impl Fn(&E) -> bool) -> Option<MemberId> {
         let state = self.shared.lock();
-        state.roster.present().rev().find(|seat| is_it(&seat.member.endpoint)).map(|seat| seat.member.id)
+        state
+            .roster
+            .present()
+            .rev()
+            .find(|member_state| is_it(&member_state.member.endpoint))
+            .map(|member_state| member_state.member.id)
     }
 
     /// All members for which `is_it` holds, which is asked as in [`Self::find`].
     pub fn find_all(&self, is_it: impl Fn(&E) -> bool) -> Vec<MemberId> {
         let state = self.shared.lock();
-        let found = state.roster.present().filter(|seat| is_it(&seat.member.endpoint));
-        found.map(|seat| seat.member.id).collect()
+        let found = state.roster.present().filter(|member_state| is_it(&member_state.member.endpoint));
+        found.map(|member_state| member_state.member.id).collect()
     }
 
     /// A slot at a member, in order of arrival. To give up (a deadline, a client that left), drop the future:
@@ -117,7 +122,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
         let serial = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
         let ticket = claim.ticket.unwrap_or(Ticket { number: serial, arrived: now });
-        Acquire::new(Arc::clone(&self.shared), Place { priority: claim.priority, ticket, serial }, claim, now)
+        Acquire::new(
+            Arc::clone(&self.shared),
+            QueuePosition { priority: claim.priority, ticket, serial },
+            claim,
+            now,
+        )
     }
 
     /// The figures of this moment.
@@ -170,8 +180,14 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// Tells every tunnel of the members of this moment to end.
     pub fn dismiss_tunnels(&self) {
-        let members: Vec<_> =
-            self.shared.lock().roster.seats().iter().map(|seat| Arc::clone(&seat.member)).collect();
+        let members: Vec<_> = self
+            .shared
+            .lock()
+            .roster
+            .states()
+            .iter()
+            .map(|member_state| Arc::clone(&member_state.member))
+            .collect();
         members.iter().for_each(|member| member.dismiss_tunnels());
     }
 

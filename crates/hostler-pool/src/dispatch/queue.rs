@@ -6,7 +6,7 @@ use std::task::Waker;
 use tokio::time::Instant;
 
 use super::acquire::AcquireError;
-use super::claim::{Aim, Priority};
+use super::claim::{MemberPreference, Priority};
 
 /// While a class waits, so many slots in a row may go to others before it is its turn.
 const MOST_PASSED_OVER: u32 = 8;
@@ -27,13 +27,13 @@ impl Ticket {
 
 /// Where one `Acquire` stands. The serial keeps places apart even if a ticket is shown twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct QueuePosition {
     pub priority: Priority,
     pub ticket: Ticket,
     pub serial: u64,
 }
 
-impl Place {
+impl QueuePosition {
     /// Whether it came with a ticket from before; such a place does not count against the queue limit.
     pub fn returns(&self) -> bool {
         self.serial != self.ticket.number
@@ -42,18 +42,18 @@ impl Place {
 
 /// Since when one waits and until when, by the pool's clock, which stands still while the pool is paused; and for what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct QueueSpan {
     pub since: Instant,
     pub until: Option<Instant>,
     pub tunnel: bool,
-    pub aim: Aim,
+    pub preference: MemberPreference,
 }
 
 /// How a wait has ended.
 #[derive(Debug)]
-pub(super) enum Outcome<G> {
+pub(super) enum WaitOutcome<G> {
     /// With a slot, which has not been taken yet.
-    Handed(G, Span),
+    Handed(G, QueueSpan),
     /// Without.
     Refused(AcquireError),
 }
@@ -63,26 +63,26 @@ pub(super) enum Outcome<G> {
 pub(super) struct Queue<G> {
     lines: [Line; Priority::COUNT],
     len: usize,
-    ended: BTreeMap<Place, Outcome<G>>,
+    ended: BTreeMap<QueuePosition, WaitOutcome<G>>,
 }
 
 /// Those of one class that wait.
 #[derive(Default)]
 struct Line {
-    newcomers: BTreeMap<Place, Waiter>,
+    newcomers: BTreeMap<QueuePosition, Waiter>,
     /// Those that lost their member. They have been served once: in whatever order, they are first.
-    returned: BTreeMap<Place, Waiter>,
+    returned: BTreeMap<QueuePosition, Waiter>,
     /// How many slots in a row have gone to others while one waited here.
     passed_over: u32,
 }
 
 struct Waiter {
     waker: Waker,
-    span: Span,
+    span: QueueSpan,
 }
 
 impl Line {
-    fn side(&mut self, place: Place) -> &mut BTreeMap<Place, Waiter> {
+    fn side(&mut self, place: QueuePosition) -> &mut BTreeMap<QueuePosition, Waiter> {
         if place.returns() { &mut self.returned } else { &mut self.newcomers }
     }
 
@@ -90,7 +90,7 @@ impl Line {
         self.newcomers.is_empty() && self.returned.is_empty()
     }
 
-    fn first(&self) -> Option<(&Place, &Waiter)> {
+    fn first(&self) -> Option<(&QueuePosition, &Waiter)> {
         let (newcomer, returned) = (self.newcomers.first_key_value(), self.returned.first_key_value());
         newcomer.into_iter().chain(returned).min_by_key(|(place, _)| **place)
     }
@@ -129,7 +129,7 @@ impl<G> Queue<G> {
         self.lines.iter().filter_map(Line::first).map(|(place, _)| place.ticket.arrived).min()
     }
 
-    pub fn push(&mut self, place: Place, span: Span, waker: Waker) {
+    pub fn push(&mut self, place: QueuePosition, span: QueueSpan, waker: Waker) {
         let before = self.lines[place.priority.index()].side(place).insert(place, Waiter { waker, span });
         debug_assert!(before.is_none(), "a place is taken once");
         self.len += 1;
@@ -144,7 +144,7 @@ impl<G> Queue<G> {
     }
 
     /// The first in a class: those that returned, then by age, from the one end or the other.
-    pub fn next_of(&self, priority: Priority, newest_first: bool) -> Option<(Place, Span)> {
+    pub fn next_of(&self, priority: Priority, newest_first: bool) -> Option<(QueuePosition, QueueSpan)> {
         let line = &self.lines[priority.index()];
         let next = if !newest_first {
             line.first()
@@ -155,44 +155,45 @@ impl<G> Queue<G> {
     }
 
     /// The newcomer of a class that has waited longest.
-    pub fn oldest_newcomer(&self, priority: Priority) -> Option<(Place, Span)> {
+    pub fn oldest_newcomer(&self, priority: Priority) -> Option<(QueuePosition, QueueSpan)> {
         let oldest = self.lines[priority.index()].newcomers.first_key_value();
         oldest.map(|(place, waiter)| (*place, waiter.span))
     }
 
     /// Hands a grant to one that waits, who must be woken once the lock is free.
-    pub fn hand(&mut self, place: Place, grant: G) -> Option<Waker> {
+    pub fn hand(&mut self, place: QueuePosition, grant: G) -> Option<Waker> {
         let waiter = self.remove(place)?;
         for priority in Priority::ALL {
             let line = &mut self.lines[priority.index()];
             let passed_over = priority != place.priority && !line.is_empty();
             line.passed_over = if passed_over { line.passed_over + 1 } else { 0 };
         }
-        self.ended.insert(place, Outcome::Handed(grant, waiter.span));
+        self.ended.insert(place, WaitOutcome::Handed(grant, waiter.span));
         Some(waiter.waker)
     }
 
     /// Ends a wait without a slot; who waited must be woken once the lock is free.
-    pub fn refuse(&mut self, place: Place, error: AcquireError) -> Option<Waker> {
+    pub fn refuse(&mut self, place: QueuePosition, error: AcquireError) -> Option<Waker> {
         let waiter = self.remove(place)?;
-        self.ended.insert(place, Outcome::Refused(error));
+        self.ended.insert(place, WaitOutcome::Refused(error));
         Some(waiter.waker)
     }
 
     /// How the wait has ended, once; none as long as it goes on.
-    pub fn take_outcome(&mut self, place: Place) -> Option<Outcome<G>> {
+    pub fn take_outcome(&mut self, place: QueuePosition) -> Option<WaitOutcome<G>> {
         self.ended.remove(&place)
     }
 
     /// Takes back the grants that `is_void` and have not been taken; those they were for wait again, in their
     /// old places. They have been woken and not been polled since, so until that poll no waker is needed.
     pub fn take_back(&mut self, is_void: impl Fn(&G) -> bool) -> Vec<G> {
-        let is_void = |outcome: &Outcome<G>| matches!(outcome, Outcome::Handed(grant, _) if is_void(grant));
-        let void: Vec<Place> =
+        let is_void =
+            |outcome: &WaitOutcome<G>| matches!(outcome, WaitOutcome::Handed(grant, _) if is_void(grant));
+        let void: Vec<QueuePosition> =
             self.ended.iter().filter(|(_, outcome)| is_void(outcome)).map(|(place, _)| *place).collect();
         let mut grants = Vec::with_capacity(void.len());
         for place in void {
-            if let Some(Outcome::Handed(grant, span)) = self.ended.remove(&place) {
+            if let Some(WaitOutcome::Handed(grant, span)) = self.ended.remove(&place) {
                 self.push(place, span, Waker::noop().clone());
                 grants.push(grant);
             }
@@ -201,12 +202,12 @@ impl<G> Queue<G> {
     }
 
     /// The waker comes back because dropping it may run foreign code: drop it after unlocking.
-    pub fn leave(&mut self, place: Place) -> Option<Waker> {
+    pub fn leave(&mut self, place: QueuePosition) -> Option<Waker> {
         self.remove(place).map(|waiter| waiter.waker)
     }
 
     /// Makes sure that `waker` is the one to be woken; the one it replaces comes back, as in [`Self::leave`].
-    pub fn renew(&mut self, place: Place, waker: &Waker) -> Option<Waker> {
+    pub fn renew(&mut self, place: QueuePosition, waker: &Waker) -> Option<Waker> {
         let current = &mut self.lines[place.priority.index()].side(place).get_mut(&place)?.waker;
         (!current.will_wake(waker)).then(|| std::mem::replace(current, waker.clone()))
     }
@@ -217,7 +218,7 @@ impl<G> Queue<G> {
         sides.flat_map(std::mem::take).map(|(_, waiter)| waiter.waker).collect()
     }
 
-    fn remove(&mut self, place: Place) -> Option<Waiter> {
+    fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
         let waiter = self.lines[place.priority.index()].side(place).remove(&place)?;
         self.len -= 1;
         Some(waiter)

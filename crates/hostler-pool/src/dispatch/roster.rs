@@ -10,8 +10,8 @@ use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::bench::{BenchSettings, EjectSettings};
-use super::claim::Aim;
+use super::claim::MemberPreference;
+use super::eject::{BackoffSettings, EjectSettings};
 
 /// A member's number; never given twice in a pool's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -80,29 +80,29 @@ pub(super) struct Grant<E> {
     pub wary: bool,
     /// The member gets nothing else meanwhile.
     pub alone: bool,
-    /// A tether may follow.
+    /// A tunnel guard may follow.
     pub tunnel: bool,
     /// How many other slots of the member were in use.
     pub beside: usize,
 }
 
-pub(super) struct Seat<E> {
+pub(super) struct MemberState<E> {
     pub member: Arc<Member<E>>,
     pub slots: usize,
     /// Before the others for a claim that says so.
     pub near: bool,
     pub in_use: usize,
-    /// Tethers that are held, and those that leases in use may become.
+    /// tunnel guards that are held, and those that leases in use may become.
     pub tunnels: usize,
     pub reserved: usize,
     /// Leases that were really taken.
     pub granted: u64,
     /// The pool's turn counter when it was last given or got back a slot.
     pub last_used: u64,
-    pub benched_until: Option<Instant>,
+    pub ejected_until: Option<Instant>,
     /// A doubted member is tried with one request at a time, not with all that wait.
     pub on_trial: bool,
-    /// Its membership is gone; the seat stays until the last lease has ended, so that the figures stay true.
+    /// Its membership is gone; the member state stays until the last lease has ended, so that the figures stay true.
     pub left: bool,
     /// It has no lease and is to have none for a moment.
     pub held_back: bool,
@@ -123,26 +123,26 @@ pub(super) struct Seat<E> {
     pub counted: Instant,
 }
 
-impl<E> Seat<E> {
-    pub fn is_benched(&self, now: Instant) -> bool {
-        self.benched_until.is_some_and(|until| now < until)
+impl<E> MemberState<E> {
+    pub fn is_ejected(&self, now: Instant) -> bool {
+        self.ejected_until.is_some_and(|until| now < until)
     }
 
     pub fn has_free_slot(&self, now: Instant) -> bool {
         let is_tried = self.on_trial && self.member.is_doubted();
         let is_shut = self.left || self.held_back || self.exclusive || self.unhealthy;
-        self.in_use < self.slots && !is_shut && !is_tried && !self.is_benched(now)
+        self.in_use < self.slots && !is_shut && !is_tried && !self.is_ejected(now)
     }
 
     /// It has been ejected and is to prove itself: with requests that can be had elsewhere, or, after as long again, with any.
     pub fn is_wary(&self, now: Instant) -> bool {
-        let proves_until = self.benched_until.map(|until| until + self.ejected_for);
+        let proves_until = self.ejected_until.map(|until| until + self.ejected_for);
         self.ejections > 0 && proves_until.is_some_and(|until| now < until)
     }
 
     /// It gets nothing at the moment, for whatever reason.
     pub fn is_out(&self, now: Instant) -> bool {
-        self.unhealthy || self.is_benched(now)
+        self.unhealthy || self.is_ejected(now)
     }
 
     /// Whether it may be the member of one more tunnel.
@@ -154,7 +154,7 @@ impl<E> Seat<E> {
     fn forgive(&mut self) {
         self.member.failures.store(0, Ordering::Relaxed);
         self.member.suspected.store(false, Ordering::Relaxed);
-        self.benched_until = None;
+        self.ejected_until = None;
         self.on_trial = false;
         (self.late, self.ejections) = (0, 0);
     }
@@ -175,32 +175,32 @@ impl<E> Seat<E> {
 
 /// Ordered by id, as ids only grow.
 pub(super) struct Roster<E> {
-    seats: Vec<Seat<E>>,
+    states: Vec<MemberState<E>>,
     turns: u64,
     next_id: NonZeroU64,
 }
 
 impl<E> Roster<E> {
     pub fn new() -> Self {
-        Self { seats: Vec::new(), turns: 0, next_id: NonZeroU64::MIN }
+        Self { states: Vec::new(), turns: 0, next_id: NonZeroU64::MIN }
     }
 
-    pub fn seats(&self) -> &[Seat<E>] {
-        &self.seats
+    pub fn states(&self) -> &[MemberState<E>] {
+        &self.states
     }
 
-    pub fn seat_mut(&mut self, id: MemberId) -> Option<&mut Seat<E>> {
+    pub fn state_mut(&mut self, id: MemberId) -> Option<&mut MemberState<E>> {
         let index = self.index_of(id)?;
-        self.seats.get_mut(index)
+        self.states.get_mut(index)
     }
 
     pub fn index_of(&self, id: MemberId) -> Option<usize> {
-        self.seats.binary_search_by_key(&id, |seat| seat.member.id).ok()
+        self.states.binary_search_by_key(&id, |state| state.member.id).ok()
     }
 
     /// Those that have not left.
-    pub fn present(&self) -> impl DoubleEndedIterator<Item = &Seat<E>> {
-        self.seats.iter().filter(|seat| !seat.left)
+    pub fn present(&self) -> impl DoubleEndedIterator<Item = &MemberState<E>> {
+        self.states.iter().filter(|state| !state.left)
     }
 
     pub fn add(
@@ -215,7 +215,7 @@ impl<E> Roster<E> {
         let (failures, suspected) = (AtomicU32::new(0), AtomicBool::new(false));
         let (dismissed, forsaken) = (watch::Sender::new(false), watch::Sender::new(false));
         let member = Arc::new(Member { id, endpoint, failures, suspected, dismissed, forsaken, _held: held });
-        self.seats.push(Seat {
+        self.states.push(MemberState {
             member: Arc::clone(&member),
             slots,
             near,
@@ -224,7 +224,7 @@ impl<E> Roster<E> {
             reserved: 0,
             granted: 0,
             last_used: 0,
-            benched_until: None,
+            ejected_until: None,
             on_trial: false,
             left: false,
             held_back: false,
@@ -240,75 +240,75 @@ impl<E> Roster<E> {
         member
     }
 
-    /// The seat at `index` gives away a slot.
-    pub fn grant(&mut self, index: usize, tunnel: bool, aim: &Aim, now: Instant) -> Grant<E> {
+    /// The member state at `index` gives away a slot.
+    pub fn grant(&mut self, index: usize, tunnel: bool, wanted: &MemberPreference, now: Instant) -> Grant<E> {
         self.turns += 1;
-        let alone = aim.alone && self.present().nth(1).is_some();
-        let seat = &mut self.seats[index];
-        debug_assert!(seat.has_free_slot(now), "only a free slot is granted");
-        seat.lease_time(now);
-        let beside = seat.in_use;
-        seat.in_use += 1;
-        seat.reserved += usize::from(tunnel);
-        seat.last_used = self.turns;
-        let trial = seat.member.is_doubted();
-        seat.on_trial |= trial;
-        seat.exclusive |= alone;
-        let wary = seat.ejections > 0;
-        Grant { member: Arc::clone(&seat.member), since: now, trial, wary, alone, tunnel, beside }
+        let alone = wanted.alone && self.present().nth(1).is_some();
+        let state = &mut self.states[index];
+        debug_assert!(state.has_free_slot(now), "only a free slot is granted");
+        state.lease_time(now);
+        let beside = state.in_use;
+        state.in_use += 1;
+        state.reserved += usize::from(tunnel);
+        state.last_used = self.turns;
+        let trial = state.member.is_doubted();
+        state.on_trial |= trial;
+        state.exclusive |= alone;
+        let wary = state.ejections > 0;
+        Grant { member: Arc::clone(&state.member), since: now, trial, wary, alone, tunnel, beside }
     }
 
     /// A slot comes back. The caller holds the member, so no endpoint is dropped in here, under the lock.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         self.turns += 1;
         let (id, turns) = (grant.member.id, self.turns);
-        let Some(seat) = self.seat_mut(id) else { return };
-        seat.lease_time(now);
-        if seat.in_use > 1 {
-            seat.shared_until = Some(now);
+        let Some(state) = self.state_mut(id) else { return };
+        state.lease_time(now);
+        if state.in_use > 1 {
+            state.shared_until = Some(now);
         }
-        seat.in_use -= 1;
-        seat.exclusive &= !grant.alone;
-        seat.reserved -= usize::from(grant.tunnel);
-        seat.last_used = turns;
-        seat.on_trial &= !grant.trial;
+        state.in_use -= 1;
+        state.exclusive &= !grant.alone;
+        state.reserved -= usize::from(grant.tunnel);
+        state.last_used = turns;
+        state.on_trial &= !grant.trial;
         self.forget_if_gone(id);
     }
 
     /// Something goes on at the member without a slot; to be said while it still has one.
-    pub fn tether(&mut self, id: MemberId) {
-        if let Some(seat) = self.seat_mut(id) {
-            seat.tunnels += 1;
+    pub fn begin_tunnel(&mut self, id: MemberId) {
+        if let Some(state) = self.state_mut(id) {
+            state.tunnels += 1;
         }
     }
 
     /// It has ended; the caller holds the member, as in [`Self::release`].
-    pub fn untether(&mut self, id: MemberId) {
-        if let Some(seat) = self.seat_mut(id) {
-            seat.tunnels -= 1;
+    pub fn end_tunnel(&mut self, id: MemberId) {
+        if let Some(state) = self.state_mut(id) {
+            state.tunnels -= 1;
         }
         self.forget_if_gone(id);
     }
 
     /// No new leases; the caller holds the member, as in [`Self::release`].
     pub fn leave(&mut self, id: MemberId) {
-        if let Some(seat) = self.seat_mut(id) {
-            seat.left = true;
+        if let Some(state) = self.state_mut(id) {
+            state.left = true;
         }
         self.forget_if_gone(id);
     }
 
-    /// The member could not be reached. Returns until when it is benched, if this failure was news: what was
-    /// granted before a bench ended was granted before it began, and says nothing new.
-    pub fn bench(&mut self, grant: &Grant<E>, settings: BenchSettings, now: Instant) -> Option<Instant> {
-        let seat = self.seat_mut(grant.member.id)?;
-        if seat.left || seat.benched_until.is_some_and(|until| grant.since < until) {
+    /// The member could not be reached. Returns until when it is ejected, if this failure was news: what was
+    /// granted before an ejection ended was granted before it began, and says nothing new.
+    pub fn back_off(&mut self, grant: &Grant<E>, settings: BackoffSettings, now: Instant) -> Option<Instant> {
+        let state = self.state_mut(grant.member.id)?;
+        if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
             return None;
         }
-        let failures = seat.member.failures.load(Ordering::Relaxed).saturating_add(1);
-        seat.member.failures.store(failures, Ordering::Relaxed);
+        let failures = state.member.failures.load(Ordering::Relaxed).saturating_add(1);
+        state.member.failures.store(failures, Ordering::Relaxed);
         let until = now + settings.after(failures);
-        seat.benched_until = Some(until);
+        state.ejected_until = Some(until);
         Some(until)
     }
 
@@ -317,83 +317,83 @@ impl<E> Roster<E> {
     pub fn strike(&mut self, grant: &Grant<E>, settings: EjectSettings, now: Instant) -> Option<Instant> {
         let members = self.present().count();
         let others =
-            self.present().filter(|seat| seat.member.id != grant.member.id && seat.is_out(now)).count();
-        let seat = self.seat_mut(grant.member.id)?;
-        if seat.left || seat.benched_until.is_some_and(|until| grant.since < until) {
+            self.present().filter(|state| state.member.id != grant.member.id && state.is_out(now)).count();
+        let state = self.state_mut(grant.member.id)?;
+        if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
             return None;
         }
-        seat.late += 1;
-        seat.member.suspected.store(true, Ordering::Relaxed);
-        let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(seat.slots.max(1));
-        let is_enough = seat.late as usize >= most || seat.ejections > 0;
+        state.late += 1;
+        state.member.suspected.store(true, Ordering::Relaxed);
+        let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(state.slots.max(1));
+        let is_enough = state.late as usize >= most || state.ejections > 0;
         if settings.failures == 0 || !is_enough || !settings.allows(members, others) {
             return None;
         }
-        seat.ejections += 1;
-        seat.ejected_for = settings.after(seat.ejections);
-        let failures = seat.member.failures.load(Ordering::Relaxed).saturating_add(1);
-        seat.member.failures.store(failures, Ordering::Relaxed);
-        let until = seat.benched_until.max(Some(now + seat.ejected_for));
-        seat.benched_until = until;
+        state.ejections += 1;
+        state.ejected_for = settings.after(state.ejections);
+        let failures = state.member.failures.load(Ordering::Relaxed).saturating_add(1);
+        state.member.failures.store(failures, Ordering::Relaxed);
+        let until = state.ejected_until.max(Some(now + state.ejected_for));
+        state.ejected_until = until;
         until
     }
 
     /// Whoever checks the member says how it is. The member, if that is news.
     pub fn set_health(&mut self, id: MemberId, healthy: bool) -> Option<Arc<Member<E>>> {
-        let seat = self.seat_mut(id)?;
-        let was = std::mem::replace(&mut seat.unhealthy, !healthy);
+        let state = self.state_mut(id)?;
+        let was = std::mem::replace(&mut state.unhealthy, !healthy);
         if was && healthy {
             // It has just been seen to answer.
-            seat.forgive();
+            state.forgive();
         }
-        (was == healthy).then(|| Arc::clone(&seat.member))
+        (was == healthy).then(|| Arc::clone(&state.member))
     }
 
     /// Whether the lease of this grant is the only one of its member, and has been for so long.
     pub fn is_alone(&self, id: MemberId, now: Instant, long: Duration) -> bool {
         let Some(index) = self.index_of(id) else { return true };
-        let seat = &self.seats[index];
-        let shared = seat.shared_until.is_some_and(|until| now.saturating_duration_since(until) < long);
-        seat.in_use <= 1 && !shared
+        let state = &self.states[index];
+        let shared = state.shared_until.is_some_and(|until| now.saturating_duration_since(until) < long);
+        state.in_use <= 1 && !shared
     }
 
     /// The member gets nothing until then, unless it answers another request before. That is no failure.
     pub fn suspend(&mut self, id: MemberId, until: Instant) {
-        if let Some(seat) = self.seat_mut(id) {
-            seat.member.suspected.store(true, Ordering::Relaxed);
-            seat.benched_until = seat.benched_until.max(Some(until));
+        if let Some(state) = self.state_mut(id) {
+            state.member.suspected.store(true, Ordering::Relaxed);
+            state.ejected_until = state.ejected_until.max(Some(until));
         }
     }
 
     /// Whatever kept members from being tried is forgotten, as if all had answered.
     pub fn forgive(&mut self) {
-        for seat in &mut self.seats {
-            seat.forgive();
+        for state in &mut self.states {
+            state.forgive();
         }
     }
 
     pub fn set_slots(&mut self, id: MemberId, slots: usize) {
-        if let Some(seat) = self.seat_mut(id) {
-            seat.slots = slots;
+        if let Some(state) = self.state_mut(id) {
+            state.slots = slots;
         }
     }
 
     /// The member answered: no more doubt.
     /// True if that ends an ejection.
     pub fn reached(&mut self, id: MemberId) -> bool {
-        let Some(seat) = self.seat_mut(id) else { return false };
-        let was_ejected = seat.ejections > 0;
-        seat.forgive();
+        let Some(state) = self.state_mut(id) else { return false };
+        let was_ejected = state.ejections > 0;
+        state.forgive();
         was_ejected
     }
 
     fn forget_if_gone(&mut self, id: MemberId) {
         if let Some(index) = self.index_of(id)
-            && self.seats[index].left
-            && self.seats[index].in_use == 0
-            && self.seats[index].tunnels == 0
+            && self.states[index].left
+            && self.states[index].in_use == 0
+            && self.states[index].tunnels == 0
         {
-            self.seats.remove(index);
+            self.states.remove(index);
         }
     }
 }

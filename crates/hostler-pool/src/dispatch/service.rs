@@ -78,21 +78,22 @@ impl Pace {
     }
 
     /// A wait longer than this, should it stand, is too long.
-    pub fn target(&self, patience: Option<Duration>) -> Duration {
-        at_most(self.long(), patience, SHARE_OF_PATIENCE)
+    pub fn target(&self, time_limit: Option<Duration>) -> Duration {
+        at_most(self.long(), time_limit, SHARE_OF_PATIENCE)
     }
 
     /// For how long it has to stand.
-    pub fn interval(&self, patience: Option<Duration>) -> Duration {
-        at_most(self.long() * TARGETS_AN_INTERVAL, patience, SHARE_OF_PATIENCE)
+    pub fn interval(&self, time_limit: Option<Duration>) -> Duration {
+        at_most(self.long() * TARGETS_AN_INTERVAL, time_limit, SHARE_OF_PATIENCE)
     }
 
     /// Who has waited longer than this under overload is refused. A machine that is slow for a second is overloaded, too, and
     /// what waits then can still be served once that is over: so nobody is refused at once who has much time left.
-    pub fn limit(&self, patience: Option<Duration>) -> Duration {
+    pub fn limit(&self, time_limit: Option<Duration>) -> Duration {
         let long = self.long();
-        let limit = patience
-            .map_or(long, |patience| long.clamp(patience / SHARE_TO_BE_HAD, patience / SHARE_TO_BE_LEFT));
+        let limit = time_limit.map_or(long, |time_limit| {
+            long.clamp(time_limit / SHARE_TO_BE_HAD, time_limit / SHARE_TO_BE_LEFT)
+        });
         limit.max(self.turns(LEAST_TURNS))
     }
 
@@ -108,8 +109,8 @@ impl Pace {
     }
 }
 
-fn at_most(time: Duration, patience: Option<Duration>, part: u32) -> Duration {
-    patience.map_or(time, |patience| time.min(patience / part))
+fn at_most(time: Duration, time_limit: Option<Duration>, part: u32) -> Duration {
+    time_limit.map_or(time, |time_limit| time.min(time_limit / part))
 }
 
 #[cfg(test)]
@@ -121,7 +122,7 @@ mod tests {
         let mut service = Service::default();
         (0..ENOUGH).for_each(|_| service.observe(Duration::from_millis(20)));
         let pace = service.pace(4).unwrap();
-        let limit = |patience| pace.limit(Some(Duration::from_millis(patience))).as_millis();
+        let limit = |time_limit| pace.limit(Some(Duration::from_millis(time_limit))).as_millis();
         assert_eq!(pace.limit(None).as_millis(), 80, "sixteen turns of 5 ms");
         assert_eq!(limit(400), 80);
         assert_eq!(limit(5_000), 625);

@@ -8,31 +8,31 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::acquire::AcquireError;
-use super::bench::SUSPENSE;
 use super::claim::Claim;
-use super::gauge::Waiting;
+use super::eject::SUSPENSE;
+use super::gauge::WaitingGauge;
 use super::pool::PoolSettings;
-use super::queue::{Outcome, Place};
+use super::queue::{QueuePosition, WaitOutcome};
 use super::roster::{Grant, Member, MemberId, Roster};
-use super::state::State;
+use super::state::PoolState;
 
 /// What all handles of a pool share.
-pub(super) struct Shared<E> {
+pub(super) struct PoolInner<E> {
     pub name: Arc<str>,
     pub next_number: AtomicU64,
-    state: Mutex<State<E>>,
+    state: Mutex<PoolState<E>>,
 }
 
-impl<E> Shared<E> {
+impl<E> PoolInner<E> {
     /// Without a member.
     pub fn new(name: Arc<str>, settings: PoolSettings) -> Self {
-        Self { name, next_number: AtomicU64::new(1), state: Mutex::new(State::new(settings)) }
+        Self { name, next_number: AtomicU64::new(1), state: Mutex::new(PoolState::new(settings)) }
     }
 
     /// One poll of an [`Acquire`]; `queued` remembers whether its place is in the queue, `ahead` how many there were before it came.
     pub fn poll_grant(
         &self,
-        (place, ahead): (Place, &mut Option<usize>),
+        (place, ahead): (QueuePosition, &mut Option<usize>),
         claim: &Claim,
         queued: &mut bool,
         waker: &Waker,
@@ -52,7 +52,12 @@ impl<E> Shared<E> {
         answer
     }
 
-    fn poll_queued(&self, place: Place, waker: &Waker, now: Instant) -> Poll<Result<Grant<E>, AcquireError>> {
+    fn poll_queued(
+        &self,
+        place: QueuePosition,
+        waker: &Waker,
+        now: Instant,
+    ) -> Poll<Result<Grant<E>, AcquireError>> {
         let mut state = self.lock();
         match state.outcome(place, now) {
             Some(Ok(grant)) => return Poll::Ready(Ok(grant)),
@@ -75,17 +80,17 @@ impl<E> Shared<E> {
     }
 
     /// The [`Acquire`] at this place is dropped. A slot it was handed and has not taken goes to the next.
-    pub fn give_up(&self, place: Place) {
+    pub fn give_up(&self, place: QueuePosition) {
         let (waker, outcome) = {
             let mut state = self.lock();
             let waker = state.queue.leave(place);
             let outcome = state.queue.take_outcome(place);
-            let left = waker.is_some() || matches!(outcome, Some(Outcome::Handed(..)));
+            let left = waker.is_some() || matches!(outcome, Some(WaitOutcome::Handed(..)));
             state.counters.left_queue += u64::from(left);
             (waker, outcome)
         };
         drop(waker);
-        if let Some(Outcome::Handed(grant, _)) = outcome {
+        if let Some(WaitOutcome::Handed(grant, _)) = outcome {
             self.untake(&grant);
         }
     }
@@ -96,17 +101,17 @@ impl<E> Shared<E> {
     }
 
     /// A slot comes back, and what was begun with it goes on.
-    pub fn tether(&self, grant: &Grant<E>) {
+    pub fn tunnel_guard(&self, grant: &Grant<E>) {
         self.change(|state, now| {
             state.counters.tunnels += 1;
-            state.roster.tether(grant.member.id);
+            state.roster.begin_tunnel(grant.member.id);
             state.release(grant, now);
         });
     }
 
     /// What went on without a slot has ended.
-    pub fn untether(&self, id: MemberId) {
-        self.change(|state, _| state.roster.untether(id));
+    pub fn end_tunnel(&self, id: MemberId) {
+        self.change(|state, _| state.roster.end_tunnel(id));
     }
 
     /// A slot comes back that nobody has used.
@@ -114,12 +119,12 @@ impl<E> Shared<E> {
         self.change(|state, now| state.roster.release(grant, now));
     }
 
-    /// The member could not be reached: returns the slot and says until when the member is benched, if it is.
+    /// The member could not be reached: returns the slot and says until when the member is ejected, if it is.
     pub fn fail(&self, grant: &Grant<E>) -> Option<Instant> {
         self.change(|state, now| {
             state.counters.member_failures += 1;
-            let bench = state.settings.bench;
-            let until = state.roster.bench(grant, bench, now);
+            let backoff = state.settings.backoff;
+            let until = state.roster.back_off(grant, backoff, now);
             state.roster.release(grant, now);
             let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
             (until, untaken)
@@ -197,25 +202,25 @@ impl<E> Shared<E> {
         self.change(|state, _| state.roster.set_slots(id, slots));
     }
 
-    /// Looks at the members and changes what is to be changed; `Waiting` says who waits for them.
-    pub fn with_roster<T>(&self, act: impl FnOnce(&mut Roster<E>, Waiting) -> T) -> T {
+    /// Looks at the members and changes what is to be changed; `WaitingGauge` says who waits for them.
+    pub fn with_roster<T>(&self, act: impl FnOnce(&mut Roster<E>, WaitingGauge) -> T) -> T {
         self.change(|state, _| {
-            let waiting = Waiting { now: state.queue.len(), ever: state.counters.queued };
+            let waiting = WaitingGauge { now: state.queue.len(), ever: state.counters.queued };
             act(&mut state.roster, waiting)
         })
     }
 
-    /// Gives free slots to those who wait: a bench is over.
+    /// Gives free slots to those who wait: an ejection is over.
     pub fn redispatch(&self) {
         self.change(|_, _| ());
     }
 
     /// Changes the state and then gives every slot that has become free to those who wait.
-    pub fn change<T>(&self, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
+    pub fn change<T>(&self, change: impl FnOnce(&mut PoolState<E>, Instant) -> T) -> T {
         self.change_at(Instant::now(), change)
     }
 
-    fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut State<E>, Instant) -> T) -> T {
+    fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut PoolState<E>, Instant) -> T) -> T {
         let mut woken = Vec::new();
         let value = {
             let mut state = self.lock();
@@ -230,7 +235,7 @@ impl<E> Shared<E> {
     }
 
     /// No foreign code runs under this lock, so a panic elsewhere cannot have left the state half changed.
-    pub fn lock(&self) -> MutexGuard<'_, State<E>> {
+    pub fn lock(&self) -> MutexGuard<'_, PoolState<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

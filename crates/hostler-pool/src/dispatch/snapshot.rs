@@ -6,16 +6,16 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
-use super::choice::Choice;
+use super::choice::MemberChoice;
 use super::claim::{Policy, Priority};
 use super::roster::{Member, MemberId};
-use super::state::State;
+use super::state::PoolState;
 
 /// A pool's figures of one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolSnapshot<T = ()> {
     /// How members are chosen.
-    pub choice: Choice,
+    pub choice: MemberChoice,
     /// In which order those who wait are served, and whom the pool refuses.
     pub policy: Policy,
     /// It gives no slots until it is resumed.
@@ -28,7 +28,7 @@ pub struct PoolSnapshot<T = ()> {
     /// How many wait.
     pub queue_length: usize,
     /// The same by class.
-    pub waiting: Waiting,
+    pub waiting: WaitingCounts,
     /// How many may wait.
     pub queue_limit: usize,
     /// How long the one that came first has been waiting; in JSON milliseconds.
@@ -48,7 +48,7 @@ pub struct PoolSnapshot<T = ()> {
 
 /// How many wait, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Waiting {
+pub struct WaitingCounts {
     /// With high priority.
     pub high: usize,
     /// With normal priority.
@@ -104,7 +104,7 @@ pub struct MemberSnapshot<T = ()> {
     /// Tunnels that it has.
     pub tunnels: usize,
     /// It could not be reached and gets nothing for a while.
-    pub benched: bool,
+    pub unreachable: bool,
     /// It has let requests wait in vain, and has not answered since it was ejected for that.
     pub ejected: bool,
     /// Whoever checks it says that it is not fit, and it gets nothing.
@@ -116,20 +116,20 @@ pub struct MemberSnapshot<T = ()> {
 }
 
 impl<E> PoolSnapshot<Arc<Member<E>>> {
-    pub(super) fn take(state: &State<E>, now: Instant) -> Self {
-        let State { queue, roster, settings, .. } = state;
-        let seats = roster.seats();
-        let members = seats.iter().map(|seat| MemberSnapshot {
-            id: seat.member.id,
-            slots: seat.slots,
-            in_use: seat.in_use,
-            granted: seat.granted,
-            tunnels: seat.tunnels,
-            benched: seat.is_benched(now),
-            ejected: seat.ejections > 0,
-            unhealthy: seat.unhealthy,
-            left: seat.left,
-            endpoint: Arc::clone(&seat.member),
+    pub(super) fn take(state: &PoolState<E>, now: Instant) -> Self {
+        let PoolState { queue, roster, settings, .. } = state;
+        let states = roster.states();
+        let members = states.iter().map(|state| MemberSnapshot {
+            id: state.member.id,
+            slots: state.slots,
+            in_use: state.in_use,
+            granted: state.granted,
+            tunnels: state.tunnels,
+            unreachable: state.is_ejected(now) && state.ejections == 0,
+            ejected: state.ejections > 0,
+            unhealthy: state.unhealthy,
+            left: state.left,
+            endpoint: Arc::clone(&state.member),
         });
         Self {
             choice: settings.choice,
@@ -138,16 +138,16 @@ impl<E> PoolSnapshot<Arc<Member<E>>> {
             overloaded: state.has_overload(now),
             service_time: state.service.mean(),
             queue_length: queue.len(),
-            waiting: Waiting {
+            waiting: WaitingCounts {
                 high: queue.len_of(Priority::High),
                 normal: queue.len_of(Priority::Normal),
                 low: queue.len_of(Priority::Low),
             },
             queue_limit: settings.queue_limit,
             oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),
-            slots: seats.iter().filter(|seat| !seat.left).map(|seat| seat.slots).sum(),
-            in_use: seats.iter().map(|seat| seat.in_use).sum(),
-            tunnels: seats.iter().map(|seat| seat.tunnels).sum(),
+            slots: states.iter().filter(|state| !state.left).map(|state| state.slots).sum(),
+            in_use: states.iter().map(|state| state.in_use).sum(),
+            tunnels: states.iter().map(|state| state.tunnels).sum(),
             counters: state.counters,
             members: members.collect(),
         }
@@ -162,7 +162,7 @@ impl<T> PoolSnapshot<T> {
             in_use: member.in_use,
             granted: member.granted,
             tunnels: member.tunnels,
-            benched: member.benched,
+            unreachable: member.unreachable,
             ejected: member.ejected,
             unhealthy: member.unhealthy,
             left: member.left,

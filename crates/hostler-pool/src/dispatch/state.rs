@@ -7,19 +7,19 @@ use tokio::time::Instant;
 
 use super::acquire::AcquireError;
 use super::choice::Chooser;
-use super::claim::{Aim, Claim, Policy, Priority};
-use super::crowd::{Crowd, Served};
+use super::claim::{Claim, MemberPreference, Policy, Priority};
+use super::overload::{OverloadDetector, ServedWaits};
 use super::pause::Pause;
 use super::pool::PoolSettings;
-use super::queue::{Outcome, Place, Queue, Span};
-use super::roster::{Grant, MemberId, Roster, Seat};
+use super::queue::{Queue, QueuePosition, QueueSpan, WaitOutcome};
+use super::roster::{Grant, MemberId, MemberState, Roster};
 use super::service::{Pace, Service};
 use super::snapshot::PoolCounters;
 
 /// A pool whose slots have not moved for so many holdings is stuck.
 const STUCK_HOLDINGS: u32 = 16;
 
-pub(super) struct State<E> {
+pub(super) struct PoolState<E> {
     pub settings: PoolSettings,
     pub queue: Queue<Grant<E>>,
     pub roster: Roster<E>,
@@ -27,7 +27,7 @@ pub(super) struct State<E> {
     pub pause: Pause,
     pub service: Service,
     pub closed: bool,
-    crowds: [Crowd; Priority::COUNT],
+    crowds: [OverloadDetector; Priority::COUNT],
     last_chosen: Option<MemberId>,
     last_grant: Option<Instant>,
 }
@@ -41,7 +41,7 @@ struct Now {
     served: Instant,
 }
 
-impl<E> State<E> {
+impl<E> PoolState<E> {
     pub fn new(settings: PoolSettings) -> Self {
         Self {
             settings,
@@ -60,7 +60,7 @@ impl<E> State<E> {
     /// A place that is not in the queue asks for a slot: granted at once, or from now on in the queue, or refused.
     pub fn enter(
         &mut self,
-        place: Place,
+        place: QueuePosition,
         claim: &Claim,
         waker: &Waker,
         now: Instant,
@@ -73,16 +73,16 @@ impl<E> State<E> {
             self.counters.expired += 1;
             return Poll::Ready(Err(AcquireError::Expired));
         }
-        if self.is_nobody_there(&claim.aim) {
+        if self.is_nobody_there(&claim.preference) {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::NoMember)));
         }
         if claim.tunnel && self.is_full_of_tunnels() {
             return Poll::Ready(Err(self.refuse_tunnel()));
         }
-        if claim.aim.forgiving && !self.has_free_slot(self.at(now)) {
+        if claim.preference.forgiving && !self.has_free_slot(self.at(now)) {
             self.roster.forgive();
         }
-        // Who waits can only be served now if a bench has ended and its timer has not fired yet. Who still waits after
+        // Who waits can only be served now if an ejection has ended and its timer has not fired yet. Who still waits after
         // this does so for want of a free slot, so nobody is overtaken below.
         if !self.queue.is_empty() {
             self.dispatch(now, woken);
@@ -92,11 +92,11 @@ impl<E> State<E> {
             self.crowds[place.priority.index()].found_empty(now.served);
         }
         if self.queue.is_empty()
-            && let Some(grant) = self.grant(now, claim.tunnel, &claim.aim)
+            && let Some(grant) = self.grant(now, claim.tunnel, &claim.preference)
         {
             return Poll::Ready(Ok(self.taken(grant)));
         }
-        if claim.aim.only.is_some() && !self.pause.is_on() {
+        if claim.preference.only.is_some() && !self.pause.is_on() {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::MemberBusy)));
         }
         // Where it is not slots that are missing, waiting for one would not help, and would hold up who comes next.
@@ -104,7 +104,7 @@ impl<E> State<E> {
             return Poll::Ready(Err(self.refuse_tunnel()));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let span = Span { since: now.served, until, tunnel: claim.tunnel, aim: claim.aim };
+        let span = QueueSpan { since: now.served, until, tunnel: claim.tunnel, preference: claim.preference };
         if !place.returns() {
             self.admit(place.priority, span)?;
         }
@@ -114,13 +114,13 @@ impl<E> State<E> {
     }
 
     /// Whether one more may wait.
-    fn admit(&mut self, priority: Priority, span: Span) -> Result<(), AcquireError> {
+    fn admit(&mut self, priority: Priority, span: QueueSpan) -> Result<(), AcquireError> {
         let pace = self.pace();
-        let crowd = &mut self.crowds[priority.index()];
+        let overload = &mut self.crowds[priority.index()];
         if pace.is_some() {
-            crowd.arrived()
+            overload.arrived()
         } else {
-            crowd.interrupt()
+            overload.interrupt()
         }
         let limit = self.settings.queue_limit;
         if self.queue.newcomers() >= limit {
@@ -139,7 +139,7 @@ impl<E> State<E> {
     }
 
     /// Whether one that comes under overload, and so is next but for those that returned, would be too late even so.
-    fn is_hopeless(&self, priority: Priority, span: Span, pace: &Pace) -> bool {
+    fn is_hopeless(&self, priority: Priority, span: QueueSpan, pace: &Pace) -> bool {
         let ahead = pace.turns(self.queue.returned(priority) as f64);
         self.is_overloaded(priority, span.since)
             && span.until.is_some_and(|until| until < span.since + ahead + pace.hold())
@@ -147,7 +147,7 @@ impl<E> State<E> {
 
     /// Whether slots have stood still for longer than this one can wait, and much longer than they should. Enough to take
     /// every slot at the end of that are left to wait.
-    fn is_stuck(&self, span: Span, pace: &Pace) -> bool {
+    fn is_stuck(&self, span: QueueSpan, pace: &Pace) -> bool {
         let stood = self.last_grant.map(|last| span.since.saturating_duration_since(last));
         let (Some(stood), Some(until)) = (stood, span.until) else { return false };
         stood >= until.saturating_duration_since(span.since)
@@ -162,7 +162,7 @@ impl<E> State<E> {
         while !self.queue.is_empty()
             && self.has_free_slot(now)
             && let Some((place, span)) = self.next(now, woken)
-            && let Some(grant) = self.grant(now, span.tunnel, &span.aim)
+            && let Some(grant) = self.grant(now, span.tunnel, &span.preference)
         {
             woken.extend(self.queue.hand(place, grant));
             self.observe(place, span, now);
@@ -172,14 +172,14 @@ impl<E> State<E> {
 
     /// Who gets the next slot. Those that would have been next and are too late are refused on the way;
     /// and tunnels for which no free member has room.
-    fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(Place, Span)> {
+    fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(QueuePosition, QueueSpan)> {
         while let Some(priority) = self.queue.next_class() {
             let newest_first = self.is_overloaded(priority, now.served);
             let (place, span) = self.queue.next_of(priority, newest_first)?;
             let error = if span.until.is_some_and(|until| until <= now.served) {
                 self.counters.expired += 1;
                 AcquireError::Expired
-            } else if span.aim.only.is_some() && !self.can_serve(&span, now) {
+            } else if span.preference.only.is_some() && !self.can_serve(&span, now) {
                 self.refuse_aim(AcquireError::MemberBusy)
             } else if span.tunnel && !self.can_serve(&span, now) {
                 self.refuse_tunnel()
@@ -192,14 +192,14 @@ impl<E> State<E> {
     }
 
     /// One that waited has got a slot: what its wait says about its class.
-    fn observe(&mut self, place: Place, span: Span, now: Now) {
+    fn observe(&mut self, place: QueuePosition, span: QueueSpan, now: Now) {
         if place.returns() || self.settings.policy == Policy::Fifo {
             return;
         }
         let Some(pace) = self.pace() else { return };
-        let served = Served {
+        let served = ServedWaits {
             waited: now.served.saturating_duration_since(span.since),
-            patience: patience(span),
+            time_limit: time_limit(span),
             behind: self.queue.len_of(place.priority),
         };
         self.crowds[place.priority.index()].served(served, &pace, now.served);
@@ -228,7 +228,7 @@ impl<E> State<E> {
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         let id = grant.member.id;
         // A member that has left may have been stuck, and killed: its last holdings say nothing.
-        if self.roster.seat_mut(id).is_some_and(|seat| !seat.left) {
+        if self.roster.state_mut(id).is_some_and(|member_state| !member_state.left) {
             self.service.observe(now.saturating_duration_since(grant.since));
         }
         self.roster.release(grant, now);
@@ -238,7 +238,7 @@ impl<E> State<E> {
     /// The grants are for the caller to drop once the lock is free.
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
         // That those who wait have to wait longer now says nothing of how many come.
-        self.crowds.iter_mut().for_each(Crowd::interrupt);
+        self.crowds.iter_mut().for_each(OverloadDetector::interrupt);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
             self.roster.release(grant, now);
@@ -247,14 +247,16 @@ impl<E> State<E> {
     }
 
     /// How the wait at this place has ended, if it has. A slot that comes too late is for the caller to release.
-    pub fn outcome(&mut self, place: Place, now: Instant) -> Option<Result<Grant<E>, Late<E>>> {
+    pub fn outcome(&mut self, place: QueuePosition, now: Instant) -> Option<Result<Grant<E>, Late<E>>> {
         match self.queue.take_outcome(place)? {
-            Outcome::Handed(grant, span) if span.until.is_some_and(|until| until <= self.at(now).served) => {
+            WaitOutcome::Handed(grant, span)
+                if span.until.is_some_and(|until| until <= self.at(now).served) =>
+            {
                 self.counters.expired += 1;
                 Some(Err(Late { error: AcquireError::Expired, grant: Some(grant) }))
             }
-            Outcome::Handed(grant, _) => Some(Ok(self.taken(grant))),
-            Outcome::Refused(error) => Some(Err(Late { error, grant: None })),
+            WaitOutcome::Handed(grant, _) => Some(Ok(self.taken(grant))),
+            WaitOutcome::Refused(error) => Some(Err(Late { error, grant: None })),
         }
     }
 
@@ -273,7 +275,7 @@ impl<E> State<E> {
     /// No grants from now on.
     pub fn pause(&mut self, now: Instant) {
         self.pause.begin(now);
-        self.crowds.iter_mut().for_each(Crowd::interrupt);
+        self.crowds.iter_mut().for_each(OverloadDetector::interrupt);
     }
 
     /// New settings; under another policy, overload has to prove itself anew.
@@ -289,7 +291,12 @@ impl<E> State<E> {
     }
 
     fn slots(&self) -> usize {
-        self.roster.seats().iter().filter(|seat| !seat.left).map(|seat| seat.slots).sum()
+        self.roster
+            .states()
+            .iter()
+            .filter(|member_state| !member_state.left)
+            .map(|member_state| member_state.slots)
+            .sum()
     }
 
     fn at(&self, now: Instant) -> Now {
@@ -297,14 +304,15 @@ impl<E> State<E> {
     }
 
     fn has_free_slot(&self, now: Now) -> bool {
-        !self.pause.is_on() && self.roster.seats().iter().any(|seat| seat.has_free_slot(now.real))
+        !self.pause.is_on()
+            && self.roster.states().iter().any(|member_state| member_state.has_free_slot(now.real))
     }
 
     /// Whether no member has room for another, free or not.
     fn is_full_of_tunnels(&self) -> bool {
         let most = self.settings.max_tunnels;
-        let mut present = self.roster.seats().iter().filter(|seat| !seat.left).peekable();
-        present.peek().is_some() && present.all(|seat| !seat.has_room_for_tunnel(most))
+        let mut present = self.roster.states().iter().filter(|member_state| !member_state.left).peekable();
+        present.peek().is_some() && present.all(|member_state| !member_state.has_room_for_tunnel(most))
     }
 
     fn refuse_tunnel(&mut self) -> AcquireError {
@@ -313,10 +321,10 @@ impl<E> State<E> {
     }
 
     /// Nobody has joined yet, or all have left, and the claim is not for those that may come.
-    fn is_nobody_there(&self, aim: &Aim) -> bool {
-        match aim.only {
-            Some(only) => self.roster.present().all(|seat| seat.member.id != only),
-            None => aim.present && self.roster.present().next().is_none(),
+    fn is_nobody_there(&self, preference: &MemberPreference) -> bool {
+        match preference.only {
+            Some(only) => self.roster.present().all(|member_state| member_state.member.id != only),
+            None => preference.present && self.roster.present().next().is_none(),
         }
     }
 
@@ -325,25 +333,25 @@ impl<E> State<E> {
         error
     }
 
-    fn can_serve(&self, span: &Span, now: Now) -> bool {
-        self.choose(now, span.tunnel, &span.aim).is_some()
+    fn can_serve(&self, span: &QueueSpan, now: Now) -> bool {
+        self.choose(now, span.tunnel, &span.preference).is_some()
     }
 
-    fn choose(&self, now: Now, tunnel: bool, aim: &Aim) -> Option<usize> {
+    fn choose(&self, now: Now, tunnel: bool, preference: &MemberPreference) -> Option<usize> {
         let PoolSettings { choice, max_tunnels, .. } = self.settings;
-        let is_free = |seat: &Seat<E>| {
-            seat.has_free_slot(now.real) && (!tunnel || seat.has_room_for_tunnel(max_tunnels))
+        let is_free = |member_state: &MemberState<E>| {
+            member_state.has_free_slot(now.real) && (!tunnel || member_state.has_room_for_tunnel(max_tunnels))
         };
         Chooser { choice, roster: &self.roster, last: self.last_chosen, tunnel, now: now.real, is_free }
-            .seat(aim)
+            .state(preference)
     }
 
-    fn grant(&mut self, now: Now, tunnel: bool, aim: &Aim) -> Option<Grant<E>> {
+    fn grant(&mut self, now: Now, tunnel: bool, preference: &MemberPreference) -> Option<Grant<E>> {
         if self.pause.is_on() {
             return None;
         }
-        let index = self.choose(now, tunnel, aim)?;
-        let grant = self.roster.grant(index, tunnel, aim, now.real);
+        let index = self.choose(now, tunnel, preference)?;
+        let grant = self.roster.grant(index, tunnel, preference, now.real);
         self.last_chosen = Some(grant.member.id);
         self.last_grant = Some(now.served);
         Some(grant)
@@ -352,8 +360,8 @@ impl<E> State<E> {
     /// Counted when a request really has the slot, not when one is held ready for it.
     fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
         self.counters.granted += 1;
-        if let Some(seat) = self.roster.seat_mut(grant.member.id) {
-            seat.granted += 1;
+        if let Some(member_state) = self.roster.state_mut(grant.member.id) {
+            member_state.granted += 1;
         }
         grant
     }
@@ -367,16 +375,16 @@ pub(super) struct Late<E> {
 }
 
 /// Why one that waits under overload is not served any more.
-fn overdue(span: Span, pace: &Pace, now: Instant) -> Option<AcquireError> {
+fn overdue(span: QueueSpan, pace: &Pace, now: Instant) -> Option<AcquireError> {
     let waited = now.saturating_duration_since(span.since);
     match span.until {
         Some(until) if until <= now => Some(AcquireError::Expired),
         Some(until) if until < now + pace.hold() => Some(AcquireError::Overloaded),
-        _ => (waited > pace.limit(patience(span))).then_some(AcquireError::Overloaded),
+        _ => (waited > pace.limit(time_limit(span))).then_some(AcquireError::Overloaded),
     }
 }
 
 /// How long one can wait in all, if not for ever.
-fn patience(span: Span) -> Option<Duration> {
+fn time_limit(span: QueueSpan) -> Option<Duration> {
     span.until.map(|until| until.saturating_duration_since(span.since))
 }

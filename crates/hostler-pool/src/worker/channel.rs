@@ -8,9 +8,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::lines::{Lines, Overlong};
+use super::lines::{LineReader, Overlong};
 use super::message::{FromWorker, ToWorker};
-use super::news::{News, Wire};
+use super::news::{Wire, WorkerNews};
 
 const LINE_LIMIT: usize = 1024 * 1024;
 /// One app claims one connection; the rest is room for what should not be there.
@@ -61,7 +61,7 @@ pub(super) async fn speak_over_control(listener: std_unix::UnixListener, wire: W
 /// Its end says nothing about the worker: an app may close its channel and live.
 async fn converse(stream: UnixStream, wire: Wire) {
     let (reader, mut writer) = stream.into_split();
-    let mut lines = Lines::new(reader, LINE_LIMIT, Overlong::Skip);
+    let mut lines = LineReader::new(reader, LINE_LIMIT, Overlong::Skip);
     let (answers, mut outgoing) = mpsc::channel(4);
     let speaker = Speaker(answers);
     loop {
@@ -69,7 +69,7 @@ async fn converse(stream: UnixStream, wire: Wire) {
             line = lines.next() => match line {
                 None => break,
                 Some(line) => if let Some(message) = FromWorker::parse(&line) {
-                    wire.send(News::Said { message, speaker: speaker.clone() }).await;
+                    wire.send(WorkerNews::Said { message, speaker: speaker.clone() }).await;
                 },
             },
             Some(message) = outgoing.recv() => {
@@ -96,7 +96,7 @@ mod tests {
         noise.extend(vec![b'x'; LINE_LIMIT + 5]);
         noise.extend_from_slice(b"\n\"ready\"\n");
         theirs.write_all(&noise).await.unwrap();
-        let Some((1, News::Said { message: FromWorker::Ready, speaker })) = mailbox.recv().await else {
+        let Some((1, WorkerNews::Said { message: FromWorker::Ready, speaker })) = mailbox.recv().await else {
             panic!("not understood")
         };
 

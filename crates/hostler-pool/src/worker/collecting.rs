@@ -18,7 +18,7 @@ const GLANCE: Duration = Duration::from_millis(5);
 /// ... and at last, or while nothing is due.
 const REST: Duration = Duration::from_millis(50);
 /// A worker that does not answer by then gets requests again: others may be slower still.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIME_LIMIT: Duration = Duration::from_millis(250);
 /// A minor collection after so many requests. Node collects by itself at every fifth or sixth of the pages measured in
 /// docs/concepts/gc.md; asked at every eighth, it did a tenth less of it inside requests, at every second nearly half.
 const MINOR_EVERY: u64 = 2;
@@ -48,16 +48,16 @@ impl<E: Send + Sync + 'static> Collecting<E> {
             }
             let Some(load) = self.gauge.load() else { return };
             match due.now(&load, Instant::now()) {
-                Look::Collect(garbage) => {
+                IdleLook::Collect(garbage) => {
                     glance = GLANCE;
                     self.collect(garbage, &preload, &mut collected).await;
                     due.done(garbage, &load);
                 }
-                Look::Soon => {
+                IdleLook::Soon => {
                     sleep(glance).await;
                     glance = REST.min(glance * 2);
                 }
-                Look::Later => sleep(REST).await,
+                IdleLook::Later => sleep(REST).await,
             }
             if !preload.is_open() {
                 return;
@@ -69,7 +69,7 @@ impl<E: Send + Sync + 'static> Collecting<E> {
     async fn collect(&self, garbage: Garbage, preload: &Speaker, collected: &mut mpsc::Receiver<Duration>) {
         let Some(_hold) = self.gauge.hold() else { return };
         if preload.tell(ToWorker::Collect(garbage))
-            && let Ok(Some(took)) = timeout(PATIENCE, collected.recv()).await
+            && let Ok(Some(took)) = timeout(TIME_LIMIT, collected.recv()).await
         {
             self.vitals.collected(took);
         }
@@ -86,7 +86,7 @@ struct Due {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum IdleLook {
     /// Now is the moment.
     Collect(Garbage),
     /// As soon as there is a moment.
@@ -96,7 +96,7 @@ enum Look {
 }
 
 impl Due {
-    fn now(&mut self, load: &Load, now: Instant) -> Look {
+    fn now(&mut self, load: &Load, now: Instant) -> IdleLook {
         let is_idle = !load.is_wanted() && load.waiting == 0;
         let idle_since = *self.idle_since.get_or_insert(now);
         if !is_idle {
@@ -104,12 +104,12 @@ impl Due {
         }
         let is_minor_due = load.granted - self.minor_at >= MINOR_EVERY;
         if is_idle && now - idle_since >= QUIET && load.granted - self.major_at >= MAJOR_EVERY {
-            return Look::Collect(Garbage::Major);
+            return IdleLook::Collect(Garbage::Major);
         }
         match (is_minor_due, is_idle) {
-            (true, true) => Look::Collect(Garbage::Minor),
-            (true, false) => Look::Soon,
-            _ => Look::Later,
+            (true, true) => IdleLook::Collect(Garbage::Minor),
+            (true, false) => IdleLook::Soon,
+            _ => IdleLook::Later,
         }
     }
 
@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn a_minor_collection_is_due_after_some_requests_and_waits_for_an_idle_moment() {
         let (mut due, now) = (Due::default(), Instant::now());
-        assert_eq!(due.now(&load(MINOR_EVERY - 1, 0, 0), now), Look::Later);
-        assert_eq!(due.now(&load(MINOR_EVERY, 1, 0), now), Look::Soon);
-        assert_eq!(due.now(&load(MINOR_EVERY, 0, 1), now), Look::Soon, "somebody waits for a slot");
-        assert_eq!(due.now(&load(MINOR_EVERY, 0, 0), now), Look::Collect(Garbage::Minor));
+        assert_eq!(due.now(&load(MINOR_EVERY - 1, 0, 0), now), IdleLook::Later);
+        assert_eq!(due.now(&load(MINOR_EVERY, 1, 0), now), IdleLook::Soon);
+        assert_eq!(due.now(&load(MINOR_EVERY, 0, 1), now), IdleLook::Soon, "somebody waits for a slot");
+        assert_eq!(due.now(&load(MINOR_EVERY, 0, 0), now), IdleLook::Collect(Garbage::Minor));
         due.done(Garbage::Minor, &load(MINOR_EVERY, 0, 0));
-        assert_eq!(due.now(&load(MINOR_EVERY, 0, 0), now), Look::Later, "nothing new");
+        assert_eq!(due.now(&load(MINOR_EVERY, 0, 0), now), IdleLook::Later, "nothing new");
     }
 
     #[test]
@@ -145,11 +145,11 @@ mod tests {
         let (mut due, now) = (Due::default(), Instant::now());
         let idle = load(MAJOR_EVERY, 0, 0);
         due.done(Garbage::Minor, &idle);
-        assert_eq!(due.now(&idle, now), Look::Later);
-        assert_eq!(due.now(&load(MAJOR_EVERY, 1, 0), now + QUIET), Look::Later);
-        assert_eq!(due.now(&idle, now + QUIET), Look::Later, "it was busy just now");
-        assert_eq!(due.now(&idle, now + 2 * QUIET), Look::Collect(Garbage::Major));
+        assert_eq!(due.now(&idle, now), IdleLook::Later);
+        assert_eq!(due.now(&load(MAJOR_EVERY, 1, 0), now + QUIET), IdleLook::Later);
+        assert_eq!(due.now(&idle, now + QUIET), IdleLook::Later, "it was busy just now");
+        assert_eq!(due.now(&idle, now + 2 * QUIET), IdleLook::Collect(Garbage::Major));
         due.done(Garbage::Major, &idle);
-        assert_eq!(due.now(&idle, now + 3 * QUIET), Look::Later);
+        assert_eq!(due.now(&idle, now + 3 * QUIET), IdleLook::Later);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use super::pulse::BEAT;
+use super::heartbeat::BEAT;
 
 /// The bounds of what is tried.
 const MOST: usize = 64;
@@ -31,7 +31,7 @@ const STEP: f64 = 1.25;
 
 /// The slots of a pool's workers, from what all of them report.
 #[derive(Debug, Default)]
-pub(super) struct Concurrency(Mutex<Gathering>);
+pub(super) struct ConcurrencyTuner(Mutex<Gathering>);
 
 /// The reports of a round that is not over yet.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ struct Gathering {
     blind: Option<&'static str>,
 }
 
-impl Concurrency {
+impl ConcurrencyTuner {
     /// For each worker.
     pub fn slots(&self) -> usize {
         self.lock().controller.slots

@@ -23,7 +23,7 @@ use super::process::end_of;
 
 /// Only directories so named are ever removed by the guard.
 pub(super) const DIRECTORY_PREFIX: &str = "hostler-";
-/// The least time between two who fill the post.
+/// The least time between two who are started.
 const REST: Duration = Duration::from_secs(1);
 
 /// How the guard is started: a program that calls [`run`].
@@ -37,15 +37,15 @@ pub struct GuardCommand {
 
 /// Hostler's end.
 #[derive(Clone)]
-pub(super) struct Guard(Arc<Post>);
+pub(super) struct Guard(Arc<GuardState>);
 
-struct Post {
+struct GuardState {
     command: GuardCommand,
     directory: PathBuf,
     held: Mutex<Held>,
 }
 
-/// Who holds the post, and what he has been told.
+/// The process, and what it has been told.
 struct Held {
     process: Child,
     /// What he reads.
@@ -59,32 +59,32 @@ impl Guard {
         let groups = BTreeSet::new();
         let (process, orders) = spawn(&command, directory, &groups)?;
         let held = Held { process, orders, groups };
-        let post = Arc::new(Post { command, directory: directory.into(), held: held.into() });
-        tokio::spawn(relieve(Arc::downgrade(&post)));
-        Ok(Self(post))
+        let state = Arc::new(GuardState { command, directory: directory.into(), held: held.into() });
+        tokio::spawn(relieve(Arc::downgrade(&state)));
+        Ok(Self(state))
     }
 
     /// Has the group ended should Hostler die while the returned value lives.
-    pub fn watch(&self, group: Pid) -> Watched {
+    pub fn watch(&self, group: Pid) -> WatchedGroup {
         let group = group.as_raw_pid();
         self.0.tell(&format!("+{group}\n"), |groups| groups.insert(group));
-        Watched { guard: self.clone(), group }
+        WatchedGroup { guard: self.clone(), group }
     }
 }
 
 /// A group that the guard knows of; forgotten when dropped.
-pub(super) struct Watched {
+pub(super) struct WatchedGroup {
     guard: Guard,
     group: i32,
 }
 
-impl Drop for Watched {
+impl Drop for WatchedGroup {
     fn drop(&mut self) {
         self.guard.0.tell(&format!("-{}\n", self.group), |groups| groups.remove(&self.group));
     }
 }
 
-impl Post {
+impl GuardState {
     /// What a guard that dies does not hear, its successor is told. One that does not listen is ended, and not by closing its
     /// pipe: that would tell it that Hostler has died.
     fn tell(&self, line: &str, change: impl FnOnce(&mut BTreeSet<i32>) -> bool) {
@@ -127,16 +127,16 @@ impl Drop for Held {
     }
 }
 
-/// Replaces each guard that dies until the post is given up. While there is none, the workers still have the closed channel.
-async fn relieve(post: Weak<Post>) {
-    while let Some(pid) = post.upgrade().map(|post| post.held().process.id()) {
+/// Replaces each guard that dies until nobody needs one. While there is none, the workers still have the closed channel.
+async fn relieve(state: Weak<GuardState>) {
+    while let Some(pid) = state.upgrade().map(|state| state.held().process.id()) {
         let rest = sleep(REST);
         end_of(pid).await;
         // One that dies at once must not be replaced at once.
         rest.await;
-        if let Some(post) = post.upgrade() {
+        if let Some(state) = state.upgrade() {
             // Should that fail, the next is found dead, too.
-            let _ = post.refill();
+            let _ = state.refill();
         }
     }
 }

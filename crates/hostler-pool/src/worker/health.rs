@@ -10,31 +10,31 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
 use super::log::WorkerLog;
-use super::news::{News, Wire};
-use super::settings::{Address, Probe};
+use super::news::{Wire, WorkerNews};
+use super::settings::{Probe, WorkerAddress};
 
 const PAUSE: Duration = Duration::from_millis(50);
 /// A health path that takes longer is asked again: the first requests of a booting app may hang for good.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Until the port accepts a connection.
 pub(super) async fn until_connectable(address: SocketAddr, wire: Wire) {
     while TcpStream::connect(address).await.is_err() {
         sleep(PAUSE).await;
     }
-    wire.send(News::Connectable).await;
+    wire.send(WorkerNews::Connectable).await;
 }
 
 /// Until the health path answers 2xx.
-pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: Address, path: String, wire: Wire) {
+pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: WorkerAddress, path: String, wire: Wire) {
     let mut before = None;
     loop {
-        let answer = probe.get(&address, &path, PATIENCE).await;
+        let answer = probe.get(&address, &path, TIME_LIMIT).await;
         if matches!(answer, Ok(200..300)) {
-            return wire.send(News::Healthy).await;
+            return wire.send(WorkerNews::Healthy).await;
         }
         if before.as_ref() != Some(&answer) {
-            wire.send(News::Unhealthy(told(&answer))).await;
+            wire.send(WorkerNews::Unhealthy(told(&answer))).await;
             before = Some(answer);
         }
         sleep(PAUSE).await;
@@ -44,7 +44,7 @@ pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: Address, path:
 /// Asks once for each path, for so many `at_once`. Whatever comes back, the worker is warmer than before.
 pub(super) async fn warm_up(
     probe: Arc<dyn Probe>,
-    address: Address,
+    address: WorkerAddress,
     (paths, at_once): (Vec<String>, usize),
     until: Instant,
     (log, wire): (WorkerLog, Wire),
@@ -60,7 +60,7 @@ pub(super) async fn warm_up(
         }
     };
     stream::iter(paths).for_each_concurrent(at_once, ask).await;
-    wire.send(News::Warmed).await;
+    wire.send(WorkerNews::Warmed).await;
 }
 
 fn told(answer: &Result<u16, String>) -> String {

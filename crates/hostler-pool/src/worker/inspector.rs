@@ -122,19 +122,19 @@ pub(super) async fn diagnose(pid: u32, notices: Notices) -> Diagnosis {
         // One that is gone already will not answer either.
         let signal = || _ = kill_process(pid, Signal::USR1);
         let address = notices.address(signal).await?;
-        Session::open(&address).await?.halt().await
+        InspectorSession::open(&address).await?.halt().await
     };
     timeout_at(limit, halting).await.ok().flatten().unwrap_or(Diagnosis::Blocked)
 }
 
-struct Session {
+struct InspectorSession {
     socket: WebSocketStream<TcpStream>,
     /// The addresses of the scripts by their number.
     scripts: HashMap<String, String>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct InspectorReply {
     id: Option<u32>,
     method: Option<String>,
     #[serde(default)]
@@ -153,12 +153,12 @@ struct Params {
 #[serde(rename_all = "camelCase")]
 struct CallFrame {
     function_name: String,
-    location: Location,
+    location: SourceLocation,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Location {
+struct SourceLocation {
     script_id: String,
     line_number: u32,
     #[serde(default)]
@@ -169,7 +169,7 @@ const ENABLE: &str = r#"{"id":1,"method":"Debugger.enable"}"#;
 const PAUSE: &str = r#"{"id":2,"method":"Debugger.pause"}"#;
 const PAUSE_ID: u32 = 2;
 
-impl Session {
+impl InspectorSession {
     /// None for what is not an inspector on loopback.
     async fn open(address: &str) -> Option<Self> {
         let authority = address.strip_prefix("ws://")?.split('/').next()?;
@@ -203,7 +203,7 @@ impl Session {
         }
     }
 
-    async fn hear(&mut self) -> Option<Said> {
+    async fn hear(&mut self) -> Option<InspectorReply> {
         loop {
             if let Message::Text(text) = self.socket.next().await?.ok()? {
                 // A message of another shape is none that we wait for.
@@ -237,7 +237,7 @@ impl CallFrame {
             None => url.to_owned(),
         };
         let (name, file) = (in_one_line(name), in_one_line(&file));
-        let Location { line_number, column_number, .. } = self.location;
+        let SourceLocation { line_number, column_number, .. } = self.location;
         let line = line_number.saturating_add(1);
         match column_number {
             LONG_LINE.. => format!("{name} ({file}:{line}:{})", column_number.saturating_add(1)),
@@ -302,7 +302,7 @@ mod tests {
             "http://127.0.0.1:1/",
             "ws://",
         ] {
-            assert!(Session::open(address).await.is_none(), "{address}");
+            assert!(InspectorSession::open(address).await.is_none(), "{address}");
         }
     }
 
@@ -342,7 +342,7 @@ mod tests {
     }
 
     fn frame(function: &str, script: &str, line: u32, column: u32) -> CallFrame {
-        let location = Location { script_id: script.into(), line_number: line, column_number: column };
+        let location = SourceLocation { script_id: script.into(), line_number: line, column_number: column };
         CallFrame { function_name: function.into(), location }
     }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) use rest::SETTLED_AFTER;
-pub(super) use words::{Action, Death, Event, Standing, Why};
+pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, Why};
 
 /// How long the exit of a killed process is awaited; one stuck in the kernel must not hold up the rest.
 const BURIAL: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ const SECOND_CHANCES: u32 = 1;
 
 /// What of a worker's settings decides about its life.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct LifecycleRules {
     pub start_timeout: Duration,
     pub stop_timeout: Duration,
     pub hang_timeout: Duration,
@@ -51,7 +51,7 @@ pub(super) struct Rules {
 
 /// Where a worker is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum LifecycleState {
     Queued,
     Booting {
         until: Instant,
@@ -87,8 +87,8 @@ pub(super) enum State {
 /// One worker's life.
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
-    rules: Rules,
-    state: State,
+    rules: LifecycleRules,
+    state: LifecycleState,
     standing: Standing,
     /// When a boot lets others boot beside it.
     turn_ends: Option<Instant>,
@@ -109,10 +109,10 @@ pub(super) struct Lifecycle {
 
 impl Lifecycle {
     /// A worker that has never run. The first thing to do about it is [`Action::AskTurn`].
-    pub fn new(rules: Rules, standing: Standing, chance: fastrand::Rng) -> Self {
+    pub fn new(rules: LifecycleRules, standing: Standing, chance: fastrand::Rng) -> Self {
         Self {
             rules,
-            state: State::Queued,
+            state: LifecycleState::Queued,
             standing,
             turn_ends: None,
             hears: false,
@@ -127,7 +127,7 @@ impl Lifecycle {
         }
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> LifecycleState {
         self.state
     }
 
@@ -136,7 +136,7 @@ impl Lifecycle {
     }
 
     /// Other rules from now on; a deadline that runs stays as it is.
-    pub fn adopt(&mut self, rules: Rules) {
+    pub fn adopt(&mut self, rules: LifecycleRules) {
         self.rules = rules;
     }
 
@@ -155,100 +155,116 @@ impl Lifecycle {
         self.deaths
     }
 
-    /// When [`Event::Tick`] is due, unless something else happens before.
+    /// When [`LifecycleEvent::Tick`] is due, unless something else happens before.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Booting { until } | State::Warming { until } => {
+            LifecycleState::Booting { until } | LifecycleState::Warming { until } => {
                 Some(self.turn_ends.map_or(until, |ends| ends.min(until)))
             }
-            State::Retiring { until } | State::Diagnosing { until } | State::BackingOff { until } => {
-                Some(until)
-            }
-            State::Stopping { term_at, kill_at } => Some(term_at.unwrap_or(kill_at)),
-            State::Killed { bury_at, .. } => Some(bury_at),
-            State::Ready if self.standing == Standing::Successor => {
+            LifecycleState::Retiring { until }
+            | LifecycleState::Diagnosing { until }
+            | LifecycleState::BackingOff { until } => Some(until),
+            LifecycleState::Stopping { term_at, kill_at } => Some(term_at.unwrap_or(kill_at)),
+            LifecycleState::Killed { bury_at, .. } => Some(bury_at),
+            LifecycleState::Ready if self.standing == Standing::Successor => {
                 self.ready_since.map(|since| since + PROBATION)
             }
-            State::Queued | State::Ready | State::Standby | State::SteppingBack | State::Stopped => None,
+            LifecycleState::Queued
+            | LifecycleState::Ready
+            | LifecycleState::Standby
+            | LifecycleState::SteppingBack
+            | LifecycleState::Stopped => None,
         }
     }
 
     /// How long the warm-up paths may take.
     pub fn warm_by(&self) -> Option<Instant> {
-        if let State::Warming { until } = self.state { Some(until) } else { None }
+        if let LifecycleState::Warming { until } = self.state { Some(until) } else { None }
     }
 
     /// What happened at `now`, and what it means. An event that means nothing in this state changes nothing.
-    pub fn step(mut self, event: Event, now: Instant) -> (Self, Vec<Action>) {
+    pub fn step(mut self, event: LifecycleEvent, now: Instant) -> (Self, Vec<Action>) {
         let due = self.deadline().is_some_and(|deadline| deadline <= now);
         let actions = match event {
-            Event::Stop => self.stop(now),
-            Event::Retire => self.retire(now),
-            Event::Finished if matches!(self.state, State::Retiring { .. }) => self.stop(now),
-            Event::Finished if self.state == State::SteppingBack => self.joins_if_needed(),
-            Event::StepIn | Event::StepBack => self.steps(event == Event::StepIn),
-            Event::Kill => self.kill_for_good(now),
-            Event::Exited(death) => self.exited(death, now),
-            Event::Tick if due => self.tick(now),
-            Event::Tick => vec![],
-            Event::Hears => {
+            LifecycleEvent::Stop => self.stop(now),
+            LifecycleEvent::Retire => self.retire(now),
+            LifecycleEvent::Finished if matches!(self.state, LifecycleState::Retiring { .. }) => {
+                self.stop(now)
+            }
+            LifecycleEvent::Finished if self.state == LifecycleState::SteppingBack => self.joins_if_needed(),
+            LifecycleEvent::StepIn | LifecycleEvent::StepBack => self.steps(event == LifecycleEvent::StepIn),
+            LifecycleEvent::Kill => self.kill_for_good(now),
+            LifecycleEvent::Exited(death) => self.exited(death, now),
+            LifecycleEvent::Tick if due => self.tick(now),
+            LifecycleEvent::Tick => vec![],
+            LifecycleEvent::Hears => {
                 self.hears = true;
                 vec![]
             }
-            Event::Turn if self.state == State::Queued => self.boot(now),
-            Event::Hung if self.is_at_work() => self.diagnose(now),
-            Event::Diagnosed if self.is_diagnosed() => self.kill(Why::Hung, now),
-            Event::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
-            Event::Turn | Event::Finished | Event::Hung | Event::Diagnosed | Event::Orphaned => vec![],
-            Event::SpawnFailed { .. } | Event::Listening | Event::Healthy | Event::Warmed => {
-                self.boots(event, now)
-            }
+            LifecycleEvent::Turn if self.state == LifecycleState::Queued => self.boot(now),
+            LifecycleEvent::Hung if self.is_at_work() => self.diagnose(now),
+            LifecycleEvent::Diagnosed if self.is_diagnosed() => self.kill(Why::Hung, now),
+            LifecycleEvent::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
+            LifecycleEvent::Turn
+            | LifecycleEvent::Finished
+            | LifecycleEvent::Hung
+            | LifecycleEvent::Diagnosed
+            | LifecycleEvent::Orphaned => vec![],
+            LifecycleEvent::SpawnFailed { .. }
+            | LifecycleEvent::Listening
+            | LifecycleEvent::Healthy
+            | LifecycleEvent::Warmed => self.boots(event, now),
         };
         (self, actions)
     }
 
     fn is_alive(&self) -> bool {
-        matches!(self.state, State::Booting { .. } | State::Warming { .. } | State::Standby)
-            || self.is_at_work()
+        matches!(
+            self.state,
+            LifecycleState::Booting { .. } | LifecycleState::Warming { .. } | LifecycleState::Standby
+        ) || self.is_at_work()
             || self.is_diagnosed()
     }
 
     fn is_diagnosed(&self) -> bool {
-        matches!(self.state, State::Diagnosing { .. })
+        matches!(self.state, LifecycleState::Diagnosing { .. })
     }
 
     fn is_at_work(&self) -> bool {
-        matches!(self.state, State::Ready | State::SteppingBack | State::Retiring { .. })
+        matches!(
+            self.state,
+            LifecycleState::Ready | LifecycleState::SteppingBack | LifecycleState::Retiring { .. }
+        )
     }
 
     fn boot(&mut self, now: Instant) -> Vec<Action> {
         self.hears = false;
         self.listening = false;
         self.turn_ends = Some(now + TURN);
-        self.state = State::Booting { until: now + self.rules.start_timeout };
+        self.state = LifecycleState::Booting { until: now + self.rules.start_timeout };
         vec![Action::Spawn]
     }
 
     /// The steps between the spawn and the pool.
-    fn boots(&mut self, event: Event, now: Instant) -> Vec<Action> {
+    fn boots(&mut self, event: LifecycleEvent, now: Instant) -> Vec<Action> {
         match (self.state, event) {
-            (State::Booting { .. }, Event::SpawnFailed { proven }) => {
-                self.crashed(Death { proven, ..Death::default() }, now)
+            (LifecycleState::Booting { .. }, LifecycleEvent::SpawnFailed { proven }) => {
+                self.crashed(DeathReport { proven, ..DeathReport::default() }, now)
             }
-            (State::Booting { .. }, Event::Listening) if !self.listening => {
+            (LifecycleState::Booting { .. }, LifecycleEvent::Listening) if !self.listening => {
                 self.listening = true;
                 if self.rules.checks_health { vec![Action::CheckHealth] } else { self.healthy(now) }
             }
-            (State::Booting { .. }, Event::Healthy) => self.healthy(now),
-            (State::Warming { .. }, Event::Warmed) => self.ready(now),
+            (LifecycleState::Booting { .. }, LifecycleEvent::Healthy) => self.healthy(now),
+            (LifecycleState::Warming { .. }, LifecycleEvent::Warmed) => self.ready(now),
             _ => vec![],
         }
     }
 
     fn healthy(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { until } if self.rules.warms_up => {
-                self.state = State::Warming { until };
+            LifecycleState::Booting { until } if self.rules.warms_up => {
+                self.state = LifecycleState::Warming { until };
                 vec![Action::WarmUp]
             }
             _ => self.ready(now),
@@ -260,29 +276,29 @@ impl Lifecycle {
         if self.standing == Standing::Spare {
             return self.joins_if_needed();
         }
-        self.state = State::Ready;
+        self.state = LifecycleState::Ready;
         vec![Action::Join]
     }
 
     /// What a spare does that could do either.
     fn joins_if_needed(&mut self) -> Vec<Action> {
-        self.state = if self.needed { State::Ready } else { State::Standby };
+        self.state = if self.needed { LifecycleState::Ready } else { LifecycleState::Standby };
         if self.needed { vec![Action::Join] } else { vec![] }
     }
 
     /// A spare takes the place of a worker that is missing, or leaves it. One that is not ready cannot, and is told again.
     fn steps(&mut self, needed: bool) -> Vec<Action> {
         match self.state {
-            State::Standby if needed => {
+            LifecycleState::Standby if needed => {
                 self.needed = true;
                 self.joins_if_needed()
             }
-            State::Ready if self.standing == Standing::Spare && !needed => {
+            LifecycleState::Ready if self.standing == Standing::Spare && !needed => {
                 self.needed = false;
-                self.state = State::SteppingBack;
+                self.state = LifecycleState::SteppingBack;
                 vec![Action::Withdraw]
             }
-            State::SteppingBack => {
+            LifecycleState::SteppingBack => {
                 self.needed = needed;
                 vec![]
             }
@@ -292,34 +308,38 @@ impl Lifecycle {
 
     fn tick(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { until } | State::Warming { until } if now < until => {
+            LifecycleState::Booting { until } | LifecycleState::Warming { until } if now < until => {
                 self.turn_ends = None;
                 vec![Action::YieldTurn]
             }
-            State::Booting { .. } => self.kill(Why::StartTimeout, now),
+            LifecycleState::Booting { .. } => self.kill(Why::StartTimeout, now),
             // Cold pages are no reason to do without a worker that answered its health path.
-            State::Warming { .. } => self.ready(now),
-            State::BackingOff { .. } => {
-                self.state = State::Queued;
+            LifecycleState::Warming { .. } => self.ready(now),
+            LifecycleState::BackingOff { .. } => {
+                self.state = LifecycleState::Queued;
                 vec![Action::AskTurn]
             }
-            State::Stopping { term_at: Some(_), kill_at } => {
-                self.state = State::Stopping { term_at: None, kill_at };
+            LifecycleState::Stopping { term_at: Some(_), kill_at } => {
+                self.state = LifecycleState::Stopping { term_at: None, kill_at };
                 vec![Action::Terminate]
             }
-            State::Stopping { term_at: None, .. } => {
-                self.state = State::Killed { bury_at: now + BURIAL, for_good: true };
+            LifecycleState::Stopping { term_at: None, .. } => {
+                self.state = LifecycleState::Killed { bury_at: now + BURIAL, for_good: true };
                 vec![Action::Kill(Why::StopTimeout)]
             }
-            State::Killed { .. } => self.exited(Death::default(), now),
-            State::Diagnosing { .. } => self.kill(Why::Hung, now),
+            LifecycleState::Killed { .. } => self.exited(DeathReport::default(), now),
+            LifecycleState::Diagnosing { .. } => self.kill(Why::Hung, now),
             // A request that ends later than this would have been taken for hung, or is a stream without end.
-            State::Retiring { .. } => self.stop(now),
-            State::Ready if self.standing == Standing::Successor => {
+            LifecycleState::Retiring { .. } => self.stop(now),
+            LifecycleState::Ready if self.standing == Standing::Successor => {
                 self.standing = Standing::Regular;
                 vec![Action::TakeOver]
             }
-            State::Queued | State::Ready | State::Standby | State::SteppingBack | State::Stopped => vec![],
+            LifecycleState::Queued
+            | LifecycleState::Ready
+            | LifecycleState::Standby
+            | LifecycleState::SteppingBack
+            | LifecycleState::Stopped => vec![],
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Overlong {
 }
 
 /// Reads lines without their ends (`\n` or `\r\n`). Holds never more than the limit and one chunk.
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     reader: R,
     limit: usize,
     overlong: Overlong,
@@ -26,7 +26,7 @@ pub(super) struct Lines<R> {
     ended: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     pub fn new(reader: R, limit: usize, overlong: Overlong) -> Self {
         Self { reader, limit, overlong, buffer: Vec::new(), searched: 0, skipping: false, ended: false }
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     async fn read(input: &[u8], limit: usize, overlong: Overlong) -> Vec<String> {
-        let mut lines = Lines::new(input, limit, overlong);
+        let mut lines = LineReader::new(input, limit, overlong);
         let mut all = Vec::new();
         while let Some(line) = lines.next().await {
             all.push(String::from_utf8(line).unwrap());
@@ -133,7 +133,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_that_is_being_waited_for_survives_a_dropped_future() {
         let (mut writer, reader) = tokio::io::duplex(64);
-        let mut lines = Lines::new(reader, 64, Overlong::Skip);
+        let mut lines = LineReader::new(reader, 64, Overlong::Skip);
         tokio::io::AsyncWriteExt::write_all(&mut writer, b"half").await.unwrap();
         tokio::select! {
             biased;

@@ -8,27 +8,27 @@ use std::time::Duration;
 use tokio::io::AsyncRead;
 
 use super::inspector::Notices;
-use super::lines::{Lines, Overlong};
+use super::lines::{LineReader, Overlong};
 
 const LINE_LIMIT: usize = 16 * 1024;
 const TAIL_LINES: usize = 20;
 
 /// Takes the records. It is called on the runtime that reads the workers' pipes and must not wait: while it does,
 /// the pipes fill, and a worker that prints stands still. It may drop what is too much.
-pub type LogSink = Arc<dyn Fn(Record) + Send + Sync>;
+pub type LogSink = Arc<dyn Fn(WorkerRecord) + Send + Sync>;
 
 /// One entry for the log.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct WorkerRecord {
     /// The pool.
     pub pool: Arc<str>,
     /// The worker's number, from 1; 0 for what concerns all.
     pub worker: usize,
     /// What it is about.
-    pub entry: Entry,
+    pub entry: LogEntry,
 }
 
-impl Record {
+impl WorkerRecord {
     /// Whom it is about: `web/1`, or `web` for what concerns the whole pool.
     pub fn subject(&self) -> String {
         match self.worker {
@@ -40,11 +40,11 @@ impl Record {
 
 /// What a record is about.
 #[derive(Clone, Debug)]
-pub enum Entry {
+pub enum LogEntry {
     /// The worker printed a line.
     Output {
         /// Where.
-        stream: Stream,
+        stream: OutputStream,
         /// The line, without its end; invalid UTF-8 is replaced.
         line: String,
     },
@@ -55,7 +55,7 @@ pub enum Entry {
 /// Where a worker printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -64,7 +64,7 @@ pub enum Stream {
 
 /// How much an event matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum WorkerLogLevel {
     /// All is as it should be.
     Info,
     /// Somebody should read this some day.
@@ -95,7 +95,7 @@ pub enum WorkerEvent {
         /// How.
         how: String,
         /// What follows; nothing, if it was needed no more or had not yet taken the place of another.
-        next: Option<Next>,
+        next: Option<NextLine>,
     },
     /// It gets no more requests, and ends when it has finished those that it has.
     Retires {
@@ -167,7 +167,7 @@ pub enum WorkerEvent {
 
 /// What follows a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next {
+pub struct NextLine {
     /// How long until it boots again.
     pub restarts_in: Duration,
     /// Boots in a row that have failed; 0: it rests because boots have used up their CPU.
@@ -176,7 +176,7 @@ pub struct Next {
 
 impl WorkerEvent {
     /// How much it matters.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> WorkerLogLevel {
         match self {
             Self::Started { .. }
             | Self::Ready { .. }
@@ -186,12 +186,12 @@ impl WorkerEvent {
             | Self::StepsBack { .. }
             | Self::RestartBegan { .. }
             | Self::RestartDone { .. }
-            | Self::Stopped { .. } => Level::Info,
-            Self::Warning { .. } => Level::Warn,
+            | Self::Stopped { .. } => WorkerLogLevel::Info,
+            Self::Warning { .. } => WorkerLogLevel::Warn,
             Self::Died { .. }
             | Self::Killed { .. }
             | Self::RestartFailed { .. }
-            | Self::NotRecycled { .. } => Level::Error,
+            | Self::NotRecycled { .. } => WorkerLogLevel::Error,
         }
     }
 }
@@ -238,7 +238,7 @@ impl fmt::Display for WorkerEvent {
     }
 }
 
-impl fmt::Display for Next {
+impl fmt::Display for NextLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.restarts_in.is_zero() {
             return f.write_str("restarts at once");
@@ -292,7 +292,7 @@ pub(super) struct WorkerLog {
 
 impl WorkerLog {
     pub fn event(&self, event: WorkerEvent) {
-        self.record(Entry::Event(event));
+        self.record(LogEntry::Event(event));
     }
 
     pub fn warn(&self, text: impl Into<String>) {
@@ -300,19 +300,25 @@ impl WorkerLog {
     }
 
     /// Reads what a worker prints until the pipe ends.
-    pub async fn read(self, stream: Stream, pipe: impl AsyncRead + Unpin, tail: Tail, notices: Notices) {
-        let mut lines = Lines::new(pipe, LINE_LIMIT, Overlong::Split);
+    pub async fn read(
+        self,
+        stream: OutputStream,
+        pipe: impl AsyncRead + Unpin,
+        tail: Tail,
+        notices: Notices,
+    ) {
+        let mut lines = LineReader::new(pipe, LINE_LIMIT, Overlong::Split);
         while let Some(line) = lines.next().await {
             let line = String::from_utf8(line)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             let Some(line) = notices.keep_ours(line) else { continue };
             tail.push(line.clone());
-            self.record(Entry::Output { stream, line });
+            self.record(LogEntry::Output { stream, line });
         }
     }
 
-    fn record(&self, entry: Entry) {
-        (self.sink)(Record { pool: Arc::clone(&self.pool), worker: self.worker, entry });
+    fn record(&self, entry: LogEntry) {
+        (self.sink)(WorkerRecord { pool: Arc::clone(&self.pool), worker: self.worker, entry });
     }
 }
 

@@ -1,51 +1,52 @@
 //! Keeps Node processes alive as members of a pool; knows no HTTP.
 //!
 //! ```text
-//! Supervisor --commands--> Foreman --events--> Plan (pure) --actions--> Foreman --hires, orders--> Keepers
-//! Foreman --orders--> Keeper --events--> Lifecycle (pure) --actions--> Keeper --> process, channel, pool
-//! tasks (turn, channel, health, output) --news--> Keeper --reports--> Foreman
-//!                                                 Keeper --status--> the board --> snapshots
+//! Supervisor --commands--> PoolSupervisor --events--> Plan (pure) --actions--> PoolSupervisor --starts, commands--> WorkerTasks
+//! PoolSupervisor --commands--> WorkerTask --events--> Lifecycle (pure) --actions--> WorkerTask --> process, channel, pool
+//! tasks (turn, channel, health, output) --news--> WorkerTask --reports--> PoolSupervisor
+//!                                                 WorkerTask --status--> the board --> snapshots
 //! ```
 //!
-//! There is one foreman for each pool, and one keeper for each worker, each of them one task. What becomes of one worker the
+//! There is one pool supervisor for each pool, and one worker task for each worker, each of them one task. What becomes of one worker the
 //! lifecycle decides; who is there at all, the plan.
 
-mod birth;
 mod budget;
 mod channel;
 mod collecting;
 mod concurrency;
-mod crew;
-mod fate;
-mod foreman;
+mod context;
+mod exit_watch;
 pub mod guard;
 mod health;
+mod heartbeat;
 mod inspector;
-mod keeper;
 mod lifecycle;
 mod lines;
 mod log;
 mod message;
 mod news;
+mod pool_supervisor;
 mod process;
-mod pulse;
 mod recycling;
 mod rollout;
 mod running;
 mod settings;
+mod shared;
 mod snapshot;
+mod spawn;
 mod supervisor;
 mod vitals;
-mod yard;
+mod worker_task;
 
 pub use budget::Boots;
-pub use fate::{Cause, Fate};
+pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
+pub use exit_watch::{ExitCause, ExitWatch};
 pub use guard::GuardCommand;
-pub use log::{Entry, Level, LogSink, Next, Record, Stream, WorkerEvent};
+pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
 pub use rollout::RestartError;
 pub use settings::{
-    Address, Bind, Change, Probe, Probing, Recycling, Slots, Spares, WorkerFacts, WorkerSettings,
+    Bind, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
+    WorkerSettings,
 };
 pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};
 pub use supervisor::{Restarted, Supervisor};
-pub use yard::{Yard, YardError, YardSettings};

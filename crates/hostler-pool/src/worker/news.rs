@@ -1,4 +1,4 @@
-//! What the tasks around a worker report to its keeper; knows neither tasks nor keeper.
+//! What the tasks around a worker report to its worker task; knows neither tasks nor worker task.
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -11,7 +11,7 @@ const MAILBOX: usize = 64;
 
 /// What happened around a worker.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum WorkerNews {
     /// It may boot, for as long as the permit is held.
     Turn(OwnedSemaphorePermit),
     /// A process said something.
@@ -32,14 +32,14 @@ pub(super) enum News {
     Silent,
 }
 
-/// The way to the keeper for the tasks of one generation; what comes from an earlier one is passed over.
+/// The way to the worker task for the tasks of one generation; what comes from an earlier one is passed over.
 #[derive(Clone)]
 pub(super) struct Wire {
     generation: u64,
-    sender: mpsc::Sender<(u64, News)>,
+    sender: mpsc::Sender<(u64, WorkerNews)>,
 }
 
-pub(super) type Mailbox = mpsc::Receiver<(u64, News)>;
+pub(super) type Mailbox = mpsc::Receiver<(u64, WorkerNews)>;
 
 impl Wire {
     pub fn pair(generation: u64) -> (Self, Mailbox) {
@@ -51,8 +51,8 @@ impl Wire {
         Self { generation, sender: self.sender.clone() }
     }
 
-    pub async fn send(&self, news: News) {
-        // A keeper that is gone needs no news.
+    pub async fn send(&self, news: WorkerNews) {
+        // A worker task that is gone needs no news.
         let _ = self.sender.send((self.generation, news)).await;
     }
 }

@@ -14,10 +14,10 @@ use tokio::io::unix::AsyncFd;
 use tokio::process::Child;
 use tokio::time::sleep;
 
-use super::fate::Cause;
-use super::guard::Watched;
-use super::news::{News, Wire};
-use super::yard::Yard;
+use super::context::SupervisorContext;
+use super::exit_watch::ExitCause;
+use super::guard::WatchedGroup;
+use super::news::{Wire, WorkerNews};
 
 /// How often an orphaned group is looked at; there is no event for the end of a process that is not our child.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -28,7 +28,7 @@ pub(super) struct Process {
     child: Child,
     group: Pid,
     exit: Option<Exit>,
-    _watched: Watched,
+    _watched: WatchedGroup,
 }
 
 /// How a process ended.
@@ -37,10 +37,10 @@ pub(super) struct Exit(Option<ExitStatus>);
 
 impl Process {
     /// Takes over a child that leads a group of its own.
-    pub fn new(child: Child, yard: &Yard) -> io::Result<Self> {
+    pub fn new(child: Child, context: &SupervisorContext) -> io::Result<Self> {
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let group = group.ok_or_else(|| io::Error::other("a process without a number"))?;
-        Ok(Self { child, group, exit: None, _watched: yard.guard().watch(group) })
+        Ok(Self { child, group, exit: None, _watched: context.guard().watch(group) })
     }
 
     /// The process that we started; not always the one that listens.
@@ -116,7 +116,7 @@ pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
 /// Tells of the end of a process that is not our child.
 pub(super) async fn tell_end(pid: u32, wire: Wire) {
     end_of(pid).await;
-    wire.send(News::Gone { pid }).await;
+    wire.send(WorkerNews::Gone { pid }).await;
 }
 
 /// Waits for the end of a process, whoever's child it is, and reaps nobody.
@@ -155,17 +155,19 @@ const BY_SIGNAL: i32 = 128;
 
 impl Exit {
     /// Whose doing it was: an exit code and the signals of a crash are the program's own.
-    pub fn cause(self) -> Cause {
+    pub fn cause(self) -> ExitCause {
         use std::os::unix::process::ExitStatusExt;
-        let Some(status) = self.0 else { return Cause::Outside };
+        let Some(status) = self.0 else { return ExitCause::Outside };
         let by_child = status.code().filter(|code| *code > BY_SIGNAL).map(|code| code - BY_SIGNAL);
         let crashes =
             [Signal::ABORT, Signal::BUS, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::SYS, Signal::TRAP];
         let from_outside = [Signal::HUP, Signal::INT, Signal::KILL, Signal::QUIT, Signal::TERM];
         match (status.signal(), by_child) {
-            (Some(signal), _) if crashes.iter().all(|crash| crash.as_raw() != signal) => Cause::Outside,
-            (None, Some(signal)) if from_outside.iter().any(|one| one.as_raw() == signal) => Cause::Outside,
-            _ => Cause::Own,
+            (Some(signal), _) if crashes.iter().all(|crash| crash.as_raw() != signal) => ExitCause::Outside,
+            (None, Some(signal)) if from_outside.iter().any(|one| one.as_raw() == signal) => {
+                ExitCause::Outside
+            }
+            _ => ExitCause::Own,
         }
     }
 
@@ -214,11 +216,11 @@ mod tests {
         let signal = |signal: i32| Exit(Some(ExitStatus::from_raw(signal)));
         // process.exit(0), an uncaught exception, V8 without memory as itself and behind a shell, a segmentation fault.
         for own in [code(0), code(1), code(134), signal(6), signal(11), signal(5)] {
-            assert_eq!(own.cause(), Cause::Own, "{own}");
+            assert_eq!(own.cause(), ExitCause::Own, "{own}");
         }
         // The kernel without memory, an operator, the same behind npm, an end of which nothing is known.
         for outside in [signal(9), signal(15), code(137), code(143), Exit(None)] {
-            assert_eq!(outside.cause(), Cause::Outside, "{outside}");
+            assert_eq!(outside.cause(), ExitCause::Outside, "{outside}");
         }
     }
 }

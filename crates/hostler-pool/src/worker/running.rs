@@ -7,30 +7,30 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::birth::{Birth, Ways};
 use super::channel::{Speaker, speak_over_control, speak_over_ipc};
 use super::collecting::Collecting;
-use super::fate::Teller;
+use super::exit_watch::ExitNotifier;
 use super::health;
+use super::heartbeat::Heartbeat;
 use super::inspector::{self, Diagnosis, Notices};
 use super::lifecycle::Why;
-use super::log::{Stream, Tail, WorkerLog};
+use super::log::{OutputStream, Tail, WorkerLog};
 use super::message::{LoopTime, ToWorker, Via};
-use super::news::{News, Wire};
+use super::news::{Wire, WorkerNews};
 use super::process::{Exit, Process, cpu_time, tell_end};
-use super::pulse::Pulse;
-use super::settings::{Address, WorkerSettings};
+use super::settings::{WorkerAddress, WorkerSettings};
+use super::spawn::{Spawn, Ways};
 
 /// How long the last lines of a dead worker are waited for. Its pipes end with its group, unless somebody left the
 /// group and holds them.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-pub(super) struct Running {
+pub(super) struct RunningProcess {
     pub process: Process,
     pub started: Instant,
     /// Tells those who had requests with it what becomes of it.
-    pub teller: Teller,
-    pub address: Option<Address>,
+    pub exit_notifier: ExitNotifier,
+    pub address: Option<WorkerAddress>,
     /// The last answer of the health path that was not 2xx.
     pub health: Option<String>,
     /// The last lines it printed.
@@ -40,7 +40,7 @@ pub(super) struct Running {
     /// It hangs because it does not answer us, not because a request has taken too long.
     pub silent: bool,
     /// Tasks that end with the process.
-    pub errands: JoinSet<()>,
+    pub tasks: JoinSet<()>,
     output: JoinSet<()>,
     /// The process that listens, once that is known.
     listener: Option<u32>,
@@ -57,36 +57,36 @@ pub(super) struct Running {
     ways: Ways,
 }
 
-impl Running {
-    pub fn start(birth: &Birth<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
-        let mut born = birth.spawn()?;
+impl RunningProcess {
+    pub fn start(spawn: &Spawn<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
+        let mut spawned = spawn.spawn()?;
         let (tail, notices) = (Tail::default(), Notices::default());
-        let (mut output, mut errands) = (JoinSet::new(), JoinSet::new());
-        if let Some(pipe) = born.stdout {
-            output.spawn(log.clone().read(Stream::Stdout, pipe, tail.clone(), notices.clone()));
+        let (mut output, mut tasks) = (JoinSet::new(), JoinSet::new());
+        if let Some(pipe) = spawned.stdout {
+            output.spawn(log.clone().read(OutputStream::Stdout, pipe, tail.clone(), notices.clone()));
         }
-        if let Some(pipe) = born.stderr {
-            output.spawn(log.clone().read(Stream::Stderr, pipe, tail.clone(), notices.clone()));
+        if let Some(pipe) = spawned.stderr {
+            output.spawn(log.clone().read(OutputStream::Stderr, pipe, tail.clone(), notices.clone()));
         }
-        errands.spawn(speak_over_ipc(born.channel, wire.clone()));
-        match &mut born.ways {
-            Ways::Port(port) => drop(errands.spawn(health::until_connectable(port.address, wire.clone()))),
+        tasks.spawn(speak_over_ipc(spawned.channel, wire.clone()));
+        match &mut spawned.ways {
+            Ways::Port(port) => drop(tasks.spawn(health::until_connectable(port.address, wire.clone()))),
             Ways::Socket { control, .. } => {
                 if let Some(listener) = control.take() {
-                    errands.spawn(speak_over_control(listener, wire.clone()));
+                    tasks.spawn(speak_over_control(listener, wire.clone()));
                 }
             }
         }
         Ok(Self {
-            process: born.process,
+            process: spawned.process,
             started: Instant::now(),
-            teller: Teller::new(),
+            exit_notifier: ExitNotifier::new(),
             address: None,
             health: None,
             tail,
             diagnosis: None,
             silent: false,
-            errands,
+            tasks,
             output,
             listener: None,
             claim_lost: false,
@@ -96,7 +96,7 @@ impl Running {
             reports: None,
             collected: None,
             app: None,
-            ways: born.ways,
+            ways: spawned.ways,
         })
     }
 
@@ -111,10 +111,10 @@ impl Running {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
         self.preload = Some(preload);
         let path = if via == Via::Fd { inherited } else { own };
-        let address = Address::Unix(path.clone());
+        let address = WorkerAddress::Unix(path.clone());
         if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
             // No channel tells of its end: an app may close its own, and a shell that started it holds them open.
-            self.errands.spawn(tell_end(pid, self.wire.clone()));
+            self.tasks.spawn(tell_end(pid, self.wire.clone()));
         }
         self.address.replace(address.clone()) != Some(address)
     }
@@ -123,7 +123,7 @@ impl Running {
     /// listening does not say, and may come before there is an address. Returns whether its address is new.
     pub fn accepts(&mut self) -> bool {
         let Ways::Port(port) = &self.ways else { return false };
-        self.address.replace(Address::Tcp(port.address)).is_none()
+        self.address.replace(WorkerAddress::Tcp(port.address)).is_none()
     }
 
     /// The CPU that it has taken since it was started, in all its processes that are known.
@@ -144,21 +144,25 @@ impl Running {
 
     /// Begins to ask how it is doing inside, and to let it collect its garbage.
     /// False if nobody is in there to be asked.
-    pub fn attend<E: Send + Sync + 'static>(&mut self, pulse: Pulse<E>, collecting: Collecting<E>) -> bool {
+    pub fn attend<E: Send + Sync + 'static>(
+        &mut self,
+        heartbeat: Heartbeat<E>,
+        collecting: Collecting<E>,
+    ) -> bool {
         let Some(preload) = self.preload.clone() else { return false };
         let (sender, reports) = mpsc::channel(4);
         self.reports = Some(sender);
-        self.errands.spawn(pulse.attend(preload.clone(), reports, self.wire.clone()));
+        self.tasks.spawn(heartbeat.attend(preload.clone(), reports, self.wire.clone()));
         let (sender, collected) = mpsc::channel(1);
         self.collected = Some(sender);
-        self.errands.spawn(collecting.attend(preload, collected));
+        self.tasks.spawn(collecting.attend(preload, collected));
         true
     }
 
     /// It has answered how it is doing.
     pub fn reported(&self, time: Option<LoopTime>) {
         if let Some(reports) = &self.reports {
-            // A pulse that has not read the last four knows enough.
+            // A heartbeat that has not read the last four knows enough.
             let _ = reports.try_send(time);
         }
     }
@@ -175,8 +179,8 @@ impl Running {
         let listener = self.listener.filter(|pid| self.process.includes(*pid));
         if let Some(pid) = listener {
             let (notices, wire) = (self.notices.clone(), self.wire.clone());
-            self.errands.spawn(async move {
-                wire.send(News::Diagnosed(inspector::diagnose(pid, notices).await)).await;
+            self.tasks.spawn(async move {
+                wire.send(WorkerNews::Diagnosed(inspector::diagnose(pid, notices).await)).await;
             });
         }
         listener.is_some()
@@ -207,7 +211,7 @@ impl Running {
 
     /// Waits until what it printed at the end has been read.
     pub async fn last_words(&mut self) {
-        self.errands.abort_all();
+        self.tasks.abort_all();
         let _ = timeout(LAST_WORDS, async { while self.output.join_next().await.is_some() {} }).await;
     }
 

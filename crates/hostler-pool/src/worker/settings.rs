@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::fate::Fate;
-use super::lifecycle::Rules;
+use super::exit_watch::ExitWatch;
+use super::lifecycle::LifecycleRules;
 
 /// The workers of one pool.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub struct WorkerSettings {
 
 /// What becomes of settings that are changed while the workers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum SettingsChange {
     /// They are the same.
     None,
     /// All are in force.
@@ -60,11 +60,11 @@ pub enum Change {
 
 impl WorkerSettings {
     /// What it takes to get from these settings to `new` ones.
-    pub(super) fn change_to(&self, new: &Self) -> Change {
+    pub(super) fn change_to(&self, new: &Self) -> SettingsChange {
         match self.boots_like(new) {
-            false => Change::NeedsRestart,
-            true if self == new => Change::None,
-            true => Change::Applied,
+            false => SettingsChange::NeedsRestart,
+            true if self == new => SettingsChange::None,
+            true => SettingsChange::Applied,
         }
     }
 
@@ -74,8 +74,8 @@ impl WorkerSettings {
             == (&other.command, &other.cwd, &other.env, other.bind, other.port)
     }
 
-    pub(super) fn rules(&self) -> Rules {
-        Rules {
+    pub(super) fn rules(&self) -> LifecycleRules {
+        LifecycleRules {
             start_timeout: self.start_timeout,
             stop_timeout: self.stop_timeout,
             hang_timeout: self.hang_timeout,
@@ -128,14 +128,14 @@ pub enum Bind {
 
 /// Where a worker answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum WorkerAddress {
     /// On a Unix socket.
     Unix(PathBuf),
     /// On a TCP port.
     Tcp(SocketAddr),
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for WorkerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
@@ -154,7 +154,7 @@ pub struct WorkerFacts {
     /// The process that listens.
     pub pid: u32,
     /// What becomes of it.
-    pub fate: Fate,
+    pub exit_watch: ExitWatch,
 }
 
 /// What a [`Probe`] brings back: the status of the answer, or why there is none.
@@ -163,5 +163,5 @@ pub type Probing = Pin<Box<dyn Future<Output = Result<u16, String>> + Send>>;
 /// Asks a worker for a path. HTTP is the program's business, so health and warm-up go through this.
 pub trait Probe: Send + Sync {
     /// GETs `path` at `address`, reads the whole answer, and gives up after `timeout`.
-    fn get(&self, address: &Address, path: &str, timeout: Duration) -> Probing;
+    fn get(&self, address: &WorkerAddress, path: &str, timeout: Duration) -> Probing;
 }

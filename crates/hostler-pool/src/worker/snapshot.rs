@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
-use super::concurrency::Concurrency;
+use super::concurrency::ConcurrencyTuner;
 use super::lifecycle::Standing;
-use super::rollout::KeeperId;
+use super::rollout::WorkerTaskId;
 use super::vitals::Vitals;
 use crate::dispatch::MemberId;
 
@@ -110,7 +110,7 @@ pub struct LastRollout {
     pub ago: Option<Duration>,
 }
 
-/// What a foreman says of its plan; a snapshot is made from it when asked for.
+/// What a pool supervisor says of its plan; a snapshot is made from it when asked for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RolloutStatus {
     pub since: Option<Instant>,
@@ -132,10 +132,10 @@ impl RolloutStatus {
     }
 }
 
-/// What a keeper says of its worker whenever something has changed; a snapshot is made from it when asked for.
+/// What a worker task says of its worker whenever something has changed; a snapshot is made from it when asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Status {
-    pub keeper: KeeperId,
+pub(super) struct WorkerStatus {
+    pub task: WorkerTaskId,
     pub standing: Standing,
     /// It was hired as a spare.
     pub spare: bool,
@@ -158,14 +158,14 @@ pub(super) struct Status {
     pub stack: Option<Vec<String>>,
     pub hung_at: Option<Instant>,
     pub vitals: Arc<Vitals>,
-    pub concurrency: Option<Arc<Concurrency>>,
+    pub concurrency: Option<Arc<ConcurrencyTuner>>,
     pub member: Option<MemberId>,
 }
 
-impl Status {
-    pub fn new(keeper: KeeperId, index: usize, standing: Standing, release: u64) -> Self {
+impl WorkerStatus {
+    pub fn new(task: WorkerTaskId, index: usize, standing: Standing, release: u64) -> Self {
         Self {
-            keeper,
+            task,
             standing,
             spare: standing == Standing::Spare,
             release,

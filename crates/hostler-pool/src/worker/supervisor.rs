@@ -8,22 +8,22 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::budget::{Boots, Budget};
-use super::crew::Crew;
-use super::foreman::{Command, Foreman};
+use super::context::SupervisorContext;
 use super::lifecycle::Standing;
+use super::pool_supervisor::{PoolSupervisor, SupervisorCommand};
 use super::rollout::RestartError;
-use super::settings::{Address, Change, Probe, WorkerFacts, WorkerSettings};
-use super::snapshot::{RolloutSnapshot, RolloutStatus, Status, WorkerSnapshot, WorkerState};
-use super::yard::Yard;
+use super::settings::{Probe, SettingsChange, WorkerAddress, WorkerFacts, WorkerSettings};
+use super::shared::PoolShared;
+use super::snapshot::{RolloutSnapshot, RolloutStatus, WorkerSnapshot, WorkerState, WorkerStatus};
 use crate::dispatch::{MemberId, Pool};
 
 /// Keeps the workers of one pool alive until it is told to stop. Dropped without that, it kills them.
 pub struct Supervisor {
     settings: watch::Sender<Arc<WorkerSettings>>,
-    board: watch::Receiver<Vec<Status>>,
+    board: watch::Receiver<Vec<WorkerStatus>>,
     rollout: watch::Receiver<RolloutStatus>,
     budget: Arc<Mutex<Budget>>,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<SupervisorCommand>,
 }
 
 /// A restart that has reached its end.
@@ -41,9 +41,9 @@ impl Supervisor {
     pub fn start<E: Send + Sync + 'static>(
         settings: WorkerSettings,
         pool: Pool<E>,
-        endpoint: impl Fn(Address, WorkerFacts) -> E + Send + Sync + 'static,
+        endpoint: impl Fn(WorkerAddress, WorkerFacts) -> E + Send + Sync + 'static,
         probe: Arc<dyn Probe>,
-        yard: Yard,
+        context: SupervisorContext,
     ) -> Self {
         let (board, watched) = watch::channel(vec![]);
         let (rollout, followed) = watch::channel(RolloutStatus::default());
@@ -51,14 +51,14 @@ impl Supervisor {
         let (commands, commanded) = mpsc::unbounded_channel();
         let settings = watch::Sender::new(Arc::new(settings));
         let endpoint = Box::new(endpoint);
-        let (concurrency, settings_of_crew) = (Arc::default(), settings.clone());
+        let (concurrency, settings_of_pool) = (Arc::default(), settings.clone());
         let budget = Arc::new(Mutex::new(Budget::new(settings.borrow().boot_cpu, Instant::now())));
-        let crew = Crew {
-            settings: settings_of_crew,
+        let shared = PoolShared {
+            settings: settings_of_pool,
             pool,
             endpoint,
             probe,
-            yard,
+            context,
             board,
             concurrency,
             reports,
@@ -66,7 +66,7 @@ impl Supervisor {
             restarting: AtomicBool::new(false),
             proven: AtomicU64::new(0),
         };
-        tokio::spawn(Foreman::new(crew, commanded, reported, rollout).run());
+        tokio::spawn(PoolSupervisor::new(shared, commanded, reported, rollout).run());
         Self { settings, board: watched, rollout: followed, budget, commands }
     }
 
@@ -80,7 +80,7 @@ impl Supervisor {
         self.snapshot_of(|status| status.spare)
     }
 
-    fn snapshot_of(&self, is_one: impl Fn(&Status) -> bool) -> Vec<WorkerSnapshot> {
+    fn snapshot_of(&self, is_one: impl Fn(&WorkerStatus) -> bool) -> Vec<WorkerSnapshot> {
         let now = Instant::now();
         let board = self.board.borrow().clone();
         board.iter().filter(|status| is_one(status)).map(|status| status.snapshot(now)).collect()
@@ -103,7 +103,7 @@ impl Supervisor {
     /// it, but every worker that was booted before the call is replaced nevertheless.
     pub fn restart(&self) -> impl Future<Output = Result<Restarted, RestartError>> + Send + use<> {
         let (answer, answered) = oneshot::channel();
-        let sent = self.commands.send(Command::Restart(answer));
+        let sent = self.commands.send(SupervisorCommand::Restart(answer));
         async move {
             match sent {
                 Ok(()) => answered.await.unwrap_or(Err(RestartError::Stopping)),
@@ -115,14 +115,14 @@ impl Supervisor {
     /// Other settings from now on, as far as that is possible; says whether the rest needs a [`Self::restart`].
     /// A worker that crashes before that boots with the new ones; one that crashes during the restart, with those that it was
     /// ready with: it is not known yet whether the new ones work.
-    pub fn update(&self, settings: WorkerSettings) -> Change {
-        let mut change = Change::None;
+    pub fn update(&self, settings: WorkerSettings) -> SettingsChange {
+        let mut change = SettingsChange::None;
         self.settings.send_if_modified(|current| {
             change = current.change_to(&settings);
-            if change != Change::None {
+            if change != SettingsChange::None {
                 *current = Arc::new(settings);
             }
-            change != Change::None
+            change != SettingsChange::None
         });
         change
     }
@@ -141,13 +141,13 @@ impl Supervisor {
 
     /// Takes the workers out of the pool and stops them gracefully; returns when the last process is gone.
     pub async fn stop(&self) {
-        self.command(Command::Stop);
+        self.command(SupervisorCommand::Stop);
         self.stopped().await;
     }
 
     /// Kills the workers, also in the middle of a [`Self::stop`].
     pub fn kill_now(&self) {
-        self.command(Command::Kill);
+        self.command(SupervisorCommand::Kill);
     }
 
     /// Waits until no worker is left, after a [`Self::stop`] or [`Self::kill_now`] by whomever.
@@ -157,33 +157,33 @@ impl Supervisor {
 
     /// A lease of this member has lasted longer than any may: its worker is killed and replaced.
     pub fn hung(&self, member: MemberId) {
-        self.command(Command::Hung(member));
+        self.command(SupervisorCommand::Hung(member));
     }
 
-    fn command(&self, command: Command) {
+    fn command(&self, command: SupervisorCommand) {
         // When all have stopped, nobody listens any more, and nothing is to be done.
         let _ = self.commands.send(command);
     }
 
-    async fn until(&self, is_so: impl FnMut(&Vec<Status>) -> bool) {
-        // An error means that all keepers are gone, which is as final.
+    async fn until(&self, is_so: impl FnMut(&Vec<WorkerStatus>) -> bool) {
+        // An error means that all worker tasks are gone, which is as final.
         let _ = self.board.clone().wait_for(is_so).await;
     }
 }
 
-fn is_any_ready(board: &[Status]) -> bool {
+fn is_any_ready(board: &[WorkerStatus]) -> bool {
     board.iter().any(|status| status.state == WorkerState::Ready)
 }
 
 /// Without successors that are still to prove themselves, and without those on their way out.
-fn regulars(board: &[Status]) -> impl Iterator<Item = &Status> {
+fn regulars(board: &[WorkerStatus]) -> impl Iterator<Item = &WorkerStatus> {
     board.iter().filter(|status| status.standing == Standing::Regular)
 }
 
-fn is_complete(board: &[Status]) -> bool {
+fn is_complete(board: &[WorkerStatus]) -> bool {
     regulars(board).all(|status| status.state == WorkerState::Ready)
 }
 
-fn is_stopped(status: &Status) -> bool {
+fn is_stopped(status: &WorkerStatus) -> bool {
     status.state == WorkerState::Stopped
 }

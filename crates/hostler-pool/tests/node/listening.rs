@@ -1,6 +1,6 @@
 //! How an app gets its address and becomes ready.
 
-use hostler_pool::worker::{Address, Bind};
+use hostler_pool::worker::{Bind, WorkerAddress};
 
 use super::support::*;
 
@@ -20,7 +20,7 @@ async fn an_app_with_a_hard_coded_port_answers_on_the_inherited_socket_and_opens
 #[tokio::test]
 async fn the_listening_socket_is_the_workers_alone_so_a_dead_worker_refuses_at_once() {
     let crew = crew(PLAIN).started().await;
-    let members = crew.pool.snapshot_with(Address::to_string).members;
+    let members = crew.pool.snapshot_with(WorkerAddress::to_string).members;
     let path = members[0].endpoint.strip_prefix("unix:").unwrap();
     let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
     let inodes =
@@ -56,8 +56,8 @@ async fn with_bind_port_the_app_gets_a_free_port_and_is_ready_when_it_accepts() 
         "require('http').createServer((req, res) => res.end(process.env.HOST)).listen(process.env.PORT);";
     let crew = crew(app).with(|settings| settings.bind = Bind::Port).started().await;
     assert_eq!(crew.get("/").await, "127.0.0.1");
-    let members = crew.pool.snapshot_with(Address::clone).members;
-    assert!(matches!(members[0].endpoint, Address::Tcp(address) if address.ip().is_loopback()));
+    let members = crew.pool.snapshot_with(WorkerAddress::clone).members;
+    assert!(matches!(members[0].endpoint, WorkerAddress::Tcp(address) if address.ip().is_loopback()));
     crew.stop().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_pool::worker::{Change, Recycling, WorkerSettings};
+use hostler_pool::worker::{Recycling, SettingsChange, WorkerSettings};
 
 use super::support::*;
 
@@ -49,7 +49,7 @@ async fn a_worker_that_has_grown_too_large_or_too_old_is_recycled() {
 
     let mut settings = crew.settings.clone();
     settings.recycling = Recycling { max_age: Some(Duration::from_secs(1)), ..Recycling::default() };
-    assert_eq!(crew.workers.update(settings), Change::Applied);
+    assert_eq!(crew.workers.update(settings), SettingsChange::Applied);
     eventually("recycled", || {
         crew.workers.snapshot().last().unwrap().recycled.as_deref().unwrap().ends_with(" s old")
     })

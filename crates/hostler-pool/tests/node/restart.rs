@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_pool::worker::{Bind, Change, RestartError, Slots, WorkerSettings, WorkerState};
+use hostler_pool::worker::{Bind, RestartError, SettingsChange, Slots, WorkerSettings, WorkerState};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
@@ -100,7 +100,7 @@ async fn a_generation_that_never_gets_ready_is_given_up_after_its_start_timeout(
     let crew = crew(&version("old")).started().await;
     let mut impatient = crew.settings.clone();
     impatient.start_timeout = Duration::from_secs(2);
-    assert_eq!(crew.workers.update(impatient), Change::Applied);
+    assert_eq!(crew.workers.update(impatient), SettingsChange::Applied);
     crew.write("app.js", "console.log('thinking'); setInterval(() => {}, 1000)");
     let error = restart(&crew).await.unwrap_err().to_string();
     assert!(error.contains("it has not listened on a TCP port within its start_timeout (2 s)"), "{error}");
@@ -225,16 +225,16 @@ async fn a_worker_that_dies_while_it_retires_is_no_obstacle() {
 #[tokio::test]
 async fn number_and_slots_of_the_workers_change_at_once() {
     let crew = crew(&version("old")).started().await;
-    assert_eq!(crew.workers.update(crew.settings.clone()), Change::None);
+    assert_eq!(crew.workers.update(crew.settings.clone()), SettingsChange::None);
     let load = crew.under_load(2);
     let mut settings = crew.settings.clone();
     (settings.count, settings.slots) = (3, Slots::Fixed(4));
-    assert_eq!(crew.workers.update(settings.clone()), Change::Applied);
+    assert_eq!(crew.workers.update(settings.clone()), SettingsChange::Applied);
     eventually("three workers with four slots each", || crew.pool.snapshot().slots == 12).await;
     crew.is_ready().await;
 
     settings.count = 1;
-    assert_eq!(crew.workers.update(settings), Change::Applied);
+    assert_eq!(crew.workers.update(settings), SettingsChange::Applied);
     eventually("one worker", || crew.workers.snapshot().len() == 1 && crew.pool.snapshot().slots == 4).await;
     crew.assert_logged(": fewer workers are wanted");
     load.end().await;
@@ -252,7 +252,7 @@ async fn another_command_waits_for_a_restart_but_is_what_a_crashed_worker_boots(
     ] {
         let mut settings = crew.settings.clone();
         change(&mut settings);
-        assert_eq!(crew.workers.update(settings), Change::NeedsRestart);
+        assert_eq!(crew.workers.update(settings), SettingsChange::NeedsRestart);
     }
     assert_eq!(crew.get("/").await, "old");
     signal(crew.worker().pid.unwrap(), Signal::KILL);

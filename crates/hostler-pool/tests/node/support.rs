@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hostler_pool::dispatch::{Claim, MemberId, Pool, PoolSettings};
 use hostler_pool::worker::{
-    Address, Bind, Entry, GuardCommand, Probe, Probing, Record, Recycling, Slots, Spares, Supervisor,
-    WorkerSettings, WorkerSnapshot, WorkerState, Yard, YardSettings,
+    Bind, GuardCommand, LogEntry, Probe, Probing, Recycling, Slots, Spares, Supervisor, SupervisorContext,
+    SupervisorContextSettings, WorkerAddress, WorkerRecord, WorkerSettings, WorkerSnapshot, WorkerState,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -86,7 +86,7 @@ impl Plan {
         let preload = repository().join("packages/worker/preload.cjs");
         let records = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&records);
-        let yard = Yard::new(YardSettings {
+        let context = SupervisorContext::new(SupervisorContextSettings {
             parents: vec![parent.to_owned()],
             preload: std::fs::read_to_string(preload).unwrap().into(),
             guard: GuardCommand { program: example("guard"), args: vec![] },
@@ -95,10 +95,15 @@ impl Plan {
             open_files: None,
         })
         .unwrap();
-        let runtime_directory = yard.directory().to_owned();
+        let runtime_directory = context.directory().to_owned();
         let pool = Pool::new("web", PoolSettings::default());
-        let workers =
-            Supervisor::start(self.settings.clone(), pool.clone(), |address, _| address, Arc::new(Get), yard);
+        let workers = Supervisor::start(
+            self.settings.clone(),
+            pool.clone(),
+            |address, _| address,
+            Arc::new(Get),
+            context,
+        );
         Crew { workers, pool, records, runtime_directory, directory: self.directory, settings: self.settings }
     }
 
@@ -112,9 +117,9 @@ impl Plan {
 /// A running crew.
 pub struct Crew {
     pub workers: Supervisor,
-    pub pool: Pool<Address>,
+    pub pool: Pool<WorkerAddress>,
     pub runtime_directory: PathBuf,
-    records: Arc<Mutex<Vec<Record>>>,
+    records: Arc<Mutex<Vec<WorkerRecord>>>,
     directory: TempDir,
     pub settings: WorkerSettings,
 }
@@ -188,9 +193,9 @@ impl Crew {
     /// The log so far, as a person would read it.
     pub fn log(&self) -> String {
         let records = self.records.lock().unwrap();
-        let lines = records.iter().map(|Record { pool, worker, entry }| match entry {
-            Entry::Output { stream, line } => format!("{pool} {worker} {stream:?}: {line}"),
-            Entry::Event(event) => format!("{pool} {worker}: {event}"),
+        let lines = records.iter().map(|WorkerRecord { pool, worker, entry }| match entry {
+            LogEntry::Output { stream, line } => format!("{pool} {worker} {stream:?}: {line}"),
+            LogEntry::Event(event) => format!("{pool} {worker}: {event}"),
         });
         lines.collect::<Vec<_>>().join("\n")
     }
@@ -262,7 +267,7 @@ pub fn signal(pid: u32, signal: rustix::process::Signal) {
 struct Get;
 
 impl Probe for Get {
-    fn get(&self, address: &Address, path: &str, limit: Duration) -> Probing {
+    fn get(&self, address: &WorkerAddress, path: &str, limit: Duration) -> Probing {
         let (address, path) = (address.clone(), path.to_owned());
         Box::pin(async move {
             let answer = timeout(limit, get(&address, &path)).await;
@@ -271,10 +276,10 @@ impl Probe for Get {
     }
 }
 
-pub async fn get(address: &Address, path: &str) -> Result<(u16, String), String> {
+pub async fn get(address: &WorkerAddress, path: &str) -> Result<(u16, String), String> {
     let answer = match address {
-        Address::Unix(socket) => exchange(UnixStream::connect(socket).await, path).await,
-        Address::Tcp(address) => exchange(TcpStream::connect(address).await, path).await,
+        WorkerAddress::Unix(socket) => exchange(UnixStream::connect(socket).await, path).await,
+        WorkerAddress::Tcp(address) => exchange(TcpStream::connect(address).await, path).await,
     };
     let answer = answer.map_err(|error| error.to_string())?;
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| format!("no head: {answer:?}"))?;

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::eventually::eventually;
 use crate::port::held_port;
 pub use script::{Seen, Step, ok, text};
-use serving::{Listener, Script, Shared, accept};
+use serving::{Script, UpstreamListener, UpstreamShared, accept};
 
 /// An upstream to be started.
 pub struct UpstreamPlan {
@@ -86,19 +86,20 @@ impl UpstreamPlan {
     /// Starts it.
     pub async fn start(self) -> Upstream {
         let (listener, address) = match self.unix {
-            Some(path) => {
-                (Listener::Unix(UnixListener::bind(&path).unwrap()), format!("unix:{}", path.display()))
-            }
+            Some(path) => (
+                UpstreamListener::Unix(UnixListener::bind(&path).unwrap()),
+                format!("unix:{}", path.display()),
+            ),
             None => {
                 let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
                 let address = listener.local_addr().unwrap().to_string();
                 match self.tls {
-                    Some(tls) => (Listener::Tls(listener, tls), format!("https://{address}")),
-                    None => (Listener::Tcp(listener), address),
+                    Some(tls) => (UpstreamListener::Tls(listener, tls), format!("https://{address}")),
+                    None => (UpstreamListener::Tcp(listener), address),
                 }
             }
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(UpstreamShared {
             script: self.script,
             at_head: self.at_head,
             released: Semaphore::new(0),
@@ -113,7 +114,7 @@ impl UpstreamPlan {
 /// A running upstream; it ends when dropped, with all its connections.
 pub struct Upstream {
     address: String,
-    shared: Arc<Shared>,
+    shared: Arc<UpstreamShared>,
     accepting: JoinHandle<()>,
 }
 

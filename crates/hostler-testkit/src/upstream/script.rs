@@ -1,6 +1,6 @@
 //! What an upstream is told to do, and what it has seen. Knows no sockets.
 
-use crate::message::Head;
+use crate::message::MessageHead;
 
 /// What an upstream does with a request.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub fn text(bytes: impl AsRef<[u8]>) -> Vec<Step> {
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// Its head.
-    pub head: Head,
+    pub head: MessageHead,
     /// What came of its body so far.
     pub body: Vec<u8>,
     /// Its body came to an end.

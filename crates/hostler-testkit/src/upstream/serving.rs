@@ -10,22 +10,22 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::script::{Seen, Step};
-use crate::message::{BodyReader, Framing, Head};
+use crate::message::{MessageFraming, MessageHead, MessageReader};
 
 /// What an upstream does with each request.
 pub(super) type Script = dyn Fn(&Seen) -> Vec<Step> + Send + Sync;
 
 /// What an upstream and its connections share.
-pub(super) struct Shared {
+pub(super) struct UpstreamShared {
     pub script: Arc<Script>,
     pub at_head: bool,
     pub released: Semaphore,
-    pub state: Mutex<State>,
+    pub state: Mutex<UpstreamState>,
     pub ended: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct UpstreamState {
     pub seen: Vec<Seen>,
     pub connections: usize,
     pub open: usize,
@@ -33,13 +33,13 @@ pub(super) struct State {
     pub most_running: usize,
 }
 
-impl Shared {
-    pub fn state(&self) -> MutexGuard<'_, State> {
+impl UpstreamShared {
+    pub fn state(&self) -> MutexGuard<'_, UpstreamState> {
         self.state.lock().unwrap()
     }
 }
 
-pub(super) async fn accept(listener: Listener, shared: Arc<Shared>) {
+pub(super) async fn accept(listener: UpstreamListener, shared: Arc<UpstreamShared>) {
     while let Ok(accepted) = listener.accept().await {
         let number = {
             let mut state = shared.state();
@@ -53,7 +53,9 @@ pub(super) async fn accept(listener: Listener, shared: Arc<Shared>) {
             let serving = async {
                 // One with whom no handshake is to be had has nothing to say.
                 let Ok(stream) = accepted.ready().await else { return };
-                Connection { stream, inbox: Vec::new(), shared: shared.clone(), number }.serve().await;
+                UpstreamConnection { stream, inbox: Vec::new(), shared: shared.clone(), number }
+                    .serve()
+                    .await;
             };
             tokio::select! {
                 () = serving => {}
@@ -64,18 +66,18 @@ pub(super) async fn accept(listener: Listener, shared: Arc<Shared>) {
     }
 }
 
-struct Connection {
-    stream: Stream,
+struct UpstreamConnection {
+    stream: UpstreamStream,
     inbox: Vec<u8>,
-    shared: Arc<Shared>,
+    shared: Arc<UpstreamShared>,
     number: usize,
 }
 
 /// Counts a request for as long as it runs.
-struct Running(Arc<Shared>);
+struct Running(Arc<UpstreamShared>);
 
 impl Running {
-    fn new(shared: &Arc<Shared>) -> Self {
+    fn new(shared: &Arc<UpstreamShared>) -> Self {
         let mut state = shared.state();
         state.running += 1;
         state.most_running = state.most_running.max(state.running);
@@ -89,13 +91,13 @@ impl Drop for Running {
     }
 }
 
-impl Connection {
+impl UpstreamConnection {
     /// One request after another.
     async fn serve(&mut self) {
         for nth in 1.. {
             let Some(head) = self.next_head().await else { return };
             let running = Running::new(&self.shared);
-            let mut body = BodyReader::new(Framing::of(&head).unwrap_or(Framing::Length(0)));
+            let mut body = MessageReader::new(MessageFraming::of(&head).unwrap_or(MessageFraming::Length(0)));
             let seen = Seen { head, connection: self.number, nth, is_whole: body.ended, ..Seen::default() };
             let index = {
                 let mut state = self.shared.state();
@@ -119,7 +121,7 @@ impl Connection {
     }
 
     /// False when the connection has come to its end.
-    async fn step(&mut self, step: Step, body: &mut BodyReader, index: usize) -> bool {
+    async fn step(&mut self, step: Step, body: &mut MessageReader, index: usize) -> bool {
         match step {
             Step::Send(bytes) => self.stream.write_all(&bytes).await.is_ok(),
             Step::Hold => {
@@ -135,18 +137,18 @@ impl Connection {
             Step::Close => false,
             Step::Reset => {
                 match &self.stream {
-                    Stream::Tcp(stream) => stream.set_zero_linger().unwrap(),
-                    Stream::Tls(stream) => stream.get_ref().0.set_zero_linger().unwrap(),
-                    Stream::Unix(_) => {}
+                    UpstreamStream::Tcp(stream) => stream.set_zero_linger().unwrap(),
+                    UpstreamStream::Tls(stream) => stream.get_ref().0.set_zero_linger().unwrap(),
+                    UpstreamStream::Unix(_) => {}
                 }
                 false
             }
         }
     }
 
-    async fn next_head(&mut self) -> Option<Head> {
+    async fn next_head(&mut self) -> Option<MessageHead> {
         loop {
-            if let Some(head) = Head::take(&mut self.inbox) {
+            if let Some(head) = MessageHead::take(&mut self.inbox) {
                 return Some(head);
             }
             if !self.read().await {
@@ -155,7 +157,7 @@ impl Connection {
         }
     }
 
-    async fn read_body(&mut self, body: &mut BodyReader, index: usize) -> bool {
+    async fn read_body(&mut self, body: &mut MessageReader, index: usize) -> bool {
         loop {
             body.feed(&mut self.inbox);
             {
@@ -184,7 +186,7 @@ impl Connection {
     }
 }
 
-pub(super) enum Listener {
+pub(super) enum UpstreamListener {
     Tcp(TcpListener),
     Tls(TcpListener, TlsAcceptor),
     Unix(UnixListener),
@@ -192,44 +194,44 @@ pub(super) enum Listener {
 
 /// What has been accepted: a stream, or all but the handshake.
 enum Accepted {
-    Ready(Stream),
+    Ready(UpstreamStream),
     Tls(TcpStream, TlsAcceptor),
 }
 
 impl Accepted {
-    async fn ready(self) -> io::Result<Stream> {
+    async fn ready(self) -> io::Result<UpstreamStream> {
         match self {
             Self::Ready(stream) => Ok(stream),
-            Self::Tls(stream, acceptor) => Ok(Stream::Tls(Box::new(acceptor.accept(stream).await?))),
+            Self::Tls(stream, acceptor) => Ok(UpstreamStream::Tls(Box::new(acceptor.accept(stream).await?))),
         }
     }
 }
 
-pub(super) enum Stream {
+pub(super) enum UpstreamStream {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
     Unix(UnixStream),
 }
 
-impl Listener {
+impl UpstreamListener {
     async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Accepted::Ready(Stream::Tcp(stream)))
+                Ok(Accepted::Ready(UpstreamStream::Tcp(stream)))
             }
             Self::Tls(listener, acceptor) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 Ok(Accepted::Tls(stream, acceptor.clone()))
             }
-            Self::Unix(listener) => Ok(Accepted::Ready(Stream::Unix(listener.accept().await?.0))),
+            Self::Unix(listener) => Ok(Accepted::Ready(UpstreamStream::Unix(listener.accept().await?.0))),
         }
     }
 }
 
-impl Stream {
+impl UpstreamStream {
     async fn read(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         // Large bodies come in large pieces.
         into.reserve(64 * 1024);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::command::answer;
-use super::orders::{Command, Orders};
+use super::orders::{AdminCommand, Orders};
 use crate::cache::Stock;
 
 /// What to forget; nothing of it may be known here.
@@ -29,7 +29,7 @@ pub struct Purging {
 
 /// The cache at one moment.
 #[derive(Debug, Serialize)]
-pub struct CacheStatus {
+pub struct CacheReport {
     pub keys: u64,
     pub bytes: u64,
     pub limit: u64,
@@ -40,11 +40,11 @@ pub struct CacheStatus {
 }
 
 /// None where no route has a cache and nothing is in it.
-pub(super) fn status(stock: &Arc<Stock>) -> Option<CacheStatus> {
+pub(super) fn status(stock: &Arc<Stock>) -> Option<CacheReport> {
     let counts = stock.memory.counts();
     let memcached = stock.tier.load().as_ref().map(|tier| tier.status()).unwrap_or_default();
     let is_used = counts.keys + counts.evicted + counts.purged > 0 || !memcached.is_empty();
-    is_used.then(|| CacheStatus {
+    is_used.then(|| CacheReport {
         keys: counts.keys,
         bytes: counts.bytes,
         limit: stock.memory.capacity(),
@@ -92,7 +92,7 @@ pub(super) fn write(out: &mut String, cache: &Value, bytes: fn(&Value) -> String
 /// `POST /purge?url=..&prefix=..&tag=..&all=true`, each as often as one likes.
 pub(super) async fn purge(State(orders): State<Orders>, RawQuery(query): RawQuery) -> Response {
     match purging(query.as_deref().unwrap_or_default()) {
-        Ok(purging) => answer(&orders, Command::Purge(purging)).await,
+        Ok(purging) => answer(&orders, AdminCommand::Purge(purging)).await,
         Err(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
     }
 }

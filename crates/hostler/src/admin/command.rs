@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::orders::{Command, Orders, Undone, order};
+use super::orders::{AdminCommand, Orders, Undone, order};
 
 /// A field of our own makes a browser ask before it sends for a page, and we do not answer that question.
 pub const FIELD: &str = "Hostler-Command";
@@ -47,11 +47,11 @@ pub struct Pausing {
 }
 
 pub async fn restart_all(State(orders): State<Orders>) -> Response {
-    answer(&orders, Command::Restart(None)).await
+    answer(&orders, AdminCommand::Restart(None)).await
 }
 
 pub async fn restart(State(orders): State<Orders>, Path(pool): Path<String>) -> Response {
-    answer(&orders, Command::Restart(Some(pool))).await
+    answer(&orders, AdminCommand::Restart(Some(pool))).await
 }
 
 pub async fn pause(
@@ -62,25 +62,25 @@ pub async fn pause(
     let timeout = pausing.timeout.map_or(Ok(PAUSE), |text| humantime::parse_duration(&text));
     match timeout {
         Ok(timeout) if !timeout.is_zero() && timeout <= LONGEST_PAUSE => {
-            answer(&orders, Command::Pause(pool, timeout)).await
+            answer(&orders, AdminCommand::Pause(pool, timeout)).await
         }
         _ => (StatusCode::BAD_REQUEST, "timeout: a time such as 60s, at most 1h\n").into_response(),
     }
 }
 
 pub async fn resume(State(orders): State<Orders>, Path(pool): Path<String>) -> Response {
-    answer(&orders, Command::Resume(pool)).await
+    answer(&orders, AdminCommand::Resume(pool)).await
 }
 
 pub async fn reload(State(orders): State<Orders>) -> Response {
-    answer(&orders, Command::Reload).await
+    answer(&orders, AdminCommand::Reload).await
 }
 
 pub async fn upgrade(State(orders): State<Orders>) -> Response {
-    answer(&orders, Command::Upgrade).await
+    answer(&orders, AdminCommand::Upgrade).await
 }
 
-pub(super) async fn answer(orders: &Orders, command: Command) -> Response {
+pub(super) async fn answer(orders: &Orders, command: AdminCommand) -> Response {
     let asked = Instant::now();
     let outcome = order(orders, command).await;
     let took_ms = asked.elapsed().as_millis() as u64;

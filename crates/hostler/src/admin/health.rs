@@ -7,35 +7,35 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::status::Sources;
-use crate::gateway::Probe;
+use crate::gateway::HealthProbe;
 
 /// As gorouter answers: without a word why.
 pub async fn as_gorouter(State(sources): State<Arc<Sources>>) -> Response {
     let fields = [(header::CACHE_CONTROL, "private, max-age=0"), (header::EXPIRES, "0")];
-    match sources.health.ask(&Probe::Ready) {
+    match sources.health.ask(&HealthProbe::Ready) {
         Some(Ok(())) => (fields, "ok\n").into_response(),
         _ => (StatusCode::SERVICE_UNAVAILABLE, fields).into_response(),
     }
 }
 
 pub async fn live(State(sources): State<Arc<Sources>>) -> Response {
-    answer(&sources, &Probe::Live)
+    answer(&sources, &HealthProbe::Live)
 }
 
 pub async fn startup(State(sources): State<Arc<Sources>>) -> Response {
-    answer(&sources, &Probe::Startup)
+    answer(&sources, &HealthProbe::Startup)
 }
 
 pub async fn ready(State(sources): State<Arc<Sources>>) -> Response {
-    answer(&sources, &Probe::Ready)
+    answer(&sources, &HealthProbe::Ready)
 }
 
 pub async fn pool(State(sources): State<Arc<Sources>>, Path(pool): Path<String>) -> Response {
-    answer(&sources, &Probe::Pool(pool))
+    answer(&sources, &HealthProbe::Pool(pool))
 }
 
 /// The same as on the data plane.
-fn answer(sources: &Sources, probe: &Probe) -> Response {
+fn answer(sources: &Sources, probe: &HealthProbe) -> Response {
     let whole = sources.health.answer(probe);
     let status = StatusCode::from_u16(whole.head.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let fields = [(header::CACHE_CONTROL, "no-store"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")];

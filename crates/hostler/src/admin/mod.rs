@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 pub use cache::Purging;
 pub use command::{Answered, FIELD as COMMAND_FIELD, PAUSE};
-pub use orders::{Command, Done, Order, Orders, Undone};
+pub use orders::{AdminCommand, CommandDone, Order, Orders, Undone};
 pub use routes::as_text;
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
 pub use table::table;

@@ -8,7 +8,7 @@ use super::cache::Purging;
 
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum AdminCommand {
     /// New workers for this pool, or for all.
     Restart(Option<String>),
     /// Hold this pool's requests, for so long at most.
@@ -24,7 +24,7 @@ pub enum Command {
 }
 
 /// What was done, a sentence each.
-pub type Done = Vec<String>;
+pub type CommandDone = Vec<String>;
 
 /// Why it was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,16 +51,16 @@ pub enum Undone {
 /// An order on its way, and where the answer goes. It is carried out whether or not somebody waits for that.
 pub struct Order {
     /// What to do.
-    pub command: Command,
+    pub command: AdminCommand,
     /// Takes what came of it.
-    pub answer: oneshot::Sender<Result<Done, Undone>>,
+    pub answer: oneshot::Sender<Result<CommandDone, Undone>>,
 }
 
 /// Where orders go.
 pub type Orders = mpsc::UnboundedSender<Order>;
 
 /// Gives an order and waits for what comes of it.
-pub async fn order(orders: &Orders, command: Command) -> Result<Done, Undone> {
+pub async fn order(orders: &Orders, command: AdminCommand) -> Result<CommandDone, Undone> {
     let (answer, answered) = oneshot::channel();
     let stopping = || Undone::Refused("this Hostler is stopping".into());
     orders.send(Order { command, answer }).map_err(|_| stopping())?;

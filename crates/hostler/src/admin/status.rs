@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::cache::CacheStatus;
+use super::cache::CacheReport;
 use crate::cache::Stock;
-use crate::coding::{Memory, Usage};
+use crate::coding::{EncoderMemory, Usage};
 use crate::exchange::{
     ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
     Spool, SpoolView,
@@ -40,7 +40,7 @@ pub struct Sources {
     /// The log.
     pub journal: Journal,
     /// What encoding has done and costs.
-    pub encoding: Arc<Memory>,
+    pub encoding: Arc<EncoderMemory>,
     /// Bodies and answers that do not fit into memory.
     pub spool: Arc<Spool>,
     /// All pools, in the order of their names.
@@ -124,11 +124,11 @@ pub struct Status {
     pub request_memory: MemoryView,
     pub answer_memory: MemoryView,
     pub health: HealthView,
-    pub log: journal::Usage,
+    pub log: journal::WriterUsage,
     pub compression: Usage,
     pub spool: SpoolView,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheStatus>,
+    pub cache: Option<CacheReport>,
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
@@ -170,9 +170,9 @@ pub struct PoolStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub health_checks: Vec<Checked>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub workers: Option<Vec<WorkerStatus>>,
+    pub workers: Option<Vec<WorkerReportView>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub spares: Vec<WorkerStatus>,
+    pub spares: Vec<WorkerReportView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSnapshot>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,7 +184,7 @@ pub struct PoolStatus {
 
 /// A worker, with what the pool knows of it as a member.
 #[derive(Debug, Serialize)]
-pub struct WorkerStatus {
+pub struct WorkerReportView {
     #[serde(flatten)]
     pub worker: WorkerSnapshot,
     pub slots: usize,
@@ -251,7 +251,7 @@ impl PoolSource {
         let queue = self.pool.snapshot_with(|endpoint| endpoint.label.clone());
         let with_member = |worker: WorkerSnapshot| {
             let member = queue.members.iter().find(|member| Some(member.id) == worker.member);
-            WorkerStatus {
+            WorkerReportView {
                 slots: member.map_or(0, |member| member.slots),
                 in_use: member.map_or(0, |member| member.in_use),
                 tunnels: member.map_or(0, |member| member.tunnels),

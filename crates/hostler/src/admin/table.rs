@@ -177,7 +177,7 @@ fn write_members(out: &mut String, members: &[Value]) {
 }
 
 fn state_of(member: &Value) -> &'static str {
-    let states = [("unhealthy", "unhealthy"), ("ejected", "ejected"), ("benched", "unreachable")];
+    let states = [("unhealthy", "unhealthy"), ("ejected", "ejected"), ("unreachable", "unreachable")];
     let state = states.into_iter().find(|(flag, _)| member[*flag] == true);
     state.map_or("ok", |(_, state)| state)
 }

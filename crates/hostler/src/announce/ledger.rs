@@ -4,33 +4,33 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A pool's name, and one of the names it is announced under.
-type Entry = (Arc<str>, String);
+type AnnouncedName = (Arc<str>, String);
 
 /// What others believe of us.
 #[derive(Default)]
 pub(super) struct Ledger {
-    announced: BTreeSet<Entry>,
+    announced: BTreeSet<AnnouncedName>,
     /// Those that were, and are no more: whoever did not hear of that has to be told again.
-    former: BTreeSet<Entry>,
+    former: BTreeSet<AnnouncedName>,
 }
 
 /// Names by pool: one message each.
-pub(super) type Names = Vec<(Arc<str>, Vec<String>)>;
+pub(super) type AnnouncedNames = Vec<(Arc<str>, Vec<String>)>;
 
 /// What is to be said.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct News {
-    pub come: Names,
-    pub gone: Names,
+pub(super) struct LedgerChange {
+    pub come: AnnouncedNames,
+    pub gone: AnnouncedNames,
 }
 
 impl Ledger {
     /// Takes what can be served at this moment; what has changed is to be said.
-    pub fn take(&mut self, servable: impl IntoIterator<Item = Entry>) -> News {
-        let now: BTreeSet<Entry> = servable.into_iter().collect();
+    pub fn take(&mut self, servable: impl IntoIterator<Item = AnnouncedName>) -> LedgerChange {
+        let now: BTreeSet<AnnouncedName> = servable.into_iter().collect();
         let come = by_pool(now.difference(&self.announced));
         let gone: Vec<_> = self.announced.difference(&now).cloned().collect();
-        let news = News { come, gone: by_pool(&gone) };
+        let news = LedgerChange { come, gone: by_pool(&gone) };
         self.former.extend(gone);
         self.former.retain(|entry| !now.contains(entry));
         self.announced = now;
@@ -38,18 +38,18 @@ impl Ledger {
     }
 
     /// All that others ought to believe, for those who may have missed some of it.
-    pub fn all(&self) -> News {
-        News { come: self.announced(), gone: by_pool(&self.former) }
+    pub fn all(&self) -> LedgerChange {
+        LedgerChange { come: self.announced(), gone: by_pool(&self.former) }
     }
 
     /// What is announced.
-    pub fn announced(&self) -> Names {
+    pub fn announced(&self) -> AnnouncedNames {
         by_pool(&self.announced)
     }
 }
 
-fn by_pool<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Names {
-    let mut names: Names = Vec::new();
+fn by_pool<'a>(entries: impl IntoIterator<Item = &'a AnnouncedName>) -> AnnouncedNames {
+    let mut names: AnnouncedNames = Vec::new();
     for (pool, name) in entries {
         match names.last_mut() {
             Some((last, list)) if last == pool => list.push(name.clone()),
@@ -63,12 +63,12 @@ fn by_pool<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Names {
 mod tests {
     use super::*;
 
-    fn entries(text: &[&str]) -> Vec<Entry> {
+    fn entries(text: &[&str]) -> Vec<AnnouncedName> {
         let split = |entry: &&str| entry.split_once(' ').map(|(pool, name)| (pool.into(), name.into()));
         text.iter().filter_map(split).collect()
     }
 
-    fn names(list: &[(&str, &[&str])]) -> Names {
+    fn names(list: &[(&str, &[&str])]) -> AnnouncedNames {
         list.iter()
             .map(|(pool, names)| ((*pool).into(), names.iter().map(|&name| name.into()).collect()))
             .collect()
@@ -79,9 +79,15 @@ mod tests {
         let mut ledger = Ledger::default();
         let news = ledger.take(entries(&["web a.test", "web b.test", "api c.test"]));
         assert_eq!(news.come, names(&[("api", &["c.test"]), ("web", &["a.test", "b.test"])]));
-        assert_eq!(ledger.take(entries(&["web b.test", "web a.test", "api c.test"])), News::default());
+        assert_eq!(
+            ledger.take(entries(&["web b.test", "web a.test", "api c.test"])),
+            LedgerChange::default()
+        );
         let news = ledger.take(entries(&["web b.test"]));
-        assert_eq!(news, News { come: vec![], gone: names(&[("api", &["c.test"]), ("web", &["a.test"])]) });
+        assert_eq!(
+            news,
+            LedgerChange { come: vec![], gone: names(&[("api", &["c.test"]), ("web", &["a.test"])]) }
+        );
         assert_eq!(ledger.announced(), names(&[("web", &["b.test"])]));
     }
 
@@ -90,9 +96,12 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.take(entries(&["web a.test", "web b.test"]));
         ledger.take(entries(&[]));
-        assert_eq!(ledger.all(), News { come: vec![], gone: names(&[("web", &["a.test", "b.test"])]) });
+        assert_eq!(
+            ledger.all(),
+            LedgerChange { come: vec![], gone: names(&[("web", &["a.test", "b.test"])]) }
+        );
         ledger.take(entries(&["web a.test"]));
-        let all = News { come: names(&[("web", &["a.test"])]), gone: names(&[("web", &["b.test"])]) };
+        let all = LedgerChange { come: names(&[("web", &["a.test"])]), gone: names(&[("web", &["b.test"])]) };
         assert_eq!(ledger.all(), all);
     }
 }

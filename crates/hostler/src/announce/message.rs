@@ -16,7 +16,7 @@ pub(super) struct Sender {
 
 /// As the registrar of another Hostler, or of Cloud Foundry, reads it.
 #[derive(Serialize)]
-struct Registration<'a> {
+struct OwnRegistration<'a> {
     uris: &'a [String],
     host: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ impl Sender {
     /// The payload of a registration, and of its end.
     pub fn payload(&self, pool: &str, uris: &[String]) -> Bytes {
         let Advertise { host, port, tls } = &self.at;
-        let message = Registration {
+        let message = OwnRegistration {
             uris,
             host,
             port: (!tls).then_some(*port),
@@ -64,13 +64,13 @@ impl Sender {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-struct Start {
+struct GreetingStart {
     minimum_register_interval_in_seconds: u64,
 }
 
 /// How often a router wants to hear of us, if it says so.
 pub(super) fn wanted_interval(payload: &[u8]) -> Option<Duration> {
-    let start: Start = serde_json::from_slice(payload).ok()?;
+    let start: GreetingStart = serde_json::from_slice(payload).ok()?;
     let seconds = start.minimum_register_interval_in_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }

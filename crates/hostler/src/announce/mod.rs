@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::config::Advertise;
 use crate::journal::{Journal, Level};
-use crate::nats::{Connection, Listener, News};
-use ledger::{Ledger, Names};
+use crate::nats::{Listener, NatsConnection, NatsEvent};
+use ledger::{AnnouncedNames, Ledger};
 use message::{Sender, wanted_interval};
 
 const REGISTER: &str = "router.register";
@@ -30,7 +30,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(250);
 
 /// What announces us.
-pub struct Settings {
+pub struct AnnounceSettings {
     /// Where others reach us.
     pub at: Advertise,
     /// The availability zone of this machine; empty: none.
@@ -52,7 +52,7 @@ pub struct Announcement {
 
 impl Announcement {
     /// Begins to announce.
-    pub fn begin(connection: &Connection, settings: Settings, servable: Servable) -> Self {
+    pub fn begin(connection: &NatsConnection, settings: AnnounceSettings, servable: Servable) -> Self {
         let inbox = format!("_INBOX.{}", uuid::Uuid::new_v4().simple());
         let voice = Voice {
             starts: connection.listen("router.start"),
@@ -86,7 +86,7 @@ impl Drop for Announcement {
 
 /// The task that speaks.
 struct Voice {
-    connection: Connection,
+    connection: NatsConnection,
     /// Routers that start; answers to our greetings.
     starts: Listener,
     answers: Listener,
@@ -108,18 +108,18 @@ impl Voice {
                 told = &mut ended => return if told.is_ok() { self.farewell().await },
                 news = self.starts.next() => match news {
                     // Missed: what was said while there was no connection.
-                    News::Connected => {
+                    NatsEvent::Connected => {
                         self.interval = self.longest;
                         self.say_all().await;
                     }
-                    News::Message(message) => {
+                    NatsEvent::Message(message) => {
                         self.heed(&message.payload);
                         self.say_all().await;
                     }
                 },
                 news = self.answers.next() => match news {
-                    News::Connected => self.connection.ask("router.greet".into(), self.inbox.clone()).await,
-                    News::Message(message) => self.heed(&message.payload),
+                    NatsEvent::Connected => self.connection.ask("router.greet".into(), self.inbox.clone()).await,
+                    NatsEvent::Message(message) => self.heed(&message.payload),
                 },
                 _ = glance.tick() => {
                     let news = self.ledger.take(servable());
@@ -148,7 +148,7 @@ impl Voice {
         self.say(REGISTER, &all.come).await;
     }
 
-    async fn say(&self, subject: &str, names: &Names) {
+    async fn say(&self, subject: &str, names: &AnnouncedNames) {
         for (pool, names) in names {
             self.connection.publish(subject.to_owned(), self.sender.payload(pool, names)).await;
         }
@@ -165,7 +165,7 @@ impl Voice {
         tokio::time::sleep(GRACE).await;
     }
 
-    fn record(&self, names: &Names, what: &str) {
+    fn record(&self, names: &AnnouncedNames, what: &str) {
         for (pool, names) in names {
             self.journal.event(Level::Info, &format!("pool {pool}: {}: {what}", names.join(", ")));
         }

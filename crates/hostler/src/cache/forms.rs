@@ -4,27 +4,27 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hostler_cache::{Flight, Form, Moment, Role};
+use hostler_cache::{Flight, FlightRole, Moment, StoredForm};
 use hostler_wire::{BodyLength, Fields, ResponseHead};
 
-use super::{Cut, Entry, Filling, Landing, Poured, Reading, Source, Stock};
-use crate::coding::{self, Coding, Stream, StreamError};
+use super::{BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, Stock};
+use crate::coding::{self, Coding, EncodedStream, StreamError};
 
 /// An answer whose body is on its way into memory, or there, for one client among others.
-pub struct Shared {
+pub struct SharedBody {
     /// Its head, without fields that frame the message.
     pub head: Arc<ResponseHead>,
     /// How long the body is.
     pub length: BodyLength,
     /// The body.
-    pub reading: Reading,
+    pub reading: BodyReading,
     /// Where it is stored, or will be; none where it will not, or this client gets it otherwise than others.
-    pub place: Option<Place>,
+    pub place: Option<StorageKey>,
 }
 
 /// Where an answer is stored.
 #[derive(Clone)]
-pub struct Place {
+pub struct StorageKey {
     /// The store.
     pub stock: Arc<Stock>,
     /// Under this key.
@@ -36,53 +36,66 @@ pub enum Encoded {
     /// All of it.
     Whole(Arc<ResponseHead>, Bytes),
     /// As it comes.
-    Coming(Box<Shared>),
+    Coming(Box<SharedBody>),
     /// It is not to be had from here; this is what there was.
-    Not(Box<Shared>),
+    Not(Box<SharedBody>),
     /// No encoder is to be had now; this is what there was.
-    Spared(Box<Shared>),
+    Spared(Box<SharedBody>),
 }
 
-impl Shared {
+impl SharedBody {
     /// The same in this coding, as it is made by now or as `encoder` makes it from now on. Mostly it is there, and nobody comes here.
-    pub fn encoded(self: Box<Self>, coding: Coding, encoder: impl FnOnce() -> Option<Stream>) -> Encoded {
-        let Some(Place { stock, key }) = self.place.clone() else { return Encoded::Not(self) };
+    pub fn encoded(
+        self: Box<Self>,
+        coding: Coding,
+        encoder: impl FnOnce() -> Option<EncodedStream>,
+    ) -> Encoded {
+        let Some(StorageKey { stock, key }) = self.place.clone() else { return Encoded::Not(self) };
         if let Some(form) = stock.form(&key, &self.head, coding) {
             return Encoded::Whole(form.head, form.body);
         }
         // Of this very answer: one that takes its place has another head.
         let name = [&Arc::as_ptr(&self.head).addr().to_ne_bytes()[..], coding.name().as_bytes()].concat();
         let flight = match stock.flights.join(&name, Moment::now()) {
-            Role::Leader(flight) => flight,
-            Role::Arriving(Landing::Form(head, filling)) => return coming(head, &filling, self),
+            FlightRole::Leader(flight) => flight,
+            FlightRole::Arriving(FetchOutcome::Form(head, incoming_body)) => {
+                return coming(head, &incoming_body, self);
+            }
             // Somebody begins in this moment.
-            Role::Arriving(_) | Role::Follower(_) | Role::Alone => return Encoded::Not(self),
+            FlightRole::Arriving(_) | FlightRole::Follower(_) | FlightRole::Alone => {
+                return Encoded::Not(self);
+            }
         };
         let Some(stream) = encoder() else { return Encoded::Spared(self) };
         let head = Arc::new(coding::encoded(&self.head, coding));
         let of = self.head.clone();
-        let mut encoding = Encoding { stream, reading: self.reading };
-        let filling = Filling::new(stock.memory.max_entry());
+        let mut encoding = FormEncoding { stream, reading: self.reading };
+        let incoming_body = IncomingBody::new(stock.memory.max_entry());
         let making = Making { stock, key, of, coding, head: head.clone(), flight };
-        let reading = filling.reading().expect("invariant: nothing has come yet");
-        match filling.begin(&mut encoding) {
+        let reading = incoming_body.reading().expect("invariant: nothing has come yet");
+        match incoming_body.begin(&mut encoding) {
             Some(Poured::Whole(body)) => {
                 making.keep(body.clone());
                 Encoded::Whole(head, body)
             }
             _ => {
-                making.flight.arrive(&Landing::Form(head.clone(), filling.clone()));
-                tokio::spawn(making.go_on(filling, encoding));
-                Encoded::Coming(Box::new(Shared { head, length: BodyLength::Chunked, reading, place: None }))
+                making.flight.arrive(&FetchOutcome::Form(head.clone(), incoming_body.clone()));
+                tokio::spawn(making.go_on(incoming_body, encoding));
+                Encoded::Coming(Box::new(SharedBody {
+                    head,
+                    length: BodyLength::Chunked,
+                    reading,
+                    place: None,
+                }))
             }
         }
     }
 }
 
-fn coming(head: Arc<ResponseHead>, filling: &Arc<Filling>, plain: Box<Shared>) -> Encoded {
-    match filling.reading() {
+fn coming(head: Arc<ResponseHead>, incoming_body: &Arc<IncomingBody>, plain: Box<SharedBody>) -> Encoded {
+    match incoming_body.reading() {
         Some(reading) => {
-            Encoded::Coming(Box::new(Shared { head, length: BodyLength::Chunked, reading, place: None }))
+            Encoded::Coming(Box::new(SharedBody { head, length: BodyLength::Chunked, reading, place: None }))
         }
         None => Encoded::Not(plain),
     }
@@ -90,7 +103,7 @@ fn coming(head: Arc<ResponseHead>, filling: &Arc<Filling>, plain: Box<Shared>) -
 
 impl Stock {
     /// A form of the answer with this very head.
-    fn form(&self, key: &[u8], of: &Arc<ResponseHead>, coding: Coding) -> Option<Form<ResponseHead>> {
+    fn form(&self, key: &[u8], of: &Arc<ResponseHead>, coding: Coding) -> Option<StoredForm<ResponseHead>> {
         self.entry(key, of)?.form(coding.name()).cloned()
     }
 
@@ -106,12 +119,12 @@ struct Making {
     of: Arc<ResponseHead>,
     coding: Coding,
     head: Arc<ResponseHead>,
-    flight: Flight<Landing>,
+    flight: Flight<FetchOutcome>,
 }
 
 impl Making {
-    async fn go_on(self, filling: Arc<Filling>, mut encoding: Encoding) {
-        let pouring = filling.pouring();
+    async fn go_on(self, incoming_body: Arc<IncomingBody>, mut encoding: FormEncoding) {
+        let pouring = incoming_body.pouring();
         loop {
             match pouring.pour(&mut encoding).await {
                 Poured::Whole(body) => return self.keep(body),
@@ -123,7 +136,7 @@ impl Making {
 
     fn keep(self, body: Bytes) {
         if let Some(entry) = self.stock.entry(&self.key, &self.of) {
-            let form = Form { coding: self.coding.name(), head: self.head, body };
+            let form = StoredForm { coding: self.coding.name(), head: self.head, body };
             self.stock.memory.add_form(&self.key, &entry, form);
         }
         // Whoever comes from now on finds it there.
@@ -132,12 +145,12 @@ impl Making {
 }
 
 /// An encoder as the source of a body.
-struct Encoding {
-    stream: Stream,
-    reading: Reading,
+struct FormEncoding {
+    stream: EncodedStream,
+    reading: BodyReading,
 }
 
-impl Source for Encoding {
+impl BodyFeed for FormEncoding {
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, _: usize) -> Poll<Result<bool, Cut>> {
         let Self { stream, reading } = self;
         let came = stream.poll(cx, into, |cx, plain, max| reading.poll_body(cx, plain, max));

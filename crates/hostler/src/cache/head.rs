@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use hostler_cache::{Kept, Moment};
 use hostler_wire::{Field, Limits, Name, ResponseHead};
 
-use super::Lines;
+use super::HeadLines;
 
 /// The head of an answer as it is stored: without what was meant for us, what frames the message, and what may not be `kept`.
 pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHead {
@@ -20,7 +20,7 @@ pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHea
 
 /// The stored head with the lines of the 304 that has confirmed it (RFC 9111 section 3.2).
 pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> ResponseHead {
-    let confirmation = Lines(&not_modified.fields);
+    let confirmation = HeadLines(&not_modified.fields);
     let mut text = start(stored);
     stored.fields.copy_lines(&mut text, |_, name| Kept::outlives(name, &confirmation));
     not_modified.fields.copy_lines(&mut text, |field, name| !field.listed && Kept::replaces(name));

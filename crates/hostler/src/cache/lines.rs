@@ -5,9 +5,9 @@ use hostler_wire::Fields;
 
 /// The lines of a head, as they came.
 #[derive(Debug, Clone, Copy)]
-pub struct Lines<'f>(pub &'f Fields);
+pub struct HeadLines<'f>(pub &'f Fields);
 
-impl Head for Lines<'_> {
+impl Head for HeadLines<'_> {
     fn lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
     where
         Self: 'a,

@@ -1,9 +1,9 @@
 //! What routes with a cache share, and bodies on their way into it. Knows no members and no clients; what may be stored and
 //! served is decided in `hostler-cache`.
 
-mod filling;
 mod forms;
 mod head;
+mod incoming_body;
 mod lines;
 mod parts;
 mod shared;
@@ -12,13 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
-use hostler_cache::{Cache, Flights, NotStored, Query, Rules, Terms, Tier, Vary, varies_by_each_request};
+use hostler_cache::{
+    Cache, CachingRules, Flights, Freshness, NotStored, Query, Tier, Vary, varies_by_each_request,
+};
 use hostler_wire::{BodyLength, ResponseHead};
 
-pub use filling::{Cut, Filling, Poured, Pouring, Reading, Source};
-pub use forms::{Encoded, Place, Shared};
+pub use forms::{Encoded, SharedBody, StorageKey};
 pub use head::{freshened, not_modified, part, size, stored};
-pub use lines::Lines;
+pub use incoming_body::{BodyFeed, BodyReading, Cut, IncomingBody, Poured, Pouring};
+pub use lines::HeadLines;
 pub use parts::parts;
 
 use crate::journal::{Journal, Level};
@@ -36,7 +38,7 @@ pub struct Stock {
     /// What others have stored; none: this Hostler is for itself.
     pub tier: ArcSwapOption<Tier<ResponseHead>>,
     /// What is being fetched.
-    pub flights: Arc<Flights<Landing>>,
+    pub flights: Arc<Flights<FetchOutcome>>,
     /// Where fetches are written down that no client waits for.
     pub journal: Journal,
 }
@@ -52,7 +54,7 @@ impl Stock {
 /// How one route answers from memory.
 pub struct Caching {
     /// What may be stored, and for how long.
-    pub rules: Rules,
+    pub rules: CachingRules,
     /// What of a query makes another answer.
     pub query: Query,
     /// Answers are stored; else they are only shared by those who wait for the same one.
@@ -68,7 +70,7 @@ pub struct Caching {
 impl Caching {
     /// Says, once, why answers of this route are not stored: each is for the one request that it was made for.
     pub fn tell_of_vary(&self, route: &str, answer: &ResponseHead) {
-        let lines = Lines(&answer.fields);
+        let lines = HeadLines(&answer.fields);
         let Some(field) = varies_by_each_request(&lines) else { return };
         if !self.told.swap(true, Ordering::Relaxed) {
             let text = format!(
@@ -82,18 +84,18 @@ impl Caching {
 
 /// What those get who have waited for another's fetch.
 #[derive(Clone)]
-pub enum Landing {
+pub enum FetchOutcome {
     /// It is stored by now.
     Stored(Arc<Entry>),
     /// It is on its way.
     Coming(Arc<Coming>),
     /// One of its forms is being made: its head and its body.
-    Form(Arc<ResponseHead>, Arc<Filling>),
+    Form(Arc<ResponseHead>, Arc<IncomingBody>),
     /// Nothing came that anybody could use.
     Failed,
 }
 
-impl Landing {
+impl FetchOutcome {
     /// The answer's head, if it is one.
     pub fn head(&self) -> Option<&ResponseHead> {
         match self {
@@ -107,7 +109,7 @@ impl Landing {
 /// An answer whose body is on its way into memory.
 pub struct Coming {
     /// Where it will be stored.
-    pub place: Place,
+    pub place: StorageKey,
     /// Its head, as it is stored.
     pub head: Arc<ResponseHead>,
     /// How long its body will be.
@@ -115,7 +117,7 @@ pub struct Coming {
     /// For which requests it is.
     pub vary: Vary,
     /// On which terms it will be stored, or why it will not.
-    pub terms: Result<Terms, NotStored>,
+    pub freshness: Result<Freshness, NotStored>,
     /// Its body.
-    pub filling: Arc<Filling>,
+    pub incoming_body: Arc<IncomingBody>,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hostler_cache::{Asked, Entry, Moment, Notice, Packing, Purge, Purged, Tier, TierSettings};
+use hostler_cache::{Entry, FetchMark, Moment, Notice, Packing, Purge, Purged, Tier, TierSettings};
 use hostler_wire::ResponseHead;
 
 use super::{Stock, head};
@@ -40,8 +40,8 @@ impl Stock {
     }
 
     /// A member is asked now for what is to be stored under this key.
-    pub fn asks(&self, key: &[u8]) -> Asked {
-        self.tier.load().as_ref().map_or_else(|| Moment::now().into(), |tier| tier.asks(key))
+    pub fn mark_fetch(&self, key: &[u8]) -> FetchMark {
+        self.tier.load().as_ref().map_or_else(|| Moment::now().into(), |tier| tier.mark_fetch(key))
     }
 
     /// Takes this one away: it has turned out to be no good.

@@ -12,7 +12,7 @@ use crate::config::{self, Surroundings};
 use crate::proxy::ask;
 
 /// For a question.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// The admin listener of a running Hostler, and how to complain about it.
 pub(super) struct Admin {
@@ -63,7 +63,7 @@ impl Admin {
 
     fn fetch(&self, path: &str) -> Result<String, String> {
         self.ask(async {
-            let asked = ask(&self.address(), path, PATIENCE).await?;
+            let asked = ask(&self.address(), path, TIME_LIMIT).await?;
             match asked.status {
                 200 => String::from_utf8(asked.body).map_err(|error| error.to_string()),
                 other => Err(format!("status {other}")),

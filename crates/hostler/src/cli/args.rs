@@ -56,12 +56,12 @@ pub enum Command {
     ///
     /// Finds the admin address as `hostler start` does: in the file, in HOSTLER_SERVER_ADMIN, or at the
     /// default.
-    Status(Status),
+    Status(StatusArgs),
     /// Ask a running Hostler for its routes: where each leads, and who serves it.
     ///
     /// Those of the configuration first, then those that registered themselves, with the age of each registration and
     /// the time without another one after which it goes.
-    Routes(Routes),
+    Routes(RoutesArgs),
     /// Replace the workers of a pool, or of all pools, without losing a request.
     ///
     /// One by one, each new worker boots, is ready and warm, and takes over from an old one, which finishes what it has.
@@ -76,14 +76,14 @@ pub enum Command {
     ///
     /// They wait in its queue, as many as fit there, until `hostler resume`, or until the timeout has passed. Those that
     /// a worker has already are finished.
-    Pause(Pause),
+    Pause(PauseArgs),
     /// Let the requests of a paused pool go on.
     Resume(Resume),
     /// Forget stored answers, here and in memcached, so that the next request for them is fetched anew.
     ///
     /// By URL, as a client asks for it (with all variants of it), by the beginning of a URL, by a tag that answers have in
     /// Cache-Tag or Surrogate-Key, or all. Other Hostlers at the same memcached follow within half a second.
-    Purge(Purge),
+    Purge(PurgeArgs),
     /// Hand over to the program as it is now, without losing a request.
     ///
     /// Starts the binary that lies where this one was started from, with the same arguments, and gives it the listening
@@ -144,7 +144,7 @@ pub struct Run {
 #[command(after_help = KEYS_ARE_FLAGS)]
 pub struct Start {
     #[command(flatten)]
-    file: File,
+    file: FileArgs,
     #[command(flatten)]
     common: Common,
 }
@@ -154,14 +154,14 @@ pub struct Start {
 #[command(after_help = KEYS_ARE_FLAGS)]
 pub struct Check {
     #[command(flatten)]
-    file: File,
+    file: FileArgs,
     #[command(flatten)]
     common: Common,
 }
 
 /// `hostler status`
 #[derive(Debug, clap::Args)]
-pub struct Status {
+pub struct StatusArgs {
     /// Print the whole snapshot as JSON
     #[arg(long)]
     pub json: bool,
@@ -172,7 +172,7 @@ pub struct Status {
 
 /// `hostler routes`
 #[derive(Debug, clap::Args)]
-pub struct Routes {
+pub struct RoutesArgs {
     /// Print the table as JSON
     #[arg(long)]
     pub json: bool,
@@ -194,7 +194,7 @@ pub struct Restart {
 
 /// `hostler pause`
 #[derive(Debug, clap::Args)]
-pub struct Pause {
+pub struct PauseArgs {
     /// Which pool
     #[arg(value_name = "POOL")]
     pub pool: String,
@@ -220,7 +220,7 @@ pub struct Resume {
 /// `hostler purge`
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
-pub struct Purge {
+pub struct PurgeArgs {
     /// URLs, such as https://www.example.com/page?id=7
     #[arg(value_name = "URL", group = "what")]
     pub urls: Vec<String>,
@@ -261,7 +261,7 @@ pub struct Ask {
 }
 
 #[derive(Debug, clap::Args)]
-struct File {
+struct FileArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     config: PathBuf,

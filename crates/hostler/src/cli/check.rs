@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use hostler_lookup::geo::verify;
-use hostler_lookup::postal::Postal;
+use hostler_lookup::postal::PostalFile;
 
 use super::{Check, print};
 use crate::config::{
-    self, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, Priority, Route,
-    ShowSize, Source, Surroundings, Target, Tls, Workers,
+    self, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers, Priority,
+    Route, ShowSize, Surroundings, Target, Tls, Workers,
 };
 
 /// Prints the meaning and exits with 0, or prints what is wrong and exits with 2.
@@ -40,7 +40,7 @@ fn data(config: &Config) -> ExitCode {
         Some(Ok(verified)) => verified.warnings.iter().for_each(|warning| eprintln!("warning: {warning}")),
         None => {}
     }
-    if let Some(Err(error)) = config.postal.as_ref().map(|postal| Postal::open(&postal.data)) {
+    if let Some(Err(error)) = config.postal.as_ref().map(|postal| PostalFile::open(&postal.data)) {
         eprintln!("postal.data: {error}");
         code = ExitCode::from(2);
     }
@@ -93,8 +93,8 @@ fn trust(config: &Config) -> String {
 fn of_pool(pool: &Pool) -> String {
     let Pool { concurrency, queue, .. } = pool;
     let who = match &pool.source {
-        Source::Workers(workers) => of_workers(workers),
-        Source::Members(members) => format!("  members  {}", of_members(members)),
+        PoolMembers::Workers(workers) => of_workers(workers),
+        PoolMembers::Members(members) => format!("  members  {}", of_members(members)),
     };
     let slots = match concurrency {
         Concurrency::Fixed(slots) => format!("{slots} each"),

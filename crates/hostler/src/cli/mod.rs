@@ -11,7 +11,10 @@ mod routes;
 mod start;
 mod status;
 
-pub use args::{Args, Ask, Check, Command, Pack, Pause, Purge, Restart, Resume, Routes, Run, Start, Status};
+pub use args::{
+    Args, Ask, Check, Command, Pack, PauseArgs, PurgeArgs, Restart, Resume, RoutesArgs, Run, Start,
+    StatusArgs,
+};
 pub use check::{check, summary};
 pub use order::{pause, purge, reload, restart, resume, upgrade};
 pub use pack::pack;

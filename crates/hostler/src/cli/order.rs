@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::admin::Admin;
-use super::{Ask, Pause, Purge, Restart, Resume, print};
+use super::{Ask, PauseArgs, PurgeArgs, Restart, Resume, print};
 use crate::admin::{Answered, COMMAND_FIELD};
 use crate::proxy::post;
 
 /// Orders take as long as they take: a restart waits for workers, one after the other. Ctrl-C ends the waiting, not the order.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const TIME_LIMIT: Duration = Duration::from_secs(3600);
 
 /// `hostler restart`
 pub fn restart(args: &Restart) -> ExitCode {
@@ -25,7 +25,7 @@ pub fn reload(ask: &Ask) -> ExitCode {
 }
 
 /// `hostler pause`
-pub fn pause(args: &Pause) -> ExitCode {
+pub fn pause(args: &PauseArgs) -> ExitCode {
     let path = format!("{}?timeout={}ms", of_pool(&args.pool, "pause"), args.timeout.as_millis());
     order("pause", &args.ask, &path)
 }
@@ -36,7 +36,7 @@ pub fn resume(args: &Resume) -> ExitCode {
 }
 
 /// `hostler purge`
-pub fn purge(args: &Purge) -> ExitCode {
+pub fn purge(args: &PurgeArgs) -> ExitCode {
     let encode = |text: &str| {
         percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
     };
@@ -67,7 +67,7 @@ fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
         Err(code) => return code,
     };
     let field = format!("{COMMAND_FIELD}: 1\r\n");
-    let answered = admin.ask(async { post(&admin.address(), path, &field, PATIENCE).await });
+    let answered = admin.ask(async { post(&admin.address(), path, &field, TIME_LIMIT).await });
     let answered: Answered = match answered.and_then(|asked| {
         serde_json::from_slice(&asked.body).map_err(|_| complaint(asked.status, &asked.body))
     }) {

@@ -16,7 +16,8 @@ pub fn pack(args: &Pack) -> ExitCode {
         write.map(|()| bytes)
     });
     match written.and_then(|bytes| {
-        let opened = postal::Postal::open(std::slice::from_ref(output)).map_err(|error| error.to_string())?;
+        let opened =
+            postal::PostalFile::open(std::slice::from_ref(output)).map_err(|error| error.to_string())?;
         Ok((opened, bytes))
     }) {
         Ok((postal, bytes)) => {

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use super::Routes;
+use super::RoutesArgs;
 use super::admin::Admin;
 use crate::admin::as_text;
 
 /// Prints the routes and exits with 0; with 1 if nobody answers, with 2 if the configuration is wrong.
-pub fn routes(args: &Routes) -> ExitCode {
+pub fn routes(args: &RoutesArgs) -> ExitCode {
     let admin = match Admin::find("routes", &args.ask) {
         Ok(admin) => admin,
         Err(code) => return code,

@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use crate::config::{self, Invocation};
 use crate::journal::Complaints;
-use crate::server::{self, Given, Predecessor};
+use crate::server::{self, GivenListeners, Predecessor};
 
 /// Runs until told to stop. Exits with 0 then, with 1 if it could not start, with 2 if the configuration is wrong.
 pub fn start(mut invocation: Invocation) -> ExitCode {
     // Nobody may have to wait for the reader of our standard error, a predecessor least of all.
     let complaints = Complaints::open();
     complaints.take_panics();
-    let given = match Given::take(&mut invocation.surroundings.environment) {
+    let given = match GivenListeners::take(&mut invocation.surroundings.environment) {
         Ok(given) => given,
         Err(error) => {
             complaints.say(format_args!("hostler: {error}"));

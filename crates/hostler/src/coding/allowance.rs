@@ -14,7 +14,7 @@ const BURST: Duration = Duration::from_millis(50);
 
 /// The memory of all encoders, and what they have done.
 #[derive(Debug)]
-pub struct Memory {
+pub struct EncoderMemory {
     most: AtomicU64,
     used: AtomicU64,
     encoded: AtomicU64,
@@ -38,7 +38,7 @@ pub struct Usage {
     pub memory: u64,
 }
 
-impl Memory {
+impl EncoderMemory {
     /// Room for so many bytes.
     pub fn new(most: u64) -> Self {
         let zero = AtomicU64::default;
@@ -72,21 +72,21 @@ impl Memory {
 /// One thread's part.
 #[derive(Debug)]
 pub struct Allowance {
-    memory: Arc<Memory>,
+    memory: Arc<EncoderMemory>,
     /// What was spent and not yet earned again, and when that was so.
     debt: Mutex<(Duration, Instant)>,
 }
 
 impl Allowance {
     /// A thread that has spent nothing.
-    pub fn new(memory: Arc<Memory>) -> Arc<Self> {
+    pub fn new(memory: Arc<EncoderMemory>) -> Arc<Self> {
         Arc::new(Self { memory, debt: Mutex::new((Duration::ZERO, Instant::now())) })
     }
 
     /// Leave to encode one answer; none while there is neither memory nor time for it.
-    pub fn grant(self: &Arc<Self>, memory: u64) -> Option<Grant> {
+    pub fn grant(self: &Arc<Self>, memory: u64) -> Option<MemoryGrant> {
         let used = self.memory.used.fetch_add(memory, Relaxed) + memory;
-        let grant = Grant { allowance: self.clone(), memory };
+        let grant = MemoryGrant { allowance: self.clone(), memory };
         if used > self.memory.most.load(Relaxed) || self.spend(Duration::ZERO) > BURST {
             self.memory.spared.fetch_add(1, Relaxed);
             return None;
@@ -107,12 +107,12 @@ impl Allowance {
 
 /// Leave to encode one answer.
 #[derive(Debug)]
-pub struct Grant {
+pub struct MemoryGrant {
     allowance: Arc<Allowance>,
     memory: u64,
 }
 
-impl Grant {
+impl MemoryGrant {
     /// A piece was encoded: how long that took, and what came of what.
     pub(super) fn spent(&self, time: Duration, before: usize, after: usize) {
         self.allowance.spend(time);
@@ -121,7 +121,7 @@ impl Grant {
     }
 }
 
-impl Drop for Grant {
+impl Drop for MemoryGrant {
     fn drop(&mut self) {
         self.allowance.memory.used.fetch_sub(self.memory, Relaxed);
     }
@@ -137,7 +137,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_finds_no_memory_left_goes_without() {
-        let memory = Arc::new(Memory::new(2 * MIB));
+        let memory = Arc::new(EncoderMemory::new(2 * MIB));
         let (one, other) = (Allowance::new(memory.clone()), Allowance::new(memory.clone()));
         let first = one.grant(MIB).unwrap();
         let _second = other.grant(MIB).unwrap();
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_thread_that_has_spent_its_share_encodes_nothing_new_until_it_has_earned_it_again() {
-        let allowance = Allowance::new(Arc::new(Memory::new(MIB)));
+        let allowance = Allowance::new(Arc::new(EncoderMemory::new(MIB)));
         let grant = allowance.grant(1).unwrap();
         grant.spent(BURST, 1000, 100);
         assert!(allowance.grant(1).is_some());
@@ -165,7 +165,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn threads_owe_for_themselves() {
-        let memory = Arc::new(Memory::new(MIB));
+        let memory = Arc::new(EncoderMemory::new(MIB));
         let (one, other) = (Allowance::new(memory.clone()), Allowance::new(memory));
         one.grant(1).unwrap().spent(BURST * 2, 1, 1);
         assert!(one.grant(1).is_none());

@@ -19,7 +19,7 @@ const ROOM: usize = 8 * 1024;
 
 /// How hard encoders try.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Effort {
+pub enum EncoderEffort {
     /// Least work.
     Low,
     /// Most of what can be saved, for a fraction of the work that the rest costs.
@@ -38,7 +38,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder at the beginning of a body.
-    pub fn new(coding: Coding, effort: Effort) -> Self {
+    pub fn new(coding: Coding, effort: EncoderEffort) -> Self {
         let encode: Box<dyn EncodeV2 + Send> = match coding {
             Coding::Brotli => Box::new(brotli(effort)),
             Coding::Zstd => Box::new(zstd(effort)),
@@ -48,11 +48,11 @@ impl Encoder {
     }
 
     /// What one needs at most, in bytes.
-    pub fn memory(coding: Coding, effort: Effort) -> u64 {
+    pub fn memory(coding: Coding, effort: EncoderEffort) -> u64 {
         let kib = match (coding, effort) {
-            (Coding::Brotli, Effort::Low) => 200,
-            (Coding::Brotli, Effort::Balanced) => 1100,
-            (Coding::Brotli, Effort::High) => 1900,
+            (Coding::Brotli, EncoderEffort::Low) => 200,
+            (Coding::Brotli, EncoderEffort::Balanced) => 1100,
+            (Coding::Brotli, EncoderEffort::High) => 1900,
             (Coding::Zstd, _) => 650,
             (Coding::Gzip, _) => 330,
         };
@@ -103,31 +103,31 @@ fn with_room<T>(
     outcome
 }
 
-fn brotli(effort: Effort) -> BrotliEncoder {
+fn brotli(effort: EncoderEffort) -> BrotliEncoder {
     let quality = match effort {
-        Effort::Low => 1,
-        Effort::Balanced => 3,
+        EncoderEffort::Low => 1,
+        EncoderEffort::Balanced => 3,
         // From 5 on this encoder's tables take tens of megabytes, and a piece tens of milliseconds.
-        Effort::High => 4,
+        EncoderEffort::High => 4,
     };
     BrotliEncoder::new(EncoderParams::default().quality(Level::Precise(quality)).window_size(16))
 }
 
-fn zstd(effort: Effort) -> ZstdEncoder {
+fn zstd(effort: EncoderEffort) -> ZstdEncoder {
     // Every client must have room for 8 MiB of window (RFC 9659 section 3); an eighth of one is enough for a page.
     let small = [CParameter::window_log(17), CParameter::hash_log(15), CParameter::chain_log(15)];
     match effort {
-        Effort::Low => ZstdEncoder::new_with_params(1, &small),
-        Effort::Balanced => ZstdEncoder::new_with_params(3, &small),
-        Effort::High => ZstdEncoder::new_with_params(6, &small),
+        EncoderEffort::Low => ZstdEncoder::new_with_params(1, &small),
+        EncoderEffort::Balanced => ZstdEncoder::new_with_params(3, &small),
+        EncoderEffort::High => ZstdEncoder::new_with_params(6, &small),
     }
 }
 
-fn gzip(effort: Effort) -> GzipEncoder {
+fn gzip(effort: EncoderEffort) -> GzipEncoder {
     let level = match effort {
-        Effort::Low => 1,
-        Effort::Balanced => 4,
-        Effort::High => 6,
+        EncoderEffort::Low => 1,
+        EncoderEffort::Balanced => 4,
+        EncoderEffort::High => 6,
     };
     GzipEncoder::new(FlateEncoderParams::from(Level::Precise(level)))
 }

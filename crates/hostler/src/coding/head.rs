@@ -46,10 +46,10 @@ pub fn revalidated(request: &Fields, head: &ResponseHead) -> Option<ResponseHead
 }
 
 /// What becomes of a value.
-type Change = fn(&[u8]) -> Vec<u8>;
+type ValueChange = fn(&[u8]) -> Vec<u8>;
 
 /// The same head with another value in each field, or without it. What was meant for us alone stays behind.
-fn copy(head: &ResponseHead, change: impl Fn(Name) -> Option<Change>) -> ResponseHead {
+fn copy(head: &ResponseHead, change: impl Fn(Name) -> Option<ValueChange>) -> ResponseHead {
     let mut new = ResponseHead::new(head.status, &String::from_utf8_lossy(head.reason()));
     new.version = head.version;
     for (field, name, value) in head.fields.iter() {

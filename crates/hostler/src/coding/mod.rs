@@ -10,12 +10,12 @@ mod plan;
 mod stream;
 
 pub use accept::choose;
-pub use allowance::{Allowance, Grant, Memory, Usage};
-pub use encoder::{Effort, Encoder};
+pub use allowance::{Allowance, EncoderMemory, MemoryGrant, Usage};
+pub use encoder::{Encoder, EncoderEffort};
 pub use head::{encoded, revalidated, varying};
 pub use media::MediaRange;
-pub use plan::{Plan, Verdict};
-pub use stream::{Flow, Stream, StreamError};
+pub use plan::{EncodingDecision, EncodingPlan};
+pub use stream::{EncodedStream, Flow, StreamError};
 
 /// A content coding that we can make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

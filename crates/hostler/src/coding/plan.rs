@@ -2,11 +2,11 @@
 
 use hostler_wire::{Fields, Name, ResponseHead, tokens};
 
-use super::{Coding, Effort, MediaRange, accept};
+use super::{Coding, EncoderEffort, MediaRange, accept};
 
 /// What an operator wants encoded, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct EncodingPlan {
     /// The codings that may be used, the best first.
     pub codings: Vec<Coding>,
     /// The types of what is worth it.
@@ -14,14 +14,14 @@ pub struct Plan {
     /// Bytes below which it is not, where the length is known.
     pub min_size: u64,
     /// How hard encoders try.
-    pub effort: Effort,
+    pub effort: EncoderEffort,
     /// Streams of events as well.
     pub event_streams: bool,
 }
 
 /// What becomes of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EncodingDecision {
     /// It is none that would be encoded for anybody.
     Leave,
     /// Others would get it encoded: it varies.
@@ -30,15 +30,15 @@ pub enum Verdict {
     Encode(Coding),
 }
 
-impl Plan {
+impl EncodingPlan {
     /// What becomes of an answer to a request with these fields. `length`: of its body, if that is known.
-    pub fn verdict(&self, request: &Fields, answer: &ResponseHead, length: Option<u64>) -> Verdict {
+    pub fn verdict(&self, request: &Fields, answer: &ResponseHead, length: Option<u64>) -> EncodingDecision {
         if !self.is_worth_it(answer, length) || forbids(request) {
-            return Verdict::Leave;
+            return EncodingDecision::Leave;
         }
         match accept::choose(request.all(Name::AcceptEncoding), &self.codings) {
-            Some(coding) => Verdict::Encode(coding),
-            None => Verdict::Vary,
+            Some(coding) => EncodingDecision::Encode(coding),
+            None => EncodingDecision::Vary,
         }
     }
 
@@ -83,12 +83,12 @@ fn is_event_stream(kind: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
-        Plan {
+    fn plan() -> EncodingPlan {
+        EncodingPlan {
             codings: vec![Coding::Zstd, Coding::Gzip],
             types: vec!["text/*".parse().unwrap(), "application/json".parse().unwrap()],
             min_size: 100,
-            effort: Effort::Balanced,
+            effort: EncoderEffort::Balanced,
             event_streams: false,
         }
     }
@@ -103,33 +103,38 @@ mod tests {
         answer(200, fields).fields
     }
 
-    fn verdict(plan: &Plan, status: u16, fields: &[(&str, &str)], length: Option<u64>) -> Verdict {
+    fn verdict(
+        plan: &EncodingPlan,
+        status: u16,
+        fields: &[(&str, &str)],
+        length: Option<u64>,
+    ) -> EncodingDecision {
         plan.verdict(&request(&[("Accept-Encoding", "gzip")]), &answer(status, fields), length)
     }
 
     #[test]
     fn only_what_is_worth_it_is_encoded() {
         let html = ("Content-Type", "text/html; charset=utf-8");
-        let encode = Verdict::Encode(Coding::Gzip);
-        type Case<'a> = (u16, &'a [(&'a str, &'a str)], Option<u64>, Verdict);
+        let encode = EncodingDecision::Encode(Coding::Gzip);
+        type Case<'a> = (u16, &'a [(&'a str, &'a str)], Option<u64>, EncodingDecision);
         let cases: &[Case<'_>] = &[
             (200, &[html], None, encode),
             (200, &[html], Some(100), encode),
-            (200, &[html], Some(99), Verdict::Leave),
+            (200, &[html], Some(99), EncodingDecision::Leave),
             (404, &[html], None, encode),
             (500, &[("Content-Type", "application/json")], None, encode),
-            (200, &[("Content-Type", "image/png")], None, Verdict::Leave),
-            (200, &[], None, Verdict::Leave),
-            (206, &[html], None, Verdict::Leave),
-            (304, &[html], None, Verdict::Leave),
-            (204, &[html], None, Verdict::Leave),
-            (200, &[html, ("Content-Encoding", "gzip")], None, Verdict::Leave),
-            (200, &[html, ("Content-Encoding", "identity")], None, Verdict::Leave),
-            (200, &[html, ("Content-Range", "bytes 0-1/2")], None, Verdict::Leave),
-            (200, &[html, ("Repr-Digest", "sha-256=:AA==:")], None, Verdict::Leave),
-            (200, &[html, ("Cache-Control", "public, No-Transform")], None, Verdict::Leave),
+            (200, &[("Content-Type", "image/png")], None, EncodingDecision::Leave),
+            (200, &[], None, EncodingDecision::Leave),
+            (206, &[html], None, EncodingDecision::Leave),
+            (304, &[html], None, EncodingDecision::Leave),
+            (204, &[html], None, EncodingDecision::Leave),
+            (200, &[html, ("Content-Encoding", "gzip")], None, EncodingDecision::Leave),
+            (200, &[html, ("Content-Encoding", "identity")], None, EncodingDecision::Leave),
+            (200, &[html, ("Content-Range", "bytes 0-1/2")], None, EncodingDecision::Leave),
+            (200, &[html, ("Repr-Digest", "sha-256=:AA==:")], None, EncodingDecision::Leave),
+            (200, &[html, ("Cache-Control", "public, No-Transform")], None, EncodingDecision::Leave),
             (200, &[html, ("Cache-Control", "public, max-age=3")], None, encode),
-            (200, &[("Content-Type", "text/event-stream")], None, Verdict::Leave),
+            (200, &[("Content-Type", "text/event-stream")], None, EncodingDecision::Leave),
         ];
         for (status, fields, length, expected) in cases {
             assert_eq!(
@@ -142,18 +147,18 @@ mod tests {
 
     #[test]
     fn streams_of_events_are_encoded_where_they_are_asked_for() {
-        let asked = Plan { event_streams: true, types: Vec::new(), ..plan() };
+        let asked = EncodingPlan { event_streams: true, types: Vec::new(), ..plan() };
         let events = ("Content-Type", "text/event-stream; charset=utf-8");
-        assert_eq!(verdict(&asked, 200, &[events], None), Verdict::Encode(Coding::Gzip));
+        assert_eq!(verdict(&asked, 200, &[events], None), EncodingDecision::Encode(Coding::Gzip));
     }
 
     #[test]
     fn whoever_takes_no_coding_learns_that_others_do() {
         let html = answer(200, &[("Content-Type", "text/html")]);
         for fields in [&[][..], &[("Accept-Encoding", "br")], &[("Accept-Encoding", "gzip;q=0")]] {
-            assert_eq!(plan().verdict(&request(fields), &html, None), Verdict::Vary, "{fields:?}");
+            assert_eq!(plan().verdict(&request(fields), &html, None), EncodingDecision::Vary, "{fields:?}");
         }
         let unwilling = request(&[("Accept-Encoding", "gzip"), ("Cache-Control", "no-transform")]);
-        assert_eq!(plan().verdict(&unwilling, &html, None), Verdict::Leave);
+        assert_eq!(plan().verdict(&unwilling, &html, None), EncodingDecision::Leave);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Encoder;
-use super::allowance::Grant;
+use super::allowance::MemoryGrant;
 
 /// What is encoded at a time; then everybody else on the thread has his turn.
 const PIECE: usize = 16 * 1024;
@@ -35,9 +35,9 @@ pub enum Flow {
 }
 
 /// A body that is encoded as it comes.
-pub struct Stream {
+pub struct EncodedStream {
     encoder: Encoder,
-    grant: Grant,
+    grant: MemoryGrant,
     flow: Flow,
     plain: Vec<u8>,
     /// Encoded since the others had their turn.
@@ -46,9 +46,9 @@ pub struct Stream {
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl Stream {
+impl EncodedStream {
     /// A body at its beginning.
-    pub fn new(encoder: Encoder, flow: Flow, grant: Grant) -> Self {
+    pub fn new(encoder: Encoder, flow: Flow, grant: MemoryGrant) -> Self {
         Self { encoder, grant, flow, plain: Vec::new(), run: 0, pause: None }
     }
 

@@ -16,13 +16,13 @@ pub struct ClientTls {
     pub config: Arc<ClientConfig>,
     /// Whom certificates have to name; none for whom we connect to.
     pub server_name: Option<ServerName<'static>>,
-    trust: Trust,
+    trust: TrustedAuthorities,
     identity: Option<Arc<Identity>>,
 }
 
 /// Whom to trust.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Trust {
+pub enum TrustedAuthorities {
     /// Those for whom one of these vouches.
     Roots(Vec<CertificateDer<'static>>),
     /// Whoever it is.
@@ -41,7 +41,7 @@ pub struct Identity {
 impl ClientTls {
     /// Puts it together; fails if a root is no certificate, or the key does not fit.
     pub fn new(
-        trust: Trust,
+        trust: TrustedAuthorities,
         identity: Option<Identity>,
         server_name: Option<ServerName<'static>>,
     ) -> Result<Self, Error> {
@@ -49,12 +49,12 @@ impl ClientTls {
         let builder =
             ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
         let builder = match &trust {
-            Trust::Roots(certificates) => {
+            TrustedAuthorities::Roots(certificates) => {
                 let mut roots = RootCertStore::empty();
                 certificates.iter().try_for_each(|certificate| roots.add(certificate.clone()))?;
                 builder.with_root_certificates(roots)
             }
-            Trust::Anybody => {
+            TrustedAuthorities::Anybody => {
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider)))
             }
         };

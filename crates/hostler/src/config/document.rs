@@ -6,11 +6,11 @@ use std::fmt;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use super::error::{Place, Report};
+use super::error::{Report, SourcePlace};
 
 /// One step from a table or list to what it holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum PathStep {
     /// Into a table.
     Key(String),
     /// Into a list.
@@ -19,25 +19,25 @@ pub enum Step {
 
 /// The way to a value, as in `routes[0].respond.status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KeyPath(pub Vec<Step>);
+pub struct KeyPath(pub Vec<PathStep>);
 
 impl KeyPath {
     /// From keys joined by dots.
     pub fn of(dotted: &str) -> Self {
-        Self(dotted.split('.').map(|key| Step::Key(key.into())).collect())
+        Self(dotted.split('.').map(|key| PathStep::Key(key.into())).collect())
     }
 
     /// The way to what `key` holds in this table.
     pub fn key(&self, key: &str) -> Self {
-        self.then(Step::Key(key.into()))
+        self.then(PathStep::Key(key.into()))
     }
 
     /// The way to one item of this list.
     pub fn index(&self, index: usize) -> Self {
-        self.then(Step::Index(index))
+        self.then(PathStep::Index(index))
     }
 
-    fn then(&self, step: Step) -> Self {
+    fn then(&self, step: PathStep) -> Self {
         Self(self.0.iter().cloned().chain([step]).collect())
     }
 }
@@ -46,18 +46,18 @@ impl fmt::Display for KeyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, step) in self.0.iter().enumerate() {
             match step {
-                Step::Key(key) if position == 0 => f.write_str(key)?,
-                Step::Key(key) => write!(f, ".{key}")?,
-                Step::Index(index) => write!(f, "[{index}]")?,
+                PathStep::Key(key) if position == 0 => f.write_str(key)?,
+                PathStep::Key(key) => write!(f, ".{key}")?,
+                PathStep::Index(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())
     }
 }
 
-enum Origin {
-    File { key: Place, value: Place },
-    Named(Place),
+enum ValueOrigin {
+    File { key: SourcePlace, value: SourcePlace },
+    Named(SourcePlace),
 }
 
 /// Values and where they were written.
@@ -66,7 +66,7 @@ pub struct Document {
     values: Table,
     /// Origins stay when a value is dropped: it was still written, and nobody should be told that it is
     /// missing.
-    origins: BTreeMap<KeyPath, Origin>,
+    origins: BTreeMap<KeyPath, ValueOrigin>,
     /// Items dropped from lists, by their index as written; later items have moved up in `values` but not in
     /// `origins`.
     dropped: BTreeMap<KeyPath, BTreeSet<usize>>,
@@ -80,7 +80,7 @@ impl Document {
 
     /// Parses TOML; reports every syntax error, and then gives nothing.
     pub fn parse(name: &str, text: &str, report: &mut Report) -> Option<Self> {
-        let lines = Lines { name, text };
+        let lines = LineIndex { name, text };
         let mut refuse = |error: &toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start);
             report.error(lines.place(at), format!("not valid TOML: {}", error.message().replace('\n', "; ")));
@@ -97,24 +97,26 @@ impl Document {
         Some(document)
     }
 
-    fn note_table(&mut self, lines: &Lines, path: &KeyPath, table: &DeTable<'_>) {
+    fn note_table(&mut self, lines: &LineIndex, path: &KeyPath, table: &DeTable<'_>) {
         for (key, value) in table {
             let here = path.key(key.get_ref());
-            let origin =
-                Origin::File { key: lines.place(key.span().start), value: lines.place(value.span().start) };
+            let origin = ValueOrigin::File {
+                key: lines.place(key.span().start),
+                value: lines.place(value.span().start),
+            };
             self.origins.insert(here.clone(), origin);
             self.note_value(lines, &here, value);
         }
     }
 
-    fn note_value(&mut self, lines: &Lines, path: &KeyPath, value: &Spanned<DeValue<'_>>) {
+    fn note_value(&mut self, lines: &LineIndex, path: &KeyPath, value: &Spanned<DeValue<'_>>) {
         match value.get_ref() {
             DeValue::Table(table) => self.note_table(lines, path, table),
             DeValue::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     let here = path.index(index);
                     let place = lines.place(item.span().start);
-                    self.origins.insert(here.clone(), Origin::File { key: place.clone(), value: place });
+                    self.origins.insert(here.clone(), ValueOrigin::File { key: place.clone(), value: place });
                     self.note_value(lines, &here, item);
                 }
             }
@@ -125,10 +127,10 @@ impl Document {
     /// Lays a value over what is there, as said by the flag or variable `name`; false if there is no table to
     /// hold it. `true` is a table in which nothing is said yet.
     pub fn set(&mut self, path: &KeyPath, value: Value, name: &str) -> bool {
-        let Some((Step::Key(last), tables)) = path.0.split_last() else { return false };
+        let Some((PathStep::Key(last), tables)) = path.0.split_last() else { return false };
         let mut table = &mut self.values;
         for step in tables {
-            let Step::Key(key) = step else { return false };
+            let PathStep::Key(key) = step else { return false };
             let below = table.entry(key).or_insert_with(|| Value::Table(Table::new()));
             // On already, and now it is said how.
             if *below == Value::Boolean(true) {
@@ -139,7 +141,7 @@ impl Document {
         }
         table.insert(last.clone(), value);
         self.origins.retain(|written, _| !written.0.starts_with(&path.0));
-        self.origins.insert(path.clone(), Origin::Named(Place::Named(name.into())));
+        self.origins.insert(path.clone(), ValueOrigin::Named(SourcePlace::Named(name.into())));
         true
     }
 
@@ -150,10 +152,10 @@ impl Document {
         let Some((last, parents)) = path.0.split_last() else { return false };
         let Some(parent) = self.value_mut(parents) else { return false };
         match (parent, last) {
-            (Holder::Table(table), Step::Key(key)) => table.remove(key).is_some(),
-            (Holder::List(list), Step::Index(index)) if *index < list.len() => {
+            (Holder::Table(table), PathStep::Key(key)) => table.remove(key).is_some(),
+            (Holder::List(list), PathStep::Index(index)) if *index < list.len() => {
                 list.remove(*index);
-                if let Some((Step::Index(index), parents)) = original.0.split_last() {
+                if let Some((PathStep::Index(index), parents)) = original.0.split_last() {
                     self.dropped.entry(KeyPath(parents.to_vec())).or_default().insert(*index);
                 }
                 true
@@ -162,12 +164,12 @@ impl Document {
         }
     }
 
-    fn value_mut(&mut self, path: &[Step]) -> Option<Holder<'_>> {
+    fn value_mut(&mut self, path: &[PathStep]) -> Option<Holder<'_>> {
         let mut holder = Holder::Table(&mut self.values);
         for step in path {
             let value = match (holder, step) {
-                (Holder::Table(table), Step::Key(key)) => table.get_mut(key)?,
-                (Holder::List(list), Step::Index(index)) => list.get_mut(*index)?,
+                (Holder::Table(table), PathStep::Key(key)) => table.get_mut(key)?,
+                (Holder::List(list), PathStep::Index(index)) => list.get_mut(*index)?,
                 _ => return None,
             };
             holder = match value {
@@ -198,9 +200,9 @@ impl Document {
         let mut original = KeyPath::default();
         for step in &path.0 {
             let step = match (step, self.dropped.get(&original)) {
-                (Step::Index(index), Some(dropped)) => {
+                (PathStep::Index(index), Some(dropped)) => {
                     let mut kept = (0..).filter(|index| !dropped.contains(index));
-                    Step::Index(kept.nth(*index).unwrap_or(*index))
+                    PathStep::Index(kept.nth(*index).unwrap_or(*index))
                 }
                 (step, _) => step.clone(),
             };
@@ -210,18 +212,22 @@ impl Document {
     }
 
     /// Where the key stands.
-    pub fn place_of_key(&self, path: &KeyPath) -> Place {
+    pub fn place_of_key(&self, path: &KeyPath) -> SourcePlace {
         self.place(path, |key, _| key)
     }
 
     /// Where the value stands, or else the nearest table around it.
-    pub fn place_of_value(&self, path: &KeyPath) -> Place {
+    pub fn place_of_value(&self, path: &KeyPath) -> SourcePlace {
         self.place(path, |_, value| value)
     }
 
     /// A table that only flags made stands where its first key does; what was not written at all, where it
     /// would be.
-    fn place(&self, path: &KeyPath, choose: for<'a> fn(&'a Place, &'a Place) -> &'a Place) -> Place {
+    fn place(
+        &self,
+        path: &KeyPath,
+        choose: for<'a> fn(&'a SourcePlace, &'a SourcePlace) -> &'a SourcePlace,
+    ) -> SourcePlace {
         let original = self.original(path);
         let inside = || {
             let (first, origin) = self.origins.range(original.clone()..).next()?;
@@ -234,9 +240,9 @@ impl Document {
                 .find_map(|outer| self.origins.get(&outer))
         };
         match self.origins.get(&original).or_else(inside).or_else(around) {
-            Some(Origin::File { key, value }) => choose(key, value).clone(),
-            Some(Origin::Named(place)) => place.clone(),
-            None => Place::File(self.name.clone()),
+            Some(ValueOrigin::File { key, value }) => choose(key, value).clone(),
+            Some(ValueOrigin::Named(place)) => place.clone(),
+            None => SourcePlace::File(self.name.clone()),
         }
     }
 }
@@ -246,16 +252,16 @@ enum Holder<'a> {
     List(&'a mut Vec<Value>),
 }
 
-struct Lines<'a> {
+struct LineIndex<'a> {
     name: &'a str,
     text: &'a str,
 }
 
-impl Lines<'_> {
-    fn place(&self, offset: usize) -> Place {
+impl LineIndex<'_> {
+    fn place(&self, offset: usize) -> SourcePlace {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
-        Place::Line(self.name.into(), line, column)
+        SourcePlace::Line(self.name.into(), line, column)
     }
 }

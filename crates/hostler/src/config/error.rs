@@ -23,7 +23,7 @@ impl fmt::Display for ConfigErrors {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigError {
     /// Where it was written.
-    pub place: Place,
+    pub place: SourcePlace,
     /// What is wrong and what would be accepted.
     pub message: String,
 }
@@ -36,7 +36,7 @@ impl fmt::Display for ConfigError {
 
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum SourcePlace {
     /// In the file as a whole: its name.
     File(String),
     /// At this line and column, both counted from 1, the column in characters.
@@ -45,7 +45,7 @@ pub enum Place {
     Named(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(name) | Self::Named(name) => f.write_str(name),
@@ -63,12 +63,12 @@ pub struct Report {
 
 impl Report {
     /// Notes what stops the start.
-    pub fn error(&mut self, place: Place, message: impl Into<String>) {
+    pub fn error(&mut self, place: SourcePlace, message: impl Into<String>) {
         self.errors.push(ConfigError { place, message: message.into() });
     }
 
     /// Notes what is allowed but probably not meant.
-    pub fn warn(&mut self, place: Place, message: impl Into<String>) {
+    pub fn warn(&mut self, place: SourcePlace, message: impl Into<String>) {
         self.warnings.push(ConfigError { place, message: message.into() });
     }
 

@@ -25,9 +25,9 @@ use serde::Deserialize;
 
 pub use client_tls::ClientTls;
 pub use difference::{Difference, PoolChange};
-use document::{Document, KeyPath, Step};
+use document::{Document, KeyPath, PathStep};
 use error::Report;
-pub use error::{ConfigError, ConfigErrors, Place, nearest};
+pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
     AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
     Lookups, MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
@@ -36,8 +36,8 @@ pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
     Advertise, Body, Caching, Changes, Concurrency, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange,
-    HealthCheck, LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, Postal, Queue, Redirect,
-    Registrar, Respond, Rewrite, Route, Server, Source, StaticFiles, Target, Tls, Workers,
+    HealthCheck, LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal,
+    Queue, Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Target, Tls, Workers,
 };
 pub use source::{Given, Setting};
 pub use value::{ClientLimit, Origin, Period, Secret, ShowSize, Spares};
@@ -140,7 +140,7 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
                         NotFound => "; -c names another, and `hostler run -- node server.js` needs none",
                         _ => "",
                     };
-                    report.error(Place::File(name), format!("cannot be read: {error}{help}"));
+                    report.error(SourcePlace::File(name), format!("cannot be read: {error}{help}"));
                     return None;
                 }
             }
@@ -177,8 +177,8 @@ fn parse(document: &mut Document, report: &mut Report) -> file::File {
 fn key_path(path: &serde_path_to_error::Path) -> KeyPath {
     use serde_path_to_error::Segment;
     let steps = path.iter().filter_map(|segment| match segment {
-        Segment::Seq { index } => Some(Step::Index(*index)),
-        Segment::Map { key } => Some(Step::Key(key.clone())),
+        Segment::Seq { index } => Some(PathStep::Index(*index)),
+        Segment::Map { key } => Some(PathStep::Key(key.clone())),
         Segment::Enum { .. } | Segment::Unknown => None,
     });
     KeyPath(steps.collect())

@@ -24,8 +24,8 @@ use super::client_tls::ClientTls;
 use super::file::{Bind, Buffer, Choice, Gc, MemberProtocol, Platform, Policy, Priority};
 use super::pattern::MatchPattern;
 use super::value::Spares;
-use crate::coding::Plan;
-use crate::tls::{CertificateFiles, ClientCertificates, Version};
+use crate::coding::EncodingPlan;
+use crate::tls::{CertificateFiles, ClientCertificates, TlsVersion};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
 pub use cache::Cache;
 pub use health_check::{Ejection, HealthCheck};
@@ -70,7 +70,7 @@ pub struct Tls {
     /// Nobody is shown a certificate for another name.
     pub strict_sni: bool,
     /// The lowest version that is spoken.
-    pub min_version: Version,
+    pub min_version: TlsVersion,
     /// Certificates of clients.
     pub client_certificates: Option<ClientCertificates>,
     /// Clients without TLS are sent to it ...
@@ -87,7 +87,7 @@ pub struct Pool {
     /// Unique; letters, digits, `-` and `_`.
     pub name: String,
     /// Who fills the pool.
-    pub source: Source,
+    pub source: PoolMembers,
     /// Under which names others are told of it.
     pub announce: Vec<String>,
     /// Slots of each worker or member.
@@ -151,7 +151,7 @@ pub struct Queue {
 
 /// Who fills a pool.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum PoolMembers {
     /// Node processes that Hostler starts and watches.
     Workers(Workers),
     /// Endpoints that somebody else runs.
@@ -258,7 +258,7 @@ pub struct Route {
     /// Bytes of request body: the route's own limit, else the server's.
     pub max_body_size: u64,
     /// How its answers are encoded: as it says itself, else as the server does.
-    pub compress: Option<Arc<Plan>>,
+    pub compress: Option<Arc<EncodingPlan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
     /// The answer where the pool has none; only beside [`Target::Pool`].
@@ -275,7 +275,7 @@ pub struct Route {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caching {
     /// Which may be, and for how long.
-    pub rules: hostler_cache::Rules,
+    pub rules: hostler_cache::CachingRules,
     /// What of a query makes another answer.
     pub query: hostler_cache::Query,
     /// Whether any are.

@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use serde_json::Value;
 
-use super::document::{KeyPath, Step};
+use super::document::{KeyPath, PathStep};
 use super::file::File;
 
 static OF_FILE: LazyLock<Value> = LazyLock::new(|| {
@@ -97,8 +97,8 @@ pub fn item(value: &Value) -> Option<&Value> {
 /// What stands at a path.
 pub fn at<'a>(schema: &'a Value, path: &KeyPath) -> Option<&'a Value> {
     path.0.iter().try_fold(schema, |schema, step| match step {
-        Step::Key(key) => property(schema, key),
-        Step::Index(_) => item(schema),
+        PathStep::Key(key) => property(schema, key),
+        PathStep::Index(_) => item(schema),
     })
 }
 

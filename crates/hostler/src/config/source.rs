@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::Value as Schema;
 use toml::Value;
 
-use super::document::{Document, KeyPath, Step};
-use super::error::{Place, Report, nearest};
+use super::document::{Document, KeyPath, PathStep};
+use super::error::{Report, SourcePlace, nearest};
 use super::schema;
 
 /// One key set on the command line.
@@ -48,7 +48,7 @@ pub fn overlay(
             several => {
                 let keys = several.iter().map(KeyPath::to_string).collect::<Vec<_>>().join(" and ");
                 report.error(
-                    Place::Named(name.clone()),
+                    SourcePlace::Named(name.clone()),
                     format!("it could mean {keys}; set them in the file or by flag"),
                 );
             }
@@ -87,10 +87,10 @@ fn set(
         Ok(value) => {
             if !document.set(path, value, name) {
                 let why = "it cannot be set alone, because what holds it is no table; set the whole of that, in TOML";
-                report.error(Place::Named(name.into()), format!("{path}: {why}"));
+                report.error(SourcePlace::Named(name.into()), format!("{path}: {why}"));
             }
         }
-        Err(why) => report.error(Place::Named(name.into()), format!("{path}: {why}")),
+        Err(why) => report.error(SourcePlace::Named(name.into()), format!("{path}: {why}")),
     }
 }
 
@@ -161,7 +161,7 @@ fn pool_names<'a>(document: &Document, flags: impl Iterator<Item = &'a KeyPath>)
     let in_file = document.values().get("pools").and_then(Value::as_table);
     let mut names: Vec<String> = in_file.into_iter().flat_map(|pools| pools.keys().cloned()).collect();
     names.extend(flags.filter_map(|path| match path.0.as_slice() {
-        [Step::Key(pools), Step::Key(name), _, ..] if pools == "pools" => Some(name.clone()),
+        [PathStep::Key(pools), PathStep::Key(name), _, ..] if pools == "pools" => Some(name.clone()),
         _ => None,
     }));
     names.sort();
@@ -222,5 +222,5 @@ fn warn_unknown(variables: &[Variable], name: &str, report: &mut Report) {
         Some(near) => format!(", did you mean {near}?"),
         None => String::new(),
     };
-    report.warn(Place::Named(name.into()), format!("unknown variable, ignored{help}"));
+    report.warn(SourcePlace::Named(name.into()), format!("unknown variable, ignored{help}"));
 }

@@ -16,7 +16,7 @@ impl Exchange {
         again.forwarded_proto = self.forwarded_proto;
         again.client = self.client;
         again.id = RequestId::made();
-        again.trail.route.clone_from(&self.trail.route);
+        again.log_facts.route.clone_from(&self.log_facts.route);
         again
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::Trail;
+use super::LogFacts;
 
 /// Counters of one route; they only grow.
 #[derive(Debug, Default)]
@@ -44,22 +44,22 @@ pub struct CountersView {
 
 impl Counters {
     /// Counts an exchange that has ended.
-    pub fn count(&self, trail: &Trail) {
-        let class = usize::from(trail.status / 100).min(5);
+    pub fn count(&self, log_facts: &LogFacts) {
+        let class = usize::from(log_facts.status / 100).min(5);
         self.classes[class].fetch_add(1, Ordering::Relaxed);
-        if trail.attempts > 1 {
-            self.retries.fetch_add(u64::from(trail.attempts - 1), Ordering::Relaxed);
+        if log_facts.attempts > 1 {
+            self.retries.fetch_add(u64::from(log_facts.attempts - 1), Ordering::Relaxed);
         }
-        if let Some(cached) = trail.cached()
+        if let Some(cached) = log_facts.cached()
             && let Some(at) = CACHED.iter().position(|word| *word == cached)
         {
             self.cache[at].fetch_add(1, Ordering::Relaxed);
         }
-        if trail.aborted.is_some() {
+        if log_facts.aborted.is_some() {
             self.aborted.fetch_add(1, Ordering::Relaxed);
         }
-        if let Some(reason) = trail.refusal {
-            let reasons = if trail.fallback { &self.fallbacks } else { &self.refusals };
+        if let Some(reason) = log_facts.refusal {
+            let reasons = if log_facts.fallback { &self.fallbacks } else { &self.refusals };
             *reasons.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
         }
     }

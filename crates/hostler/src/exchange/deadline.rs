@@ -19,20 +19,20 @@ const NEVER: u64 = u64::MAX;
 
 /// All deadlines of one thread.
 #[derive(Clone)]
-pub struct Sweep(Arc<Shared>);
+pub struct Sweep(Arc<SweepInner>);
 
-struct Shared {
+struct SweepInner {
     epoch: Instant,
     /// Milliseconds since the epoch, as of the last tick: reading the clock for every request costs more than this.
     now: AtomicU64,
     /// No deadline comes before this; it may have moved on since.
     earliest: AtomicU64,
-    entries: Mutex<Slab<Arc<Entry>>>,
+    entries: Mutex<Slab<Arc<DeadlineEntry>>>,
     first: Notify,
 }
 
 #[derive(Default)]
-struct Entry {
+struct DeadlineEntry {
     due: AtomicU64,
     waker: AtomicWaker,
 }
@@ -41,7 +41,7 @@ impl Sweep {
     /// A sweep; it does nothing until [`run`](Self::run) is polled.
     #[expect(clippy::new_without_default, reason = "starting a clock is an act, not a default")]
     pub fn new() -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SweepInner {
             epoch: Instant::now(),
             now: AtomicU64::new(0),
             earliest: AtomicU64::new(NEVER),
@@ -70,7 +70,7 @@ impl Sweep {
 
     /// A new deadline, not set.
     pub fn deadline(&self) -> Deadline {
-        let entry = Arc::new(Entry { due: AtomicU64::new(NEVER), waker: AtomicWaker::new() });
+        let entry = Arc::new(DeadlineEntry { due: AtomicU64::new(NEVER), waker: AtomicWaker::new() });
         let mut entries = self.entries();
         if entries.is_empty() {
             self.read_clock();
@@ -98,7 +98,7 @@ impl Sweep {
     }
 
     /// The entries that are due. Those were told, and stay due until they are set anew; the next look is for the others.
-    fn due(&self, now: u64) -> Vec<Arc<Entry>> {
+    fn due(&self, now: u64) -> Vec<Arc<DeadlineEntry>> {
         let (mut due, mut earliest) = (Vec::new(), NEVER);
         for (_, entry) in self.entries().iter() {
             match entry.due.load(Ordering::Relaxed) {
@@ -116,7 +116,7 @@ impl Sweep {
         now
     }
 
-    fn entries(&self) -> MutexGuard<'_, Slab<Arc<Entry>>> {
+    fn entries(&self) -> MutexGuard<'_, Slab<Arc<DeadlineEntry>>> {
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,7 +125,7 @@ impl Sweep {
 pub struct Deadline {
     sweep: Sweep,
     key: usize,
-    entry: Arc<Entry>,
+    entry: Arc<DeadlineEntry>,
 }
 
 impl Deadline {
@@ -164,10 +164,10 @@ impl Deadline {
         Poll::Pending
     }
 
-    /// One more look at what does not move: ready when that has lasted for `patience`, from the first such look after a `clear`.
-    pub fn poll_patience(&self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
+    /// One more look at what does not move: ready when that has lasted for `time_limit`, from the first such look after a `clear`.
+    pub fn poll_stalled(&self, cx: &mut Context<'_>, time_limit: Duration) -> Poll<()> {
         if !self.is_set() {
-            self.set_after(patience);
+            self.set_after(time_limit);
         }
         self.poll_due(cx)
     }

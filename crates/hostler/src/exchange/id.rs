@@ -19,14 +19,14 @@ enum Text {
     Given(Box<str>),
 }
 
-struct Source {
+struct IdSource {
     prefix: u32,
     counter: u64,
 }
 
 thread_local! {
     /// A random start a thread and a counter: unique without asking the system each time, and it tells an outsider little.
-    static SOURCE: RefCell<Source> = RefCell::new(Source { prefix: fastrand::u32(..), counter: fastrand::u64(..) });
+    static SOURCE: RefCell<IdSource> = RefCell::new(IdSource { prefix: fastrand::u32(..), counter: fastrand::u64(..) });
 }
 
 impl RequestId {

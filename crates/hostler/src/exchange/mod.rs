@@ -1,6 +1,5 @@
 //! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
 
-pub mod aftermath;
 mod again;
 pub mod body;
 pub mod clients;
@@ -15,6 +14,7 @@ mod instance;
 pub mod memory;
 mod offer;
 pub mod pace;
+pub mod pending_end;
 mod registered;
 pub mod spool;
 pub mod trust;
@@ -31,9 +31,8 @@ use hostler_cache::{CacheStatus, Forward};
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
-use crate::coding::Plan;
+use crate::coding::EncodingPlan;
 
-pub use aftermath::{Aftermath, Death, Ending};
 pub use body::{Body, BodyError, BodySource, Downstream, InMemory, Nobody};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
@@ -46,7 +45,8 @@ pub use hostler_address::{ClientAddress, Trust};
 pub use id::RequestId;
 pub use instance::Instance;
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
-pub use pace::Pace;
+pub use pace::TransferRate;
+pub use pending_end::{Death, Ending, PendingEnd};
 pub use registered::{Registered, VcapId};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 pub use whole::Whole;
@@ -84,7 +84,7 @@ pub struct Exchange {
     /// Changes to the head that its client gets, whoever answers.
     pub to_client: Edits,
     /// How its route has answers encoded; none for as they are.
-    pub compress: Option<Arc<Plan>>,
+    pub compress: Option<Arc<EncodingPlan>>,
     /// What its member reads in `X-Forwarded-Proto`, whatever came; else that follows from who is trusted.
     pub forwarded_proto: Option<Scheme>,
     /// The certificate that the client has shown, in DER.
@@ -106,11 +106,11 @@ pub struct Exchange {
     /// What happened when.
     pub timings: Timings,
     /// Where it went.
-    pub trail: Trail,
+    pub log_facts: LogFacts,
     /// Where it is counted, once it has a route.
     pub counters: Option<Arc<Counters>>,
     /// What it left behind at a worker that did not answer it.
-    pub aftermath: Option<Aftermath>,
+    pub pending_end: Option<PendingEnd>,
     /// A worker has died over a request like it, and none has been answered since.
     pub is_suspect: bool,
     /// What keeps those like it waiting while it is tried; dropped when that is over.
@@ -179,7 +179,7 @@ pub struct Timings {
 
 /// Where an exchange went and how it ended.
 #[derive(Debug, Clone, Default)]
-pub struct Trail {
+pub struct LogFacts {
     /// The route's pattern as written.
     pub route: Option<Arc<str>>,
     /// The pool's name.
@@ -244,9 +244,9 @@ impl Exchange {
             id: RequestId::none(),
             deadline,
             timings: Timings::now(),
-            trail: Trail::default(),
+            log_facts: LogFacts::default(),
             counters: None,
-            aftermath: None,
+            pending_end: None,
             is_suspect: false,
             turn: None,
             look: None,
@@ -275,7 +275,7 @@ impl Exchange {
         self.body = Body::None;
         self.trailers = None;
         self.counters = None;
-        self.aftermath = None;
+        self.pending_end = None;
         self.turn = None;
         self.registered = None;
         self.place = None;
@@ -308,9 +308,9 @@ impl Exchange {
         self.under_way = None;
         self.id = RequestId::none();
         self.timings = Timings::now();
-        self.trail = Trail::default();
+        self.log_facts = LogFacts::default();
         self.counters = None;
-        self.aftermath = None;
+        self.pending_end = None;
         self.is_suspect = false;
         self.turn = None;
         self.look = None;
@@ -332,7 +332,7 @@ impl Exchange {
 
     /// It has a route.
     pub fn enter(&mut self, pattern: &Arc<str>, counters: &Arc<Counters>) {
-        self.trail.route = Some(pattern.clone());
+        self.log_facts.route = Some(pattern.clone());
         self.counters = Some(counters.clone());
     }
 
@@ -364,7 +364,7 @@ impl Exchange {
     }
 }
 
-impl Trail {
+impl LogFacts {
     /// What the cache did, in a word for people.
     pub fn cached(&self) -> Option<&'static str> {
         Some(match self.cache? {

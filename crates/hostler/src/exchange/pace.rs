@@ -9,14 +9,14 @@ const MOST_OF_A_PAUSE: u64 = 5000;
 /// How far a client is ahead with one body, or with what it takes of an answer. Only time in which we wait for it counts against it, so
 /// that a slow member or disk does not.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pace {
+pub struct TransferRate {
     /// What it has moved more than its due, in thousandths of bytes. None before the first wait.
     ahead: Option<i64>,
     /// When the wait began that goes on.
     waits_since: Option<u64>,
 }
 
-impl Pace {
+impl TransferRate {
     /// Nothing moves at this moment, in milliseconds of any clock.
     pub fn wait(&mut self, now: u64) {
         self.waits_since.get_or_insert(now);
@@ -49,7 +49,7 @@ mod tests {
     const RATE: u64 = 240;
 
     /// Seconds after which a client is too slow that sends so many bytes after each pause; none if it is not within an hour.
-    fn lasts(mut pace: Pace, bytes: u64, pause: u64) -> Option<u64> {
+    fn lasts(mut pace: TransferRate, bytes: u64, pause: u64) -> Option<u64> {
         let mut now = 0;
         while now < 3_600_000 {
             pace.wait(now);
@@ -63,18 +63,18 @@ mod tests {
 
     #[test]
     fn a_byte_now_and_then_is_too_slow_and_a_steady_trickle_is_not() {
-        assert_eq!(lasts(Pace::default(), 1, 2000), Some(12));
-        assert_eq!(lasts(Pace::default(), 1, 500), Some(10));
-        assert_eq!(lasts(Pace::default(), 1, 29_000), Some(87), "a pause is within body_timeout");
-        assert_eq!(lasts(Pace::default(), 240, 1000), None);
-        assert_eq!(lasts(Pace::default(), 24, 100), None);
-        assert_eq!(lasts(Pace::default(), 1200, 20_000), None, "a pause counts for five seconds");
-        assert_eq!(lasts(Pace::default(), 230, 1000), Some(241));
+        assert_eq!(lasts(TransferRate::default(), 1, 2000), Some(12));
+        assert_eq!(lasts(TransferRate::default(), 1, 500), Some(10));
+        assert_eq!(lasts(TransferRate::default(), 1, 29_000), Some(87), "a pause is within body_timeout");
+        assert_eq!(lasts(TransferRate::default(), 240, 1000), None);
+        assert_eq!(lasts(TransferRate::default(), 24, 100), None);
+        assert_eq!(lasts(TransferRate::default(), 1200, 20_000), None, "a pause counts for five seconds");
+        assert_eq!(lasts(TransferRate::default(), 230, 1000), Some(241));
     }
 
     #[test]
     fn much_at_first_is_no_licence_to_dawdle() {
-        let mut pace = Pace::default();
+        let mut pace = TransferRate::default();
         pace.wait(0);
         assert!(pace.has_moved(1 << 20, 1, RATE));
         assert_eq!(lasts(pace, 1, 2000), Some(12));
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_comes_in_several_pieces_after_a_pause_counts_as_a_whole() {
-        let mut pace = Pace::default();
+        let mut pace = TransferRate::default();
         for second in 0..100 {
             pace.wait(second * 1000);
             let pieces = [(second + 1) * 1000; 3];
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_there_at_once_is_never_too_slow_and_a_rate_of_nothing_neither() {
-        let mut pace = Pace::default();
+        let mut pace = TransferRate::default();
         for now in 0..1000 {
             assert!(pace.has_moved(1, now * 60_000, RATE), "we have not looked for longer");
         }

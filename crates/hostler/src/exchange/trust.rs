@@ -1,7 +1,7 @@
 //! Who the client of a request is, in the words of `hostler-address`: which lines of a head it reads. Knows no requests beyond their
 //! fields.
 
-use hostler_address::{ClientAddress, Header, Peer, Trust};
+use hostler_address::{AddressHeader, ClientAddress, Peer, Trust};
 use hostler_wire::{Fields, Name, tokens};
 
 /// Who the client is, by its connection and what its head says of it.
@@ -10,13 +10,13 @@ pub(super) fn client(trust: &Trust, peer: Peer, fields: &Fields) -> ClientAddres
 }
 
 /// The header's name, as heads have classified it.
-fn name(header: Header) -> Name {
+fn name(header: AddressHeader) -> Name {
     match header {
-        Header::XForwardedFor => Name::XForwardedFor,
-        Header::Forwarded => Name::Forwarded,
-        Header::XRealIp => Name::XRealIp,
-        Header::CfConnectingIp => Name::CfConnectingIp,
-        Header::TrueClientIp => Name::TrueClientIp,
+        AddressHeader::XForwardedFor => Name::XForwardedFor,
+        AddressHeader::Forwarded => Name::Forwarded,
+        AddressHeader::XRealIp => Name::XRealIp,
+        AddressHeader::CfConnectingIp => Name::CfConnectingIp,
+        AddressHeader::TrueClientIp => Name::TrueClientIp,
     }
 }
 
@@ -27,7 +27,7 @@ pub fn joined(fields: &Fields, name: Name) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use hostler_address::Source;
+    use hostler_address::AddressSource;
     use hostler_wire::{Limits, RequestHead};
 
     use super::*;
@@ -35,11 +35,11 @@ mod tests {
     #[test]
     fn the_lines_of_the_one_header_are_read_and_no_others() {
         let all = [
-            (Header::XForwardedFor, "6.6.6.6, 1.1.1.1"),
-            (Header::Forwarded, "for=\"[2606:4700::1]:4711\""),
-            (Header::XRealIp, "2.2.2.2"),
-            (Header::CfConnectingIp, "3.3.3.3"),
-            (Header::TrueClientIp, "4.4.4.4"),
+            (AddressHeader::XForwardedFor, "6.6.6.6, 1.1.1.1"),
+            (AddressHeader::Forwarded, "for=\"[2606:4700::1]:4711\""),
+            (AddressHeader::XRealIp, "2.2.2.2"),
+            (AddressHeader::CfConnectingIp, "3.3.3.3"),
+            (AddressHeader::TrueClientIp, "4.4.4.4"),
         ];
         let lines: String =
             all.iter().map(|(header, value)| format!("{}: {value}\r\n", header.name())).collect();
@@ -52,7 +52,10 @@ mod tests {
             let trust =
                 Trust { networks: vec!["::1/128".parse().unwrap()], header: *header, ..Trust::default() };
             let found = client(&trust, Peer::Socket("::1".parse().unwrap()), &head.fields);
-            assert_eq!((found.ip.to_string().as_str(), found.source), (expected, Source::Header(*header)));
+            assert_eq!(
+                (found.ip.to_string().as_str(), found.source),
+                (expected, AddressSource::Header(*header))
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use rustix::io::{ReadWriteFlags, preadv2};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::open::Patience;
+use super::open::Blocking;
 use crate::exchange::BodySource;
 
 /// What is read at a time: large enough that the way to another thread and back does not count.
@@ -33,9 +33,9 @@ pub(super) struct FileBody {
 }
 
 impl FileBody {
-    /// So many bytes from there on. Who has patience reads the first of them at once, being on a thread where that is allowed.
-    pub fn begin(file: File, at: u64, length: u64, patience: Patience) -> io::Result<Self> {
-        let hurried = patience == Patience::None;
+    /// So many bytes from there on. Who may block reads the first of them at once, being on a thread where that is allowed.
+    pub fn begin(file: File, at: u64, length: u64, blocking: Blocking) -> io::Result<Self> {
+        let hurried = blocking == Blocking::None;
         let piece = if hurried { Vec::new() } else { read(&file, at, length)? };
         let read = piece.len() as u64;
         Ok(Self {
@@ -128,12 +128,12 @@ mod tests {
         for (range, max) in
             [(0..0, 10), (0..1, 10), (5..400_000, 65_536), (0..131_072, 7_000), (1..262_145, 1 << 30)]
         {
-            for patience in [Patience::None, Patience::Any] {
+            for blocking in [Blocking::None, Blocking::Any] {
                 let (_named, file) = file(&bytes);
-                let body = FileBody::begin(file, range.start as u64, range.len() as u64, patience).unwrap();
+                let body = FileBody::begin(file, range.start as u64, range.len() as u64, blocking).unwrap();
                 assert!(
                     all(body, max).await.unwrap() == bytes[range.clone()],
-                    "{range:?} by {max}, {patience:?}"
+                    "{range:?} by {max}, {blocking:?}"
                 );
             }
         }
@@ -141,9 +141,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_has_become_shorter_is_an_error_and_never_a_short_body() {
-        for patience in [Patience::None, Patience::Any] {
+        for blocking in [Blocking::None, Blocking::Any] {
             let (named, file) = file(&[1; 300_000]);
-            let body = FileBody::begin(file, 0, 300_000, patience).unwrap();
+            let body = FileBody::begin(file, 0, 300_000, blocking).unwrap();
             std::fs::write(named.path(), [1; 200_000]).unwrap();
             assert_eq!(all(body, 65_536).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::NotServed;
 use super::open::{Folder, Opened};
-use super::serve::Asked;
+use super::serve::FileRequest;
 use crate::coding::Coding;
 use crate::config::StaticFiles;
 
@@ -19,12 +19,12 @@ pub(super) struct Chosen {
     pub file: File,
     pub about: Metadata,
     pub coding: Option<Coding>,
-    pub role: Role,
+    pub role: FileRole,
 }
 
 /// What a file is to those who get it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum FileRole {
     /// What they asked for.
     Itself,
     /// The same, under a name that will never mean anything else.
@@ -42,7 +42,11 @@ pub(super) enum Miss {
 }
 
 /// The file for a place; none for a folder whose name came without its slash.
-pub(super) fn choose(folder: &Folder, settings: &StaticFiles, asked: &Asked) -> Result<Option<Chosen>, Miss> {
+pub(super) fn choose(
+    folder: &Folder,
+    settings: &StaticFiles,
+    asked: &FileRequest,
+) -> Result<Option<Chosen>, Miss> {
     match at_place(folder, settings, asked) {
         Err(Miss::NotServed(NotServed::Missing(detail))) => match page_instead(folder, settings, asked)? {
             Some(page) => Ok(Some(page)),
@@ -52,11 +56,11 @@ pub(super) fn choose(folder: &Folder, settings: &StaticFiles, asked: &Asked) -> 
     }
 }
 
-fn at_place(folder: &Folder, settings: &StaticFiles, asked: &Asked) -> Result<Option<Chosen>, Miss> {
+fn at_place(folder: &Folder, settings: &StaticFiles, asked: &FileRequest) -> Result<Option<Chosen>, Miss> {
     let (path, slash) = (&asked.place.path, asked.place.ends_in_slash);
     let is_folder = match look(folder, path)? {
         Opened::File(file, about) if !slash => {
-            let role = if settings.is_immutable(path) { Role::Immutable } else { Role::Itself };
+            let role = if settings.is_immutable(path) { FileRole::Immutable } else { FileRole::Itself };
             return best_form(folder, path, (file, about), &asked.codings, role).map(Some);
         }
         Opened::File(..) => return Err(nothing(None)),
@@ -65,7 +69,7 @@ fn at_place(folder: &Folder, settings: &StaticFiles, asked: &Asked) -> Result<Op
     let Some(index) = &settings.index else { return Err(nothing(Some(is_folder.into()))) };
     let index = path.join(index);
     match find(folder, &index)? {
-        Some(found) if slash => best_form(folder, &index, found, &asked.codings, Role::Itself).map(Some),
+        Some(found) if slash => best_form(folder, &index, found, &asked.codings, FileRole::Itself).map(Some),
         Some(_) => Ok(None),
         None => Err(nothing(Some(format!("{is_folder} without {}", index.display())))),
     }
@@ -73,14 +77,18 @@ fn at_place(folder: &Folder, settings: &StaticFiles, asked: &Asked) -> Result<Op
 
 /// For those who ask for a page: the page of an app that finds its way in the browser, or one that says that there is none. What has
 /// the extension of a known kind is an asset, and the app's page in its place would only be a riddle.
-fn page_instead(folder: &Folder, settings: &StaticFiles, asked: &Asked) -> Result<Option<Chosen>, Miss> {
+fn page_instead(
+    folder: &Folder,
+    settings: &StaticFiles,
+    asked: &FileRequest,
+) -> Result<Option<Chosen>, Miss> {
     if !asked.takes_page {
         return Ok(None);
     }
     let is_asset =
         mime_guess::from_path(&asked.place.path).first_raw().is_some() && !asked.place.ends_in_slash;
-    let app = settings.fallback.as_ref().filter(|_| !is_asset).map(|page| (page, Role::Itself));
-    let pages = app.into_iter().chain(settings.not_found.as_ref().map(|page| (page, Role::NotFound)));
+    let app = settings.fallback.as_ref().filter(|_| !is_asset).map(|page| (page, FileRole::Itself));
+    let pages = app.into_iter().chain(settings.not_found.as_ref().map(|page| (page, FileRole::NotFound)));
     for (page, role) in pages {
         if let Some(found) = find(folder, page)? {
             return best_form(folder, page, found, &asked.codings, role).map(Some);
@@ -95,7 +103,7 @@ fn best_form(
     path: &Path,
     (file, about): (File, Metadata),
     codings: &[Coding],
-    role: Role,
+    role: FileRole,
 ) -> Result<Chosen, Miss> {
     let path = path.to_path_buf();
     for &coding in codings {

@@ -19,7 +19,7 @@ pub(super) struct Conditions {
 
 /// What tells one state of a file from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Validators {
+pub(super) struct FileValidators {
     /// A strong entity tag, quotes included.
     pub etag: String,
     /// When it was changed last, in whole seconds, where that is known.
@@ -28,7 +28,7 @@ pub(super) struct Validators {
 
 /// What a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ConditionOutcome {
     /// All of it.
     Whole,
     /// These bytes of it; at least one.
@@ -75,7 +75,13 @@ impl Conditions {
     }
 
     /// Decides in the order of RFC 9110 section 13.2.2. `has_parts`: a GET, the only method that parts are defined for.
-    pub fn judge(&self, there: &Validators, length: u64, has_parts: bool, now: SystemTime) -> Verdict {
+    pub fn judge(
+        &self,
+        there: &FileValidators,
+        length: u64,
+        has_parts: bool,
+        now: SystemTime,
+    ) -> ConditionOutcome {
         let changed_since = |date: SystemTime| there.modified.is_some_and(|modified| modified > date);
         let holds = match (&self.if_match, self.if_unmodified_since) {
             (Some(tags), _) => any_tag(tags, |tag, weak| !weak && tag == there.etag.as_bytes()),
@@ -83,7 +89,7 @@ impl Conditions {
             (None, None) => true,
         };
         if !holds {
-            return Verdict::Failed;
+            return ConditionOutcome::Failed;
         }
         let is_known = match (&self.if_none_match, self.if_modified_since) {
             // The weak comparison: an answer that was compressed on its way has our tag as a weak one.
@@ -92,20 +98,20 @@ impl Conditions {
             (None, None) => false,
         };
         if is_known {
-            return Verdict::NotModified;
+            return ConditionOutcome::NotModified;
         }
         match &self.range {
             Some(range) if has_parts && self.is_same(there, now) => match part(range, length) {
-                Ranged::Whole | Ranged::Parts(_) => Verdict::Whole,
-                Ranged::Part(part) => Verdict::Part(part),
-                Ranged::Unsatisfiable => Verdict::OutOfRange,
+                Ranged::Whole | Ranged::Parts(_) => ConditionOutcome::Whole,
+                Ranged::Part(part) => ConditionOutcome::Part(part),
+                Ranged::Unsatisfiable => ConditionOutcome::OutOfRange,
             },
-            _ => Verdict::Whole,
+            _ => ConditionOutcome::Whole,
         }
     }
 
     /// `If-Range`: whether the client's parts are parts of what is there now.
-    fn is_same(&self, there: &Validators, now: SystemTime) -> bool {
+    fn is_same(&self, there: &FileValidators, now: SystemTime) -> bool {
         let Some(validator) = &self.if_range else { return true };
         if validator.starts_with(b"\"") {
             return validator == there.etag.as_bytes();
@@ -124,7 +130,7 @@ fn date(value: &[u8]) -> Option<SystemTime> {
 mod tests {
     use hostler_wire::{Limits, RequestHead};
 
-    use super::Verdict::{Failed, NotModified, OutOfRange, Part, Whole};
+    use super::ConditionOutcome::{Failed, NotModified, OutOfRange, Part, Whole};
     use super::*;
 
     const MODIFIED: u64 = 1_000_000_000;
@@ -132,11 +138,11 @@ mod tests {
     const BEFORE: &str = "Sun, 09 Sep 2001 01:46:39 GMT";
     const AFTER: &str = "Sun, 09 Sep 2001 01:46:41 GMT";
 
-    fn judged(lines: &str) -> Verdict {
+    fn judged(lines: &str) -> ConditionOutcome {
         judged_at(lines, 100, MODIFIED + 10)
     }
 
-    fn judged_at(lines: &str, length: u64, now: u64) -> Verdict {
+    fn judged_at(lines: &str, length: u64, now: u64) -> ConditionOutcome {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let mut head = RequestHead::default();
         let text = lines.replace("AT", AT).replace("BEFORE", BEFORE).replace("AFTER", AFTER);
@@ -144,7 +150,7 @@ mod tests {
         let fields = if lines.is_empty() { String::new() } else { fields };
         head.parse(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes(), &Limits::default())
             .unwrap();
-        let there = Validators { etag: "\"x\"".into(), modified: Some(at(MODIFIED)) };
+        let there = FileValidators { etag: "\"x\"".into(), modified: Some(at(MODIFIED)) };
         Conditions::of(&head.fields).judge(&there, length, true, at(now))
     }
 

@@ -20,9 +20,9 @@ use crate::config::StaticFiles;
 use crate::exchange::{BodySource, Exchange};
 use choose::Miss;
 use conditions::Conditions;
-use open::Patience;
+use open::Blocking;
 use place::{NoPlace, ends_in_slash, place};
-use serve::{Asked, Found};
+use serve::{FileLookup, FileRequest};
 
 /// A folder whose files are answers.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Files {
 }
 
 /// What a request gets: a file or a part of it, 304, or a redirect to where the file is.
-pub struct Served {
+pub struct ServedFile {
     /// The answer's head, without fields that frame the message.
     pub head: ResponseHead,
     /// How long the body is; with an answer to HEAD, how long it would be.
@@ -44,7 +44,7 @@ pub struct Served {
     pub body: Box<dyn BodySource>,
 }
 
-impl Served {
+impl ServedFile {
     fn bare(head: ResponseHead) -> Self {
         Self { head, length: 0, body: Box::new(io::empty()) }
     }
@@ -77,7 +77,7 @@ impl Files {
     }
 
     /// Answers a GET or a HEAD.
-    pub async fn answer(&self, exchange: &Exchange) -> Result<Served, NotServed> {
+    pub async fn answer(&self, exchange: &Exchange) -> Result<ServedFile, NotServed> {
         let target = exchange.target();
         let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
         let mut place = match place(path, self.settings.dotfiles) {
@@ -90,24 +90,24 @@ impl Files {
             place.ends_in_slash = ends_in_slash(exchange.path());
         }
         let fields = &exchange.head.fields;
-        let asked = Asked {
+        let asked = FileRequest {
             place,
             wants_body: !exchange.is_head_request(),
             conditions: Conditions::of(fields),
             codings: if self.settings.precompressed { codings(fields) } else { Vec::new() },
             takes_page: takes_page(exchange),
         };
-        let found = match self.is_local.then(|| serve::serve(&self.settings, &asked, Patience::None)) {
+        let found = match self.is_local.then(|| serve::serve(&self.settings, &asked, Blocking::None)) {
             None | Some(Err(Miss::WouldWait)) => {
                 let settings = self.settings.clone();
-                let looking = spawn_blocking(move || serve::serve(&settings, &asked, Patience::Any));
+                let looking = spawn_blocking(move || serve::serve(&settings, &asked, Blocking::Any));
                 looking.await.map_err(|error| NotServed::Unreadable(io::Error::other(error)))?
             }
             Some(found) => found,
         };
         match found {
-            Ok(Found::Answer(served)) => Ok(served),
-            Ok(Found::FolderWithoutSlash) => Ok(redirect(&with_slash(exchange))),
+            Ok(FileLookup::Answer(served)) => Ok(served),
+            Ok(FileLookup::FolderWithoutSlash) => Ok(redirect(&with_slash(exchange))),
             Err(Miss::NotServed(why)) => Err(why),
             Err(Miss::WouldWait) => Err(NotServed::Unreadable(io::ErrorKind::WouldBlock.into())),
         }
@@ -137,10 +137,10 @@ fn codings(fields: &Fields) -> Vec<Coding> {
     std::iter::from_fn(next).collect()
 }
 
-fn redirect(location: &str) -> Served {
+fn redirect(location: &str) -> ServedFile {
     let mut head = ResponseHead::new(308, "Permanent Redirect");
     head.fields.add(b"Location", location.as_bytes());
-    Served::bare(head)
+    ServedFile::bare(head)
 }
 
 /// What cannot stand in a field, or what browsers take for a slash.

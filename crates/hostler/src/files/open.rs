@@ -18,7 +18,7 @@ pub(super) enum Opened {
 
 /// Whether a caller can wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum Blocking {
     /// Only for what the kernel has at hand: for anything else there is `WouldBlock`.
     None,
     /// It is on a thread of its own.
@@ -28,18 +28,18 @@ pub(super) enum Patience {
 /// A folder in which to look for something.
 pub(super) struct Folder {
     fd: OwnedFd,
-    patience: Patience,
+    blocking: Blocking,
 }
 
 impl Folder {
     /// By its path, each time: a deploy may put another in its place.
-    pub fn at(path: &Path, patience: Patience) -> io::Result<Self> {
+    pub fn at(path: &Path, blocking: Blocking) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = match patience {
-            Patience::None => at_hand(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED))?,
-            Patience::Any => openat(CWD, path, flags, Mode::empty())?,
+        let opened = match blocking {
+            Blocking::None => at_hand(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED))?,
+            Blocking::Any => openat(CWD, path, flags, Mode::empty())?,
         };
-        Ok(Self { fd: opened, patience })
+        Ok(Self { fd: opened, blocking })
     }
 
     /// Opens what lies below. A symbolic link is followed as long as it stays below: the kernel sees to it, so that nobody can change
@@ -51,9 +51,9 @@ impl Folder {
         let below = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         // Another file system may be one that waits for a network.
         let here = below | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
-        let opened = match self.patience {
-            Patience::None => at_hand(openat2(&self.fd, path, flags, Mode::empty(), here))?,
-            Patience::Any => match openat2(&self.fd, path, flags, Mode::empty(), below) {
+        let opened = match self.blocking {
+            Blocking::None => at_hand(openat2(&self.fd, path, flags, Mode::empty(), here))?,
+            Blocking::Any => match openat2(&self.fd, path, flags, Mode::empty(), below) {
                 // An old kernel, or a sandbox that does not know the call.
                 Err(Errno::NOSYS | Errno::PERM) => step_by_step(&self.fd, path, flags)?,
                 opened => opened?,
@@ -140,7 +140,7 @@ mod tests {
         symlink("loop", at("loop")).unwrap();
         symlink("/proc/self/fd/0", at("magic")).unwrap();
 
-        let folder = Folder::at(inside.path(), Patience::Any).unwrap();
+        let folder = Folder::at(inside.path(), Blocking::Any).unwrap();
         for name in ["sub/file", "near", "sub/round"] {
             assert!(matches!(folder.open(Path::new(name)), Ok(Opened::File(..))), "{name}");
         }
@@ -158,7 +158,7 @@ mod tests {
         std::fs::create_dir(inside.path().join("sub")).unwrap();
         std::fs::write(inside.path().join("sub/file"), "f").unwrap();
         symlink("sub", inside.path().join("link")).unwrap();
-        let folder = Folder::at(inside.path(), Patience::Any).unwrap();
+        let folder = Folder::at(inside.path(), Blocking::Any).unwrap();
         for (name, opens) in [
             ("sub/file", true),
             ("sub", true),
@@ -176,7 +176,7 @@ mod tests {
         let inside = tempfile::tempdir().unwrap();
         rustix::fs::mknodat(CWD, inside.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
-        let folder = Folder::at(inside.path(), Patience::Any).unwrap();
+        let folder = Folder::at(inside.path(), Blocking::Any).unwrap();
         assert!(folder.open(Path::new("pipe")).is_err());
     }
 
@@ -184,7 +184,7 @@ mod tests {
     fn without_patience_only_what_is_at_hand_is_opened() {
         let inside = tempfile::tempdir().unwrap();
         std::fs::write(inside.path().join("file"), "f").unwrap();
-        let hurried = Folder::at(inside.path(), Patience::None).unwrap();
+        let hurried = Folder::at(inside.path(), Blocking::None).unwrap();
         // It has just been written, so it is at hand; or else the kernel says so, and never anything wrong.
         match hurried.open(Path::new("file")) {
             Ok(opened) => assert!(matches!(opened, Opened::File(..))),
@@ -193,7 +193,7 @@ mod tests {
         symlink("/etc/passwd", inside.path().join("leak")).unwrap();
         let refused = hurried.open(Path::new("leak")).err().unwrap();
         assert_eq!(refused.kind(), io::ErrorKind::WouldBlock, "why is for those to find out who can wait");
-        let elsewhere = Folder::at(Path::new("/"), Patience::None).unwrap();
+        let elsewhere = Folder::at(Path::new("/"), Blocking::None).unwrap();
         assert!(elsewhere.open(Path::new("proc/self/status")).is_err(), "another file system");
         assert!(!is_local(Path::new("/proc")));
     }

@@ -9,7 +9,7 @@ use percent_encoding::percent_decode;
 
 /// A place below a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FilePath {
     /// Relative, decoded, each component a name; empty for the folder itself.
     pub path: PathBuf,
     /// It was written with a slash at its end.
@@ -26,7 +26,7 @@ pub(super) enum NoPlace {
 }
 
 /// Finds the place. Dot segments are resolved as the routes resolve them.
-pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<Place, NoPlace> {
+pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, NoPlace> {
     let segments = path.strip_prefix(b"/").ok_or(NoPlace::Never)?;
     let mut kept: Vec<Cow<'_, [u8]>> = Vec::new();
     let mut ends_in_slash = false;
@@ -49,7 +49,7 @@ pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<Place, NoPlace> {
         }
     }
     let path = kept.join(&b'/');
-    Ok(Place { path: PathBuf::from(OsString::from_vec(path)), ends_in_slash })
+    Ok(FilePath { path: PathBuf::from(OsString::from_vec(path)), ends_in_slash })
 }
 
 /// Whether a path, as it was sent, is that of a folder to whoever resolves what refers to it: a name is not.

@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use hostler_wire::ResponseHead;
 
 use super::body::FileBody;
-use super::choose::{Chosen, Miss, Role, choose};
-use super::conditions::{Conditions, Validators, Verdict};
-use super::open::{Folder, Patience};
-use super::place::Place;
-use super::{NotServed, Served};
+use super::choose::{Chosen, FileRole, Miss, choose};
+use super::conditions::{ConditionOutcome, Conditions, FileValidators};
+use super::open::{Blocking, Folder};
+use super::place::FilePath;
+use super::{NotServed, ServedFile};
 use crate::coding::Coding;
 use crate::config::StaticFiles;
 
@@ -19,8 +19,8 @@ use crate::config::StaticFiles;
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
 /// What a request says that matters to a file.
-pub(super) struct Asked {
-    pub place: Place,
+pub(super) struct FileRequest {
+    pub place: FilePath,
     /// GET, not HEAD.
     pub wants_body: bool,
     pub conditions: Conditions,
@@ -30,87 +30,91 @@ pub(super) struct Asked {
 }
 
 /// What there is.
-pub(super) enum Found {
-    Answer(Served),
+pub(super) enum FileLookup {
+    Answer(ServedFile),
     /// The place is a folder, and its name came without a slash: what its pages refer to would be looked for elsewhere.
     FolderWithoutSlash,
 }
 
-/// Answers; with patience, it may block.
-pub(super) fn serve(settings: &StaticFiles, asked: &Asked, patience: Patience) -> Result<Found, Miss> {
-    let folder = Folder::at(&settings.dir, patience).map_err(|error| match error.kind() {
+/// Answers; where it may block, it does.
+pub(super) fn serve(
+    settings: &StaticFiles,
+    asked: &FileRequest,
+    blocking: Blocking,
+) -> Result<FileLookup, Miss> {
+    let folder = Folder::at(&settings.dir, blocking).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Miss::WouldWait,
         _ => Miss::NotServed(NotServed::Unreadable(error)),
     })?;
     match choose(&folder, settings, asked)? {
-        Some(chosen) if chosen.role == Role::NotFound => not_found(chosen, settings, asked, patience),
-        Some(chosen) => answer(chosen, settings, asked, patience),
-        None => return Ok(Found::FolderWithoutSlash),
+        Some(chosen) if chosen.role == FileRole::NotFound => not_found(chosen, settings, asked, blocking),
+        Some(chosen) => answer(chosen, settings, asked, blocking),
+        None => return Ok(FileLookup::FolderWithoutSlash),
     }
-    .map(Found::Answer)
+    .map(FileLookup::Answer)
     .map_err(Miss::NotServed)
 }
 
 fn answer(
     chosen: Chosen,
     settings: &StaticFiles,
-    asked: &Asked,
-    patience: Patience,
-) -> Result<Served, NotServed> {
+    asked: &FileRequest,
+    blocking: Blocking,
+) -> Result<ServedFile, NotServed> {
     let now = SystemTime::now();
-    let (length, there) = (chosen.about.len(), validators(&chosen, now));
+    let (length, there) = (chosen.about.len(), validators_of(&chosen, now));
     let (mut head, part) = match asked.conditions.judge(&there, length, asked.wants_body, now) {
-        Verdict::Failed => return Err(NotServed::Precondition),
-        Verdict::OutOfRange => return Err(NotServed::Range(length)),
-        Verdict::NotModified => {
+        ConditionOutcome::Failed => return Err(NotServed::Precondition),
+        ConditionOutcome::OutOfRange => return Err(NotServed::Range(length)),
+        ConditionOutcome::NotModified => {
             let mut head = ResponseHead::new(304, "Not Modified");
             write_validators(&mut head, &there);
             write_caching(&mut head, &chosen, settings);
-            return Ok(Served::bare(head));
+            return Ok(ServedFile::bare(head));
         }
-        Verdict::Whole => (ResponseHead::new(200, "OK"), 0..length),
-        Verdict::Part(part) => {
+        ConditionOutcome::Whole => (ResponseHead::new(200, "OK"), 0..length),
+        ConditionOutcome::Part(part) => {
             let mut head = ResponseHead::new(206, "Partial Content");
             let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
             head.fields.add(b"Content-Range", range.as_bytes());
             (head, part)
         }
     };
-    write_content(&mut head, &chosen);
+    describe_content(&mut head, &chosen);
     head.fields.add(b"Accept-Ranges", b"bytes");
     write_validators(&mut head, &there);
     write_caching(&mut head, &chosen, settings);
     let length = part.end - part.start;
     // To HEAD nothing is read: that there is such a file is all it asks.
     let read = if asked.wants_body { length } else { 0 };
-    let body = FileBody::begin(chosen.file, part.start, read, patience).map_err(NotServed::Unreadable)?;
-    Ok(Served { head, length, body: Box::new(body) })
+    let body = FileBody::begin(chosen.file, part.start, read, blocking).map_err(NotServed::Unreadable)?;
+    Ok(ServedFile { head, length, body: Box::new(body) })
 }
 
 /// A page in place of what is not there. It has no validators: they would be the page's, not those of what was asked for.
 fn not_found(
     chosen: Chosen,
     settings: &StaticFiles,
-    asked: &Asked,
-    patience: Patience,
-) -> Result<Served, NotServed> {
+    asked: &FileRequest,
+    blocking: Blocking,
+) -> Result<ServedFile, NotServed> {
     let mut head = ResponseHead::new(404, "Not Found");
-    write_content(&mut head, &chosen);
+    describe_content(&mut head, &chosen);
     write_caching(&mut head, &chosen, settings);
     let length = chosen.about.len();
     let read = if asked.wants_body { length } else { 0 };
-    let body = FileBody::begin(chosen.file, 0, read, patience).map_err(NotServed::Unreadable)?;
-    Ok(Served { head, length, body: Box::new(body) })
+    let body = FileBody::begin(chosen.file, 0, read, blocking).map_err(NotServed::Unreadable)?;
+    Ok(ServedFile { head, length, body: Box::new(body) })
 }
 
-fn write_content(head: &mut ResponseHead, chosen: &Chosen) {
+fn describe_content(head: &mut ResponseHead, chosen: &Chosen) {
     head.fields.add(b"Content-Type", content_type(&chosen.path).as_bytes());
     if let Some(coding) = chosen.coding {
         head.fields.add(b"Content-Encoding", coding.name().as_bytes());
     }
 }
 
-fn write_validators(head: &mut ResponseHead, there: &Validators) {
+fn write_validators(head: &mut ResponseHead, there: &FileValidators) {
     head.fields.add(b"ETag", there.etag.as_bytes());
     if let Some(modified) = there.modified {
         head.fields.add(b"Last-Modified", httpdate::fmt_http_date(modified).as_bytes());
@@ -120,10 +124,10 @@ fn write_validators(head: &mut ResponseHead, there: &Validators) {
 /// What a 304 has as well as a 200 (RFC 9110 section 15.4.5).
 fn write_caching(head: &mut ResponseHead, chosen: &Chosen, settings: &StaticFiles) {
     let caching = match chosen.role {
-        Role::Itself => &settings.cache_control,
-        Role::Immutable => FOR_EVER,
+        FileRole::Itself => &settings.cache_control,
+        FileRole::Immutable => FOR_EVER,
         // It may be there the next time.
-        Role::NotFound => "no-store",
+        FileRole::NotFound => "no-store",
     };
     if !caching.is_empty() {
         head.fields.add(b"Cache-Control", caching.as_bytes());
@@ -135,7 +139,7 @@ fn write_caching(head: &mut ResponseHead, chosen: &Chosen, settings: &StaticFile
 
 /// From size and time, as file servers do it: the time in nanoseconds, so that two changes in one second are two. Forms of one file
 /// have different tags, whatever their sizes.
-fn validators(chosen: &Chosen, now: SystemTime) -> Validators {
+fn validators_of(chosen: &Chosen, now: SystemTime) -> FileValidators {
     let about = &chosen.about;
     // Reproducible builds date every file to the beginning of time; when it came to lie here tells more.
     let is_dated = about.mtime() > 1;
@@ -148,7 +152,7 @@ fn validators(chosen: &Chosen, now: SystemTime) -> Validators {
     let modified = u64::try_from(seconds).ok().filter(|_| is_dated);
     let modified = modified.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
     // A date to come would be none (RFC 9110 section 8.8.2.1).
-    Validators { etag, modified: modified.filter(|modified| *modified <= now) }
+    FileValidators { etag, modified: modified.filter(|modified| *modified <= now) }
 }
 
 /// By the extension. Text is taken for UTF-8, as everything is that is written today.

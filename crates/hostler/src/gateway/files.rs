@@ -2,7 +2,7 @@
 
 use super::{Answer, Refusal, Route, Streamed, Target};
 use crate::exchange::Exchange;
-use crate::files::{Files, NotServed, Served};
+use crate::files::{Files, NotServed, ServedFile};
 
 /// Before its body is read: to say no, nobody needs that.
 pub(super) fn check_method(route: &Route, exchange: &Exchange) -> Result<(), Refusal> {
@@ -18,7 +18,7 @@ fn reads(exchange: &Exchange) -> bool {
 
 /// The file, or why there is none.
 pub(super) async fn answer(files: &Files, exchange: &Exchange) -> Result<Answer, Refusal> {
-    let Served { head, length, body } = files.answer(exchange).await?;
+    let ServedFile { head, length, body } = files.answer(exchange).await?;
     Ok(Answer::Streamed(Box::new(Streamed { head, length, body })))
 }
 

@@ -15,7 +15,7 @@ use crate::proxy::Endpoint;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Probe {
+pub enum HealthProbe {
     /// Whether the process works; restarting it would help if not. No pool and no drain changes that.
     Live,
     /// Whether all pools that count have had a ready member at the same time, once since the start.
@@ -52,7 +52,7 @@ pub struct Health {
 /// For the Status.
 #[derive(Debug, Clone, Serialize)]
 pub struct HealthView {
-    /// What [`Probe::Ready`] would be answered.
+    /// What [`HealthProbe::Ready`] would be answered.
     pub ready: bool,
     /// Why not, a sentence each.
     pub why: Vec<String>,
@@ -82,12 +82,12 @@ impl Health {
     }
 
     /// Asks, and counts. None: there is no such pool.
-    pub fn ask(&self, probe: &Probe) -> Option<Result<(), Vec<String>>> {
+    pub fn ask(&self, probe: &HealthProbe) -> Option<Result<(), Vec<String>>> {
         let outcome = match probe {
-            Probe::Live => Ok(()),
-            Probe::Startup => self.started(),
-            Probe::Ready => self.ready(),
-            Probe::Pool(name) => self.pool(name)?,
+            HealthProbe::Live => Ok(()),
+            HealthProbe::Startup => self.started(),
+            HealthProbe::Ready => self.ready(),
+            HealthProbe::Pool(name) => self.pool(name)?,
         };
         self.asked.fetch_add(1, Ordering::Relaxed);
         if outcome.is_err() {
@@ -97,7 +97,7 @@ impl Health {
     }
 
     /// The same as an answer, with the reasons in its body.
-    pub fn answer(&self, probe: &Probe) -> Whole {
+    pub fn answer(&self, probe: &HealthProbe) -> Whole {
         match self.ask(probe) {
             Some(Ok(())) => plain(200, "OK", "ok\n".into()),
             Some(Err(why)) => plain(503, "Service Unavailable", lines(&why)),
@@ -202,27 +202,27 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let health = Health::new(connections.clone());
         let ready = |probe| health.ask(&probe).unwrap();
-        assert_eq!(ready(Probe::Startup), Err(vec!["starting: no routes are in force yet".into()]));
+        assert_eq!(ready(HealthProbe::Startup), Err(vec!["starting: no routes are in force yet".into()]));
         let (web, api, extra) = (watched("web", true), watched("api", true), watched("extra", false));
         health.watch(vec![web.clone(), api.clone(), extra]);
         let _web = join(&web);
         let why = |pool: &str| Err(vec![format!("pool {pool}: no worker is ready")]);
-        assert_eq!(ready(Probe::Ready), why("api"));
-        assert_eq!(ready(Probe::Startup), why("api"));
-        assert_eq!(ready(Probe::Pool("web".into())), Ok(()));
-        assert_eq!(ready(Probe::Pool("extra".into())), why("extra"));
-        assert_eq!(health.ask(&Probe::Pool("none".into())), None);
+        assert_eq!(ready(HealthProbe::Ready), why("api"));
+        assert_eq!(ready(HealthProbe::Startup), why("api"));
+        assert_eq!(ready(HealthProbe::Pool("web".into())), Ok(()));
+        assert_eq!(ready(HealthProbe::Pool("extra".into())), why("extra"));
+        assert_eq!(health.ask(&HealthProbe::Pool("none".into())), None);
         let in_api = join(&api);
-        assert_eq!((ready(Probe::Ready), ready(Probe::Startup)), (Ok(()), Ok(())));
+        assert_eq!((ready(HealthProbe::Ready), ready(HealthProbe::Startup)), (Ok(()), Ok(())));
         drop(in_api);
         // Once started is started for good, and a process without workers is alive.
-        assert_eq!((ready(Probe::Ready), ready(Probe::Startup)), (why("api"), Ok(())));
+        assert_eq!((ready(HealthProbe::Ready), ready(HealthProbe::Startup)), (why("api"), Ok(())));
         let _in_api = join(&api);
         connections.announce_end();
-        for probe in [Probe::Ready, Probe::Pool("web".into())] {
+        for probe in [HealthProbe::Ready, HealthProbe::Pool("web".into())] {
             assert_eq!(ready(probe), Err(vec!["draining: clients are to go elsewhere".into()]));
         }
-        assert_eq!((ready(Probe::Startup), ready(Probe::Live)), (Ok(()), Ok(())));
+        assert_eq!((ready(HealthProbe::Startup), ready(HealthProbe::Live)), (Ok(()), Ok(())));
         let view = health.view();
         assert_eq!((view.ready, view.started, view.checks, view.failed), (false, true, 13, 7));
     }

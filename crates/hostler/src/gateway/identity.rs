@@ -19,7 +19,7 @@ const NETWORK_V6: u32 = 64;
 /// How much requests have in common, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum IdentityKind {
     /// Method, host and URL.
     Request,
     /// Method, host and path: without the query, and without what differs from one to the next, such as numbers.
@@ -30,19 +30,19 @@ pub enum Kind {
     Client,
 }
 
-impl Kind {
+impl IdentityKind {
     /// All of them.
     pub(super) const ALL: [Self; 4] = [Self::Request, Self::Path, Self::Route, Self::Client];
 }
 
-/// A request's place among others: one key for each [`Kind`].
-pub(super) type Keys = [u64; Kind::ALL.len()];
+/// A request's place among others: one key for each [`IdentityKind`].
+pub(super) type Keys = [u64; IdentityKind::ALL.len()];
 
 /// A request's place among others, with a name for each key.
 #[derive(Clone)]
-pub(super) struct Identity {
+pub(super) struct RequestIdentity {
     pub keys: Keys,
-    pub names: [Arc<str>; Kind::ALL.len()],
+    pub names: [Arc<str>; IdentityKind::ALL.len()],
 }
 
 /// Whose keys are nobody's to guess: nobody can choose URLs that collide.
@@ -54,26 +54,26 @@ impl Keyring {
     pub fn keys(&self, exchange: &Exchange) -> Keys {
         let (method, host) = (exchange.head.method(), exchange.host());
         [
-            self.0.hash_one((Kind::Request, method, host, exchange.head.target())),
-            self.0.hash_one((Kind::Path, method, host, pattern(exchange.path()))),
-            self.0.hash_one((Kind::Route, exchange.trail.route.as_deref())),
-            self.0.hash_one((Kind::Client, network(exchange.client.ip))),
+            self.0.hash_one((IdentityKind::Request, method, host, exchange.head.target())),
+            self.0.hash_one((IdentityKind::Path, method, host, pattern(exchange.path()))),
+            self.0.hash_one((IdentityKind::Route, exchange.log_facts.route.as_deref())),
+            self.0.hash_one((IdentityKind::Client, network(exchange.client.ip))),
         ]
     }
 
     /// The same, with names.
-    pub fn identity(&self, exchange: &Exchange) -> Identity {
+    pub fn identity(&self, exchange: &Exchange) -> RequestIdentity {
         let [method, host, target] = [exchange.head.method(), exchange.host(), exchange.head.target()]
             .map(|bytes| String::from_utf8_lossy(bytes));
         let url = |path: &str| -> String { host.chars().chain(path.chars()).take(LONGEST_URL).collect() };
-        let route = exchange.trail.route.as_deref().unwrap_or_default();
+        let route = exchange.log_facts.route.as_deref().unwrap_or_default();
         let names = [
             format!("{method} {}", url(&target)),
             format!("{method} {} (with any query)", url(&String::from_utf8_lossy(&pattern(exchange.path())))),
             format!("route {route}"),
             format!("client {}", network_name(exchange.client.ip)),
         ];
-        Identity { keys: self.keys(exchange), names: names.map(Into::into) }
+        RequestIdentity { keys: self.keys(exchange), names: names.map(Into::into) }
     }
 }
 

@@ -28,19 +28,19 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, ResponseHead};
 
-use crate::cache::Shared;
+use crate::cache::SharedBody;
 use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, MemoryBudget, Whole};
 use crate::proxy::{self, Call};
 use crate::route::Table;
-use cached::Asked;
+use cached::CacheAnswer;
 use toll::Toll;
-use wait::{Patience, Visit};
+use wait::{QueueWait, WaitBudget};
 
 pub use fallback::StandIn;
-pub use health::{Health, HealthView, Probe, Watched};
+pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use line::access_line;
 pub use poison::{Poison, PoisonSettings, SuspectsView};
-pub use refusal::{Facts, Refusal};
+pub use refusal::{Refusal, RefusalFacts};
 pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
@@ -61,7 +61,7 @@ pub enum Answer {
     /// We ourselves, with more than lies in memory.
     Streamed(Box<Streamed>),
     /// A member, who gives it to others as well.
-    Shared(Box<Shared>),
+    Shared(Box<SharedBody>),
 }
 
 impl From<Box<Call>> for Answer {
@@ -93,14 +93,14 @@ pub struct Streamed {
 }
 
 /// What a client gets instead of an answer.
-pub struct Instead {
+pub struct Failed {
     /// Why there is none.
     pub refusal: Refusal,
     /// What the route has for the case.
     pub fallback: Option<StandIn>,
 }
 
-impl<E: Into<Refusal>> From<E> for Instead {
+impl<E: Into<Refusal>> From<E> for Failed {
     fn from(refusal: E) -> Self {
         Self { refusal: refusal.into(), fallback: None }
     }
@@ -115,7 +115,7 @@ pub struct Gateway {
     /// Memory for the bodies of all requests.
     pub request_memory: Arc<MemoryBudget>,
     /// What holds for all registered routes; none where nobody can register.
-    pub platform: ArcSwapOption<platform::Rules>,
+    pub platform: ArcSwapOption<platform::PlatformRules>,
     /// What those are told who ask after our health.
     pub health: Arc<Health>,
     /// Requests that no route matched, and those that were none.
@@ -129,7 +129,7 @@ impl Gateway {
         exchange: &mut Exchange,
         client: &mut D,
         thread: usize,
-    ) -> Result<Answer, Instead> {
+    ) -> Result<Answer, Failed> {
         if let Some(health) = self.health_check(exchange) {
             return Ok(Answer::Whole(health));
         }
@@ -149,11 +149,11 @@ impl Gateway {
         if let Some(answer) = before_pool(&route, exchange)? {
             return Ok(Answer::Whole(answer));
         }
-        let errand = match (&route.caching, &route.target) {
+        let fetch = match (&route.caching, &route.target) {
             (Some(caching), Target::Pool(target)) => {
                 match cached::ask(caching, (&route, target), exchange, client, thread).await {
-                    Ok(Asked::Answered(answer)) => return Ok(answer),
-                    Ok(Asked::Forward(errand)) => Some(errand),
+                    Ok(CacheAnswer::Answered(answer)) => return Ok(answer),
+                    Ok(CacheAnswer::Forward(fetch)) => Some(fetch),
                     Err(refusal) => return Err(fall_back(&route, exchange, refusal).await),
                 }
             }
@@ -168,10 +168,10 @@ impl Gateway {
             Target::Pool(target) => target,
         };
         // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
-        let answered = match (errand, &route.platform) {
+        let answered = match (fetch, &route.platform) {
             (None, None) => call_pool((&route, target), exchange, client, thread).await.map(Answer::from),
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
-            (Some(errand), _) => Box::pin(errand.run((&route, target), exchange, client, thread)).await,
+            (Some(fetch), _) => Box::pin(fetch.run((&route, target), exchange, client, thread)).await,
             (None, Some(platform)) => {
                 platform::call(platform, (&route, target), exchange, client, thread).await.map(Answer::from)
             }
@@ -186,7 +186,7 @@ impl Gateway {
             }
             Ok(answer) => Ok(answer),
             Err(refusal) => {
-                exchange.trail.retry_after = target.meter.retry_after();
+                exchange.log_facts.retry_after = target.meter.retry_after();
                 Err(fall_back(&route, exchange, refusal).await)
             }
         }
@@ -204,16 +204,16 @@ impl Gateway {
     }
 
     /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.
-    pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Instead> {
+    pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Failed> {
         if exchange.registered.is_some() {
             platform::forget_answer(exchange);
         }
-        exchange.trail.bytes_out = 0;
+        exchange.log_facts.bytes_out = 0;
         let Some(route) = self.route(exchange) else { return Err(refusal.into()) };
         if let Some(caching) = &route.caching
             && let Some(stale) = cached::stand_in(caching, exchange, &refusal)
         {
-            return stale.map_err(Instead::from);
+            return stale.map_err(Failed::from);
         }
         Err(fall_back(&route, exchange, refusal).await)
     }
@@ -230,8 +230,8 @@ impl Gateway {
         if exchange.is_health_check {
             return;
         }
-        exchange.counters.as_ref().unwrap_or(&self.unrouted).count(&exchange.trail);
-        if (exchange.is_suspect || exchange.aftermath.is_some())
+        exchange.counters.as_ref().unwrap_or(&self.unrouted).count(&exchange.log_facts);
+        if (exchange.is_suspect || exchange.pending_end.is_some())
             && let Some(route) = self.route(exchange)
             && let Target::Pool(target) = &route.target
         {
@@ -293,7 +293,7 @@ impl Gateway {
         }
         let account = exchange.memory.get_or_insert_with(|| self.request_memory.account()).clone();
         let read = spool::read_whole(client, exchange.length, &spool, &account).await;
-        (exchange.body, exchange.trail.bytes_in) = read.map_err(|error| refuse(exchange, error))?;
+        (exchange.body, exchange.log_facts.bytes_in) = read.map_err(|error| refuse(exchange, error))?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }
@@ -306,29 +306,29 @@ fn call_pool<D: Downstream>(
     client: &mut D,
     thread: usize,
 ) -> impl Future<Output = Result<Box<Call>, Refusal>> {
-    call_within(Patience::begin(), at, exchange, client, thread)
+    call_within(WaitBudget::begin(), at, exchange, client, thread)
 }
 
 /// The same for a client that may have waited for others before.
 async fn call_within<D: Downstream>(
-    patience: Patience,
+    wait_budget: WaitBudget,
     (route, target): (&Route, &PoolTarget),
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
 ) -> Result<Box<Call>, Refusal> {
-    exchange.trail.pool = Some(target.name.clone());
+    exchange.log_facts.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
-    let mut visit = Visit::begin(target, route.priority, patience);
-    visit.aim.cautious = !proxy::is_repeatable(exchange);
+    let mut queue_wait = QueueWait::begin(target, route.priority, wait_budget);
+    queue_wait.preference.cautious = !proxy::is_repeatable(exchange);
     let (mut sends, mut toll, mut last) = (0, Toll::default(), None);
     loop {
         // Boxed, as is all that few requests meet: each connection would carry the room for it.
         if exchange.is_suspect || exchange.turn.is_some() {
             Box::pin(target.poison.turn(exchange, client)).await?;
         }
-        visit.aim.alone = target.poison.isolates(exchange);
-        let lease = match visit.slot(exchange, client).await {
+        queue_wait.preference.alone = target.poison.isolates(exchange);
+        let lease = match queue_wait.slot(exchange, client).await {
             Ok(lease) => lease,
             // What kept it from a member says more than that it has waited.
             Err(Refusal::QueueTimeout) => return Err(last.unwrap_or(Refusal::QueueTimeout)),
@@ -337,8 +337,8 @@ async fn call_within<D: Downstream>(
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
         // Others with its URL may have been convicted while it waited.
         target.poison.admit(exchange)?;
-        exchange.trail.attempts += 1;
-        late::arrange(exchange, &lease, target, visit.until());
+        exchange.log_facts.attempts += 1;
+        late::arrange(exchange, &lease, target, queue_wait.until());
         let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
             Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
             answered => answered,
@@ -347,9 +347,9 @@ async fn call_within<D: Downstream>(
             Ok(call) => return Ok(call),
             Err(failure) if failure.was_never_sent() => last = Some(failure.into()),
             Err(failure) => {
-                if Box::pin(target.poison.inquest(exchange, &mut toll)).await? {
+                if Box::pin(target.poison.blame(exchange, &mut toll)).await? {
                     // It may well end the next worker: those that wait get one first.
-                    visit.give_up_place();
+                    queue_wait.give_up_place();
                 }
                 sends += 1;
                 if sends == MOST_SENDS || !proxy::may_repeat(&failure, exchange) {
@@ -371,12 +371,12 @@ fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, 
 }
 
 /// The last step but one: the route's fallback, for those that it is for.
-async fn fall_back(route: &Route, exchange: &mut Exchange, refusal: Refusal) -> Instead {
+async fn fall_back(route: &Route, exchange: &mut Exchange, refusal: Refusal) -> Failed {
     let fallback = match &route.fallback {
         Some(fallback) if refusal.facts().may_fall_back => {
             fallback::stand_in(fallback, exchange, &refusal, route.max_body).await
         }
         _ => None,
     };
-    Instead { refusal, fallback }
+    Failed { refusal, fallback }
 }

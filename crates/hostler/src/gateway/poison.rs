@@ -2,7 +2,7 @@
 //!
 //! A worker that ends while it holds a request, and was not told to, makes a suspect of every request that it held: of its method
 //! and URL, of its path, its route and its client. A suspect of which one is answered is none any more: what is found here
-//! kills *in a row*, each time sent after the last death. What has killed, or holds a worker beyond all patience, is let in one at a
+//! kills *in a row*, each time sent after the last death. What has killed, or holds a worker for too long, is let in one at a
 //! time, and waits for as long as that one does ([`Poison::turn`]). What has killed too often is refused for `keep_off`, without
 //! touching a worker. Decision 16 says what counts how much.
 
@@ -18,10 +18,10 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Refusal;
-use super::identity::{Identity, Keyring, Keys};
-use super::suspects::{Convicted, Entry, KeptOff, Rule, Standing, Suspects};
+use super::identity::{Keyring, Keys, RequestIdentity};
+use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects};
 use super::toll::Toll;
-use crate::exchange::{Aftermath, Death, Downstream, Exchange};
+use crate::exchange::{Death, Downstream, Exchange, PendingEnd};
 use crate::journal::{Journal, Level};
 
 /// How long a suspect waits for its turn. Then it goes on in company and proves nothing; or is refused, if it is risky.
@@ -39,7 +39,7 @@ pub struct PoisonSettings {
     /// Workers hold several requests at once.
     pub crowded: bool,
     /// How long a worker may be held by a request for which nobody waits any more.
-    pub patience: Duration,
+    pub suspect_after: Duration,
 }
 
 /// What is known of suspects, for the Status.
@@ -86,9 +86,9 @@ impl Drop for Turn {
 }
 
 /// One that waits for its turn; so many may.
-struct Waiting<'a>(&'a AtomicUsize);
+struct TurnWait<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for TurnWait<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -98,15 +98,15 @@ impl Drop for Waiting<'_> {
 pub(super) struct Following {
     poison: Arc<Poison>,
     /// None where nobody minds.
-    identity: Option<Identity>,
+    identity: Option<RequestIdentity>,
 }
 
 impl Following {
     /// Follows up what the call has left behind.
-    pub fn follow(self, aftermath: Option<Aftermath>) {
-        if let (Some(identity), Some(aftermath)) = (self.identity, aftermath) {
-            let patience = self.poison.settings.patience;
-            self.poison.inquire_later(identity, aftermath, None, patience);
+    pub fn follow(self, pending_end: Option<PendingEnd>) {
+        if let (Some(identity), Some(pending_end)) = (self.identity, pending_end) {
+            let suspect_after = self.poison.settings.suspect_after;
+            self.poison.inquire_later(identity, pending_end, None, suspect_after);
         }
     }
 }
@@ -150,10 +150,10 @@ impl Poison {
         }
         let keys = self.keyring.keys(exchange);
         let standing = self.with(|suspects| suspects.standing(&keys, Instant::now()));
-        exchange.is_suspect = !matches!(standing, Standing::Unknown);
+        exchange.is_suspect = !matches!(standing, SuspectStanding::Unknown);
         match standing {
-            Standing::Convicted(convicted) => Err(Refusal::Poison(convicted)),
-            Standing::Unknown | Standing::Suspect => Ok(()),
+            SuspectStanding::Convicted(convicted) => Err(Refusal::Poison(convicted)),
+            SuspectStanding::Unknown | SuspectStanding::Suspect => Ok(()),
         }
     }
 
@@ -164,14 +164,14 @@ impl Poison {
         client: &mut D,
     ) -> Result<(), Refusal> {
         exchange.turn = None;
-        if !exchange.is_suspect || !matches!(self.enter(exchange)?, Entry::Closed { .. }) {
+        if !exchange.is_suspect || !matches!(self.enter(exchange)?, Admission::Closed { .. }) {
             return Ok(());
         }
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
-            drop(Waiting(&self.waiting));
+            drop(TurnWait(&self.waiting));
             return Err(self.refuse());
         }
-        let _waiting = Waiting(&self.waiting);
+        let _waiting = TurnWait(&self.waiting);
         let asked = Instant::now();
         let outcome = self.wait(exchange, client, asked + TURN_WAIT).await;
         exchange.timings.queue_wait += asked.elapsed();
@@ -179,15 +179,15 @@ impl Poison {
     }
 
     /// Whether it may go on: as the one of its kind, or because nothing is against it.
-    fn enter(self: &Arc<Self>, exchange: &mut Exchange) -> Result<Entry, Refusal> {
+    fn enter(self: &Arc<Self>, exchange: &mut Exchange) -> Result<Admission, Refusal> {
         // Somebody like it may have been answered meanwhile, or convicted.
         self.admit(exchange)?;
         if !exchange.is_suspect {
-            return Ok(Entry::Free);
+            return Ok(Admission::Free);
         }
         let (keys, crowded) = (self.keyring.keys(exchange), self.settings.crowded);
         let entry = self.with(|suspects| suspects.enter(&keys, crowded, Instant::now()));
-        if let Entry::Alone(number) = entry {
+        if let Admission::Alone(number) = entry {
             exchange.turn = Some(Box::new(Turn { poison: self.clone(), keys, number }));
         }
         Ok(entry)
@@ -205,8 +205,8 @@ impl Poison {
             // Before the look: what changes after it is heard.
             changed.as_mut().enable();
             match self.enter(exchange)? {
-                Entry::Closed { risky: true } if is_over => return Err(self.refuse()),
-                Entry::Closed { .. } if !is_over => {}
+                Admission::Closed { risky: true } if is_over => return Err(self.refuse()),
+                Admission::Closed { .. } if !is_over => {}
                 _ => return Ok(()),
             }
             tokio::select! {
@@ -237,20 +237,20 @@ impl Poison {
 
     /// Asks whether a worker died over this request, as `toll` says of those before. One too many is a refusal. True if the worker ended
     /// by its own doing and had no other request.
-    pub(super) async fn inquest(
+    pub(super) async fn blame(
         self: &Arc<Self>,
         exchange: &mut Exchange,
         toll: &mut Toll,
     ) -> Result<bool, Refusal> {
         let tried = exchange.turn.take();
-        let Some(aftermath) = self.aftermath(exchange) else { return Ok(false) };
+        let Some(pending_end) = self.pending_end(exchange) else { return Ok(false) };
         let identity = self.keyring.identity(exchange);
-        if aftermath.is_lingering() {
+        if pending_end.is_lingering() {
             // Nobody waits for it any more, but the worker is still at it.
-            self.inquire_later(identity, aftermath, tried, Duration::ZERO);
+            self.inquire_later(identity, pending_end, tried, Duration::ZERO);
             return Ok(false);
         }
-        let Some(death) = aftermath.death().await else { return Ok(false) };
+        let Some(death) = pending_end.death().await else { return Ok(false) };
         exchange.is_suspect = true;
         if tried.is_some() || death.alone || *toll == Toll::default() {
             toll.add(death.pid, death.own, death.alone);
@@ -266,12 +266,12 @@ impl Poison {
     /// An exchange has ended: what it left behind is followed up, and a suspect that was answered whole is none any more.
     pub(super) fn settle(self: &Arc<Self>, exchange: &mut Exchange) {
         let tried = exchange.turn.take();
-        if let Some(aftermath) = self.aftermath(exchange) {
+        if let Some(pending_end) = self.pending_end(exchange) {
             let identity = self.keyring.identity(exchange);
-            return self.inquire_later(identity, aftermath, tried, self.settings.patience);
+            return self.inquire_later(identity, pending_end, tried, self.settings.suspect_after);
         }
-        let trail = &exchange.trail;
-        if exchange.is_suspect && trail.refusal.is_none() && trail.aborted.is_none() {
+        let log_facts = &exchange.log_facts;
+        if exchange.is_suspect && log_facts.refusal.is_none() && log_facts.aborted.is_none() {
             self.acquit(&self.keyring.keys(exchange));
         }
     }
@@ -281,8 +281,8 @@ impl Poison {
         self.changed.notify_waiters();
     }
 
-    fn aftermath(&self, exchange: &mut Exchange) -> Option<Aftermath> {
-        exchange.aftermath.take().filter(|_| self.settings.kills > 0)
+    fn pending_end(&self, exchange: &mut Exchange) -> Option<PendingEnd> {
+        exchange.pending_end.take().filter(|_| self.settings.kills > 0)
     }
 
     /// For a call that outlives its exchange.
@@ -291,24 +291,24 @@ impl Poison {
         Following { poison: self.clone(), identity }
     }
 
-    /// Waits for the end of what was left behind. From `patience` on, the worker counts as held.
+    /// Waits for the end of what was left behind. From `suspect_after` on, the worker counts as held.
     fn inquire_later(
         self: &Arc<Self>,
-        identity: Identity,
-        aftermath: Aftermath,
+        identity: RequestIdentity,
+        pending_end: PendingEnd,
         tried: Option<Box<dyn Any + Send + Sync>>,
-        patience: Duration,
+        suspect_after: Duration,
     ) {
         let poison = self.clone();
-        let since = aftermath.since();
-        let mut is_held = patience.is_zero() && aftermath.is_lingering();
+        let since = pending_end.since();
+        let mut is_held = suspect_after.is_zero() && pending_end.is_lingering();
         if is_held {
             // Before its client knows that it has waited in vain: the next one like it may come at once.
             self.hold(&identity, since);
         }
         tokio::spawn(async move {
-            let mut dying = pin!(aftermath.death());
-            let death = match timeout(patience, dying.as_mut()).await {
+            let mut dying = pin!(pending_end.death());
+            let death = match timeout(suspect_after, dying.as_mut()).await {
                 Ok(death) => death,
                 Err(_) => {
                     if !is_held {
@@ -331,14 +331,14 @@ impl Poison {
     }
 
     /// A worker that got a request like this at `since` does not finish.
-    fn hold(&self, identity: &Identity, since: Instant) {
+    fn hold(&self, identity: &RequestIdentity, since: Instant) {
         let now = Instant::now();
-        let until = now + self.settings.keep_off.max(self.settings.patience);
+        let until = now + self.settings.keep_off.max(self.settings.suspect_after);
         self.with(|suspects| suspects.hold(identity, since, until, now));
     }
 
     /// Remembers a death; the verdict, if it was one too many.
-    fn record(&self, identity: &Identity, death: &Death, tried: bool) -> Option<Convicted> {
+    fn record(&self, identity: &RequestIdentity, death: &Death, tried: bool) -> Option<Convicted> {
         let rule = Rule { kills: self.settings.kills, keep_off: self.settings.keep_off };
         let verdicts = self.with(|suspects| suspects.record(identity, death, tried, rule, Instant::now()));
         self.convicted.fetch_add(verdicts.len() as u64, Ordering::Relaxed);

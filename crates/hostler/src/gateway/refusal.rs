@@ -98,7 +98,7 @@ pub enum Refusal {
 
 /// What the table says about a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct RefusalFacts {
     /// The status code; 499, as nginx writes it, is never sent.
     pub status: u16,
     /// Its name in logs, counters and the `Hostler-Refusal` field.
@@ -113,7 +113,7 @@ pub struct Facts {
 
 impl Refusal {
     /// The table.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> RefusalFacts {
         match self {
             Self::Head(error) => {
                 let (status, reason) = of_head(error);
@@ -130,10 +130,12 @@ impl Refusal {
             Self::Body(error) => of_body(error),
             Self::PlainHttp => closing(400, "plain_http"),
             Self::TooManyConnections => {
-                Facts { closes: true, may_fall_back: false, ..later("too_many_connections") }
+                RefusalFacts { closes: true, may_fall_back: false, ..later("too_many_connections") }
             }
-            Self::ClientConnections => Facts { retry_after: Some(1), ..closing(429, "client_connections") },
-            Self::ClientRequests => Facts { retry_after: Some(1), ..facts(429, "client_requests") },
+            Self::ClientConnections => {
+                RefusalFacts { retry_after: Some(1), ..closing(429, "client_connections") }
+            }
+            Self::ClientRequests => RefusalFacts { retry_after: Some(1), ..facts(429, "client_requests") },
             Self::Loop => facts(508, "loop"),
             Self::NoRoute => facts(404, "no_route"),
             Self::NoFile(_) => facts(404, "no_file"),
@@ -149,7 +151,7 @@ impl Refusal {
             Self::NoMember => later("no_member"),
             Self::MemberBusy => later("member_busy"),
             Self::QueueTimeout => later("queue_timeout"),
-            Self::Stopping => Facts { closes: true, ..later("stopping") },
+            Self::Stopping => RefusalFacts { closes: true, ..later("stopping") },
             Self::ClientLeft => closing(499, "client_left"),
             Self::Poison(_) => ours(502, "poison"),
             Self::Suspect => later("suspect"),
@@ -164,36 +166,38 @@ impl Refusal {
 }
 
 /// The client's doing, or too little room for it.
-fn facts(status: u16, reason: &'static str) -> Facts {
-    Facts { status, reason, retry_after: None, closes: false, may_fall_back: false }
+fn facts(status: u16, reason: &'static str) -> RefusalFacts {
+    RefusalFacts { status, reason, retry_after: None, closes: false, may_fall_back: false }
 }
 
 /// As [`facts`], and the connection is closed.
-fn closing(status: u16, reason: &'static str) -> Facts {
-    Facts { closes: true, ..facts(status, reason) }
+fn closing(status: u16, reason: &'static str) -> RefusalFacts {
+    RefusalFacts { closes: true, ..facts(status, reason) }
 }
 
 /// Not the client's doing.
-fn ours(status: u16, reason: &'static str) -> Facts {
-    Facts { may_fall_back: true, ..facts(status, reason) }
+fn ours(status: u16, reason: &'static str) -> RefusalFacts {
+    RefusalFacts { may_fall_back: true, ..facts(status, reason) }
 }
 
 /// Not the client's doing, and it passes.
-fn later(reason: &'static str) -> Facts {
-    Facts { retry_after: Some(1), ..ours(503, reason) }
+fn later(reason: &'static str) -> RefusalFacts {
+    RefusalFacts { retry_after: Some(1), ..ours(503, reason) }
 }
 
-fn of_body(error: &BodyError) -> Facts {
+fn of_body(error: &BodyError) -> RefusalFacts {
     match error {
         BodyError::Stalled => closing(408, "body_timeout"),
         BodyError::TooSlow => closing(408, "min_receive_rate"),
         BodyError::Left => closing(499, "client_left"),
         BodyError::Malformed(_) => closing(400, "bad_body"),
         BodyError::TooLarge(_) => closing(413, "body_too_large"),
-        BodyError::NoMemory => Facts { closes: true, ..later("request_memory") },
+        BodyError::NoMemory => RefusalFacts { closes: true, ..later("request_memory") },
         BodyError::Storage(_) => closing(500, "storage"),
         BodyError::LargerThanSpool(_) => closing(507, "spool_size"),
-        BodyError::SpoolFull(_) | BodyError::DiskFull(_) => Facts { closes: true, ..later("spool_full") },
+        BodyError::SpoolFull(_) | BodyError::DiskFull(_) => {
+            RefusalFacts { closes: true, ..later("spool_full") }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::identity::{Identity, Keys, Kind};
+use super::identity::{IdentityKind, Keys, RequestIdentity};
 use super::toll::Toll;
 use crate::exchange::Death;
 
@@ -34,11 +34,11 @@ pub(super) struct Suspects {
     earliest: Option<Instant>,
     turns: u64,
     /// In a pool whose workers have several requests at once, one URL at a time is tried.
-    crowd_turn: Option<Turn>,
+    crowd_turn: Option<TrialTurn>,
 }
 
 struct Suspect {
-    kind: Kind,
+    kind: IdentityKind,
     name: Arc<str>,
     toll: Toll,
     last: Instant,
@@ -46,7 +46,7 @@ struct Suspect {
     kept_off: bool,
     /// It has been kept off before: the next death is one too many.
     paroled: bool,
-    /// Workers that are held by requests like it beyond all patience ...
+    /// Workers that are held by requests like it for too long ...
     held: usize,
     /// ... since when the last of them has begun.
     held_since: Instant,
@@ -54,25 +54,25 @@ struct Suspect {
     answered: Option<Instant>,
     /// ... which matters as long as another takes long.
     watched_until: Instant,
-    turn: Option<Turn>,
+    turn: Option<TrialTurn>,
 }
 
 /// Whose turn it is to be tried, and since when.
 #[derive(Clone, Copy)]
-struct Turn {
+struct TrialTurn {
     number: u64,
     since: Instant,
 }
 
 /// What is known of a request.
-pub(super) enum Standing {
+pub(super) enum SuspectStanding {
     Unknown,
     Suspect,
     Convicted(Convicted),
 }
 
 /// Whether a suspect may go to a worker.
-pub(super) enum Entry {
+pub(super) enum Admission {
     /// Nothing is against it.
     Free,
     /// As the one of its kind; the number is for [`Suspects::leave`].
@@ -96,7 +96,7 @@ pub struct KeptOff {
     /// Method and URL, or what else those have in common.
     pub request: Arc<str>,
     /// Which of the two.
-    pub kind: Kind,
+    pub kind: IdentityKind,
     /// The processes that died over it.
     pub killed: Vec<u32>,
     /// For how much longer.
@@ -108,34 +108,34 @@ impl Suspects {
         self.by_key.len()
     }
 
-    pub fn standing(&mut self, keys: &Keys, now: Instant) -> Standing {
+    pub fn standing(&mut self, keys: &Keys, now: Instant) -> SuspectStanding {
         self.forget_expired(now);
-        let mut standing = Standing::Unknown;
+        let mut standing = SuspectStanding::Unknown;
         for suspect in keys.iter().filter_map(|key| self.by_key.get(key)) {
             if suspect.kept_off {
-                return Standing::Convicted(suspect.convicted(now));
+                return SuspectStanding::Convicted(suspect.convicted(now));
             }
-            standing = Standing::Suspect;
+            standing = SuspectStanding::Suspect;
         }
         standing
     }
 
     /// One of these asks for a worker. `crowded`: workers have several at once.
-    pub fn enter(&mut self, keys: &Keys, crowded: bool, now: Instant) -> Entry {
+    pub fn enter(&mut self, keys: &Keys, crowded: bool, now: Instant) -> Admission {
         let suspects = || keys.iter().filter_map(|key| self.by_key.get(key));
         let is_tried_in_crowd = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.toll.total > 0);
         let watched = || suspects().filter(|suspect| suspect.is_gated());
         if !is_tried_in_crowd && watched().next().is_none() {
-            return Entry::Free;
+            return Admission::Free;
         }
         if watched().any(|suspect| suspect.is_held() || is_taken(suspect.turn, now)) {
-            return Entry::Closed { risky: true };
+            return Admission::Closed { risky: true };
         }
         if is_tried_in_crowd && is_taken(self.crowd_turn, now) {
-            return Entry::Closed { risky: watched().next().is_some() };
+            return Admission::Closed { risky: watched().next().is_some() };
         }
         self.turns += 1;
-        let turn = Some(Turn { number: self.turns, since: now });
+        let turn = Some(TrialTurn { number: self.turns, since: now });
         if is_tried_in_crowd {
             self.crowd_turn = turn;
         }
@@ -146,12 +146,12 @@ impl Suspects {
                 suspect.turn = turn;
             }
         }
-        Entry::Alone(self.turns)
+        Admission::Alone(self.turns)
     }
 
     /// The turn with this number is over.
     pub fn leave(&mut self, keys: &Keys, number: u64) {
-        let ends = |turn: &mut Option<Turn>| {
+        let ends = |turn: &mut Option<TrialTurn>| {
             if turn.is_some_and(|turn| turn.number == number) {
                 *turn = None;
             }
@@ -165,8 +165,8 @@ impl Suspects {
     }
 
     /// A request takes long: from now on, those like it that are answered are remembered.
-    pub fn watch(&mut self, identity: &Identity, until: Instant, now: Instant) {
-        for kind in [Kind::Path, Kind::Route, Kind::Client] {
+    pub fn watch(&mut self, identity: &RequestIdentity, until: Instant, now: Instant) {
+        for kind in [IdentityKind::Path, IdentityKind::Route, IdentityKind::Client] {
             let suspect = self.suspect(identity, kind, until, now);
             suspect.until = suspect.until.max(until);
             suspect.watched_until = suspect.watched_until.max(until);
@@ -174,8 +174,8 @@ impl Suspects {
         self.note_expiry(until);
     }
 
-    /// A request holds its worker beyond all patience; the worker got it at `since`.
-    pub fn hold(&mut self, identity: &Identity, since: Instant, until: Instant, now: Instant) {
+    /// A request holds its worker for too long; the worker got it at `since`.
+    pub fn hold(&mut self, identity: &RequestIdentity, since: Instant, until: Instant, now: Instant) {
         self.watch(identity, until, now);
         for key in &identity.keys[1..] {
             if let Some(suspect) = self.by_key.get_mut(key) {
@@ -198,7 +198,7 @@ impl Suspects {
     /// A worker died over it, as one that was `tried` while those like it waited. Returns the verdicts, if that was one too many.
     pub fn record(
         &mut self,
-        identity: &Identity,
+        identity: &RequestIdentity,
         death: &Death,
         tried: bool,
         rule: Rule,
@@ -207,7 +207,7 @@ impl Suspects {
         self.forget_expired(now);
         let until = now + rule.keep_off;
         let mut verdicts = Vec::new();
-        for kind in Kind::ALL {
+        for kind in IdentityKind::ALL {
             let suspect = self.suspect(identity, kind, until, now);
             if suspect.kept_off || !suspect.is_news(death, tried) {
                 continue;
@@ -254,7 +254,13 @@ impl Suspects {
         self.by_key.values().filter(|suspect| !suspect.kept_off && suspect.is_gated()).count()
     }
 
-    fn suspect(&mut self, identity: &Identity, kind: Kind, until: Instant, now: Instant) -> &mut Suspect {
+    fn suspect(
+        &mut self,
+        identity: &RequestIdentity,
+        kind: IdentityKind,
+        until: Instant,
+        now: Instant,
+    ) -> &mut Suspect {
         let (key, name) = (identity.keys[kind as usize], &identity.names[kind as usize]);
         if !self.by_key.contains_key(&key) {
             self.make_room();
@@ -287,12 +293,12 @@ impl Suspects {
     }
 }
 
-fn is_taken(turn: Option<Turn>, now: Instant) -> bool {
+fn is_taken(turn: Option<TrialTurn>, now: Instant) -> bool {
     turn.is_some_and(|turn| now.saturating_duration_since(turn.since) < LONGEST_TURN)
 }
 
 impl Suspect {
-    fn new(kind: Kind, name: Arc<str>, until: Instant, now: Instant) -> Self {
+    fn new(kind: IdentityKind, name: Arc<str>, until: Instant, now: Instant) -> Self {
         let (toll, last, watched_until, held_since) = (Toll::default(), now, now, now);
         let (kept_off, paroled, held, answered, turn) = (false, false, 0, None, None);
         Self {
@@ -314,19 +320,19 @@ impl Suspect {
     /// One that was sent before the last death met another worker in the same accident, or the same one while it was dying. Of a
     /// URL that had company in its first death, only what happens in a trial counts.
     fn is_news(&self, death: &Death, tried: bool) -> bool {
-        let counts = self.kind != Kind::Request || tried || death.alone;
+        let counts = self.kind != IdentityKind::Request || tried || death.alone;
         self.toll.total == 0 || counts && death.since >= self.last && !self.toll.pids.contains(&death.pid)
     }
 
     fn is_guilty(&self, kills: usize) -> bool {
         match self.kind {
-            Kind::Request => self.toll.is_enough(kills),
+            IdentityKind::Request => self.toll.is_enough(kills),
             _ if self.paroled => true,
             // The more have it in common, the more it takes.
-            Kind::Path => self.toll.is_enough(kills + 1),
-            Kind::Client => self.toll.is_enough(kills + 2),
+            IdentityKind::Path => self.toll.is_enough(kills + 1),
+            IdentityKind::Client => self.toll.is_enough(kills + 2),
             // All that are innocent are on it, too.
-            Kind::Route => false,
+            IdentityKind::Route => false,
         }
     }
 
@@ -334,9 +340,9 @@ impl Suspect {
     fn is_gated(&self) -> bool {
         let weight = self.toll.weight() + if self.is_held() { 2 * self.held } else { 0 };
         match self.kind {
-            Kind::Request => false,
-            Kind::Path => weight >= 2 || self.paroled,
-            Kind::Route | Kind::Client => weight >= 4 || self.paroled,
+            IdentityKind::Request => false,
+            IdentityKind::Path => weight >= 2 || self.paroled,
+            IdentityKind::Route | IdentityKind::Client => weight >= 4 || self.paroled,
         }
     }
 
@@ -350,7 +356,7 @@ impl Suspect {
         if now < self.until {
             return true;
         }
-        let paroles = self.kept_off && self.kind != Kind::Request;
+        let paroles = self.kept_off && self.kind != IdentityKind::Request;
         let stays = paroles || self.held > 0 || is_taken(self.turn, now);
         if paroles {
             (self.kept_off, self.paroled, self.toll) = (false, true, Toll::default());

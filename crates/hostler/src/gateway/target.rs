@@ -9,7 +9,7 @@ use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
 use crate::cache::Caching;
-use crate::coding::Plan;
+use crate::coding::EncodingPlan;
 use crate::config::{Fallback, Redirect};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
@@ -57,7 +57,7 @@ pub struct Changes {
     /// Where its members are told that the client is.
     pub places: Option<Arc<Geo>>,
     /// How answers are encoded; none for as they are.
-    pub compress: Option<Arc<Plan>>,
+    pub compress: Option<Arc<EncodingPlan>>,
 }
 
 /// What a route leads to.

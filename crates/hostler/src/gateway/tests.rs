@@ -9,7 +9,7 @@ use hostler_wire::Limits;
 
 use super::{Poison, PoisonSettings, PoolTarget};
 use crate::exchange::{Exchange, Sweep};
-use crate::journal::{Form, Journal};
+use crate::journal::{Journal, LogFormat};
 use crate::proxy::{CallSettings, Meter};
 
 pub(super) fn seconds(seconds: u64) -> Duration {
@@ -17,12 +17,13 @@ pub(super) fn seconds(seconds: u64) -> Duration {
 }
 
 pub(super) fn journal() -> Journal {
-    Journal::new(Form::Json, false, std::fs::File::create("/dev/null").unwrap())
+    Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap())
 }
 
 /// Queue 5 s, answer 30 s.
 pub(super) fn target() -> PoolTarget {
-    let settings = PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false, patience: seconds(1) };
+    let settings =
+        PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false, suspect_after: seconds(1) };
     PoolTarget {
         name: "app".into(),
         pool: Pool::new("app", PoolSettings::default()),

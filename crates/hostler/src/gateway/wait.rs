@@ -1,11 +1,11 @@
-//! The wait for a slot, for as long as queue, request and client have patience. Knows no calls.
+//! The wait for a slot, for as long as queue, request and client allow. Knows no calls.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Aim, Claim, Lease, Priority, Ticket};
+use hostler_pool::dispatch::{Claim, Lease, MemberPreference, Priority, Ticket};
 use tokio::time::Instant;
 
 use super::{PoolTarget, Refusal};
@@ -14,7 +14,7 @@ use crate::proxy::Endpoint;
 
 /// How long a client waits for its answer to begin: once, whoever it waits for meanwhile.
 #[derive(Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct WaitBudget {
     began: Instant,
     /// For how long the pool was paused while this request waited. Does not count, up to `request_timeout`: nobody is held
     /// longer than twice that.
@@ -24,7 +24,7 @@ pub(super) struct Patience {
 /// How long a pool had been paused, and what of that a request had got back, when it began to wait.
 type Before = (Duration, Duration);
 
-impl Patience {
+impl WaitBudget {
     pub fn begin() -> Self {
         Self { began: Instant::now(), paused: Duration::ZERO }
     }
@@ -48,23 +48,23 @@ impl Patience {
 }
 
 /// A request at its pool: its class, its place, its time.
-pub(super) struct Visit<'a> {
+pub(super) struct QueueWait<'a> {
     target: &'a PoolTarget,
     priority: Priority,
-    patience: Patience,
+    wait_budget: WaitBudget,
     ticket: Option<Ticket>,
     /// Which members it is for.
-    pub aim: Aim,
+    pub preference: MemberPreference,
 }
 
-impl<'a> Visit<'a> {
-    pub fn begin(target: &'a PoolTarget, priority: Priority, patience: Patience) -> Self {
-        Self { target, priority, patience, ticket: None, aim: Aim::default() }
+impl<'a> QueueWait<'a> {
+    pub fn begin(target: &'a PoolTarget, priority: Priority, wait_budget: WaitBudget) -> Self {
+        Self { target, priority, wait_budget, ticket: None, preference: MemberPreference::default() }
     }
 
-    /// When the client's patience for an answer ends.
+    /// When the client waits for an answer no longer.
     pub fn until(&self) -> Instant {
-        self.patience.until(self.target)
+        self.wait_budget.until(self.target)
     }
 
     /// The next time it waits, it does so as one that has just come.
@@ -81,8 +81,9 @@ impl<'a> Visit<'a> {
         let asked = Instant::now();
         let (outcome, ahead) = self.wait(exchange, client, asked).await;
         // Later tries do not come anew.
-        exchange.trail.queue_length = exchange.trail.queue_length.or(ahead);
-        exchange.trail.in_use = outcome.as_ref().map_or(exchange.trail.in_use, |lease| Some(lease.beside()));
+        exchange.log_facts.queue_length = exchange.log_facts.queue_length.or(ahead);
+        exchange.log_facts.in_use =
+            outcome.as_ref().map_or(exchange.log_facts.in_use, |lease| Some(lease.beside()));
         exchange.timings.queue_wait += match &outcome {
             Ok(lease) => lease.since().saturating_duration_since(asked),
             Err(_) => asked.elapsed(),
@@ -103,8 +104,10 @@ impl<'a> Visit<'a> {
         let target = self.target;
         // A request that comes back because its member was lost goes on waiting; it does not begin anew.
         let waited = exchange.timings.queue_wait;
-        let limit = |visit: &Self| {
-            visit.until().min(asked + (target.queue_timeout + visit.patience.paused).saturating_sub(waited))
+        let limit = |queue_wait: &Self| {
+            queue_wait
+                .until()
+                .min(asked + (target.queue_timeout + queue_wait.wait_budget.paused).saturating_sub(waited))
         };
         let until = limit(self);
         exchange.deadline.set_at(until);
@@ -115,7 +118,7 @@ impl<'a> Visit<'a> {
             priority: self.priority,
             deadline: Some(until),
             tunnel,
-            aim: self.aim,
+            preference: self.preference,
         };
         let mut acquire = pin!(target.pool.acquire(claim));
         self.ticket = Some(acquire.ticket());
@@ -129,9 +132,9 @@ impl<'a> Visit<'a> {
                 if client.poll_left(cx).is_ready() {
                     return Poll::Ready(Err(Refusal::ClientLeft));
                 }
-                let before = *pauses.get_or_insert_with(|| self.patience.look(target));
+                let before = *pauses.get_or_insert_with(|| self.wait_budget.look(target));
                 ready!(exchange.deadline.poll_due(cx));
-                if !self.patience.give_back(target, before) {
+                if !self.wait_budget.give_back(target, before) {
                     return Poll::Ready(Err(Refusal::QueueTimeout));
                 }
                 exchange.deadline.set_at(limit(self));
@@ -139,7 +142,7 @@ impl<'a> Visit<'a> {
         })
         .await;
         if let Some(before) = pauses {
-            self.patience.give_back(target, before);
+            self.wait_budget.give_back(target, before);
         }
         (outcome, acquire.ahead())
     }
@@ -168,11 +171,11 @@ mod tests {
             let nowhere = Address::Unix("/nowhere".into());
             pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 1)
         });
-        let mut visit = Visit::begin(&target, Priority::Normal, Patience::begin());
-        let lease = visit.slot(&mut exchange, &mut Nobody).await.unwrap();
+        let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+        let lease = queue_wait.slot(&mut exchange, &mut Nobody).await.unwrap();
         assert_eq!(lease.since() - began, seconds(24));
         assert_eq!(
-            visit.until() - began,
+            queue_wait.until() - began,
             seconds(50),
             "nor does the answer's time run while it cannot begin"
         );
@@ -182,14 +185,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_has_waited_for_anothers_fetch_has_so_much_less_time_for_his_own() {
         let (target, mut exchange) = (target(), exchange());
-        let patience = Patience::begin();
+        let wait_budget = WaitBudget::begin();
         tokio::time::advance(seconds(28)).await;
-        let mut visit = Visit::begin(&target, Priority::Normal, patience);
-        let refused = visit.slot(&mut exchange, &mut Nobody).await;
+        let mut queue_wait = QueueWait::begin(&target, Priority::Normal, wait_budget);
+        let refused = queue_wait.slot(&mut exchange, &mut Nobody).await;
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
-        let left = visit.until() - Instant::now();
+        let left = queue_wait.until() - Instant::now();
         assert!(left <= Duration::ZERO, "{left:?}");
-        let waited = patience.began.elapsed();
+        let waited = wait_budget.began.elapsed();
         assert!((seconds(30)..seconds(31)).contains(&waited), "{waited:?}");
     }
 
@@ -198,8 +201,8 @@ mod tests {
         let (target, mut exchange) = (target(), exchange());
         target.pool.pause();
         let began = Instant::now();
-        let mut visit = Visit::begin(&target, Priority::Normal, Patience::begin());
-        let refused = visit.slot(&mut exchange, &mut Nobody).await;
+        let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+        let refused = queue_wait.slot(&mut exchange, &mut Nobody).await;
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");

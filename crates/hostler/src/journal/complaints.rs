@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::writer::Writer;
 
 /// How long the end of the program waits for the reader of its standard error.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIME_LIMIT: Duration = Duration::from_millis(200);
 
 /// Standard error. Dropped at the end of the program, it waits a moment for what was said.
 pub struct Complaints(Option<Arc<Writer>>);
@@ -53,7 +53,7 @@ fn say(writer: &Writer, line: &dyn Display) {
 impl Drop for Complaints {
     fn drop(&mut self) {
         if let Some(writer) = &self.0 {
-            writer.end(PATIENCE);
+            writer.end(TIME_LIMIT);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Form;
+use super::LogFormat;
 
 /// How much an operator should care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -80,10 +80,10 @@ pub struct Access<'a> {
 }
 
 impl Access<'_> {
-    pub(super) fn write(&self, out: &mut Vec<u8>, form: Form) {
+    pub(super) fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
         match form {
-            Form::Json | Form::Gorouter => write_json(out, "access", self),
-            Form::Pretty => {
+            LogFormat::Json | LogFormat::Gorouter => write_json(out, "access", self),
+            LogFormat::Pretty => {
                 let _ = write!(
                     out,
                     "{} {} {} {}{} {:.1}ms",
@@ -125,12 +125,12 @@ pub(super) struct Event<'a> {
 }
 
 impl Event<'_> {
-    pub fn write(&self, out: &mut Vec<u8>, form: Form) {
+    pub fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
         match form {
-            Form::Json | Form::Gorouter => {
+            LogFormat::Json | LogFormat::Gorouter => {
                 write_json(out, "hostler", &Stamped { time: jiff::Timestamp::now(), rest: self })
             }
-            Form::Pretty => {
+            LogFormat::Pretty => {
                 let mark = match self.level {
                     Level::Info => "",
                     Level::Warn => "warning: ",
@@ -157,12 +157,12 @@ pub(super) struct WorkerLine<'a> {
 }
 
 impl WorkerLine<'_> {
-    pub fn write(&self, out: &mut Vec<u8>, form: Form) {
+    pub fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
         match form {
-            Form::Json | Form::Gorouter => {
+            LogFormat::Json | LogFormat::Gorouter => {
                 write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: self })
             }
-            Form::Pretty => {
+            LogFormat::Pretty => {
                 let _ = writeln!(out, "{} {}/{} | {}", clock(), self.pool, self.worker, printable(self.text));
             }
         }
@@ -223,7 +223,7 @@ mod tests {
     fn for_people_no_line_of_a_worker_looks_like_one_of_ours() {
         let mut out = Vec::new();
         let text = "app/1: killed; it printed last:\n12:00:00.000 error: forged\n\u{1b}[2Jwiped";
-        Event { level: Level::Error, text }.write(&mut out, Form::Pretty);
+        Event { level: Level::Error, text }.write(&mut out, LogFormat::Pretty);
         let out = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = out.lines().collect();
         assert!(lines[0].ends_with(" error: app/1: killed; it printed last:"), "{out}");

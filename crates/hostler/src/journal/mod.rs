@@ -16,18 +16,18 @@ use std::time::Duration;
 pub use complaints::Complaints;
 pub use gorouter::Hop;
 pub use line::{Access, Level};
-pub use writer::Usage;
+pub use writer::WriterUsage;
 
 use writer::Writer;
 
 /// How long the end of the program waits for the reader of its standard output. With [`Complaints`] it is a second.
-const PATIENCE: Duration = Duration::from_millis(800);
+const TIME_LIMIT: Duration = Duration::from_millis(800);
 
 use line::{Event, WorkerLine};
 
 /// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum LogFormat {
     /// One JSON value a line.
     Json,
     /// For people.
@@ -39,19 +39,19 @@ pub enum Form {
 /// A handle on the log; cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
-    form: Form,
+    form: LogFormat,
     access: bool,
     writer: Arc<Writer>,
 }
 
 impl Journal {
     /// A journal on standard output; `access`: one line an exchange.
-    pub fn open(form: Form, access: bool) -> io::Result<Self> {
+    pub fn open(form: LogFormat, access: bool) -> io::Result<Self> {
         Ok(Self::new(form, access, Writer::file(io::stdout())?))
     }
 
     /// A journal in a file.
-    pub fn new(form: Form, access: bool, out: File) -> Self {
+    pub fn new(form: LogFormat, access: bool, out: File) -> Self {
         let writer = Writer::new(out, move |out, dropped| {
             let text = format!("{dropped} log lines were dropped: their reader did not keep up");
             Event { level: Level::Warn, text: &text }.write(out, form);
@@ -61,14 +61,14 @@ impl Journal {
 
     /// An exchange has ended. The line is only made if it is wanted.
     pub fn access<'a>(&self, line: impl FnOnce() -> Access<'a>) {
-        if self.access && self.form != Form::Gorouter {
+        if self.access && self.form != LogFormat::Gorouter {
             self.write(|out, form| line().write(out, form));
         }
     }
 
     /// An exchange has ended, for who reads gorouter's lines. It is only made if it is wanted.
     pub fn hop<'a>(&self, line: impl FnOnce() -> Hop<'a>) {
-        if self.access && self.form == Form::Gorouter {
+        if self.access && self.form == LogFormat::Gorouter {
             self.write(|out, _| line().write(out));
         }
     }
@@ -84,16 +84,16 @@ impl Journal {
     }
 
     /// What is written and what is not; for the Status.
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> WriterUsage {
         self.writer.usage()
     }
 
     /// Waits until all is written, or for a moment; for the end of the program.
     pub fn end(&self) {
-        self.writer.end(PATIENCE);
+        self.writer.end(TIME_LIMIT);
     }
 
-    fn write(&self, line: impl FnOnce(&mut Vec<u8>, Form)) {
+    fn write(&self, line: impl FnOnce(&mut Vec<u8>, LogFormat)) {
         self.writer.append(|out| line(out, self.form));
     }
 }

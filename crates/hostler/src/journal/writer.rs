@@ -19,12 +19,12 @@ const KEPT: usize = 1024 * 1024;
 
 /// Writes in the background.
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<WriterInner>,
 }
 
 /// What is written, and what is not, at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Usage {
+pub struct WriterUsage {
     /// Bytes that wait to be written.
     pub waiting_bytes: usize,
     /// Lines that were never written, since the start.
@@ -34,13 +34,13 @@ pub struct Usage {
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct WriterInner {
+    state: Mutex<WriterState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WriterState {
     waiting: Vec<u8>,
     /// What the thread is about to write, and since when.
     writing: usize,
@@ -57,7 +57,7 @@ struct State {
 impl Writer {
     /// Writes to `out` until it is ended. `tell` makes the line that says how many were dropped.
     pub fn new(out: File, tell: impl Fn(&mut Vec<u8>, u64) + Send + 'static) -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(WriterInner::default());
         let writing = shared.clone();
         let started = std::thread::Builder::new().name("journal".into()).spawn(move || {
             writing.run(&out, tell);
@@ -89,22 +89,22 @@ impl Writer {
     }
 
     /// What is written and what is not.
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> WriterUsage {
         let state = self.shared.lock();
-        Usage {
+        WriterUsage {
             waiting_bytes: state.waiting.len() + state.writing,
             dropped: state.dropped_in_all,
             stuck_ms: state.since.map(|since| since.elapsed()).and_then(stuck),
         }
     }
 
-    /// Takes no more lines, and waits until all are written, but no longer than `patience`: a reader that stands still must not
+    /// Takes no more lines, and waits until all are written, but no longer than `time_limit`: a reader that stands still must not
     /// keep the process alive. False where lines are lost.
-    pub fn end(&self, patience: Duration) -> bool {
+    pub fn end(&self, time_limit: Duration) -> bool {
         let mut state = self.shared.lock();
         state.ended = true;
         self.shared.changed.notify_all();
-        let waited = self.shared.changed.wait_timeout_while(state, patience, |state| !state.finished);
+        let waited = self.shared.changed.wait_timeout_while(state, time_limit, |state| !state.finished);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.finished
     }
@@ -115,7 +115,7 @@ fn stuck(since: Duration) -> Option<u64> {
     (since >= Duration::from_secs(1)).then_some(since.as_millis() as u64)
 }
 
-impl State {
+impl WriterState {
     fn drop_lines(&mut self, lines: u64) {
         self.dropped += lines;
         self.dropped_in_all += lines;
@@ -150,7 +150,7 @@ fn write_piece(mut out: &File, mut piece: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-impl Shared {
+impl WriterInner {
     fn run(&self, out: &File, tell: impl Fn(&mut Vec<u8>, u64)) {
         let mut writing = Vec::new();
         loop {
@@ -191,7 +191,7 @@ impl Shared {
         (std::mem::take(&mut state.dropped), state.ended)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -244,7 +244,7 @@ mod tests {
     fn what_is_dropped_is_counted_and_told_once_the_reader_goes_on() {
         let (mut reader, writer) = piped(PipeFlags::CLOEXEC);
         fill(&writer, 20_000);
-        let Usage { waiting_bytes, dropped, .. } = writer.usage();
+        let WriterUsage { waiting_bytes, dropped, .. } = writer.usage();
         assert!(dropped > 0 && waiting_bytes <= 2 * MOST + 2048, "{dropped} {waiting_bytes}");
         let reading = std::thread::spawn(move || {
             let mut read = String::new();

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hostler_address::{Kind, Source};
+use hostler_address::{AddressKind, AddressSource};
 use tokio::net::TcpStream;
 
-use super::{Door, Origin, Settings, Shard};
+use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
 use crate::exchange::{ClientConnection, ClientRequest, Exchange, OpenConnection};
 use crate::gateway::Refusal;
 use crate::journal::Level;
@@ -37,8 +37,10 @@ impl ByKind {
         if self.near == self.far {
             return self.far;
         }
-        match Kind::of(ip) {
-            Kind::Loopback | Kind::Private | Kind::Shared | Kind::LinkLocal => self.near,
+        match AddressKind::of(ip) {
+            AddressKind::Loopback | AddressKind::Private | AddressKind::Shared | AddressKind::LinkLocal => {
+                self.near
+            }
             _ => self.far,
         }
     }
@@ -51,7 +53,7 @@ impl Settings {
     }
 
     /// Whether the other end of a connection is its client, as far as the connection alone can tell.
-    fn is_from_client(&self, origin: &Origin) -> bool {
+    fn is_from_client(&self, origin: &ConnectionOrigin) -> bool {
         // Where proxies are counted, each connection comes from one. A balancer that says nothing of a client checks our health.
         self.trust.hops.is_none()
             && !self.is_proxy(origin.peer.ip())
@@ -61,7 +63,7 @@ impl Settings {
 
 impl Shard {
     /// Counts a connection for its client. An error is by how many the client is over what it may have.
-    pub(super) fn take_place(&self, settings: &Settings, origin: &mut Origin) -> Result<(), usize> {
+    pub(super) fn take_place(&self, settings: &Settings, origin: &mut ConnectionOrigin) -> Result<(), usize> {
         let ip = origin.peer.ip();
         let PerClient { connections, requests } = settings.per_client;
         let most = connections.of(ip);
@@ -85,17 +87,17 @@ impl Shard {
     pub(super) fn turn_client_away(
         self: Arc<Self>,
         stream: TcpStream,
-        origin: Origin,
-        door: Door,
+        origin: ConnectionOrigin,
+        kind: ListenerKind,
         over: usize,
         open: OpenConnection,
     ) {
-        match door {
-            Door::Tls => self.connections.handshakes.count_failed("client_connections"),
-            Door::Plain if over > WELL_CLOSED => {
+        match kind {
+            ListenerKind::Tls => self.connections.handshakes.count_failed("client_connections"),
+            ListenerKind::Plain if over > WELL_CLOSED => {
                 self.refuse_at_once(stream, &origin, &Refusal::ClientConnections);
             }
-            Door::Plain => drop(tokio::spawn(async move {
+            ListenerKind::Plain => drop(tokio::spawn(async move {
                 self.refuse(stream.into(), &origin, &Refusal::ClientConnections).await;
                 drop(open);
             })),
@@ -105,7 +107,7 @@ impl Shard {
     /// Counts a request for its client.
     pub(super) fn admit(&self, settings: &Settings, exchange: &mut Exchange) -> Result<(), Refusal> {
         let client = exchange.client;
-        let is_peer = matches!(client.source, Source::Socket | Source::ProxyProtocol);
+        let is_peer = matches!(client.source, AddressSource::Socket | AddressSource::ProxyProtocol);
         let load = match &exchange.place {
             Some(place) if is_peer => place.load().clone(),
             // The connection is not counted for any client.

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::Settings;
+use super::response_body::ResponseBody;
 use super::spill::Spill;
-use super::supply::Supply;
-use crate::exchange::{Deadline, Exchange, MemoryAccount, Pace, Reservation, Slow, SpoolAccount};
+use crate::exchange::{Deadline, Exchange, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate};
 
 /// What each connection may hold of its answers, whatever others hold.
 pub const LEAST_ANSWER_MEMORY: u64 = 16 * 1024;
@@ -34,9 +34,9 @@ pub(super) struct Behind {
     spill: Option<Box<Spill>>,
     /// Neither memory nor spool had room for what had come already.
     is_crowded: bool,
-    pace: Pace,
+    pace: TransferRate,
     /// How fast it takes while a worker waits for it, and since when it has taken nothing then.
-    slot_pace: Pace,
+    slot_pace: TransferRate,
     idle_since: Option<u64>,
     /// What was taken when that was last looked at: by all who share the pace, and of this answer.
     seen: u64,
@@ -51,7 +51,7 @@ pub(super) struct Behind {
 
 /// Where bytes may go, and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum BufferPlace {
     Memory(usize),
     File(usize),
     /// Nowhere: whoever makes the answer has to wait.
@@ -60,7 +60,7 @@ pub(super) enum Place {
 
 /// What becomes of the bytes of an answer that its client does not take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BufferKind {
     /// They may go to a file.
     Stored,
     /// They wait where they come from, which costs nobody anything.
@@ -85,7 +85,7 @@ pub(super) struct Progress {
 /// With what patience clients are waited for.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each is its key in the [server] section")]
-pub struct Patience {
+pub struct SendLimits {
     pub min_send_rate: u64,
     pub min_slot_rate: u64,
     pub send_timeout: Duration,
@@ -102,12 +102,12 @@ pub(super) fn limit(settings: &Settings, lies_ready: bool) -> usize {
 }
 
 /// What may become of its bytes when it is not read.
-pub(super) fn kind_of(supply: Option<&Supply>, exchange: &Exchange) -> Kind {
-    match supply {
-        Some(_) if exchange.streams => Kind::Straight,
-        Some(supply) => supply.kind(),
+pub(super) fn kind_of(response_body: Option<&ResponseBody>, exchange: &Exchange) -> BufferKind {
+    match response_body {
+        Some(_) if exchange.streams => BufferKind::Straight,
+        Some(response_body) => response_body.kind(),
         // All of it has come.
-        None => Kind::Stored,
+        None => BufferKind::Stored,
     }
 }
 
@@ -118,8 +118,8 @@ impl Behind {
             memory: account.reservation(),
             spill: None,
             is_crowded: false,
-            pace: Pace::default(),
-            slot_pace: Pace::default(),
+            pace: TransferRate::default(),
+            slot_pace: TransferRate::default(),
             idle_since: None,
             seen: progress.all,
             seen_own: progress.own,
@@ -143,10 +143,10 @@ impl Behind {
     pub fn place(
         &mut self,
         (unsent, limit): (usize, usize),
-        kind: Kind,
+        kind: BufferKind,
         progress: &Progress,
         account: impl FnOnce() -> SpoolAccount,
-    ) -> Place {
+    ) -> BufferPlace {
         if let Some(spill) = &mut self.spill {
             return room_of(spill, kind);
         }
@@ -154,19 +154,19 @@ impl Behind {
         for left in [left, left.min(LEAST.saturating_sub(unsent))] {
             if left > 0 && self.memory.resize((unsent + left) as u64) {
                 self.full_since = None;
-                return Place::Memory(left);
+                return BufferPlace::Memory(left);
             }
         }
-        if kind != Kind::Stored {
-            return Place::Full;
+        if kind != BufferKind::Stored {
+            return BufferPlace::Full;
         }
         let (since, before) = *self.full_since.get_or_insert((progress.now, progress.own));
         if progress.now - since < MOMENT.as_millis() as u64 {
-            return Place::Full;
+            return BufferPlace::Full;
         }
         if progress.own - before >= FAST {
             self.full_since = Some((progress.now, progress.own));
-            return Place::Full;
+            return BufferPlace::Full;
         }
         room_of(self.spill.insert(Box::new(Spill::new(&account()))), kind)
     }
@@ -188,14 +188,14 @@ impl Behind {
         &mut self,
         outbox: &mut Vec<u8>,
         (keep, others): (usize, usize),
-        kind: Kind,
+        kind: BufferKind,
         account: impl FnOnce() -> SpoolAccount,
     ) {
         let unsent = (outbox.len() + others) as u64;
         if self.memory.resize(unsent) {
             return;
         }
-        if kind != Kind::Straight && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
+        if kind != BufferKind::Straight && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
             let mut spill = Spill::new(&account());
             let rest = if keep == 0 { std::mem::take(outbox) } else { outbox.split_off(keep) };
             match spill.take(rest) {
@@ -237,7 +237,7 @@ impl Behind {
     }
 
     /// The client takes what there is.
-    pub fn rest(&mut self, progress: &Progress, settings: &Patience, stall: &Deadline) {
+    pub fn rest(&mut self, progress: &Progress, settings: &SendLimits, stall: &Deadline) {
         let moved = progress.all - std::mem::replace(&mut self.seen, progress.all);
         let own = progress.own - std::mem::replace(&mut self.seen_own, progress.own);
         let _ = self.pace.has_moved(moved, progress.now, settings.min_send_rate);
@@ -252,7 +252,7 @@ impl Behind {
         cx: &mut Context<'_>,
         progress: &Progress,
         holds: bool,
-        settings: &Patience,
+        settings: &SendLimits,
         stall: &Deadline,
     ) -> Poll<Slow> {
         let Progress { all, own, least, now } = *progress;
@@ -279,7 +279,7 @@ impl Behind {
             self.mark = own;
             stall.clear();
         }
-        stall.poll_patience(cx, settings.send_timeout + self.step).map(|()| Slow::Stalled)
+        stall.poll_stalled(cx, settings.send_timeout + self.step).map(|()| Slow::Stalled)
     }
 
     /// A worker waits, and there is no room for more in the spool.
@@ -296,14 +296,14 @@ pub(super) fn look_again(alarm: &Deadline, cx: &mut Context<'_>) {
     let _ = alarm.poll_due(cx);
 }
 
-fn room_of(spill: &mut Spill, kind: Kind) -> Place {
+fn room_of(spill: &mut Spill, kind: BufferKind) -> BufferPlace {
     match kind {
-        Kind::Stored => match spill.room() {
-            0 => Place::Full,
-            room => Place::File(room),
+        BufferKind::Stored => match spill.room() {
+            0 => BufferPlace::Full,
+            room => BufferPlace::File(room),
         },
         // What had to leave memory is there alone.
-        Kind::Ready | Kind::Straight => Place::Full,
+        BufferKind::Ready | BufferKind::Straight => BufferPlace::Full,
     }
 }
 
@@ -332,19 +332,29 @@ mod tests {
         let mut behind = Behind::new(&budget.account(), &at(0, 0));
         let full = (1 << 20, 1 << 20);
         for moment in 0..50 {
-            let place = behind.place(full, Kind::Stored, &at(moment * FAST, moment * 200), account);
-            assert_eq!(place, Place::Full, "{moment}");
+            let place = behind.place(full, BufferKind::Stored, &at(moment * FAST, moment * 200), account);
+            assert_eq!(place, BufferPlace::Full, "{moment}");
         }
-        assert_eq!(behind.place(full, Kind::Stored, &at(50 * FAST, 10_000), account), Place::Full);
-        assert_eq!(behind.place(full, Kind::Stored, &at(51 * FAST - 1, 10_200), account), Place::File(PIECE));
+        assert_eq!(
+            behind.place(full, BufferKind::Stored, &at(50 * FAST, 10_000), account),
+            BufferPlace::Full
+        );
+        assert_eq!(
+            behind.place(full, BufferKind::Stored, &at(51 * FAST - 1, 10_200), account),
+            BufferPlace::File(PIECE)
+        );
     }
 
     #[test]
     fn what_is_no_members_or_goes_straight_never_goes_to_a_file() {
-        for kind in [Kind::Ready, Kind::Straight] {
+        for kind in [BufferKind::Ready, BufferKind::Straight] {
             let mut behind = Behind::new(&budget(64 << 20).account(), &at(0, 0));
             for now in [0, 1000, 100_000] {
-                assert_eq!(behind.place((100, 100), kind, &at(0, now), account), Place::Full, "{kind:?}");
+                assert_eq!(
+                    behind.place((100, 100), kind, &at(0, now), account),
+                    BufferPlace::Full,
+                    "{kind:?}"
+                );
             }
         }
     }
@@ -354,10 +364,10 @@ mod tests {
         let budget = budget(0);
         let mut behind = Behind::new(&budget.account(), &at(0, 0));
         let mut outbox = vec![1; PIECE];
-        behind.wait(&mut outbox, (LEAST, 0), Kind::Stored, account);
+        behind.wait(&mut outbox, (LEAST, 0), BufferKind::Stored, account);
         assert_eq!((outbox.len(), behind.is_spilling()), (LEAST, true));
         assert_eq!(budget.view().used, LEAST as u64);
-        assert_eq!(behind.place((LEAST, 1 << 20), Kind::Ready, &at(0, 0), account), Place::Full);
+        assert_eq!(behind.place((LEAST, 1 << 20), BufferKind::Ready, &at(0, 0), account), BufferPlace::Full);
     }
 
     #[test]
@@ -366,7 +376,7 @@ mod tests {
         let mut behind = Behind::new(&budget.account(), &at(0, 0));
         let mut outbox = vec![1; PIECE];
         let no_room = || Spool::new(0, std::env::temp_dir()).account();
-        behind.wait(&mut outbox, (0, 0), Kind::Stored, no_room);
+        behind.wait(&mut outbox, (0, 0), BufferKind::Stored, no_room);
         assert_eq!((outbox.len(), behind.is_full()), (PIECE, true));
         assert_eq!(budget.view().used, PIECE as u64);
         drop(behind);
@@ -402,9 +412,10 @@ mod tests {
     }
 
     fn slow(behind: &mut Behind, progress: &Progress, holds: bool, stall: &Deadline) -> Option<Slow> {
-        let patience =
-            Patience { min_send_rate: 240, min_slot_rate: 65_536, send_timeout: Duration::from_secs(30) };
-        match behind.poll_slow(&mut Context::from_waker(Waker::noop()), progress, holds, &patience, stall) {
+        let send_limits =
+            SendLimits { min_send_rate: 240, min_slot_rate: 65_536, send_timeout: Duration::from_secs(30) };
+        match behind.poll_slow(&mut Context::from_waker(Waker::noop()), progress, holds, &send_limits, stall)
+        {
             Poll::Ready(slow) => Some(slow),
             Poll::Pending => None,
         }

@@ -15,7 +15,7 @@ use tokio::io::AsyncWrite;
 
 use super::behind::{Behind, Progress};
 use super::{Settings, Shard, head};
-use crate::exchange::{BodyError, Deadline, Downstream, Exchange, Pace, SpoolAccount};
+use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount, TransferRate};
 use crate::gateway::Refusal;
 use crate::proxy::ClientEnd;
 
@@ -25,7 +25,7 @@ const READ_AHEAD: usize = 16 * 1024;
 const KEPT_BUFFER: usize = 4 * 1024;
 
 /// A head of so many bytes.
-enum Found {
+enum HeadFound {
     /// It is read.
     Parsed(usize),
     /// It is there, and to be judged.
@@ -33,7 +33,7 @@ enum Found {
 }
 
 /// A client's connection.
-pub(super) struct Client {
+pub(super) struct Http1Client {
     stream: Stream,
     pub(super) settings: Arc<Settings>,
     /// Read, not yet understood.
@@ -55,7 +55,7 @@ pub(super) struct Client {
     body_bytes: u64,
     awaits_continue: bool,
     /// How fast the body comes.
-    pace: Pace,
+    pace: TransferRate,
     version: Version,
     /// When the client has been silent for too long; while it gets an answer, when to look at it again.
     pub(super) silence: Deadline,
@@ -63,7 +63,7 @@ pub(super) struct Client {
     pub(super) refusal_to_read: Deadline,
 }
 
-impl Client {
+impl Http1Client {
     pub fn new(stream: Stream, shard: &Shard) -> Self {
         Self {
             stream,
@@ -80,7 +80,7 @@ impl Client {
             most_body: 0,
             body_bytes: 0,
             awaits_continue: false,
-            pace: Pace::default(),
+            pace: TransferRate::default(),
             version: Version::Http11,
             silence: shard.sweep.deadline(),
             refusal_to_read: shard.sweep.deadline(),
@@ -98,14 +98,14 @@ impl Client {
         self.silence.clear();
         let Some(found) = found else { return Ok(false) };
         let parsed = match found {
-            Found::Parsed(_) => Ok(()),
-            Found::Ends(end) => {
+            HeadFound::Parsed(_) => Ok(()),
+            HeadFound::Ends(end) => {
                 exchange.head.parse(&self.inbox[self.taken..self.taken + end], &self.settings.limits)
             }
         };
         self.version = exchange.head.version;
         parsed?;
-        let (Found::Parsed(end) | Found::Ends(end)) = found;
+        let (HeadFound::Parsed(end) | HeadFound::Ends(end)) = found;
         self.take(end);
         Ok(true)
     }
@@ -117,7 +117,7 @@ impl Client {
         scan: &mut HeadScan,
         begun: &mut bool,
         shard: &Shard,
-    ) -> Poll<Result<Option<Found>, Refusal>> {
+    ) -> Poll<Result<Option<HeadFound>, Refusal>> {
         loop {
             let (unread, limits) = (&self.inbox[self.taken..], &self.settings.limits);
             // Nearly always it has come whole, and is read without looking for its end before.
@@ -125,12 +125,12 @@ impl Client {
                 && !unread.is_empty()
                 && let Some(end) = head.parse_at_once(unread, limits)
             {
-                return Poll::Ready(Ok(Some(Found::Parsed(end))));
+                return Poll::Ready(Ok(Some(HeadFound::Parsed(end))));
             }
             if !unread.is_empty()
                 && let Some(end) = scan.advance(unread, limits.max_size)?
             {
-                return Poll::Ready(Ok(Some(Found::Ends(end))));
+                return Poll::Ready(Ok(Some(HeadFound::Ends(end))));
             }
             if !*begun && scan.has_begun() {
                 *begun = true;
@@ -172,7 +172,7 @@ impl Client {
     pub fn begin(&mut self, head: &RequestHead, length: BodyLength) {
         self.body = BodyReader::new(length);
         self.body_bytes = 0;
-        self.pace = Pace::default();
+        self.pace = TransferRate::default();
         self.most_body = u64::MAX;
         self.awaits_continue = self.version == Version::Http11
             && !self.body.has_ended()
@@ -273,7 +273,7 @@ impl Client {
             head: self.outbox,
             early: self.inbox,
             deadlines: [self.silence, self.refusal_to_read, third],
-            send_timeout: self.settings.patience.send_timeout,
+            send_timeout: self.settings.send_limits.send_timeout,
         }
     }
 
@@ -319,7 +319,7 @@ impl Client {
     }
 }
 
-impl Downstream for Client {
+impl Downstream for Http1Client {
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.inbox.len() - self.taken < READ_AHEAD {
             match ready!(self.poll_read(cx)) {
@@ -365,7 +365,7 @@ impl Downstream for Client {
                 Poll::Ready(_) => return Poll::Ready(Err(BodyError::Left)),
                 Poll::Pending => {
                     self.pace.wait(self.silence.sweep().millis());
-                    let stalled = self.silence.poll_patience(cx, self.settings.body_timeout);
+                    let stalled = self.silence.poll_stalled(cx, self.settings.body_timeout);
                     return stalled.map(|()| Err(BodyError::Stalled));
                 }
             }

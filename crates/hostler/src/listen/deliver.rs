@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hostler_wire::{BodyLength, ChunkStart, ResponseHead, Version, write_end};
 
-use super::behind::{self, Behind, Kind, Place};
-use super::client::Client;
+use super::behind::{self, Behind, BufferKind, BufferPlace};
+use super::client::Http1Client;
 use super::head::{self, Framing, Keeping};
 use super::own;
-use super::supply::{Supply, Trouble};
+use super::response_body::{ResponseBody, Trouble};
 use crate::exchange::{Downstream, Exchange, Slow};
 use crate::gateway::{Refusal, StandIn};
 
@@ -30,15 +30,15 @@ pub(super) enum Delivered {
 }
 
 /// What went wrong on the way.
-enum Broken {
-    Supply(Trouble),
+enum DeliveryError {
+    ResponseBody(Trouble),
     /// The file between them.
     File(std::io::Error),
     /// Gone, or as good as gone.
     Client(&'static str),
 }
 
-impl From<Slow> for Broken {
+impl From<Slow> for DeliveryError {
     fn from(slow: Slow) -> Self {
         Self::Client(slow.reason())
     }
@@ -55,7 +55,7 @@ enum Next {
 
 struct Transfer {
     /// None once all has come.
-    supply: Option<Supply>,
+    body: Option<ResponseBody>,
     chunked: bool,
     /// It ends when the client leaves.
     endless: bool,
@@ -63,59 +63,59 @@ struct Transfer {
     was_full: bool,
 }
 
-impl Client {
+impl Http1Client {
     /// Passes an answer on. One that breaks before any of it was sent is a refusal.
     pub async fn deliver(
         &mut self,
         exchange: &mut Exchange,
-        supply: Supply,
+        body: ResponseBody,
         keep: bool,
     ) -> Result<Delivered, Refusal> {
-        let framing = framing_for(&supply, exchange, self.version());
+        let framing = framing_for(&body, exchange, self.version());
         let keep = keep && framing != Framing::UntilClose;
         let (mark, written) = (self.outbox.len(), self.written);
         let keeping = Keeping { keep, version: self.version() };
-        head::write_answer(&mut self.outbox, supply.head(), exchange, framing, keeping);
-        exchange.trail.status = supply.head().status;
-        let endless = supply.is_endless();
+        head::write_answer(&mut self.outbox, body.head(), exchange, framing, keeping);
+        exchange.log_facts.status = body.head().status;
+        let endless = body.is_endless();
         // The body of an answer of our own to HEAD is not even read.
-        let is_unread = supply.is_own() && (framing == Framing::Length(0) || exchange.is_head_request());
+        let is_unread = body.is_own() && (framing == Framing::Length(0) || exchange.is_head_request());
         let mut transfer =
-            Transfer { supply: Some(supply), chunked: framing == Framing::Chunked, endless, was_full: false };
+            Transfer { body: Some(body), chunked: framing == Framing::Chunked, endless, was_full: false };
         if is_unread {
-            transfer.supply = None;
+            transfer.body = None;
         }
         let outcome = poll_fn(|cx| self.poll_transfer(cx, exchange, &mut transfer)).await;
         self.catch_up();
         match outcome {
             Ok(()) if keep && self.is_in_step() => Ok(Delivered::Keep),
             Ok(()) => Ok(Delivered::Close),
-            Err(Broken::Client(who)) => {
-                if let Some(supply) = transfer.supply {
-                    supply.abandon(exchange);
+            Err(DeliveryError::Client(who)) => {
+                if let Some(body) = transfer.body {
+                    body.abandon(exchange);
                 }
-                exchange.trail.aborted = Some(who);
+                exchange.log_facts.aborted = Some(who);
                 Ok(Delivered::Abort)
             }
-            Err(Broken::File(error)) => {
-                if let Some(supply) = transfer.supply {
-                    supply.abandon(exchange);
+            Err(DeliveryError::File(error)) => {
+                if let Some(body) = transfer.body {
+                    body.abandon(exchange);
                 }
-                exchange.trail.detail = Some(format!("its temporary file failed: {error}"));
-                exchange.trail.aborted = Some("temp_dir");
+                exchange.log_facts.detail = Some(format!("its temporary file failed: {error}"));
+                exchange.log_facts.aborted = Some("temp_dir");
                 Ok(Delivered::Abort)
             }
-            Err(Broken::Supply(trouble)) => {
+            Err(DeliveryError::ResponseBody(trouble)) => {
                 let who = trouble.whose();
-                let refusal = match transfer.supply {
-                    Some(supply) => supply.give_up(exchange, trouble),
+                let refusal = match transfer.body {
+                    Some(body) => body.give_up(exchange, trouble),
                     None => trouble.into(),
                 };
                 if self.written == written {
                     self.outbox.truncate(mark);
                     return Err(refusal);
                 }
-                exchange.trail.aborted = Some(who);
+                exchange.log_facts.aborted = Some(who);
                 Ok(Delivered::Abort)
             }
         }
@@ -127,7 +127,7 @@ impl Client {
         cx: &mut Context<'_>,
         exchange: &mut Exchange,
         transfer: &mut Transfer,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), DeliveryError>> {
         loop {
             let filled = match self.poll_fill(cx, exchange, transfer) {
                 Poll::Ready(Err(broken)) => return Poll::Ready(Err(broken)),
@@ -135,11 +135,11 @@ impl Client {
             };
             let flushed = self.poll_flush(cx);
             if let Poll::Ready(Err(_)) = flushed {
-                return Poll::Ready(Err(Broken::Client("client")));
+                return Poll::Ready(Err(DeliveryError::Client("client")));
             }
             // Most clients take what there is.
             let next = match flushed.is_ready() && self.behind.is_none() {
-                true if transfer.supply.is_none() => Next::Done,
+                true if transfer.body.is_none() => Next::Done,
                 true => Next::Wait,
                 false => self.look_behind(cx, exchange, transfer, flushed.is_ready())?,
             };
@@ -151,7 +151,7 @@ impl Client {
             }
             // A client that leaves shows in the next write; a stream of events may not have one for hours.
             if transfer.endless && self.poll_left(cx).is_ready() {
-                return Poll::Ready(Err(Broken::Client("client")));
+                return Poll::Ready(Err(DeliveryError::Client("client")));
             }
             return Poll::Pending;
         }
@@ -164,23 +164,23 @@ impl Client {
         exchange: &Exchange,
         transfer: &mut Transfer,
         flushed: bool,
-    ) -> Result<Next, Broken> {
+    ) -> Result<Next, DeliveryError> {
         let progress = self.progress();
-        let kind = behind::kind_of(transfer.supply.as_ref(), exchange);
-        let ended = transfer.supply.is_none();
+        let kind = behind::kind_of(transfer.body.as_ref(), exchange);
+        let ended = transfer.body.is_none();
         let settings = &self.settings;
         let behind =
             self.behind.get_or_insert_with(|| Behind::new(&settings.answer_memory.account(), &progress));
         let account = || self.spool.get_or_insert_with(|| settings.spool.account()).clone();
         let wanted = if flushed {
-            behind.rest(&progress, &settings.patience, &self.refusal_to_read);
+            behind.rest(&progress, &settings.send_limits, &self.refusal_to_read);
             behind.wanted()
         } else {
             let keep = self.sent + behind::LEAST;
             behind.wait(&mut self.outbox, (keep, self.tail.len()), kind, account);
             0
         };
-        behind.poll_file(cx, &mut self.outbox, wanted, ended).map_err(Broken::File)?;
+        behind.poll_file(cx, &mut self.outbox, wanted, ended).map_err(DeliveryError::File)?;
         if flushed && !self.outbox.is_empty() {
             return Ok(Next::GoOn);
         }
@@ -188,10 +188,10 @@ impl Client {
             return Ok(Next::Done);
         }
         // Nobody would wake us when the member has more: it was not asked.
-        if transfer.was_full && !ended && self.place(transfer, kind) != Place::Full {
+        if transfer.was_full && !ended && self.place(transfer, kind) != BufferPlace::Full {
             return Ok(Next::GoOn);
         }
-        let waits = transfer.was_full && kind == Kind::Stored;
+        let waits = transfer.was_full && kind == BufferKind::Stored;
         if waits {
             behind::look_again(&self.silence, cx);
         }
@@ -199,7 +199,7 @@ impl Client {
         if !flushed {
             let holds = waits && behind.is_full();
             if let Poll::Ready(slow) =
-                behind.poll_slow(cx, &progress, holds, &self.settings.patience, &self.refusal_to_read)
+                behind.poll_slow(cx, &progress, holds, &self.settings.send_limits, &self.refusal_to_read)
             {
                 return Err(slow.into());
             }
@@ -208,17 +208,17 @@ impl Client {
     }
 
     /// Where more of the answer may go.
-    fn place(&mut self, transfer: &Transfer, kind: Kind) -> Place {
-        let lies_ready = transfer.supply.as_ref().is_some_and(Supply::lies_ready);
+    fn place(&mut self, transfer: &Transfer, kind: BufferKind) -> BufferPlace {
+        let lies_ready = transfer.body.as_ref().is_some_and(ResponseBody::lies_ready);
         let (unsent, limit) = (self.unsent(), behind::limit(&self.settings, lies_ready));
         if self.behind.is_none() {
             return match limit.saturating_sub(unsent).min(behind::first_piece(&self.settings)) {
-                0 => Place::Full,
-                room => Place::Memory(room),
+                0 => BufferPlace::Full,
+                room => BufferPlace::Memory(room),
             };
         }
         let progress = self.progress();
-        let Self { behind: Some(behind), spool, settings, .. } = self else { return Place::Full };
+        let Self { behind: Some(behind), spool, settings, .. } = self else { return BufferPlace::Full };
         behind.place((unsent, limit), kind, &progress, || {
             spool.get_or_insert_with(|| settings.spool.account()).clone()
         })
@@ -238,54 +238,54 @@ impl Client {
         cx: &mut Context<'_>,
         exchange: &mut Exchange,
         transfer: &mut Transfer,
-    ) -> Poll<Result<(), Broken>> {
-        let Some(supply) = &mut transfer.supply else { return Poll::Pending };
-        if let Poll::Ready(Err(_)) = supply.poll_upload(cx, self) {
-            return Poll::Ready(Err(Broken::Client("client")));
+    ) -> Poll<Result<(), DeliveryError>> {
+        let Some(body) = &mut transfer.body else { return Poll::Pending };
+        if let Poll::Ready(Err(_)) = body.poll_upload(cx, self) {
+            return Poll::Ready(Err(DeliveryError::Client("client")));
         }
         let kind = match self.behind {
-            Some(_) => behind::kind_of(transfer.supply.as_ref(), exchange),
+            Some(_) => behind::kind_of(transfer.body.as_ref(), exchange),
             // It makes no difference yet.
-            None => Kind::Stored,
+            None => BufferKind::Stored,
         };
         let place = self.place(transfer, kind);
-        transfer.was_full = place == Place::Full;
+        transfer.was_full = place == BufferPlace::Full;
         let (into, room) = match (place, &mut self.behind) {
-            (Place::Memory(room), _) => (&mut self.outbox, room),
-            (Place::File(room), Some(behind)) => match behind.file_place() {
+            (BufferPlace::Memory(room), _) => (&mut self.outbox, room),
+            (BufferPlace::File(room), Some(behind)) => match behind.file_place() {
                 Some(staged) => (staged, room),
                 None => return Poll::Pending,
             },
             _ => return Poll::Pending,
         };
-        let Some(supply) = &mut transfer.supply else { return Poll::Pending };
+        let Some(body) = &mut transfer.body else { return Poll::Pending };
         let before = into.len();
         let start = transfer.chunked.then(|| ChunkStart::open(into));
         let bytes_before = into.len();
-        let taken = supply.poll_body(cx, into, room);
-        exchange.trail.bytes_out += (into.len() - bytes_before) as u64;
+        let taken = body.poll_body(cx, into, room);
+        exchange.log_facts.bytes_out += (into.len() - bytes_before) as u64;
         if let Some(start) = start {
             start.finish(into);
         }
         let ended = match taken {
-            Poll::Ready(Err(trouble)) => return Poll::Ready(Err(Broken::Supply(trouble))),
+            Poll::Ready(Err(trouble)) => return Poll::Ready(Err(DeliveryError::ResponseBody(trouble))),
             Poll::Ready(Ok(ended)) => ended,
             Poll::Pending => false,
         };
         if ended && transfer.chunked {
-            let trailers = head::trailers(supply.trailers(), exchange);
+            let trailers = head::trailers(body.trailers(), exchange);
             write_end(into, trailers.as_ref());
         }
         let came = into.len() - before;
-        if let (Place::File(_), Some(behind)) = (place, &mut self.behind) {
+        if let (BufferPlace::File(_), Some(behind)) = (place, &mut self.behind) {
             behind.took(came);
         }
         if taken.is_pending() {
             return Poll::Pending;
         }
         // The slot is free from here on, whether or not the client has all.
-        if ended && let Some(supply) = transfer.supply.take() {
-            supply.finish(exchange);
+        if ended && let Some(body) = transfer.body.take() {
+            body.finish(exchange);
         }
         Poll::Ready(Ok(()))
     }
@@ -314,7 +314,7 @@ impl Client {
     /// As [`refuse`](Self::refuse), for the log alone.
     pub fn refuse_silently(&mut self, exchange: &mut Exchange, refusal: &Refusal) -> Delivered {
         let _ = own::refusal(exchange, refusal);
-        exchange.trail.status = 0;
+        exchange.log_facts.status = 0;
         Delivered::Close
     }
 
@@ -327,13 +327,13 @@ impl Client {
         keep: bool,
     ) -> Delivered {
         let keep = keep && self.is_in_step();
-        exchange.trail.status = head.status;
+        exchange.log_facts.status = head.status;
         let keeping = Keeping { keep, version: self.version() };
         let has_body = !matches!(head.status, 204 | 304);
         let framing = if has_body { Framing::Length(body.len() as u64) } else { Framing::NoBody };
         head::write_answer(&mut self.outbox, head, exchange, framing, keeping);
         if has_body && !exchange.is_head_request() {
-            exchange.trail.bytes_out = body.len() as u64;
+            exchange.log_facts.bytes_out = body.len() as u64;
             if body.len() <= COPIED {
                 self.outbox.extend_from_slice(&body);
             } else {
@@ -344,7 +344,7 @@ impl Client {
             Ok(()) if keep => Delivered::Keep,
             Ok(()) => Delivered::Close,
             Err(who) => {
-                exchange.trail.aborted = Some(who);
+                exchange.log_facts.aborted = Some(who);
                 Delivered::Abort
             }
         }
@@ -362,7 +362,7 @@ impl Client {
             // What the cache keeps as well is none of ours.
             let tail = if self.tail.is_unique() { self.tail.len() } else { 0 };
             behind.memory().set((self.outbox.len() + tail) as u64);
-            let slow = behind.poll_slow(cx, &progress, false, &settings.patience, &self.refusal_to_read);
+            let slow = behind.poll_slow(cx, &progress, false, &settings.send_limits, &self.refusal_to_read);
             slow.map(|slow| Err(slow.reason()))
         })
         .await;
@@ -371,11 +371,11 @@ impl Client {
     }
 }
 
-fn framing_for(supply: &Supply, exchange: &Exchange, version: Version) -> Framing {
-    let status = supply.head().status;
-    match (supply.length(), version) {
+fn framing_for(body: &ResponseBody, exchange: &Exchange, version: Version) -> Framing {
+    let status = body.head().status;
+    match (body.length(), version) {
         // A member's head says by itself what there would be; ours does not.
-        (BodyLength::Known(length), _) if supply.is_own() && !matches!(status, 204 | 304) => {
+        (BodyLength::Known(length), _) if body.is_own() && !matches!(status, 204 | 304) => {
             Framing::Length(length)
         }
         _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,

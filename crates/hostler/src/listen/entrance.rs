@@ -13,26 +13,26 @@ use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 
-use super::proxy_protocol::{self, ProxyError, Said};
-use super::{Door, Origin, Settings, Shard};
+use super::proxy_protocol::{self, ProxyError, ProxyHeader};
+use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
 use crate::exchange::{Deadline, Scheme};
 use crate::gateway::Refusal;
 
 /// A connection on which requests come.
 pub(super) struct Entered {
     pub stream: Stream,
-    pub origin: Origin,
+    pub origin: ConnectionOrigin,
     /// TLS has settled on HTTP/2.
     pub http2: bool,
 }
 
 impl Settings {
     /// Whether a connection's first bytes are requests.
-    pub(super) fn is_open(&self, origin: &Origin, door: Door) -> bool {
-        door == Door::Plain && !self.expects_proxy(origin)
+    pub(super) fn is_open(&self, origin: &ConnectionOrigin, kind: ListenerKind) -> bool {
+        kind == ListenerKind::Plain && !self.expects_proxy(origin)
     }
 
-    pub(super) fn expects_proxy(&self, origin: &Origin) -> bool {
+    pub(super) fn expects_proxy(&self, origin: &ConnectionOrigin) -> bool {
         let peer = origin.peer.ip().to_canonical();
         self.proxy_protocol.iter().any(|network| network.contains(&peer))
     }
@@ -44,8 +44,8 @@ impl Shard {
         &self,
         settings: &Settings,
         mut stream: TcpStream,
-        mut origin: Origin,
-        door: Door,
+        mut origin: ConnectionOrigin,
+        kind: ListenerKind,
     ) -> Option<Entered> {
         let deadline = self.sweep.deadline();
         deadline.set_after(settings.header_timeout);
@@ -57,13 +57,13 @@ impl Shard {
                 origin = origin.told(said?);
                 // Only now is it known whose connection this is.
                 if self.take_place(settings, &mut origin).is_err() {
-                    if door == Door::Plain {
+                    if kind == ListenerKind::Plain {
                         self.refuse_at_once(stream, &origin, &Refusal::ClientConnections);
                     }
                     return Err("client_connections");
                 }
             }
-            let Some(config) = settings.tls.clone().filter(|_| door == Door::Tls) else {
+            let Some(config) = settings.tls.clone().filter(|_| kind == ListenerKind::Tls) else {
                 return Ok(Entered { stream: stream.into(), origin, http2: false });
             };
             // A method begins with a letter, and nothing in TLS does.
@@ -109,12 +109,14 @@ impl Shard {
     }
 }
 
-impl Origin {
+impl ConnectionOrigin {
     /// What a load balancer says in place of what its socket does.
-    fn told(self, said: Said) -> Self {
+    fn told(self, said: ProxyHeader) -> Self {
         match said {
-            Said::Addresses { client, server } => Self { peer: client, told: true, local: server, ..self },
-            Said::Nothing => self,
+            ProxyHeader::Addresses { client, server } => {
+                Self { peer: client, told: true, local: server, ..self }
+            }
+            ProxyHeader::Nothing => self,
         }
     }
 }

@@ -85,13 +85,13 @@ pub(super) fn write_answer(
 
 /// How old the answer is, in place of what the head says; unless the route has the last word.
 pub(super) fn new_age(exchange: &Exchange) -> Option<u64> {
-    exchange.trail.age.filter(|_| exchange.to_client.keeps(b"age"))
+    exchange.log_facts.age.filter(|_| exchange.to_client.keeps(b"age"))
 }
 
 /// What our cache did, as the last member of the list to which each cache on the way adds its own (RFC 9211); unless the route
 /// lets none of them out.
 pub(super) fn cache_status(exchange: &Exchange) -> Option<CacheStatus> {
-    exchange.trail.cache.filter(|_| exchange.to_client.keeps(CACHE_STATUS.as_bytes()))
+    exchange.log_facts.cache.filter(|_| exchange.to_client.keeps(CACHE_STATUS.as_bytes()))
 }
 
 /// Whether a field of a final head goes on to the client.
@@ -216,7 +216,7 @@ mod tests {
     fn written(age: Option<u64>, cache: Option<CacheStatus>, own: Vec<Edit>) -> String {
         let anywhere = "127.0.0.1:80".parse().unwrap();
         let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
-        (exchange.trail.age, exchange.trail.cache, exchange.to_client.own) = (age, cache, own);
+        (exchange.log_facts.age, exchange.log_facts.cache, exchange.to_client.own) = (age, cache, own);
         let mut head = ResponseHead::default();
         let stored = b"HTTP/1.1 200 OK\r\nDate: x\r\nAge: 1\r\nCache-Status: Origin; hit\r\n\r\n";
         head.parse(stored, &Limits::default()).unwrap();

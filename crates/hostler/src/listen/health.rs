@@ -2,7 +2,7 @@
 
 use super::Settings;
 use crate::exchange::{Exchange, Whole};
-use crate::gateway::{Gateway, Probe};
+use crate::gateway::{Gateway, HealthProbe};
 
 impl Settings {
     /// For an exchange that has begun: the answer, if it gets no further. A balancer that asks after our health does not follow
@@ -20,18 +20,18 @@ impl Settings {
 }
 
 /// GET and HEAD of the path itself, and of what is known below it; everything else is for the routes.
-fn asked(health_path: &[u8], exchange: &Exchange) -> Option<Probe> {
+fn asked(health_path: &[u8], exchange: &Exchange) -> Option<HealthProbe> {
     let rest = exchange.path().strip_prefix(health_path)?;
     if !matches!(exchange.head.method(), b"GET" | b"HEAD") {
         return None;
     }
     match rest {
-        b"" | b"/ready" => Some(Probe::Ready),
-        b"/live" => Some(Probe::Live),
-        b"/startup" => Some(Probe::Startup),
+        b"" | b"/ready" => Some(HealthProbe::Ready),
+        b"/live" => Some(HealthProbe::Live),
+        b"/startup" => Some(HealthProbe::Startup),
         _ => {
             let name = std::str::from_utf8(rest.strip_prefix(b"/ready/")?).ok()?;
-            (!name.contains('/')).then(|| Probe::Pool(name.into()))
+            (!name.contains('/')).then(|| HealthProbe::Pool(name.into()))
         }
     }
 }

@@ -11,25 +11,25 @@ use crate::journal::Hop;
 
 /// The line's contents.
 pub(super) fn line(exchange: &Exchange) -> Hop<'_> {
-    let Exchange { head, trail, timings, registered, .. } = exchange;
+    let Exchange { head, log_facts, timings, registered, .. } = exchange;
     let field = |name| String::from_utf8_lossy(head.fields.first(name).unwrap_or_default());
     let registered = registered.as_deref();
     let instance = registered.and_then(|registered| registered.instance.as_deref());
     let (app, index, id) = instance.map_or(("", "", ""), |found| (&*found.app, &*found.index, &*found.id));
-    let backend = trail.member.as_deref().unwrap_or_default();
+    let backend = log_facts.member.as_deref().unwrap_or_default();
     let instance_id = if id.is_empty() && registered.is_some() { backend } else { id };
     let response_time = timings.started.elapsed();
-    let times = Times::of(exchange, Instant::now());
-    let was_sent = trail.member.is_some();
+    let times = HopTimes::of(exchange, Instant::now());
+    let was_sent = log_facts.member.is_some();
     Hop {
         host: String::from_utf8_lossy(exchange.host()),
         started: began(response_time),
         method: String::from_utf8_lossy(head.method()),
         target: String::from_utf8_lossy(head.target()),
         protocol: protocol(exchange),
-        status: trail.status,
-        bytes_in: trail.bytes_in,
-        bytes_out: trail.bytes_out,
+        status: log_facts.status,
+        bytes_in: log_facts.bytes_in,
+        bytes_out: log_facts.bytes_out,
         referer: field(Name::Referer),
         user_agent: field(Name::UserAgent),
         client: exchange.peer.to_string(),
@@ -54,12 +54,12 @@ pub(super) fn line(exchange: &Exchange) -> Hop<'_> {
 }
 
 /// What of the time was others'.
-struct Times {
+struct HopTimes {
     failed: Option<Duration>,
     backend: Option<Duration>,
 }
 
-impl Times {
+impl HopTimes {
     fn of(exchange: &Exchange, now: Instant) -> Self {
         let Some(registered) = &exchange.registered else {
             return Self { failed: None, backend: exchange.timings.slot_hold };
@@ -91,9 +91,11 @@ fn protocol(exchange: &Exchange) -> &'static str {
 
 /// What `X-Cf-RouterError` said; the last one, if an earlier attempt has failed and a later one has not, said nothing.
 fn error(exchange: &Exchange) -> &str {
-    let Some(registered) = &exchange.registered else { return exchange.trail.refusal.unwrap_or_default() };
+    let Some(registered) = &exchange.registered else {
+        return exchange.log_facts.refusal.unwrap_or_default();
+    };
     match &registered.error {
-        Some(error) if exchange.trail.refusal.is_some() => error,
+        Some(error) if exchange.log_facts.refusal.is_some() => error,
         _ if memchr::memchr(b';', exchange.head.target()).is_some() => "deprecated-semicolon-params",
         _ => "",
     }
@@ -106,9 +108,9 @@ mod tests {
     #[test]
     fn what_others_took_is_not_our_time() {
         let ms = Duration::from_millis;
-        let times = Times { failed: Some(ms(70)), backend: Some(ms(20)) };
+        let times = HopTimes { failed: Some(ms(70)), backend: Some(ms(20)) };
         assert_eq!(times.own(ms(100)), ms(10));
-        assert_eq!(Times { failed: None, backend: None }.own(ms(3)), ms(3));
+        assert_eq!(HopTimes { failed: None, backend: None }.own(ms(3)), ms(3));
         assert_eq!(times.own(ms(1)), Duration::ZERO, "clocks are read one after another");
     }
 }

@@ -13,11 +13,11 @@ mod hop;
 mod https;
 mod own;
 mod proxy_protocol;
+mod response_body;
 mod settings;
 mod shortage;
 mod socket;
 mod spill;
-mod supply;
 mod tunnel;
 mod uri;
 
@@ -27,25 +27,25 @@ use std::time::Duration;
 
 use crate::coding::Allowance;
 use crate::exchange::{ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep};
-use crate::gateway::{Answer, Gateway, Instead, Refusal, access_line};
+use crate::gateway::{Answer, Failed, Gateway, Refusal, access_line};
 use crate::journal::Journal;
 use crate::proxy::Call;
 use arc_swap::ArcSwap;
 use hostler_wire::Stream;
 use tokio::net::{TcpListener, TcpStream};
 
-use client::Client;
+use client::Http1Client;
 use deliver::{Delivered, wants_keep_alive};
 use entrance::Entered;
-use shortage::{Reserve, is_beyond, is_shortage};
-use supply::Supply;
-use tunnel::Passage;
+use response_body::ResponseBody;
+use shortage::{DescriptorReserve, is_beyond, is_shortage};
+use tunnel::UpgradedConnection;
 
 pub use admission::{ByKind, PerClient};
-pub use behind::{LEAST_ANSWER_MEMORY, Patience};
-pub use h2::Crew;
+pub use behind::{LEAST_ANSWER_MEMORY, SendLimits};
+pub use h2::StreamTasks;
 pub use https::Https;
-pub use settings::{Door, Http2, Settings};
+pub use settings::{Http2, ListenerKind, Settings};
 use socket::BACKLOG;
 pub use socket::bind;
 
@@ -66,12 +66,12 @@ pub struct Shard {
     /// What it may spend on encoding answers.
     pub encoding: Arc<Allowance>,
     /// Who carries out the exchanges of HTTP/2.
-    pub crew: Arc<Crew>,
+    pub stream_tasks: Arc<StreamTasks>,
 }
 
 /// Where a connection comes from and how: what all its exchanges have in common.
 #[derive(Debug, Clone)]
-struct Origin {
+struct ConnectionOrigin {
     /// The client's address, or what a PROXY header says of it.
     peer: SocketAddr,
     /// A PROXY header says it.
@@ -84,7 +84,12 @@ struct Origin {
     place: Option<Arc<ClientConnection>>,
 }
 
-impl Origin {
+impl ConnectionOrigin {
+    /// What the socket says.
+    fn new(peer: SocketAddr, local: SocketAddr) -> Self {
+        Self { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None }
+    }
+
     /// An exchange to be filled by the first request.
     fn exchange(&self, sweep: &Sweep) -> Exchange {
         let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
@@ -101,13 +106,13 @@ enum After {
     /// Nothing: it is closed.
     Nothing,
     /// A tunnel.
-    Tunnel(Box<Passage>),
+    Tunnel(Box<UpgradedConnection>),
     /// HTTP/2, of which this much has come already.
     Http2(Stream, Vec<u8>),
 }
 
 /// What came of an exchange.
-enum Outcome {
+enum RequestOutcome {
     Delivered(Delivered),
     /// The member has answered with 101. Boxed, as the passage is: most connections never have one, and need no room for it.
     Switched(Box<Call>),
@@ -120,9 +125,9 @@ impl Shard {
 
     /// Accepts until we are stopping, and then what has knocked already, but not for ever: a successor may listen on the same
     /// socket.
-    pub async fn accept(self: Arc<Self>, listener: TcpListener, door: Door) {
+    pub async fn accept(self: Arc<Self>, listener: TcpListener, kind: ListenerKind) {
         let _listening = Listening::new(&self.connections);
-        let mut reserve = Reserve::new();
+        let mut reserve = DescriptorReserve::new();
         socket::hold_little(&listener);
         loop {
             let stop = self.connections.changed();
@@ -131,10 +136,10 @@ impl Shard {
             }
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.clone().welcome(stream, peer, door),
+                    Ok((stream, peer)) => self.clone().welcome(stream, peer, kind),
                     // A client that left the backlog: the next is another matter.
                     Err(error) if is_passing(&error) => {}
-                    Err(error) if is_shortage(&error) => self.relieve(&listener, door, &mut reserve).await,
+                    Err(error) if is_shortage(&error) => self.relieve(&listener, kind, &mut reserve).await,
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
                 () = stop => {}
@@ -144,19 +149,18 @@ impl Shard {
             let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await else {
                 break;
             };
-            self.clone().welcome(stream, peer, door);
+            self.clone().welcome(stream, peer, kind);
         }
     }
 
     /// The system has no descriptor left: with the one that was kept, the next client is told so, instead of waiting for nobody knows what.
-    async fn relieve(&self, listener: &TcpListener, door: Door, reserve: &mut Reserve) {
+    async fn relieve(&self, listener: &TcpListener, kind: ListenerKind, reserve: &mut DescriptorReserve) {
         if reserve.spend()
             && let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await
             && let Ok(local) = stream.local_addr()
         {
-            let origin =
-                Origin { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None };
-            self.turn_away_at_once(stream, &origin, door);
+            let origin = ConnectionOrigin::new(peer, local);
+            self.turn_away_at_once(stream, &origin, kind);
             return reserve.restore();
         }
         // Others were faster. What they have taken is given back some time.
@@ -164,7 +168,7 @@ impl Shard {
         reserve.restore();
     }
 
-    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, door: Door) {
+    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, kind: ListenerKind) {
         let open = OpenConnection::new(&self.connections);
         let settings = self.settings.load_full();
         let crowded = self.connections.open() > settings.max_connections;
@@ -173,26 +177,25 @@ impl Shard {
             return;
         }
         let Ok(local) = stream.local_addr() else { return };
-        let mut origin =
-            Origin { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None };
+        let mut origin = ConnectionOrigin::new(peer, local);
         if is_beyond(&stream, settings.ceiling) {
-            return self.turn_away_at_once(stream, &origin, door);
+            return self.turn_away_at_once(stream, &origin, kind);
         }
         // Here and not in the task: a client that connects faster than tasks begin must not take the others' places meanwhile.
         if !settings.expects_proxy(&origin)
             && let Err(over) = self.take_place(&settings, &mut origin)
         {
-            return self.turn_client_away(stream, origin, door, over, open);
+            return self.turn_client_away(stream, origin, kind, over, open);
         }
         tokio::spawn(async move {
             if crowded {
-                return self.turn_away(stream, &origin, door).await;
+                return self.turn_away(stream, &origin, kind).await;
             }
-            let entered = if settings.is_open(&origin, door) {
+            let entered = if settings.is_open(&origin, kind) {
                 Some(Entered { stream: stream.into(), origin, http2: false })
             } else {
                 // Boxed: the rest of the connection's life needs no room for its beginning.
-                Box::pin(self.enter(&settings, stream, origin, door)).await
+                Box::pin(self.enter(&settings, stream, origin, kind)).await
             };
             drop(settings);
             let Some(Entered { stream, origin, http2 }) = entered else { return };
@@ -213,8 +216,8 @@ impl Shard {
     }
 
     /// One connection, one request after another, to its end; or to what comes after HTTP.
-    async fn serve(&self, stream: Stream, origin: &Origin) -> After {
-        let mut client = Client::new(stream, self);
+    async fn serve(&self, stream: Stream, origin: &ConnectionOrigin) -> After {
+        let mut client = Http1Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {
@@ -238,10 +241,10 @@ impl Shard {
                 }
             }
             let delivered = match self.exchange(&mut client, &mut exchange).await {
-                Outcome::Delivered(delivered) => delivered,
-                Outcome::Switched(call) => {
+                RequestOutcome::Delivered(delivered) => delivered,
+                RequestOutcome::Switched(call) => {
                     let client = client.switch(call.answer(), &mut exchange);
-                    return After::Tunnel(Passage::new(self, client, exchange, call));
+                    return After::Tunnel(UpgradedConnection::new(self, client, exchange, call));
                 }
             };
             self.settle(&mut exchange);
@@ -253,7 +256,7 @@ impl Shard {
     }
 
     /// One request and its answer.
-    async fn exchange(&self, client: &mut Client, exchange: &mut Exchange) -> Outcome {
+    async fn exchange(&self, client: &mut Http1Client, exchange: &mut Exchange) -> RequestOutcome {
         let checked = check::check(&mut exchange.head);
         let wants_keep = wants_keep_alive(exchange);
         exchange.begin(&client.settings.trust);
@@ -283,31 +286,33 @@ impl Shard {
         let keep = wants_keep && !self.connections.is_ending();
         let instead = match answer {
             Ok(Answer::Member(call)) => {
-                match self.pass_on(client, exchange, Supply::Member(call), keep).await {
-                    Ok(delivered) => return Outcome::Delivered(delivered),
+                match self.pass_on(client, exchange, ResponseBody::Member(call), keep).await {
+                    Ok(delivered) => return RequestOutcome::Delivered(delivered),
                     Err(instead) => instead,
                 }
             }
             Ok(Answer::Shared(shared)) => {
-                match self.pass_on(client, exchange, Supply::Shared(shared), keep).await {
-                    Ok(delivered) => return Outcome::Delivered(delivered),
+                match self.pass_on(client, exchange, ResponseBody::Shared(shared), keep).await {
+                    Ok(delivered) => return RequestOutcome::Delivered(delivered),
                     Err(instead) => instead,
                 }
             }
             Ok(Answer::Streamed(streamed)) => {
-                let supply = Supply::Own(streamed).dressed(exchange, &self.encoding);
-                match client.deliver(exchange, supply, keep).await {
-                    Ok(delivered) => return Outcome::Delivered(delivered),
+                let body = ResponseBody::Own(streamed).encoded(exchange, &self.encoding);
+                match client.deliver(exchange, body, keep).await {
+                    Ok(delivered) => return RequestOutcome::Delivered(delivered),
                     Err(refusal) => refusal.into(),
                 }
             }
-            Ok(Answer::Tunnel(call)) => return Outcome::Switched(call),
+            Ok(Answer::Tunnel(call)) => return RequestOutcome::Switched(call),
             Ok(Answer::Whole(whole)) => {
-                return Outcome::Delivered(client.deliver_own(exchange, &whole.head, whole.body, keep).await);
+                return RequestOutcome::Delivered(
+                    client.deliver_own(exchange, &whole.head, whole.body, keep).await,
+                );
             }
             Err(instead) => instead,
         };
-        Outcome::Delivered(match instead.fallback {
+        RequestOutcome::Delivered(match instead.fallback {
             Some(fallback) => client.deliver_fallback(exchange, &fallback, &instead.refusal, keep).await,
             None => client.refuse(exchange, &instead.refusal, keep).await,
         })
@@ -316,13 +321,13 @@ impl Shard {
     /// What comes from a member; and where that breaks off before its client had any of it, what stands in.
     async fn pass_on(
         &self,
-        client: &mut Client,
+        client: &mut Http1Client,
         exchange: &mut Exchange,
-        supply: Supply,
+        body: ResponseBody,
         keep: bool,
-    ) -> Result<Delivered, Instead> {
-        let supply = supply.dressed(exchange, &self.encoding);
-        let refusal = match client.deliver(exchange, supply, keep).await {
+    ) -> Result<Delivered, Failed> {
+        let body = body.encoded(exchange, &self.encoding);
+        let refusal = match client.deliver(exchange, body, keep).await {
             Ok(delivered) => return Ok(delivered),
             Err(refusal) => refusal,
         };
@@ -332,24 +337,24 @@ impl Shard {
     }
 
     /// A clear word to one connection too many; none where it would take a handshake to say it.
-    async fn turn_away(&self, stream: TcpStream, origin: &Origin, door: Door) {
+    async fn turn_away(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
         self.connections.count_refused();
-        if door == Door::Plain {
+        if kind == ListenerKind::Plain {
             self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
         }
     }
 
     /// The same where there is no descriptor to spare for it.
-    fn turn_away_at_once(&self, stream: TcpStream, origin: &Origin, door: Door) {
+    fn turn_away_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
         self.connections.count_refused();
-        if door == Door::Plain {
+        if kind == ListenerKind::Plain {
             self.refuse_at_once(stream, origin, &Refusal::TooManyConnections);
         }
     }
 
     /// A clear word to whoever has not been heard.
-    async fn refuse(&self, stream: Stream, origin: &Origin, refusal: &Refusal) {
-        let mut client = Client::new(stream, self);
+    async fn refuse(&self, stream: Stream, origin: &ConnectionOrigin, refusal: &Refusal) {
+        let mut client = Http1Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         client.distrust();
         let delivered = client.refuse(&mut exchange, refusal, false).await;
@@ -362,7 +367,7 @@ impl Shard {
 
     fn settle(&self, exchange: &mut Exchange) {
         exchange.under_way = None;
-        self.connections.cut.count(exchange.trail.aborted);
+        self.connections.cut.count(exchange.log_facts.aborted);
         // A kept-alive connection keeps its exchange for the next request, which may be long in coming.
         exchange.body = Default::default();
         self.gateway.settle(exchange);
@@ -374,7 +379,7 @@ impl Shard {
     }
 }
 
-async fn end(client: Client, delivered: Delivered) {
+async fn end(client: Http1Client, delivered: Delivered) {
     match delivered {
         Delivered::Abort => client.abort(),
         Delivered::Close | Delivered::Keep => client.close().await,

@@ -8,7 +8,7 @@ use hostler_wire::ResponseHead;
 use super::head::reason;
 use crate::exchange::Exchange;
 use crate::gateway::platform::{self, Words};
-use crate::gateway::{Facts, Refusal, StandIn};
+use crate::gateway::{Refusal, RefusalFacts, StandIn};
 
 /// A head of our own; fields follow.
 pub(super) fn head(status: u16) -> ResponseHead {
@@ -20,9 +20,9 @@ pub(super) fn fallback(
     exchange: &mut Exchange,
     fallback: &StandIn,
     refusal: &Refusal,
-) -> (ResponseHead, Facts) {
+) -> (ResponseHead, RefusalFacts) {
     let facts = note(exchange, refusal);
-    exchange.trail.fallback = true;
+    exchange.log_facts.fallback = true;
     let mut head = head(200);
     head.fields.add(b"Content-Type", fallback.content_type().as_bytes());
     // It stands for another page, and only for as long as that cannot be had.
@@ -33,15 +33,18 @@ pub(super) fn fallback(
 }
 
 /// Why there is no answer; none where nobody would read it.
-pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(ResponseHead, Bytes)>, Facts) {
+pub(super) fn refusal(
+    exchange: &mut Exchange,
+    refusal: &Refusal,
+) -> (Option<(ResponseHead, Bytes)>, RefusalFacts) {
     let facts = note(exchange, refusal);
-    exchange.trail.status = facts.status;
+    exchange.log_facts.status = facts.status;
     if facts.status == 499 {
-        exchange.trail.aborted = Some("client");
+        exchange.log_facts.aborted = Some("client");
         return (None, facts);
     }
     if let Some(Words { head, body }) = platform::answer(exchange, refusal) {
-        exchange.trail.status = head.status;
+        exchange.log_facts.status = head.status;
         return (Some((head, body.into())), facts);
     }
     let (mut head, body) = match exchange.words.take() {
@@ -56,7 +59,7 @@ pub(super) fn refusal(exchange: &mut Exchange, refusal: &Refusal) -> (Option<(Re
         head.fields.add(name.as_bytes(), value.as_bytes());
     }
     if let Some(seconds) = facts.retry_after {
-        let seconds = seconds.max(exchange.trail.retry_after);
+        let seconds = seconds.max(exchange.log_facts.retry_after);
         head.fields.add(b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());
     }
     (Some((head, body)), facts)
@@ -70,11 +73,11 @@ fn plainly(refusal: &Refusal, status: u16) -> (ResponseHead, Bytes) {
 }
 
 /// Why the worker's own answer is not what the client gets.
-fn note(exchange: &mut Exchange, refusal: &Refusal) -> Facts {
+fn note(exchange: &mut Exchange, refusal: &Refusal) -> RefusalFacts {
     let facts = refusal.facts();
     // A route's `Cache-Control: max-age=...` was not meant for this.
     exchange.to_client.yields = true;
-    exchange.trail.refusal = Some(facts.reason);
-    exchange.trail.detail = refusal.detail();
+    exchange.log_facts.refusal = Some(facts.reason);
+    exchange.log_facts.detail = refusal.detail();
     facts
 }

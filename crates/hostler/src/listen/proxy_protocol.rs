@@ -19,7 +19,7 @@ const BINARY_START: usize = 16;
 
 /// What is said of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ProxyHeader {
     /// The client's end and the one it has connected to.
     Addresses { client: SocketAddr, server: SocketAddr },
     /// Nothing: the load balancer's own connection, or one whose addresses are none of IP. The socket's hold.
@@ -42,9 +42,9 @@ impl From<io::Error> for ProxyError {
 }
 
 /// What is known of a header by the bytes that have come.
-enum Progress {
+enum HeaderProgress {
     /// It is whole, and said this.
-    Whole(Said),
+    Whole(ProxyHeader),
     /// So many more bytes are its own, at the least.
     Wants(usize),
     /// It is a line, and its end has not come.
@@ -52,14 +52,14 @@ enum Progress {
 }
 
 /// Reads a header. The caller sets the deadline.
-pub(super) async fn read(stream: &mut TcpStream) -> Result<Said, ProxyError> {
+pub(super) async fn read(stream: &mut TcpStream) -> Result<ProxyHeader, ProxyError> {
     let mut header = Vec::with_capacity(MOST_TEXT);
     loop {
         let wanted = match look(&header)? {
-            Progress::Whole(said) => return Ok(said),
-            Progress::Wants(bytes) => bytes,
+            HeaderProgress::Whole(said) => return Ok(said),
+            HeaderProgress::Wants(bytes) => bytes,
             // What follows the line is somebody else's: it is looked at before it is taken.
-            Progress::WantsLine => {
+            HeaderProgress::WantsLine => {
                 let mut ahead = [0; MOST_TEXT];
                 let seen = stream.peek(&mut ahead).await?;
                 memchr::memchr(b'\n', &ahead[..seen]).map_or(seen, |end| end + 1)
@@ -74,10 +74,10 @@ pub(super) async fn read(stream: &mut TcpStream) -> Result<Said, ProxyError> {
 }
 
 /// Any byte that no header has at its place ends it: whoever sends something else is told at once.
-fn look(header: &[u8]) -> Result<Progress, ProxyError> {
+fn look(header: &[u8]) -> Result<HeaderProgress, ProxyError> {
     let begins = |whole: &[u8]| whole.starts_with(&header[..header.len().min(whole.len())]);
     if header.is_empty() {
-        Ok(Progress::Wants(SHORTEST))
+        Ok(HeaderProgress::Wants(SHORTEST))
     } else if begins(v2::PROTOCOL_PREFIX) {
         look_at_binary(header)
     } else if begins(v1::PROTOCOL_PREFIX.as_bytes()) {
@@ -87,21 +87,21 @@ fn look(header: &[u8]) -> Result<Progress, ProxyError> {
     }
 }
 
-fn look_at_binary(header: &[u8]) -> Result<Progress, ProxyError> {
+fn look_at_binary(header: &[u8]) -> Result<HeaderProgress, ProxyError> {
     let Some(start) = header.first_chunk::<BINARY_START>() else {
-        return Ok(Progress::Wants(BINARY_START - header.len()));
+        return Ok(HeaderProgress::Wants(BINARY_START - header.len()));
     };
     let whole = BINARY_START + usize::from(u16::from_be_bytes([start[14], start[15]]));
     if whole > MOST_BINARY {
         return Err(ProxyError::Malformed);
     }
     if header.len() < whole {
-        return Ok(Progress::Wants(whole - header.len()));
+        return Ok(HeaderProgress::Wants(whole - header.len()));
     }
     let parsed = v2::Header::try_from(header).map_err(|_| ProxyError::Malformed)?;
     let is_tcp = parsed.protocol == v2::Protocol::Stream;
     let said = match (parsed.command, parsed.addresses) {
-        (v2::Command::Proxy, v2::Addresses::IPv4(ip)) if is_tcp => Said::Addresses {
+        (v2::Command::Proxy, v2::Addresses::IPv4(ip)) if is_tcp => ProxyHeader::Addresses {
             client: (ip.source_address, ip.source_port).into(),
             server: (ip.destination_address, ip.destination_port).into(),
         },
@@ -109,16 +109,16 @@ fn look_at_binary(header: &[u8]) -> Result<Progress, ProxyError> {
             said_of_ipv6(ip.source_address, ip.source_port, ip.destination_address, ip.destination_port)
         }
         // A check of its own, a Unix socket, or not said: the specification wants the socket's addresses then.
-        _ => Said::Nothing,
+        _ => ProxyHeader::Nothing,
     };
-    Ok(Progress::Whole(said))
+    Ok(HeaderProgress::Whole(said))
 }
 
-fn look_at_text(header: &[u8]) -> Result<Progress, ProxyError> {
+fn look_at_text(header: &[u8]) -> Result<HeaderProgress, ProxyError> {
     match header.last() {
         Some(b'\n') => {}
         _ if header.len() >= MOST_TEXT => return Err(ProxyError::Malformed),
-        _ => return Ok(Progress::WantsLine),
+        _ => return Ok(HeaderProgress::WantsLine),
     }
     let parsed = v1::Header::try_from(header).map_err(|_| ProxyError::Malformed)?;
     // The library stops at the first carriage return, and takes an end of line in the middle of an unknown one.
@@ -126,20 +126,20 @@ fn look_at_text(header: &[u8]) -> Result<Progress, ProxyError> {
         return Err(ProxyError::Malformed);
     }
     let said = match parsed.addresses {
-        v1::Addresses::Tcp4(ip) => Said::Addresses {
+        v1::Addresses::Tcp4(ip) => ProxyHeader::Addresses {
             client: (ip.source_address, ip.source_port).into(),
             server: (ip.destination_address, ip.destination_port).into(),
         },
         v1::Addresses::Tcp6(ip) => {
             said_of_ipv6(ip.source_address, ip.source_port, ip.destination_address, ip.destination_port)
         }
-        v1::Addresses::Unknown => Said::Nothing,
+        v1::Addresses::Unknown => ProxyHeader::Nothing,
     };
-    Ok(Progress::Whole(said))
+    Ok(HeaderProgress::Whole(said))
 }
 
-fn said_of_ipv6(client: Ipv6Addr, client_port: u16, server: Ipv6Addr, server_port: u16) -> Said {
-    Said::Addresses { client: (client, client_port).into(), server: (server, server_port).into() }
+fn said_of_ipv6(client: Ipv6Addr, client_port: u16, server: Ipv6Addr, server_port: u16) -> ProxyHeader {
+    ProxyHeader::Addresses { client: (client, client_port).into(), server: (server, server_port).into() }
 }
 
 #[cfg(test)]
@@ -151,14 +151,14 @@ mod tests {
     use super::*;
 
     /// What comes of bytes of which so many at most are seen at once, and how many of them were taken.
-    fn heard(bytes: &[u8], most: usize) -> (Option<Said>, usize) {
+    fn heard(bytes: &[u8], most: usize) -> (Option<ProxyHeader>, usize) {
         let mut taken = 0;
         loop {
             let ahead = &bytes[taken..bytes.len().min(taken + most)];
             let wanted = match look(&bytes[..taken]) {
-                Ok(Progress::Whole(said)) => return (Some(said), taken),
-                Ok(Progress::Wants(wanted)) => wanted.min(ahead.len()),
-                Ok(Progress::WantsLine) => {
+                Ok(HeaderProgress::Whole(said)) => return (Some(said), taken),
+                Ok(HeaderProgress::Wants(wanted)) => wanted.min(ahead.len()),
+                Ok(HeaderProgress::WantsLine) => {
                     memchr::memchr(b'\n', ahead).map_or(ahead.len(), |end| end + 1).min(MOST_TEXT)
                 }
                 Err(_) => return (None, taken),
@@ -198,7 +198,7 @@ mod tests {
             rest in proptest::collection::vec(any::<u8>(), 0..200),
             most in 1..5000_usize,
         ) {
-            let said = Said::Addresses { client, server };
+            let said = ProxyHeader::Addresses { client, server };
             let family = if client.is_ipv4() { "TCP4" } else { "TCP6" };
             let (from, to) = (client.port(), server.port());
             let line = format!("PROXY {family} {} {} {from} {to}\r\n", client.ip(), server.ip());

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use rustls::ServerConfig;
 
 use super::admission::PerClient;
-use super::behind::Patience;
+use super::behind::SendLimits;
 use super::https::Https;
 use crate::exchange::{MemoryBudget, Spool, Trust};
 
@@ -21,7 +21,7 @@ pub struct Settings {
     pub body_timeout: Duration,
     pub min_receive_rate: u64,
     /// With those who do not take their answers.
-    pub patience: Patience,
+    pub send_limits: SendLimits,
     pub idle_timeout: Duration,
     /// How long a closed connection is read on, so that the last answer arrives.
     pub linger_timeout: Duration,
@@ -38,7 +38,7 @@ pub struct Settings {
     pub http2: Http2,
     /// Who begins with a PROXY header.
     pub proxy_protocol: Vec<IpNet>,
-    /// The terms of handshakes; none without [`Door::Tls`].
+    /// The terms of handshakes; none without [`ListenerKind::Tls`].
     pub tls: Option<Arc<ServerConfig>>,
     pub https: Https,
     /// Where health checks are answered; none: nowhere.
@@ -49,7 +49,7 @@ pub struct Settings {
 
 /// What is spoken on a listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum ListenerKind {
     /// HTTP.
     Plain,
     /// HTTP within TLS.

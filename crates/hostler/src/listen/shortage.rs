@@ -9,16 +9,16 @@ use hostler_wire::Version;
 use tokio::net::TcpStream;
 
 use super::head::{self, Framing, Keeping};
-use super::{Origin, Shard, own};
+use super::{ConnectionOrigin, Shard, own};
 use crate::gateway::Refusal;
 
 /// What is read of a request that is not answered: closing over unread bytes destroys what was sent.
 const GLANCE: usize = 16 * 1024;
 
 /// A descriptor that is let go when the system has no other, so that a client can be accepted and told so.
-pub(super) struct Reserve(Option<File>);
+pub(super) struct DescriptorReserve(Option<File>);
 
-impl Reserve {
+impl DescriptorReserve {
     pub fn new() -> Self {
         Self(Self::open())
     }
@@ -54,7 +54,7 @@ pub(super) fn is_beyond(stream: &TcpStream, ceiling: usize) -> bool {
 
 impl Shard {
     /// A clear word to a client, here and now, and the connection is closed: its descriptor is free when this returns.
-    pub(super) fn refuse_at_once(&self, stream: TcpStream, origin: &Origin, refusal: &Refusal) {
+    pub(super) fn refuse_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, refusal: &Refusal) {
         let mut exchange = origin.exchange(&self.sweep);
         let (answer, _) = own::refusal(&mut exchange, refusal);
         if let (Some((answer, body)), Ok(mut stream)) = (answer, stream.into_std()) {

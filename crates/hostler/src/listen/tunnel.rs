@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hostler_wire::ResponseHead;
 
-use super::client::Client;
+use super::client::Http1Client;
 use super::{Shard, head};
 use crate::exchange::{Connections, Exchange, OpenTunnel};
 use crate::proxy::{Call, ClientEnd, Ended, Tunnel};
@@ -16,14 +16,14 @@ const APART: Duration = Duration::from_micros(500);
 const SPREAD: Duration = Duration::from_secs(2);
 
 /// What a connection has become.
-pub(super) struct Passage {
+pub(super) struct UpgradedConnection {
     tunnel: Tunnel,
     /// Ended long before the tunnel, but for what is known of it only then.
     exchange: Exchange,
     _counted: OpenTunnel,
 }
 
-impl Passage {
+impl UpgradedConnection {
     /// The member has answered with 101, and the client's end has heard of it in its own protocol.
     pub fn new(shard: &Shard, client: ClientEnd, mut exchange: Exchange, call: Box<Call>) -> Box<Self> {
         // Its times are over; one that is due for ever would be looked at for ever.
@@ -46,17 +46,19 @@ impl Passage {
     }
 
     fn note(&mut self, ended: Ended) {
-        let trail = &mut self.exchange.trail;
+        let log_facts = &mut self.exchange.log_facts;
         let (bytes_in, bytes_out) = self.tunnel.bytes();
-        (trail.bytes_in, trail.bytes_out) = (trail.bytes_in + bytes_in, bytes_out);
+        (log_facts.bytes_in, log_facts.bytes_out) = (log_facts.bytes_in + bytes_in, bytes_out);
         match ended {
             Ended::Whole => {}
-            Ended::Dismissed => trail.detail = Some("the tunnel's worker leaves, or all is ending".into()),
-            Ended::Idle => trail.detail = Some("nothing went through in tunnel_idle_timeout".into()),
-            Ended::Client => trail.aborted = Some("client"),
-            Ended::ClientStalled => trail.aborted = Some("client stalled"),
-            Ended::Worker => trail.aborted = Some("worker"),
-            Ended::WorkerStalled => trail.aborted = Some("worker stalled"),
+            Ended::Dismissed => {
+                log_facts.detail = Some("the tunnel's worker leaves, or all is ending".into())
+            }
+            Ended::Idle => log_facts.detail = Some("nothing went through in tunnel_idle_timeout".into()),
+            Ended::Client => log_facts.aborted = Some("client"),
+            Ended::ClientStalled => log_facts.aborted = Some("client stalled"),
+            Ended::Worker => log_facts.aborted = Some("worker"),
+            Ended::WorkerStalled => log_facts.aborted = Some("worker stalled"),
         }
     }
 }
@@ -67,10 +69,10 @@ fn delay(connections: &Connections) -> Duration {
     SPREAD.min(APART.saturating_mul(tunnels)).mul_f64(fastrand::f64())
 }
 
-impl Client {
+impl Http1Client {
     /// Leaves HTTP with the member's word for it.
     pub fn switch(mut self, answer: &ResponseHead, exchange: &mut Exchange) -> ClientEnd {
-        exchange.trail.status = 101;
+        exchange.log_facts.status = 101;
         head::write_switch(&mut self.outbox, answer, &exchange.to_client);
         self.into_end(exchange.deadline.sweep().deadline())
     }

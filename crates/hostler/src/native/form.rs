@@ -4,11 +4,11 @@ use hostler_wire::Fields;
 
 use super::accept::by_weight;
 use super::problem::repeated;
-use super::query::Query;
+use super::query::QueryString;
 
 /// A form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerFormat {
     Json,
     /// One JSON object a line.
     Lines,
@@ -19,7 +19,7 @@ pub enum Form {
     Text,
 }
 
-impl Form {
+impl AnswerFormat {
     const NAMES: [(&'static str, Self); 6] = [
         ("json", Self::Json),
         ("ndjson", Self::Lines),
@@ -50,7 +50,7 @@ impl Form {
     }
 
     /// What `format=` says; the error is a sentence for the client.
-    pub fn said(query: &Query) -> Result<Option<Self>, String> {
+    pub fn said(query: &QueryString) -> Result<Option<Self>, String> {
         let Some(name) = query.get("format") else { return Ok(None) };
         let found = Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, form)| Some(*form));
         found.ok_or_else(|| {
@@ -119,32 +119,32 @@ mod tests {
 
     #[test]
     fn the_form_is_named_by_the_path_the_query_or_what_is_liked() {
-        assert_eq!(Form::split(b"97209.csv"), (&b"97209"[..], Some(Form::Csv)));
-        assert_eq!(Form::split(b"/8.8.8.8.txt"), (&b"/8.8.8.8"[..], Some(Form::Text)));
-        assert_eq!(Form::split(b"St. Paul"), (&b"St. Paul"[..], None));
-        let said = |query: &str| Form::said(&Query::of(query.as_bytes()).unwrap());
-        assert_eq!((said("/?format=xml"), said("/?x")), (Ok(Some(Form::Xml)), Ok(None)));
+        assert_eq!(AnswerFormat::split(b"97209.csv"), (&b"97209"[..], Some(AnswerFormat::Csv)));
+        assert_eq!(AnswerFormat::split(b"/8.8.8.8.txt"), (&b"/8.8.8.8"[..], Some(AnswerFormat::Text)));
+        assert_eq!(AnswerFormat::split(b"St. Paul"), (&b"St. Paul"[..], None));
+        let said = |query: &str| AnswerFormat::said(&QueryString::of(query.as_bytes()).unwrap());
+        assert_eq!((said("/?format=xml"), said("/?x")), (Ok(Some(AnswerFormat::Xml)), Ok(None)));
         assert!(said("/?format=exe").unwrap_err().starts_with("format: \"exe\" is none of json, "));
     }
 
     #[test]
     fn the_form_is_that_of_the_type_that_is_liked_best_and_browsers_like_json() {
         for (accept, form) in [
-            ("", Form::Json),
-            ("*/*", Form::Json),
-            ("text/csv", Form::Csv),
-            ("text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8", Form::Json),
-            ("text/html, application/geo+json;q=0.5", Form::GeoJson),
-            ("application/xml", Form::Xml),
-            ("text/plain;q=0.1, application/json", Form::Json),
-            ("text/csv;q=nonsense", Form::Csv),
-            ("text/*", Form::Text),
-            ("image/png", Form::Json),
-            ("text/csv;q=0, */*;q=0", Form::Json),
+            ("", AnswerFormat::Json),
+            ("*/*", AnswerFormat::Json),
+            ("text/csv", AnswerFormat::Csv),
+            ("text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8", AnswerFormat::Json),
+            ("text/html, application/geo+json;q=0.5", AnswerFormat::GeoJson),
+            ("application/xml", AnswerFormat::Xml),
+            ("text/plain;q=0.1, application/json", AnswerFormat::Json),
+            ("text/csv;q=nonsense", AnswerFormat::Csv),
+            ("text/*", AnswerFormat::Text),
+            ("image/png", AnswerFormat::Json),
+            ("text/csv;q=0, */*;q=0", AnswerFormat::Json),
         ] {
             let mut fields = Fields::default();
             fields.add(b"Accept", accept.as_bytes());
-            assert_eq!(Form::liked(&fields), form, "{accept}");
+            assert_eq!(AnswerFormat::liked(&fields), form, "{accept}");
         }
     }
 

@@ -15,10 +15,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::config::Origin;
 use crate::exchange::{Exchange, Whole};
-use form::Form;
+use form::AnswerFormat;
 use geo::Geo;
 use postal::Postal;
-use query::Query;
+use query::QueryString;
 
 /// Bytes of a request's body: far more than the largest batch has.
 pub const MOST_BODY: u64 = 1 << 20;
@@ -27,7 +27,12 @@ pub const MOST_BODY: u64 = 1 << 20;
 pub trait Nearest {
     /// The record nearest to a point (latitude and longitude in degrees), with the fields that a query names; none where there is no
     /// record at all. The error is a sentence for the client.
-    fn nearest(&self, at: (f64, f64), query: &Query, form: Form) -> Result<Option<String>, String>;
+    fn nearest(
+        &self,
+        at: (f64, f64),
+        query: &QueryString,
+        form: AnswerFormat,
+    ) -> Result<Option<String>, String>;
 }
 
 /// What one route answers, and below which path.

@@ -15,9 +15,9 @@ const MOST: usize = 64;
 
 /// What stands behind a target's `?`.
 #[derive(Debug, Default)]
-pub struct Query(Vec<(String, String)>);
+pub struct QueryString(Vec<(String, String)>);
 
-impl Query {
+impl QueryString {
     /// Takes it out of a target; the error is a sentence for the client.
     pub fn of(target: &[u8]) -> Result<Self, String> {
         let Some(mark) = memchr::memchr(b'?', target) else { return Ok(Self::default()) };
@@ -81,22 +81,22 @@ mod tests {
 
     #[test]
     fn parameters_are_read_as_a_form_writes_them() {
-        let query = Query::of(b"/x?q=new+york%2C&&limit=5&limit=9&flag&=x").unwrap();
+        let query = QueryString::of(b"/x?q=new+york%2C&&limit=5&limit=9&flag&=x").unwrap();
         assert_eq!(query.get("q"), Some("new york,"));
         assert_eq!(query.number("limit", 1..=10), Ok(Some(5)));
         assert_eq!((query.get("flag"), query.get("other")), (Some(""), None));
-        let list = Query::of(b"/?f=a,%20b,,&x=z&f=c&f=").unwrap();
+        let list = QueryString::of(b"/?f=a,%20b,,&x=z&f=c&f=").unwrap();
         assert_eq!(list.list("f").collect::<Vec<_>>(), ["a", "b", "c"]);
-        let page = Query::of(b"/?page=1&fields=a,b").unwrap();
+        let page = QueryString::of(b"/?page=1&fields=a,b").unwrap();
         assert_eq!(page.with("page", "2"), "fields=a%2Cb&page=2");
     }
 
     #[test]
     fn what_is_no_number_is_told() {
-        let query = Query::of(b"/?a=NaN&b=11&c=%00").unwrap();
+        let query = QueryString::of(b"/?a=NaN&b=11&c=%00").unwrap();
         assert_eq!(query.number("a", -90.0..=90.0).unwrap_err(), "a: \"NaN\" is not a number from -90 to 90");
         assert!(query.number("b", 1..=10).is_err() && query.number("c", 1..=10).is_err());
-        assert!(Query::of(b"/?a=%ff").is_err());
-        assert!(Query::of(format!("/?{}", "a&".repeat(65)).as_bytes()).is_err());
+        assert!(QueryString::of(b"/?a=%ff").is_err());
+        assert!(QueryString::of(format!("/?{}", "a&".repeat(65)).as_bytes()).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! One connection to NATS servers, kept for ever, and what is heard over it. Knows no messages and no routes.
 //!
-//! Whoever listens hears [`News::Connected`] only after his subscription has gone out on that connection: what he then says,
+//! Whoever listens hears [`NatsEvent::Connected`] only after his subscription has gone out on that connection: what he then says,
 //! others may answer at once.
 
 mod options;
@@ -25,13 +25,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A connection; cheap to clone. It ends with its last clone and the last listener.
 #[derive(Clone)]
-pub struct Connection {
-    now: watch::Receiver<Now>,
+pub struct NatsConnection {
+    now: watch::Receiver<ConnectionState>,
 }
 
 /// What there is at one moment.
 #[derive(Clone, Default)]
-struct Now {
+struct ConnectionState {
     /// None before the first connection, and after the servers have turned us away.
     client: Option<Client>,
     /// Counts clients: a new one knows nothing of the subscriptions of the last.
@@ -42,17 +42,17 @@ struct Now {
 
 /// What a listener hears.
 #[derive(Debug)]
-pub enum News {
+pub enum NatsEvent {
     /// There is a connection, or there is one again; what was said in between was missed.
     Connected,
     /// Somebody has said something.
     Message(Message),
 }
 
-impl Connection {
+impl NatsConnection {
     /// Begins to connect, in the background.
     pub fn open(settings: Nats, journal: Journal) -> Self {
-        let (now, seen) = watch::channel(Now::default());
+        let (now, seen) = watch::channel(ConnectionState::default());
         tokio::spawn(keep(settings, Arc::new(now), journal));
         Self { now: seen }
     }
@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// Says something. What cannot be said now is not said later: whoever must be heard says it again when he hears
-    /// [`News::Connected`].
+    /// [`NatsEvent::Connected`].
     pub async fn publish(&self, subject: String, payload: Bytes) {
         if let Some(client) = self.client().filter(|_| self.is_up()) {
             let _ = client.publish(subject, payload).await;
@@ -113,7 +113,7 @@ impl Connection {
 
 /// A subscription that outlives connections.
 pub struct Listener {
-    now: watch::Receiver<Now>,
+    now: watch::Receiver<ConnectionState>,
     subject: String,
     subscriber: Option<Subscriber>,
     /// The client that it is subscribed with, and the last connection that it has told of.
@@ -123,7 +123,7 @@ pub struct Listener {
 
 impl Listener {
     /// The next news; pends for ever once the connection is closed. Dropped while it waits, nothing is lost.
-    pub async fn next(&mut self) -> News {
+    pub async fn next(&mut self) -> NatsEvent {
         loop {
             let now = self.now.borrow_and_update().clone();
             if let Some(client) = now.client.as_ref().filter(|_| now.clients != self.client) {
@@ -135,11 +135,11 @@ impl Listener {
                 now.client.is_some() && now.clients == self.client && self.subscriber.is_some();
             if now.connects != self.connects && is_subscribed {
                 self.connects = now.connects;
-                return News::Connected;
+                return NatsEvent::Connected;
             }
             tokio::select! {
                 biased;
-                message = heard(&mut self.subscriber) => return News::Message(message),
+                message = heard(&mut self.subscriber) => return NatsEvent::Message(message),
                 changed = self.now.changed() => if changed.is_err() {
                     std::future::pending::<()>().await;
                 },
@@ -162,7 +162,7 @@ async fn heard(subscriber: &mut Option<Subscriber>) -> Message {
 
 /// Makes clients for as long as somebody wants one. A client makes its connection again by itself, and ends only when the
 /// servers turn it away.
-async fn keep(settings: Nats, now: Arc<watch::Sender<Now>>, journal: Journal) {
+async fn keep(settings: Nats, now: Arc<watch::Sender<ConnectionState>>, journal: Journal) {
     let mut failures = 0;
     while now.receiver_count() > 0 {
         let ended = Arc::new(tokio::sync::Notify::new());

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 /// An answer in memory.
 #[derive(Debug)]
-pub struct Asked {
+pub struct WholeAnswer {
     /// The status code.
     pub status: u16,
     /// The body.
@@ -16,26 +16,31 @@ pub struct Asked {
 }
 
 /// Gets `path` on a connection of its own. The error is a sentence for an operator.
-pub async fn ask(address: &Address, path: &str, patience: Duration) -> Result<Asked, String> {
-    within(patience, send(address, "GET", path, "")).await
+pub async fn ask(address: &Address, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
+    within(time_limit, send(address, "GET", path, "")).await
 }
 
 /// Posts to `path`, without a body but with these field lines, each with its CRLF.
-pub async fn post(address: &Address, path: &str, fields: &str, patience: Duration) -> Result<Asked, String> {
-    within(patience, send(address, "POST", path, &format!("{fields}Content-Length: 0\r\n"))).await
+pub async fn post(
+    address: &Address,
+    path: &str,
+    fields: &str,
+    time_limit: Duration,
+) -> Result<WholeAnswer, String> {
+    within(time_limit, send(address, "POST", path, &format!("{fields}Content-Length: 0\r\n"))).await
 }
 
 async fn within(
-    patience: Duration,
-    sending: impl Future<Output = Result<Asked, CallError>>,
-) -> Result<Asked, String> {
-    match timeout(patience, sending).await {
+    time_limit: Duration,
+    sending: impl Future<Output = Result<WholeAnswer, CallError>>,
+) -> Result<WholeAnswer, String> {
+    match timeout(time_limit, sending).await {
         Ok(outcome) => outcome.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("no answer within {patience:?}")),
+        Err(_) => Err(format!("no answer within {time_limit:?}")),
     }
 }
 
-async fn send(address: &Address, method: &str, path: &str, fields: &str) -> Result<Asked, CallError> {
+async fn send(address: &Address, method: &str, path: &str, fields: &str) -> Result<WholeAnswer, CallError> {
     let mut connection = MemberConnection::connect(address).await?;
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: hostler/{}\r\nConnection: close\r\n{fields}\r\n",
@@ -53,5 +58,5 @@ async fn send(address: &Address, method: &str, path: &str, fields: &str) -> Resu
     let status = connection.head().status;
     let mut body = Vec::new();
     while !poll_fn(|cx| connection.poll_body(cx, &mut body, usize::MAX)).await? {}
-    Ok(Asked { status, body })
+    Ok(WholeAnswer { status, body })
 }

@@ -14,7 +14,7 @@ use super::interim::Interims;
 use super::link::Link;
 use super::upload::Upload;
 use super::{CallSettings, Endpoint, Failure, MemberEnd, TlsFault, linger, part, request};
-use crate::exchange::{Aftermath, BodyError, Downstream, Exchange};
+use crate::exchange::{BodyError, Downstream, Exchange, PendingEnd};
 
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
 ///
@@ -117,7 +117,7 @@ impl Call {
             }
             // It may answer yet: then it is not as bad as it seemed.
             Err(failure @ Failure::Forsaken) => {
-                exchange.aftermath = linger::until_finished(*self);
+                exchange.pending_end = linger::until_finished(*self);
                 Err((failure, None))
             }
             Err(failure @ Failure::TimedOut) => {
@@ -125,18 +125,18 @@ impl Call {
                     self.strike();
                 }
                 if let Link::Http2(stream) = &self.link {
-                    self.lease.carriers(self.thread).avoid(stream.ride());
+                    self.lease.http2_connections(self.thread).avoid(stream.permit());
                 }
-                exchange.aftermath = linger::until_finished(*self);
+                exchange.pending_end = linger::until_finished(*self);
                 Err((failure, None))
             }
             Err(failure @ Failure::Body(_)) => {
-                exchange.aftermath = linger::after_hanging_up(*self);
+                exchange.pending_end = linger::after_hanging_up(*self);
                 Err((failure, None))
             }
             // The connection is of no use any more; nor is there a way left to learn when the member finishes.
             Err(failure) => {
-                exchange.aftermath = self.broken_off();
+                exchange.pending_end = self.broken_off();
                 Err((failure, Some(self.lease)))
             }
         }
@@ -280,7 +280,7 @@ impl Call {
         let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
         let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
         let idle_timeout = self.settings.tunnel_idle_timeout;
-        MemberEnd { stream, early, is_websocket, idle_timeout, tether: self.lease.tether() }
+        MemberEnd { stream, early, is_websocket, idle_timeout, tunnel_guard: self.lease.tunnel_guard() }
     }
 
     /// The answer's head.
@@ -316,11 +316,11 @@ impl Call {
     /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there
     /// the member is told at once.
     pub fn abandon(self, exchange: &mut Exchange) {
-        exchange.aftermath = self.leave();
+        exchange.pending_end = self.leave();
     }
 
     /// As [`abandon`](Self::abandon), for a call that has outlived its exchange.
-    pub fn leave(self) -> Option<Aftermath> {
+    pub fn leave(self) -> Option<PendingEnd> {
         match self.is_event_stream() {
             true => linger::after_hanging_up(self),
             false => linger::until_finished(self),
@@ -329,7 +329,7 @@ impl Call {
 
     /// The member is a worker of ours.
     pub fn is_by_worker(&self) -> bool {
-        self.lease.fate().is_some()
+        self.lease.exit_watch().is_some()
     }
 
     /// The answer goes on for as long as somebody listens.
@@ -346,28 +346,28 @@ impl Call {
 
     /// The answer is broken: nothing more can be learnt from this connection. A worker that has hung up is likely to be dying.
     pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
-        let (failure, aftermath) = self.break_off(error);
-        if aftermath.is_some() {
-            exchange.aftermath = aftermath;
+        let (failure, pending_end) = self.break_off(error);
+        if pending_end.is_some() {
+            exchange.pending_end = pending_end;
         }
         failure
     }
 
     /// As [`give_up`](Self::give_up), for a call that has outlived its exchange.
-    pub fn break_off(self, error: CallError) -> (Failure, Option<Aftermath>) {
+    pub fn break_off(self, error: CallError) -> (Failure, Option<PendingEnd>) {
         self.record_slot_hold(Instant::now());
         let failure = self.failure(error);
         if !failure.was_cut_off() {
             return (failure, None);
         }
-        let aftermath = self.broken_off();
+        let pending_end = self.broken_off();
         self.lease.suspect();
-        (failure, aftermath)
+        (failure, pending_end)
     }
 
-    fn broken_off(&self) -> Option<Aftermath> {
-        let fate = self.lease.fate()?;
-        Some(Aftermath::broken_off(fate.clone(), self.lease.since(), self.is_alone()))
+    fn broken_off(&self) -> Option<PendingEnd> {
+        let exit_watch = self.lease.exit_watch()?;
+        Some(PendingEnd::broken_off(exit_watch.clone(), self.lease.since(), self.is_alone()))
     }
 
     /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the

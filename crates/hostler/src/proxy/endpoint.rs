@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hostler_pool::dispatch::MemberId;
-use hostler_pool::worker::Fate;
+use hostler_pool::worker::ExitWatch;
 use hostler_wire::MemberConnection;
 use tokio::time::Instant;
 
-use super::dial::{Dial, MemberProtocol};
+use super::connector::{Connector, MemberProtocol};
 use super::health_check::{self, Checked};
-use super::http2::Carriers;
+use super::http2::Http2Connections;
 use super::meter::Meter;
 use crate::exchange::Instance;
 use crate::journal::{Journal, Level};
@@ -24,12 +24,12 @@ pub struct Ours {
     /// To be told that it hangs.
     pub on_hang: OnHang,
     /// What becomes of it.
-    pub fate: Fate,
+    pub exit_watch: ExitWatch,
 }
 
 /// Where a pool's members are talked about.
 #[derive(Clone)]
-pub struct News {
+pub struct MemberNews {
     /// The log.
     pub journal: Journal,
     /// The pool's name.
@@ -39,7 +39,7 @@ pub struct News {
 /// A member, as the pool holds it: where to connect, and what is connected already.
 pub struct Endpoint {
     /// How it is reached.
-    pub dial: Dial,
+    pub connector: Connector,
     /// Its name in logs and status: a worker's number, or the address.
     pub label: Arc<str>,
     /// Where its times are recorded.
@@ -47,7 +47,7 @@ pub struct Endpoint {
     /// What its registration says; none for a member that was not registered.
     pub instance: Option<Arc<Instance>>,
     /// Whom to tell of its ejections, and in which pool it is.
-    pub news: Option<News>,
+    pub news: Option<MemberNews>,
     /// What checks of it have found, if there are any.
     pub(super) checked: OnceLock<Arc<Mutex<Checked>>>,
     /// Our own workers never close an idle connection (the preload sees to that); other members may at any moment.
@@ -55,7 +55,7 @@ pub struct Endpoint {
     /// One list a data-plane thread: a connection stays with the thread that made it.
     idle: Box<[Mutex<Vec<Parked>>]>,
     /// Connections that calls share, as many lists; none for a member that speaks HTTP/1.1 only.
-    carriers: Box<[Carriers]>,
+    http2_connections: Box<[Http2Connections]>,
 }
 
 /// An idle connection in the box that it came in.
@@ -69,12 +69,18 @@ impl Endpoint {
     const MOST_IDLE: Duration = Duration::from_secs(60);
 
     /// An endpoint that serves so many data-plane threads.
-    pub fn new(dial: Dial, label: Arc<str>, meter: Arc<Meter>, threads: usize, ours: Option<Ours>) -> Self {
+    pub fn new(
+        connector: Connector,
+        label: Arc<str>,
+        meter: Arc<Meter>,
+        threads: usize,
+        ours: Option<Ours>,
+    ) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
-        let sharing = if dial.protocol == MemberProtocol::Http2 { threads } else { 0 };
-        let carriers = (0..sharing).map(|_| Carriers::new()).collect();
+        let sharing = if connector.protocol == MemberProtocol::Http2 { threads } else { 0 };
+        let http2_connections = (0..sharing).map(|_| Http2Connections::new()).collect();
         let checked = OnceLock::new();
-        Self { dial, label, meter, instance: None, news: None, checked, ours, idle, carriers }
+        Self { connector, label, meter, instance: None, news: None, checked, ours, idle, http2_connections }
     }
 
     /// What checks of it have found; none if it has not been checked.
@@ -107,8 +113,8 @@ impl Endpoint {
     pub fn prune(&self, thread: usize) {
         let (now, most) = (Instant::now(), self.most_idle());
         self.idle(thread).retain_mut(|Parked(connection)| connection.is_fresh(now, most));
-        if let Some(carriers) = self.carriers.get(thread) {
-            carriers.prune(Self::MOST_IDLE);
+        if let Some(http2_connections) = self.http2_connections.get(thread) {
+            http2_connections.prune(Self::MOST_IDLE);
         }
     }
 
@@ -121,8 +127,8 @@ impl Endpoint {
     ///
     /// # Panics
     /// Where HTTP/2 is not spoken.
-    pub(super) fn carriers(&self, thread: usize) -> &Carriers {
-        &self.carriers[thread]
+    pub(super) fn http2_connections(&self, thread: usize) -> &Http2Connections {
+        &self.http2_connections[thread]
     }
 
     /// Keeps a connection for the next call from this thread.
@@ -139,14 +145,14 @@ impl Endpoint {
 
     /// Says what has become of the member.
     pub fn tell(&self, what: &str) {
-        if let Some(News { journal, pool }) = &self.news {
+        if let Some(MemberNews { journal, pool }) = &self.news {
             journal.event(Level::Info, &format!("{pool}: member {} {what}", self.label));
         }
     }
 
     /// Says that the member is ejected for so long.
     pub(super) fn tell_ejected(&self, long: Duration) {
-        if let Some(News { journal, pool }) = &self.news {
+        if let Some(MemberNews { journal, pool }) = &self.news {
             let (member, seconds) = (&self.label, long.as_secs_f64().ceil());
             let why = "requests have waited in vain for its answer";
             journal.event(Level::Warn, &format!("{pool}: member {member} is ejected for {seconds} s: {why}"));
@@ -154,8 +160,8 @@ impl Endpoint {
     }
 
     /// What becomes of the worker behind this member; nobody knows of one that somebody else runs.
-    pub fn fate(&self) -> Option<&Fate> {
-        self.ours.as_ref().map(|ours| &ours.fate)
+    pub fn exit_watch(&self) -> Option<&ExitWatch> {
+        self.ours.as_ref().map(|ours| &ours.exit_watch)
     }
 
     fn idle(&self, thread: usize) -> MutexGuard<'_, Vec<Parked>> {
@@ -166,7 +172,7 @@ impl Endpoint {
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
-            .field("address", &self.dial.address)
+            .field("address", &self.connector.address)
             .field("label", &self.label)
             .finish_non_exhaustive()
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::{Dial, Endpoint, MemberProtocol, News, http2};
+use super::{Connector, Endpoint, MemberNews, MemberProtocol, http2};
 use crate::journal::Level;
 
 /// The first check comes within this.
@@ -99,7 +99,7 @@ impl Checking {
         let endpoint = membership.endpoint();
         let checker = Checker {
             gauge: membership.gauge(),
-            dial: endpoint.dial.clone(),
+            connector: endpoint.connector.clone(),
             checked: endpoint.checked.get_or_init(Arc::default).clone(),
             label: endpoint.label.clone(),
             news: endpoint.news.clone(),
@@ -112,10 +112,10 @@ impl Checking {
 /// What the checks of one member need of it. It must not keep the member in its pool.
 struct Checker {
     gauge: Gauge<Endpoint>,
-    dial: Dial,
+    connector: Connector,
     checked: Arc<Mutex<Checked>>,
     label: Arc<str>,
-    news: Option<News>,
+    news: Option<MemberNews>,
 }
 
 impl Checker {
@@ -123,7 +123,7 @@ impl Checker {
         let mut pause = settings.interval.min(SOON).mul_f64(fastrand::f64());
         loop {
             sleep(pause).await;
-            let asked = timeout(settings.timeout, ask(&self.dial, settings)).await;
+            let asked = timeout(settings.timeout, ask(&self.connector, settings)).await;
             let late = |_| Err(format!("no answer within {:?}", settings.timeout));
             let outcome = asked.unwrap_or_else(late).and_then(|status| {
                 let is_right = settings.status.contains(&status);
@@ -139,7 +139,7 @@ impl Checker {
         let news = lock(&self.checked).note(outcome, settings);
         let Some(is_healthy) = news else { return };
         self.gauge.set_health(is_healthy);
-        let Some(News { journal, pool }) = &self.news else { return };
+        let Some(MemberNews { journal, pool }) = &self.news else { return };
         let (member, path) = (&self.label, &settings.path);
         match is_healthy {
             true => {
@@ -161,15 +161,17 @@ impl Checker {
 }
 
 /// The status of the answer, or a reason for an operator.
-async fn ask(dial: &Dial, settings: &CheckSettings) -> Result<u16, String> {
-    let stream =
-        dial.connect(dial.protocol, settings.timeout).await.map_err(|failure| failure.to_string())?;
-    match dial.protocol {
+async fn ask(connector: &Connector, settings: &CheckSettings) -> Result<u16, String> {
+    let stream = connector
+        .connect(connector.protocol, settings.timeout)
+        .await
+        .map_err(|failure| failure.to_string())?;
+    match connector.protocol {
         MemberProtocol::Http1 => {
             ask_http1(MemberConnection::new(stream), settings).await.map_err(|error| error.to_string())
         }
         MemberProtocol::Http2 => {
-            let scheme = if dial.tls.is_some() { "https" } else { "http" };
+            let scheme = if connector.tls.is_some() { "https" } else { "http" };
             let uri = format!("{scheme}://{}{}", settings.host, settings.path);
             let request = Request::get(uri).header("user-agent", USER_AGENT).body(());
             let request = request.map_err(|error| error.to_string())?;

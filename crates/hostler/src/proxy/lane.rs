@@ -18,7 +18,7 @@ pub(super) struct Lane {
     sent: usize,
     /// Where frames end, for a WebSocket.
     frames: Option<Frames>,
-    course: Course,
+    course: LaneState,
     /// A WebSocket that ends without a Close frame is not to look as if it had none to send.
     withholds_end: bool,
     /// The source has ended.
@@ -30,13 +30,13 @@ pub(super) struct Lane {
     moved: bool,
     /// When the sink has taken nothing for too long.
     stalled: Deadline,
-    patience: Duration,
+    time_limit: Duration,
     /// What the source said to the sink.
     pub bytes: u64,
 }
 
 /// What becomes of what the source says.
-enum Course {
+enum LaneState {
     /// It is passed on.
     On,
     /// It is passed on to the end of the frame that has begun; then this is, and nothing more.
@@ -47,7 +47,7 @@ enum Course {
 
 /// Who broke a direction off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum LaneError {
     /// It cannot be read.
     Source,
     /// It cannot be written to.
@@ -65,22 +65,22 @@ pub(super) struct Ahead {
 }
 
 impl Lane {
-    /// A direction whose sink has so much patience.
-    pub fn new(ahead: Ahead, frames: Option<Frames>, stalled: Deadline, patience: Duration) -> Self {
+    /// A direction whose sink waits so long.
+    pub fn new(ahead: Ahead, frames: Option<Frames>, stalled: Deadline, time_limit: Duration) -> Self {
         let Ahead { head: mut waiting, early } = ahead;
         stalled.clear();
         let mut lane = Self {
             waiting: Vec::new(),
             sent: 0,
             frames,
-            course: Course::On,
+            course: LaneState::On,
             withholds_end: false,
             ended: false,
             cut: false,
             finished: false,
             moved: false,
             stalled,
-            patience,
+            time_limit,
             bytes: early.len() as u64,
         };
         lane.look(&early);
@@ -96,7 +96,12 @@ impl Lane {
     }
 
     /// Moves what can be moved. Ready when the source has ended, and the sink has all.
-    pub fn poll<R, W>(&mut self, cx: &mut Context<'_>, from: &mut R, to: &mut W) -> Poll<Result<(), Broken>>
+    pub fn poll<R, W>(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut R,
+        to: &mut W,
+    ) -> Poll<Result<(), LaneError>>
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
@@ -112,7 +117,7 @@ impl Lane {
                 return Poll::Ready(Ok(()));
             }
             let read = read_then(from, cx, usize::MAX, |cx, bytes| self.take(cx, bytes, to));
-            ready!(read).map_err(|_| Broken::Source)?;
+            ready!(read).map_err(|_| LaneError::Source)?;
         }
     }
 
@@ -120,7 +125,7 @@ impl Lane {
         &mut self,
         cx: &mut Context<'_>,
         to: &mut W,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), LaneError>> {
         while self.sent < self.waiting.len() {
             match Pin::new(&mut *to).poll_write(cx, &self.waiting[self.sent..]) {
                 Poll::Ready(Ok(taken @ 1..)) => {
@@ -128,7 +133,7 @@ impl Lane {
                     self.moved = true;
                     self.stalled.clear();
                 }
-                Poll::Ready(_) => return Poll::Ready(Err(Broken::Sink)),
+                Poll::Ready(_) => return Poll::Ready(Err(LaneError::Sink)),
                 Poll::Pending => return self.poll_stalled(cx),
             }
         }
@@ -145,13 +150,13 @@ impl Lane {
                 self.stalled.clear();
                 Poll::Ready(Ok(()))
             }
-            Poll::Ready(Err(_)) => Poll::Ready(Err(Broken::Sink)),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(LaneError::Sink)),
             Poll::Pending => self.poll_stalled(cx),
         }
     }
 
-    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        self.stalled.poll_patience(cx, self.patience).map(|()| Err(Broken::Stalled))
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LaneError>> {
+        self.stalled.poll_stalled(cx, self.time_limit).map(|()| Err(LaneError::Stalled))
     }
 
     fn take<W: AsyncWrite + Unpin>(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &mut W) {
@@ -161,17 +166,17 @@ impl Lane {
         }
         self.moved = true;
         let passed = match self.course {
-            Course::On => bytes.len(),
-            Course::ToEndOfFrame(_) => self.frames.as_mut().map_or(0, |frames| frames.take_to_end(bytes)),
-            Course::Nowhere => 0,
+            LaneState::On => bytes.len(),
+            LaneState::ToEndOfFrame(_) => self.frames.as_mut().map_or(0, |frames| frames.take_to_end(bytes)),
+            LaneState::Nowhere => 0,
         };
         self.pass(cx, &bytes[..passed], to);
-        match mem::replace(&mut self.course, Course::Nowhere) {
-            Course::ToEndOfFrame(close) => {
+        match mem::replace(&mut self.course, LaneState::Nowhere) {
+            LaneState::ToEndOfFrame(close) => {
                 if self.is_between_frames() {
                     self.say_last(close);
                 } else {
-                    self.course = Course::ToEndOfFrame(close);
+                    self.course = LaneState::ToEndOfFrame(close);
                 }
                 self.look(&bytes[passed..]);
             }
@@ -212,26 +217,26 @@ impl Lane {
         if self.is_between_frames() {
             self.say_last(close);
         } else if self.ended {
-            self.course = Course::Nowhere;
+            self.course = LaneState::Nowhere;
         } else {
-            self.course = Course::ToEndOfFrame(close);
+            self.course = LaneState::ToEndOfFrame(close);
         }
     }
 
     /// Tells the sink that nothing more will come, as soon as it has what waits.
     pub fn cut(&mut self) {
         self.cut = true;
-        self.course = Course::Nowhere;
+        self.course = LaneState::Nowhere;
     }
 
     /// Goes on without an end that has failed.
-    pub fn bear(&mut self, broken: Broken) {
+    pub fn bear(&mut self, broken: LaneError) {
         match broken {
-            Broken::Source => self.ended = true,
-            Broken::Sink | Broken::Stalled => {
+            LaneError::Source => self.ended = true,
+            LaneError::Sink | LaneError::Stalled => {
                 self.waiting = Vec::new();
                 (self.sent, self.finished) = (0, true);
-                self.course = Course::Nowhere;
+                self.course = LaneState::Nowhere;
             }
         }
     }
@@ -248,12 +253,12 @@ impl Lane {
 
     /// The frame that has begun is waited for.
     pub fn is_inside_frame(&self) -> bool {
-        matches!(self.course, Course::ToEndOfFrame(_)) && !self.ended
+        matches!(self.course, LaneState::ToEndOfFrame(_)) && !self.ended
     }
 
     /// The sink has all, and the source has said its last word.
     pub fn is_settled(&self) -> bool {
-        let is_last = matches!(self.course, Course::Nowhere) && self.has_closed();
+        let is_last = matches!(self.course, LaneState::Nowhere) && self.has_closed();
         self.waiting.is_empty() && (self.ended || is_last)
     }
 
@@ -266,7 +271,7 @@ impl Lane {
         if !self.has_closed() && !self.finished {
             self.waiting.extend_from_slice(&close);
         }
-        self.course = Course::Nowhere;
+        self.course = LaneState::Nowhere;
     }
 
     fn is_between_frames(&self) -> bool {
@@ -290,13 +295,13 @@ mod tests {
     use super::*;
     use crate::exchange::Sweep;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIME_LIMIT: Duration = Duration::from_secs(10);
 
     fn lane(early: &[u8], is_websocket: bool) -> Lane {
         let sweep = Sweep::new();
         tokio::spawn(sweep.clone().run());
         let ahead = Ahead { head: b"HEAD".to_vec(), early: early.to_vec() };
-        Lane::new(ahead, is_websocket.then(Frames::default), sweep.deadline(), PATIENCE)
+        Lane::new(ahead, is_websocket.then(Frames::default), sweep.deadline(), TIME_LIMIT)
     }
 
     #[tokio::test(start_paused = true)]
@@ -307,7 +312,7 @@ mod tests {
         source.write_all(&[7; 10_000]).await.unwrap();
         let slow = async {
             for _ in 0..20 {
-                tokio::time::sleep_until(tokio::time::Instant::now() + PATIENCE / 2).await;
+                tokio::time::sleep_until(tokio::time::Instant::now() + TIME_LIMIT / 2).await;
                 sink.read_exact(&mut [0; 16]).await.unwrap();
             }
             std::future::pending::<()>().await;
@@ -317,8 +322,8 @@ mod tests {
             outcome = poll_fn(|cx| lane.poll(cx, &mut from, &mut to)) => outcome,
             () = slow => unreachable!(),
         };
-        assert_eq!(outcome, Err(Broken::Stalled));
-        assert!(began.elapsed() >= PATIENCE * 11, "{:?}", began.elapsed());
+        assert_eq!(outcome, Err(LaneError::Stalled));
+        assert!(began.elapsed() >= TIME_LIMIT * 11, "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

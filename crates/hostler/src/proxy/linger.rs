@@ -8,17 +8,17 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Call;
-use crate::exchange::{Aftermath, Ending, Nobody};
+use crate::exchange::{Ending, Nobody, PendingEnd};
 
 /// A worker whose event loop turns answers a FIN with its own at once; one that does not in this time is stuck.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Reads and forgets the rest of the answer; past `hang_timeout` the member is taken for hung.
-pub(super) fn until_finished(mut call: Call) -> Option<Aftermath> {
-    let (aftermath, finished) = followed(&call);
+pub(super) fn until_finished(mut call: Call) -> Option<PendingEnd> {
+    let (pending_end, finished) = followed(&call);
     tokio::spawn(async move {
-        let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
-        if let Ok(end) = timeout(patience, drain(&mut call)).await {
+        let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
+        if let Ok(end) = timeout(time_limit, drain(&mut call)).await {
             tell(finished, end, &call);
             call.end();
             return;
@@ -30,28 +30,32 @@ pub(super) fn until_finished(mut call: Call) -> Option<Aftermath> {
         }
         condemn(call, finished).await;
     });
-    aftermath
+    pending_end
 }
 
 /// Tells the member that nobody listens any more; its own FIN says that it has understood.
-pub(super) fn after_hanging_up(mut call: Call) -> Option<Aftermath> {
-    let (aftermath, finished) = followed(&call);
+pub(super) fn after_hanging_up(mut call: Call) -> Option<PendingEnd> {
+    let (pending_end, finished) = followed(&call);
     tokio::spawn(async move {
-        let patience = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FAREWELL);
-        if timeout(patience, hang_up(&mut call)).await.is_ok() {
+        let time_limit =
+            call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FAREWELL);
+        if timeout(time_limit, hang_up(&mut call)).await.is_ok() {
             tell(finished, End::Whole, &call);
             return call.let_go();
         }
         condemn(call, finished).await;
     });
-    aftermath
+    pending_end
 }
 
 type Finished = Option<oneshot::Sender<Ending>>;
 
 /// For whoever wants to know whether the worker dies over this call.
-fn followed(call: &Call) -> (Option<Aftermath>, Finished) {
-    let followed = call.lease.fate().map(|fate| Aftermath::lingering(fate.clone(), call.lease.since()));
+fn followed(call: &Call) -> (Option<PendingEnd>, Finished) {
+    let followed = call
+        .lease
+        .exit_watch()
+        .map(|exit_watch| PendingEnd::lingering(exit_watch.clone(), call.lease.since()));
     followed.unzip()
 }
 

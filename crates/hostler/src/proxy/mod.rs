@@ -2,7 +2,7 @@
 
 mod ask;
 mod call;
-mod dial;
+mod connector;
 mod endpoint;
 mod health_check;
 mod hearsay;
@@ -31,10 +31,10 @@ use crate::exchange::{Body, BodyError, Downstream, Exchange};
 
 pub use crate::exchange::Instance;
 
-pub use ask::{Asked, ask, post};
+pub use ask::{WholeAnswer, ask, post};
 pub use call::Call;
-pub use dial::{Dial, MemberProtocol, MemberTls};
-pub use endpoint::{Endpoint, News, OnHang, Ours};
+pub use connector::{Connector, MemberProtocol, MemberTls};
+pub use endpoint::{Endpoint, MemberNews, OnHang, Ours};
 pub use health_check::{CheckSettings, Checked, Checking};
 pub use interim::is_for_our_cache;
 pub use meter::{Meter, Spread, Times};
@@ -124,9 +124,9 @@ pub async fn forward<D: Downstream>(
     settings: &CallSettings,
     thread: usize,
 ) -> Result<Box<Call>, Failure> {
-    exchange.trail.member = Some(lease.label.clone());
+    exchange.log_facts.member = Some(lease.label.clone());
     // Few of those who speak HTTP/2 know tunnels in it; nearly all speak HTTP/1.1 beside it.
-    if lease.dial.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
+    if lease.connector.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
         return Box::pin(http2::forward(exchange, client, lease, settings, thread)).await;
     }
     // The slot has been given just now: the clock need not be read again.
@@ -178,7 +178,7 @@ async fn connect(
     exchange: &Exchange,
     settings: &CallSettings,
 ) -> Result<MemberConnection, Failure> {
-    let mut connecting = pin!(lease.dial.connect(MemberProtocol::Http1, settings.connect_timeout));
+    let mut connecting = pin!(lease.connector.connect(MemberProtocol::Http1, settings.connect_timeout));
     poll_fn(|cx| {
         if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
             return Poll::Ready(connected.map(MemberConnection::new));

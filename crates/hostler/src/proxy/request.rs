@@ -15,13 +15,13 @@ pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLe
     out.push(b' ');
     out.extend_from_slice(exchange.target());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    let mut seen = Seen::default();
+    let mut seen = ForwardedSeen::default();
     head.fields.copy_lines(out, |field, name| {
-        let passage = passage(exchange, field, name);
-        if let Passage::Hearsay = passage {
+        let fate = fate(exchange, field, name);
+        if let FieldFate::Hearsay = fate {
             seen.note(field.known);
         }
-        passage != Passage::None
+        fate != FieldFate::None
     });
     for (name, value) in exchange.to_member.lines(&head.fields) {
         write_field(out, name.as_bytes(), value);
@@ -43,47 +43,47 @@ pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLe
 
 /// Whether a line of the client's goes on to the member as it is.
 pub fn goes_on(exchange: &Exchange, field: &Field, name: &[u8]) -> bool {
-    passage(exchange, field, name) != Passage::None
+    fate(exchange, field, name) != FieldFate::None
 }
 
 /// What becomes of a line of the client's.
 #[derive(PartialEq, Eq)]
-enum Passage {
+enum FieldFate {
     None,
     Plain,
     /// It goes on because a trusted proxy has said so.
     Hearsay,
 }
 
-fn passage(exchange: &Exchange, field: &Field, name: &[u8]) -> Passage {
+fn fate(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate {
     if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
-        return Passage::None;
+        return FieldFate::None;
     }
     if field.known == Name::Other && is_in_disguise(name, &exchange.to_member) {
-        return Passage::None;
+        return FieldFate::None;
     }
     let hearsay = !field.own && is_hearsay(field.known, name);
     if hearsay
         && (!exchange.client.peer_trusted || is_settled(exchange, field) || says_nothing(exchange, field))
     {
-        return Passage::None;
+        return FieldFate::None;
     }
     let kept = exchange.to_member.is_empty() || exchange.to_member.keeps(name);
     match (kept, hearsay) {
-        (false, _) => Passage::None,
-        (true, false) => Passage::Plain,
-        (true, true) => Passage::Hearsay,
+        (false, _) => FieldFate::None,
+        (true, false) => FieldFate::Plain,
+        (true, true) => FieldFate::Hearsay,
     }
 }
 
 /// Which fields of a trusted proxy are passed on as they came.
 #[derive(Default)]
-struct Seen {
+struct ForwardedSeen {
     proto: bool,
     host: bool,
 }
 
-impl Seen {
+impl ForwardedSeen {
     fn note(&mut self, name: Name) {
         self.proto |= name == Name::XForwardedProto;
         self.host |= name == Name::XForwardedHost;
@@ -100,7 +100,7 @@ fn says_nothing(exchange: &Exchange, field: &Field) -> bool {
     tokens(&exchange.head.fields.bytes()[field.value()]).next().is_none()
 }
 
-fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &Seen) {
+fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &ForwardedSeen) {
     out.extend_from_slice(b"X-Forwarded-For: ");
     for hop in earlier_hops(exchange) {
         out.extend_from_slice(hop);

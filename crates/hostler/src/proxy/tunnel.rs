@@ -5,12 +5,12 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hostler_pool::dispatch::Tether;
+use hostler_pool::dispatch::TunnelGuard;
 use hostler_wire::{Frames, Stream, going_away};
 use tokio::time::{sleep, timeout};
 
 use super::Endpoint;
-use super::lane::{Ahead, Broken, Lane};
+use super::lane::{Ahead, Lane, LaneError};
 use crate::exchange::Deadline;
 
 /// How long an end may take to finish the frame that it has begun before it hears no more.
@@ -43,7 +43,7 @@ pub struct MemberEnd {
     pub(super) early: Vec<u8>,
     pub(super) is_websocket: bool,
     pub(super) idle_timeout: Duration,
-    pub(super) tether: Tether<Endpoint>,
+    pub(super) tunnel_guard: TunnelGuard<Endpoint>,
 }
 
 /// How a tunnel came to its end.
@@ -76,7 +76,7 @@ pub struct Tunnel {
     is_websocket: bool,
     idle: Deadline,
     idle_timeout: Duration,
-    tether: Tether<Endpoint>,
+    tunnel_guard: TunnelGuard<Endpoint>,
 }
 
 impl Tunnel {
@@ -97,7 +97,7 @@ impl Tunnel {
             is_websocket: member.is_websocket,
             idle,
             idle_timeout: member.idle_timeout,
-            tether: member.tether,
+            tunnel_guard: member.tunnel_guard,
         }
     }
 
@@ -113,7 +113,7 @@ impl Tunnel {
         let mut ended = if is_ending {
             Ended::Dismissed
         } else {
-            let dismissed = self.tether.dismissed();
+            let dismissed = self.tunnel_guard.dismissed();
             self.carry_until(dismissed).await
         };
         if ended == Ended::Dismissed
@@ -127,7 +127,7 @@ impl Tunnel {
             Ended::Worker | Ended::WorkerStalled if self.is_websocket => self.close().await,
             _ => self.abort(),
         }
-        if ended == Ended::Dismissed && self.tether.is_ours() {
+        if ended == Ended::Dismissed && self.tunnel_guard.is_ours() {
             sleep(AFTERWARDS).await;
         }
         ended
@@ -164,14 +164,14 @@ impl Tunnel {
         dismissed.poll(cx).map(|()| Ended::Dismissed)
     }
 
-    fn judge(&self, broken: Broken, source: Ended, sink: Ended) -> Ended {
+    fn judge(&self, broken: LaneError, source: Ended, sink: Ended) -> Ended {
         let has_said_all = self.is_websocket && self.up.has_closed() && self.down.has_closed();
         match broken {
             _ if has_said_all => Ended::Whole,
-            Broken::Source => source,
-            Broken::Sink => sink,
-            Broken::Stalled if sink == Ended::Client => Ended::ClientStalled,
-            Broken::Stalled => Ended::WorkerStalled,
+            LaneError::Source => source,
+            LaneError::Sink => sink,
+            LaneError::Stalled if sink == Ended::Client => Ended::ClientStalled,
+            LaneError::Stalled => Ended::WorkerStalled,
         }
     }
 
@@ -194,7 +194,7 @@ impl Tunnel {
     }
 
     /// Moves what can be moved until it is enough, whatever fails meanwhile, for no longer than this.
-    async fn go_on(&mut self, patience: Duration, is_enough: impl Fn(&Self) -> bool) {
+    async fn go_on(&mut self, time_limit: Duration, is_enough: impl Fn(&Self) -> bool) {
         let moving = poll_fn(|cx| {
             while let Poll::Ready(Err(broken)) = self.up.poll(cx, &mut self.client, &mut self.member) {
                 self.up.bear(broken);
@@ -204,7 +204,7 @@ impl Tunnel {
             }
             if is_enough(self) { Poll::Ready(()) } else { Poll::Pending }
         });
-        let _ = timeout(patience, moving).await;
+        let _ = timeout(time_limit, moving).await;
     }
 
     /// Breaks off what is left, so that neither end takes what it has for the whole.

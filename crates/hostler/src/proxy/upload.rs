@@ -18,7 +18,7 @@ const SMALL: usize = 16 * 1024;
 
 /// A body being sent.
 pub(super) struct Upload {
-    source: Source,
+    source: UploadSource,
     chunked: bool,
     /// Boxed, as all is here that is rare: a call is handed on a dozen times.
     trailers: Option<Box<Fields>>,
@@ -27,7 +27,7 @@ pub(super) struct Upload {
     done: bool,
 }
 
-enum Source {
+enum UploadSource {
     None,
     Memory(Arc<InMemory>, usize),
     Spilled(Box<Spilled>),
@@ -39,17 +39,17 @@ struct Spilled {
     file: Arc<SpoolFile>,
     at: u64,
     length: u64,
-    reading: Option<Reading>,
+    reading: Option<UploadReading>,
 }
 
-type Reading = JoinHandle<io::Result<Vec<u8>>>;
+type UploadReading = JoinHandle<io::Result<Vec<u8>>>;
 
 impl Upload {
     /// A body whose end only its framing can tell.
     pub fn new(exchange: &Exchange) -> Self {
         let mut upload = Self::unframed(exchange);
         // Only the chunked coding can carry trailers.
-        let is_unknown = matches!(upload.source, Source::Streaming(BodyLength::Chunked));
+        let is_unknown = matches!(upload.source, UploadSource::Streaming(BodyLength::Chunked));
         upload.chunked = upload.trailers.is_some() || is_unknown;
         upload
     }
@@ -57,34 +57,34 @@ impl Upload {
     /// A body whose end is told by other means.
     pub fn unframed(exchange: &Exchange) -> Self {
         let source = match &exchange.body {
-            Body::None => Source::None,
-            Body::Memory(bytes) => Source::Memory(bytes.clone(), 0),
+            Body::None => UploadSource::None,
+            Body::Memory(bytes) => UploadSource::Memory(bytes.clone(), 0),
             Body::Spilled(file, length) => {
                 let (file, length) = (file.clone(), *length);
-                Source::Spilled(Box::new(Spilled { file, at: 0, length, reading: None }))
+                UploadSource::Spilled(Box::new(Spilled { file, at: 0, length, reading: None }))
             }
-            Body::Streaming => Source::Streaming(exchange.length),
+            Body::Streaming => UploadSource::Streaming(exchange.length),
         };
         let trailers = exchange.trailers.as_ref().and_then(|fields| fit(fields, &exchange.to_member));
-        let comes = matches!(source, Source::Streaming(BodyLength::Chunked));
+        let comes = matches!(source, UploadSource::Streaming(BodyLength::Chunked));
         let edits = comes.then(|| Box::new(exchange.to_member.clone()));
-        Self { done: matches!(source, Source::None), source, chunked: false, trailers, edits }
+        Self { done: matches!(source, UploadSource::None), source, chunked: false, trailers, edits }
     }
 
     /// How the head is to announce it; none for no body.
     pub fn framing(&self) -> Option<BodyLength> {
         match &self.source {
-            Source::None => None,
+            UploadSource::None => None,
             _ if self.chunked => Some(BodyLength::Chunked),
-            Source::Memory(bytes, _) => Some(BodyLength::Known(bytes.len() as u64)),
-            Source::Spilled(spilled) => Some(BodyLength::Known(spilled.length)),
-            Source::Streaming(length) => Some(*length),
+            UploadSource::Memory(bytes, _) => Some(BodyLength::Known(bytes.len() as u64)),
+            UploadSource::Spilled(spilled) => Some(BodyLength::Known(spilled.length)),
+            UploadSource::Streaming(length) => Some(*length),
         }
     }
 
     /// Puts a small body behind the head.
     pub fn start(&mut self, outbox: &mut Vec<u8>) {
-        if let Source::Memory(bytes, at @ 0) = &mut self.source
+        if let UploadSource::Memory(bytes, at @ 0) = &mut self.source
             && bytes.len() <= SMALL
         {
             *at = bytes.len();
@@ -125,14 +125,14 @@ impl Upload {
     ) -> Poll<Result<(), BodyError>> {
         let chunked = self.chunked;
         let ended = match &mut self.source {
-            Source::None => true,
-            Source::Memory(bytes, at) => {
+            UploadSource::None => true,
+            UploadSource::Memory(bytes, at) => {
                 let piece = &bytes[*at..bytes.len().min(*at + PIECE)];
                 *at += piece.len();
                 append(outbox, piece, chunked);
                 *at == bytes.len()
             }
-            Source::Spilled(spilled) => {
+            UploadSource::Spilled(spilled) => {
                 let piece = match ready!(spilled.poll_read(cx)) {
                     Ok(piece) if !piece.is_empty() => piece,
                     Ok(_) => return Poll::Ready(Err(BodyError::Storage(io::ErrorKind::UnexpectedEof))),
@@ -142,7 +142,7 @@ impl Upload {
                 append(outbox, &piece, chunked);
                 spilled.at == spilled.length
             }
-            Source::Streaming(_) => {
+            UploadSource::Streaming(_) => {
                 let start = chunked.then(|| ChunkStart::open(outbox));
                 let outcome = client.poll_body(cx, outbox, PIECE);
                 if let Some(start) = start {
@@ -152,7 +152,7 @@ impl Upload {
             }
         };
         if ended {
-            if matches!(self.source, Source::Streaming(_)) {
+            if matches!(self.source, UploadSource::Streaming(_)) {
                 let edits = self.edits.take().unwrap_or_default();
                 self.trailers = client.trailers().and_then(|fields| fit(fields, &edits));
             }

@@ -12,7 +12,7 @@ const TAG: usize = 64;
 
 /// A member as it was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct RegistrarFacts {
     /// `host:port`; who it is, in its route.
     pub address: Box<str>,
     pub host: Box<str>,
@@ -25,7 +25,7 @@ pub struct Facts {
     pub instance: Arc<Instance>,
 }
 
-impl Facts {
+impl RegistrarFacts {
     pub fn of(message: &Registration) -> Self {
         let port = message.chosen_port();
         let tags = message.tags.iter().map(|(name, Nullable(value))| (name.clone(), value.clone()));

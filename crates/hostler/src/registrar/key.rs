@@ -6,7 +6,7 @@ use crate::config::{HostPattern, MatchPattern, PathPattern};
 
 /// A host, and a path with all that is below it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct RouteKey {
     /// Lower case.
     pub host: HostPattern,
     /// Percent-decoded, without a slash at its end; empty for all paths.
@@ -16,7 +16,7 @@ pub struct Key {
 /// What a route takes, with its pool and its place in the table, in bytes; its host and path come on top.
 const ROUTE: u64 = 4 << 10;
 
-impl Key {
+impl RouteKey {
     /// About so many bytes.
     pub fn bytes(&self) -> u64 {
         let (HostPattern::Exact(host) | HostPattern::Below(host)) = &self.host;
@@ -39,13 +39,13 @@ impl Key {
     }
 }
 
-impl From<Key> for MatchPattern {
-    fn from(key: Key) -> Self {
+impl From<RouteKey> for MatchPattern {
+    fn from(key: RouteKey) -> Self {
         Self { host: Some(key.host), path: PathPattern::Prefix(key.path.into()) }
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for RouteKey {
     /// As it could have been registered.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pattern = MatchPattern::from(self.clone()).to_string();
@@ -66,16 +66,16 @@ mod tests {
             ("a.test/Api/x?q=1/", "a.test/Api/x"),
             ("*.Wild.test/a%20b", "*.wild.test/a%20b"),
         ] {
-            assert_eq!(Key::parse(uri, false).unwrap().to_string(), normal, "{uri}");
+            assert_eq!(RouteKey::parse(uri, false).unwrap().to_string(), normal, "{uri}");
         }
-        assert_eq!(Key::parse("Case.TEST/Path/", true).unwrap().to_string(), "case.test/path");
+        assert_eq!(RouteKey::parse("Case.TEST/Path/", true).unwrap().to_string(), "case.test/path");
     }
 
     #[test]
     fn what_would_match_every_host_or_none_is_no_uri() {
         for uri in ["", "/", "/api", "*", "*/api", "a.*.test", "http://a.test", "a.test:80", "a b", "?a.test"]
         {
-            assert!(Key::parse(uri, false).is_err(), "{uri}");
+            assert!(RouteKey::parse(uri, false).is_err(), "{uri}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde::Serialize;
 
 use super::message::Invalid;
-use super::registry::{Change, Gone};
+use super::registry::{Gone, RouteChange};
 use super::words::Oddity;
 use crate::journal::{Journal, Level};
 
@@ -16,15 +16,15 @@ const MOST_TOLD: usize = 200;
 /// Of a text that somebody else wrote.
 const LONGEST: usize = 200;
 
-pub(super) struct Log {
-    pub counts: Counts,
+pub(super) struct RegistrarLog {
+    pub counts: RegistrarCounts,
     journal: Journal,
     told: HashSet<String>,
 }
 
 /// Messages so far.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(super) struct Counts {
+pub(super) struct RegistrarCounts {
     pub registered: u64,
     pub unregistered: u64,
     pub invalid: u64,
@@ -54,12 +54,12 @@ pub(super) enum Refused {
     Uris(String, u16, usize),
 }
 
-impl Log {
+impl RegistrarLog {
     pub fn new(journal: Journal) -> Self {
-        Self { counts: Counts::default(), journal, told: HashSet::new() }
+        Self { counts: RegistrarCounts::default(), journal, told: HashSet::new() }
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RegistrarCounts {
         self.counts
     }
 
@@ -91,14 +91,15 @@ impl Log {
     }
 
     /// What became of a look for those who are silent.
-    pub fn pruned(&self, was_suspended: bool, is_suspended: bool, changes: &[Change]) {
+    pub fn pruned(&self, was_suspended: bool, is_suspended: bool, changes: &[RouteChange]) {
         match (was_suspended, is_suspended) {
             (false, true) => self.event(Level::Warn, "NATS is away: nobody is taken out for being silent"),
             (true, false) => self
                 .event(Level::Info, "NATS is back: whoever does not register anew goes when his time is up"),
             _ => {}
         }
-        let silent = changes.iter().filter(|change| matches!(change, Change::Left(.., Gone::Silent))).count();
+        let silent =
+            changes.iter().filter(|change| matches!(change, RouteChange::Left(.., Gone::Silent))).count();
         if silent > 0 {
             self.event(Level::Info, &format!("{silent} members were silent for too long and are taken out"));
         }

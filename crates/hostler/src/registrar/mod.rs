@@ -25,15 +25,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, interval_at, sleep_until};
 
 use crate::config::HostPattern;
-use crate::nats::{Connection, Listener, Message, News};
-use log::{Log, Refused};
+use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
+use log::{Refused, RegistrarLog};
 use message::Registration;
-use pools::{Failed, Pools};
-use registry::{Change, Registry, Rules};
-use start::Start;
+use pools::{AddressFailed, Pools};
+use registry::{RegistrationRules, Registry, RouteChange};
+use start::RegistrarStart;
 use words::Oddity;
 
-pub use pools::{Mould, Served};
+pub use pools::{RouteTemplate, ServedRoute};
 
 /// From a change of routes until it is published, so that many changes are one; a route has to be served within 100 ms.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -43,18 +43,18 @@ const TIDYING: Duration = Duration::from_secs(5);
 const SUBJECTS: &str = "router.*";
 
 /// Takes what is served under hosts from now on; nothing under a host means that it is gone.
-pub type Publish = Box<dyn FnMut(Vec<(HostPattern, Vec<Served>)>) + Send>;
+pub type Publish = Box<dyn FnMut(Vec<(HostPattern, Vec<ServedRoute>)>) + Send>;
 
 /// A registrar at work; cheap to clone.
 #[derive(Clone)]
-pub struct Registrar {
-    connection: Connection,
+pub struct RegistrarTask {
+    connection: NatsConnection,
     books: Arc<Mutex<Books>>,
 }
 
 /// How large one message may be.
 #[derive(Clone, Copy)]
-struct Limits {
+struct RegistrationLimits {
     /// In bytes.
     message_size: usize,
     uris: usize,
@@ -62,46 +62,46 @@ struct Limits {
 
 /// What is known at a moment, and whom it is told.
 struct Books {
-    limits: Limits,
+    limits: RegistrationLimits,
     own: Arc<OwnAddresses>,
     registry: Registry,
     pools: Pools,
-    log: Log,
+    log: RegistrarLog,
     /// Hosts under which others are served than was published.
     touched: HashSet<HostPattern>,
     publish: Publish,
 }
 
-impl Registrar {
+impl RegistrarTask {
     /// Begins to listen on the connection, with what a predecessor has exported; that is published before this returns. `publish`
     /// must not ask us anything.
-    pub fn open(connection: Connection, mould: Mould, known: &[u8], publish: Publish) -> Self {
-        let settings = &mould.settings;
-        let rules = Rules {
+    pub fn open(connection: NatsConnection, template: RouteTemplate, known: &[u8], publish: Publish) -> Self {
+        let settings = &template.settings;
+        let rules = RegistrationRules {
             stale_threshold: settings.stale_threshold,
             keep_empty: settings.keep_empty,
             suspend_pruning: settings.suspend_pruning,
             sharding: settings.sharding,
             segments: settings.isolation_segments.clone(),
-            folds_paths: mould.rules.is_compat(),
+            folds_paths: template.rules.is_compat(),
             max_routes: settings.max_routes,
             max_memory: settings.max_memory,
         };
         let (failed, failures) = mpsc::unbounded_channel();
         let ear = Ear {
             listener: connection.listen(SUBJECTS),
-            start: Start::new(settings.register_interval, settings.stale_threshold),
+            start: RegistrarStart::new(settings.register_interval, settings.stale_threshold),
             prune_interval: settings.prune_interval,
-            threads: mould.threads,
+            threads: template.threads,
             failures,
         };
-        let limits = Limits { message_size: settings.max_message_size, uris: settings.max_uris };
+        let limits = RegistrationLimits { message_size: settings.max_message_size, uris: settings.max_uris };
         let mut books = Books {
             limits,
-            own: mould.own.clone(),
+            own: template.own.clone(),
             registry: Registry::new(rules),
-            log: Log::new(mould.journal.clone()),
-            pools: Pools::new(mould, failed),
+            log: RegistrarLog::new(template.journal.clone()),
+            pools: Pools::new(template, failed),
             touched: HashSet::new(),
             publish,
         };
@@ -150,7 +150,7 @@ impl Registrar {
             let row = json!({
                 "route": name,
                 "target": "registered",
-                "service": entry.terms.service_url,
+                "service": entry.options.service_url,
                 "members": view::rows(entry, now),
             });
             rows.insert(name, row);
@@ -190,20 +190,20 @@ impl Registrar {
 }
 
 fn name(host: &HostPattern, path: &str) -> String {
-    key::Key { host: host.clone(), path: path.into() }.to_string()
+    key::RouteKey { host: host.clone(), path: path.into() }.to_string()
 }
 
 /// The task that hears.
 struct Ear {
     listener: Listener,
-    start: Start,
+    start: RegistrarStart,
     prune_interval: Duration,
     threads: usize,
-    failures: mpsc::UnboundedReceiver<Failed>,
+    failures: mpsc::UnboundedReceiver<AddressFailed>,
 }
 
 impl Ear {
-    async fn listen(mut self, registrar: Registrar) {
+    async fn listen(mut self, registrar: RegistrarTask) {
         let mut pruning = interval_at(Instant::now() + self.prune_interval, self.prune_interval);
         let mut tidying = interval(TIDYING);
         let mut due: Option<Instant> = None;
@@ -213,8 +213,8 @@ impl Ear {
             }
             tokio::select! {
                 news = self.listener.next() => match news {
-                    News::Connected => self.announce(&registrar, "router.start".into()).await,
-                    News::Message(message) => self.hear(&registrar, message).await,
+                    NatsEvent::Connected => self.announce(&registrar, "router.start".into()).await,
+                    NatsEvent::Message(message) => self.hear(&registrar, message).await,
                 },
                 Some(failed) = self.failures.recv() => registrar.books().take_out(&failed),
                 _ = pruning.tick() => {
@@ -230,7 +230,7 @@ impl Ear {
         }
     }
 
-    async fn hear(&self, registrar: &Registrar, message: Message) {
+    async fn hear(&self, registrar: &RegistrarTask, message: Message) {
         match message.subject.as_str() {
             "router.register" => registrar.books().register(&message.payload),
             "router.unregister" => registrar.books().unregister(&message.payload),
@@ -245,7 +245,7 @@ impl Ear {
     }
 
     /// Tells clients that we are here, and how often they are to register.
-    async fn announce(&self, registrar: &Registrar, subject: String) {
+    async fn announce(&self, registrar: &RegistrarTask, subject: String) {
         let payload = self.start.payload(registrar.connection.own_address());
         registrar.connection.publish(subject, payload).await;
     }
@@ -278,7 +278,7 @@ impl Books {
     }
 
     /// Who registers an address of ours wants requests to come where they are not meant to: to the admin listener, or round in
-    /// circles. What is a name and no address is looked at when it is connected to ([`crate::proxy::Dial`]).
+    /// circles. What is a name and no address is looked at when it is connected to ([`crate::proxy::Connector`]).
     fn own_address(&self, message: &Registration) -> Option<Refused> {
         let address = SocketAddr::new(message.host.parse().ok()?, message.chosen_port());
         self.own.find(address).map(|ours| Refused::OwnAddress(address, ours))
@@ -295,7 +295,7 @@ impl Books {
         }
     }
 
-    fn take_out(&mut self, failed: &Failed) {
+    fn take_out(&mut self, failed: &AddressFailed) {
         let Some(address) = self.pools.address(&failed.route, failed.member) else { return };
         let changes = self.registry.failed((*failed.route).clone(), &address, Instant::now());
         self.obey((changes, Vec::new()));
@@ -308,7 +308,7 @@ impl Books {
         self.obey((changes, Vec::new()));
     }
 
-    fn obey(&mut self, (changes, odd): (Vec<Change>, Vec<Oddity>)) {
+    fn obey(&mut self, (changes, odd): (Vec<RouteChange>, Vec<Oddity>)) {
         odd.iter().for_each(|oddity| self.log.odd(oddity));
         self.pools.apply(changes, &mut self.touched);
     }

@@ -10,23 +10,23 @@ use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
 use tokio::sync::mpsc;
 
-use super::facts::Facts;
-use super::key::Key;
-use super::registry::{Change, Gone, Registry, Terms};
+use super::facts::RegistrarFacts;
+use super::key::RouteKey;
+use super::registry::{Gone, Registry, RouteChange, RouteOptions};
 use super::words::Balancing;
-use crate::coding::Plan;
+use crate::coding::EncodingPlan;
 use crate::config::{self, Buffer, Choice, HostPattern, Policy};
 use crate::exchange::Counters;
-use crate::gateway::platform::{Platform, Rules};
+use crate::gateway::platform::{Platform, PlatformRules};
 use crate::gateway::{Changes, Poison, PoisonSettings, PoolTarget, Route, Target};
 use crate::journal::Journal;
-use crate::proxy::{CallSettings, Dial, Endpoint, MemberProtocol, MemberTls, Meter, News};
+use crate::proxy::{CallSettings, Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
 
 /// Slots of a member that has no limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;
 
 /// What all registered routes are made with.
-pub struct Mould {
+pub struct RouteTemplate {
     /// As configured.
     pub settings: config::Registrar,
     /// How large an answer's head may be.
@@ -38,16 +38,16 @@ pub struct Mould {
     /// Data-plane threads.
     pub threads: usize,
     /// What registered routes do with requests.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<PlatformRules>,
     /// How their answers are encoded.
-    pub compress: Option<Arc<Plan>>,
+    pub compress: Option<Arc<EncodingPlan>>,
     /// Where what happens is told.
     pub journal: Journal,
 }
 
 /// A registered route as it is served.
 #[derive(Clone)]
-pub struct Served {
+pub struct ServedRoute {
     /// Percent-decoded, without a slash at its end; all that is below it is meant as well.
     pub path: Box<str>,
     /// The route.
@@ -57,26 +57,26 @@ pub struct Served {
 }
 
 /// A member has failed on the data plane.
-pub(super) struct Failed {
-    pub route: Arc<Key>,
+pub(super) struct AddressFailed {
+    pub route: Arc<RouteKey>,
     pub member: MemberId,
 }
 
 /// The pools of all registered routes.
 pub(super) struct Pools {
-    mould: Mould,
+    template: RouteTemplate,
     /// One for all: a route on its own is not worth the memory of histograms.
     meter: Arc<Meter>,
     /// Nobody here has workers of ours that could die.
     poison: Arc<Poison>,
-    rooms: HashMap<Key, Room>,
+    rooms: HashMap<RouteKey, RouteRoom>,
     /// Rooms of routes that are gone, with requests that still wait or run.
-    leaving: HashSet<Key>,
-    failed: mpsc::UnboundedSender<Failed>,
+    leaving: HashSet<RouteKey>,
+    failed: mpsc::UnboundedSender<AddressFailed>,
 }
 
 /// What a route is run with.
-struct Room {
+struct RouteRoom {
     pool: Pool<Endpoint>,
     route: Arc<Route>,
     members: HashMap<Box<str>, Membership<Endpoint>>,
@@ -84,13 +84,17 @@ struct Room {
 
 impl Pools {
     /// None yet. Members with TLS that fail are told of through `failed`.
-    pub fn new(mould: Mould, failed: mpsc::UnboundedSender<Failed>) -> Self {
-        let never =
-            PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true, patience: Duration::ZERO };
+    pub fn new(template: RouteTemplate, failed: mpsc::UnboundedSender<AddressFailed>) -> Self {
+        let never = PoisonSettings {
+            kills: 0,
+            keep_off: Duration::ZERO,
+            crowded: true,
+            suspect_after: Duration::ZERO,
+        };
         Self {
-            meter: Arc::new(Meter::new(mould.threads)),
-            poison: Arc::new(Poison::new("registered".into(), never, mould.journal.clone())),
-            mould,
+            meter: Arc::new(Meter::new(template.threads)),
+            poison: Arc::new(Poison::new("registered".into(), never, template.journal.clone())),
+            template,
             rooms: HashMap::new(),
             leaving: HashSet::new(),
             failed,
@@ -98,25 +102,25 @@ impl Pools {
     }
 
     /// Does what the registry says; the hosts of whose routes others are served, or none any more.
-    pub fn apply(&mut self, changes: Vec<Change>, touched: &mut HashSet<HostPattern>) {
+    pub fn apply(&mut self, changes: Vec<RouteChange>, touched: &mut HashSet<HostPattern>) {
         for change in changes {
             match change {
-                Change::Joined(key, facts) => {
+                RouteChange::Joined(key, facts) => {
                     if self.join(&key, &facts) {
                         touched.insert(key.host);
                     }
                 }
-                Change::Left(key, address, gone) => {
+                RouteChange::Left(key, address, gone) => {
                     if self.leave(&key, &address, gone) {
                         touched.insert(key.host);
                     }
                 }
-                Change::Ruled(key, terms) => {
-                    if self.rule(&key, &terms) {
+                RouteChange::Ruled(key, options) => {
+                    if self.rule(&key, &options) {
                         touched.insert(key.host);
                     }
                 }
-                Change::Closed(key) => {
+                RouteChange::Closed(key) => {
                     touched.insert(key.host.clone());
                     self.leaving.insert(key);
                 }
@@ -125,11 +129,11 @@ impl Pools {
     }
 
     /// What is served under a host.
-    pub fn served(&self, registry: &Registry, host: &HostPattern) -> Vec<Served> {
+    pub fn served(&self, registry: &Registry, host: &HostPattern) -> Vec<ServedRoute> {
         let paths = registry.paths(host).filter_map(|(path, entry)| {
-            let key = Key { host: host.clone(), path: path.into() };
+            let key = RouteKey { host: host.clone(), path: path.into() };
             let route = self.rooms.get(&key)?.route.clone();
-            Some(Served { path: key.path, route, is_empty: entry.members.is_empty() })
+            Some(ServedRoute { path: key.path, route, is_empty: entry.members.is_empty() })
         });
         paths.collect()
     }
@@ -149,7 +153,7 @@ impl Pools {
     }
 
     /// The address of a member.
-    pub fn address(&self, key: &Key, member: MemberId) -> Option<Box<str>> {
+    pub fn address(&self, key: &RouteKey, member: MemberId) -> Option<Box<str>> {
         let members = &self.rooms.get(key)?.members;
         members.iter().find(|(_, membership)| membership.id() == member).map(|(address, _)| address.clone())
     }
@@ -167,10 +171,10 @@ impl Pools {
     }
 
     /// True if that changes what is served.
-    fn join(&mut self, key: &Key, facts: &Facts) -> bool {
+    fn join(&mut self, key: &RouteKey, facts: &RegistrarFacts) -> bool {
         let mut endpoint = self.endpoint(facts);
-        let is_near = self.mould.rules.settings().zone.as_deref() == Some(&*facts.instance.zone);
-        let slots = match self.mould.settings.concurrency {
+        let is_near = self.template.rules.settings().zone.as_deref() == Some(&*facts.instance.zone);
+        let slots = match self.template.settings.concurrency {
             0 => NO_LIMIT,
             limit => limit,
         };
@@ -180,7 +184,8 @@ impl Pools {
             self.rooms.insert(key.clone(), self.room(key));
         }
         let Some(room) = self.rooms.get_mut(key) else { return false };
-        endpoint.news = Some(News { journal: self.mould.journal.clone(), pool: room.route.pattern.clone() });
+        endpoint.news =
+            Some(MemberNews { journal: self.template.journal.clone(), pool: room.route.pattern.clone() });
         let was_empty = room.members.is_empty();
         let joined = match is_near {
             true => room.pool.join_near(endpoint, slots),
@@ -193,7 +198,7 @@ impl Pools {
         was_empty
     }
 
-    fn leave(&mut self, key: &Key, address: &str, gone: Gone) -> bool {
+    fn leave(&mut self, key: &RouteKey, address: &str, gone: Gone) -> bool {
         let Some(room) = self.rooms.get_mut(key) else { return false };
         let Some(membership) = room.members.remove(address) else { return false };
         match gone {
@@ -205,11 +210,11 @@ impl Pools {
         room.members.is_empty()
     }
 
-    fn rule(&mut self, key: &Key, terms: &Terms) -> bool {
-        let settings = self.pool_settings(terms);
+    fn rule(&mut self, key: &RouteKey, options: &RouteOptions) -> bool {
+        let settings = self.pool_settings(options);
         let Some(room) = self.rooms.get(key) else { return false };
         room.pool.update(settings);
-        let has_service = !terms.service_url.is_empty();
+        let has_service = !options.service_url.is_empty();
         if room.route.platform.as_ref().is_some_and(|platform| platform.has_route_service == has_service) {
             return false;
         }
@@ -221,30 +226,30 @@ impl Pools {
         true
     }
 
-    fn room(&self, key: &Key) -> Room {
-        let pool = Pool::new(key.to_string(), self.pool_settings(&Terms::default()));
+    fn room(&self, key: &RouteKey) -> RouteRoom {
+        let pool = Pool::new(key.to_string(), self.pool_settings(&RouteOptions::default()));
         let route = self.route(key, pool.clone(), Arc::default(), false);
-        Room { pool, route, members: HashMap::new() }
+        RouteRoom { pool, route, members: HashMap::new() }
     }
 
     fn route(
         &self,
-        key: &Key,
+        key: &RouteKey,
         pool: Pool<Endpoint>,
         counters: Arc<Counters>,
         has_service: bool,
     ) -> Arc<Route> {
-        let settings = &self.mould.settings;
+        let settings = &self.template.settings;
         let name: Arc<str> = pool.name().into();
         let failed = self.failed.clone();
         let whose = Arc::new(key.clone());
         let platform = Platform {
-            rules: self.mould.rules.clone(),
+            rules: self.template.rules.clone(),
             context_path: if key.path.is_empty() { "/".into() } else { key.path.clone() },
             has_route_service: has_service,
             on_failed: Some(Arc::new(move |member| {
                 // Once nobody listens, all is ending.
-                let _ = failed.send(Failed { route: whose.clone(), member });
+                let _ = failed.send(AddressFailed { route: whose.clone(), member });
             })),
         };
         Arc::new(Route {
@@ -259,8 +264,8 @@ impl Pools {
                     // Nobody can be killed there; this is only how long an abandoned answer is waited for.
                     hang_timeout: settings.request_timeout * 2,
                     tunnel_idle_timeout: settings.tunnel_idle_timeout,
-                    limits: self.mould.limits,
-                    max_interim_answers: self.mould.max_interim_answers,
+                    limits: self.template.limits,
+                    max_interim_answers: self.template.max_interim_answers,
                 },
                 meter: self.meter.clone(),
                 poison: self.poison.clone(),
@@ -273,20 +278,22 @@ impl Pools {
             fallback: None,
             files_first: None,
             caching: None,
-            changes: Changes { compress: self.mould.compress.clone(), ..Changes::default() },
+            changes: Changes { compress: self.template.compress.clone(), ..Changes::default() },
             counters,
         })
     }
 
-    fn pool_settings(&self, terms: &Terms) -> PoolSettings {
-        let Mould { settings, rules, .. } = &self.mould;
+    fn pool_settings(&self, options: &RouteOptions) -> PoolSettings {
+        let RouteTemplate { settings, rules, .. } = &self.template;
         PoolSettings {
-            choice: match (terms.balancing, settings.choice) {
-                (Some(Balancing::RoundRobin), _) | (None, Choice::RoundRobin) => dispatch::Choice::RoundRobin,
-                (Some(Balancing::LeastConnection), _) | (None, Choice::LeastBusy) => {
-                    dispatch::Choice::LeastBusy
+            choice: match (options.balancing, settings.choice) {
+                (Some(Balancing::RoundRobin), _) | (None, Choice::RoundRobin) => {
+                    dispatch::MemberChoice::RoundRobin
                 }
-                (None, Choice::Warm) => dispatch::Choice::Warm,
+                (Some(Balancing::LeastConnection), _) | (None, Choice::LeastBusy) => {
+                    dispatch::MemberChoice::LeastBusy
+                }
+                (None, Choice::Warm) => dispatch::MemberChoice::Warm,
             },
             queue_limit: rules.queue_limit(settings.queue.limit),
             policy: match settings.queue.policy {
@@ -303,26 +310,26 @@ impl Pools {
         }
     }
 
-    fn endpoint(&self, facts: &Facts) -> Endpoint {
+    fn endpoint(&self, facts: &RegistrarFacts) -> Endpoint {
         let tls = facts.tls.then(|| MemberTls {
-            config: self.mould.settings.member_tls.config.clone(),
+            config: self.template.settings.member_tls.config.clone(),
             name: certified_name(facts),
         });
-        let dial = Dial {
+        let connector = Connector {
             address: Address::Tcp(facts.host.to_string(), facts.port),
             tls: tls.map(Box::new),
             protocol: if facts.http2 { MemberProtocol::Http2 } else { MemberProtocol::Http1 },
-            shuns: Some(self.mould.own.clone()),
+            shuns: Some(self.template.own.clone()),
         };
         let label = facts.address.as_ref().into();
-        let mut endpoint = Endpoint::new(dial, label, self.meter.clone(), self.mould.threads, None);
+        let mut endpoint = Endpoint::new(connector, label, self.meter.clone(), self.template.threads, None);
         endpoint.instance = Some(facts.instance.clone());
         endpoint
     }
 }
 
 /// Whom a member's certificate has to name.
-fn certified_name(facts: &Facts) -> ServerName<'static> {
+fn certified_name(facts: &RegistrarFacts) -> ServerName<'static> {
     let wanted = if facts.san.is_empty() { &facts.host } else { &facts.san };
     let nobody = || ServerName::try_from("invalid.").expect("invariant: a constant name is valid");
     // What no certificate can name is nobody's: the member will be refused for it, and says so.

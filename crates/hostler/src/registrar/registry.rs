@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::facts::{self, Facts};
-use super::key::Key;
+use super::facts::{self, RegistrarFacts};
+use super::key::RouteKey;
 use super::message::Registration;
 use super::words::{Balancing, Oddity, balancing, keys};
 use crate::config::{HostPattern, Sharding};
 
 /// What registrations are held to.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct RegistrationRules {
     /// How long a member stays that says nothing else; nobody may ask for more.
     pub stale_threshold: Duration,
     /// How long a route without members stays.
@@ -36,8 +36,8 @@ pub struct Rules {
 
 /// A member in its route.
 #[derive(Debug)]
-pub struct Member {
-    pub facts: Arc<Facts>,
+pub struct RegisteredMember {
+    pub facts: Arc<RegistrarFacts>,
     pub service_url: Box<str>,
     pub balancing: Box<str>,
     /// Without another word it goes so long after the last; one with TLS never does.
@@ -47,7 +47,7 @@ pub struct Member {
 
 /// What those who registered last say of a whole route.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct RouteOptions {
     /// None: as the configuration says.
     pub balancing: Option<Balancing>,
     /// Empty: none.
@@ -56,25 +56,25 @@ pub struct Terms {
 
 /// A route: those who serve it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct RouteEntry {
     /// In the order in which they came.
-    pub members: Vec<Member>,
-    pub terms: Terms,
+    pub members: Vec<RegisteredMember>,
+    pub options: RouteOptions,
     /// When it was last said anything about.
     pub touched: Instant,
 }
 
 /// What follows, in this order.
 #[derive(Debug, PartialEq)]
-pub enum Change {
+pub enum RouteChange {
     /// There is a member, in place of the one with its address if there is one.
-    Joined(Key, Arc<Facts>),
+    Joined(RouteKey, Arc<RegistrarFacts>),
     /// The member with this address has gone.
-    Left(Key, Box<str>, Gone),
+    Left(RouteKey, Box<str>, Gone),
     /// Other terms.
-    Ruled(Key, Terms),
+    Ruled(RouteKey, RouteOptions),
     /// The route has gone; it has no members any more.
-    Closed(Key),
+    Closed(RouteKey),
 }
 
 /// Why a member has gone.
@@ -87,12 +87,12 @@ pub enum Gone {
 
 /// The routes of one host, by their paths in order. Most hosts have one, for which a tree or a table would be large.
 #[derive(Debug, Default)]
-struct Routes(Vec<(Box<str>, Entry)>);
+struct Routes(Vec<(Box<str>, RouteEntry)>);
 
 /// All registrations.
 #[derive(Debug)]
 pub struct Registry {
-    rules: Rules,
+    rules: RegistrationRules,
     hosts: HashMap<HostPattern, Routes>,
     suspended: bool,
     pruned: u64,
@@ -101,12 +101,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: RegistrationRules) -> Self {
         Self { rules, hosts: HashMap::new(), suspended: false, pruned: 0, routes: 0, bytes: 0 }
     }
 
     /// A client says that it is there, for the first time or again.
-    pub fn register(&mut self, message: &Registration, now: Instant) -> (Vec<Change>, Vec<Oddity>) {
+    pub fn register(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<Oddity>) {
         let (mut changes, mut odd) = (Vec::new(), Vec::new());
         if !self.takes(message) {
             return (changes, odd);
@@ -115,10 +115,10 @@ impl Registry {
             odd.push(oddity);
             None
         });
-        let facts = Arc::new(Facts::of(message));
+        let facts = Arc::new(RegistrarFacts::of(message));
         let ttl = self.ttl(message);
         for key in keys(message, self.rules.folds_paths, &mut odd) {
-            let member = Member {
+            let member = RegisteredMember {
                 facts: facts.clone(),
                 service_url: message.route_service_url.as_str().into(),
                 balancing: message.options.loadbalancing.as_str().into(),
@@ -131,26 +131,26 @@ impl Registry {
             }
             let routes = self.hosts.entry(key.host.clone()).or_default();
             let entry = routes.entry(&key.path, now);
-            let terms = Terms {
-                balancing: balancing.or(entry.terms.balancing),
+            let options = RouteOptions {
+                balancing: balancing.or(entry.options.balancing),
                 service_url: member.service_url.clone(),
             };
             entry.touched = now;
             if entry.put(member) {
-                changes.push(Change::Joined(key.clone(), facts.clone()));
+                changes.push(RouteChange::Joined(key.clone(), facts.clone()));
             }
-            if entry.terms != terms {
-                entry.terms = terms.clone();
-                changes.push(Change::Ruled(key, terms));
+            if entry.options != options {
+                entry.options = options.clone();
+                changes.push(RouteChange::Ruled(key, options));
             }
         }
         (changes, odd)
     }
 
     /// Whether there is room for what is new; then it is counted.
-    fn make_room(&mut self, key: &Key, member: &Member) -> Result<(), Oddity> {
+    fn make_room(&mut self, key: &RouteKey, member: &RegisteredMember) -> Result<(), Oddity> {
         let entry = self.entry(key);
-        let before = entry.and_then(|entry| entry.member(&member.facts.address)).map(Member::bytes);
+        let before = entry.and_then(|entry| entry.member(&member.facts.address)).map(RegisteredMember::bytes);
         let is_new_route = entry.is_none();
         let route = if is_new_route { key.bytes() } else { 0 };
         let bytes = (self.bytes + route + member.bytes()).saturating_sub(before.unwrap_or(0));
@@ -172,7 +172,7 @@ impl Registry {
     }
 
     /// A client says that it goes. Only its address and its URIs count.
-    pub fn unregister(&mut self, message: &Registration, now: Instant) -> (Vec<Change>, Vec<Oddity>) {
+    pub fn unregister(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<Oddity>) {
         let (mut changes, mut odd) = (Vec::new(), Vec::new());
         if self.takes(message) {
             let address = facts::address(&message.host, message.chosen_port());
@@ -184,7 +184,7 @@ impl Registry {
     }
 
     /// A member could not be reached. One with TLS goes: by age it never would.
-    pub fn failed(&mut self, key: Key, address: &str, now: Instant) -> Vec<Change> {
+    pub fn failed(&mut self, key: RouteKey, address: &str, now: Instant) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         let member = self.entry(&key).and_then(|entry| entry.member(address));
         if member.is_some_and(|member| member.facts.tls) {
@@ -194,7 +194,7 @@ impl Registry {
     }
 
     /// Lets go of those who have been silent for too long, unless nobody could be heard. After such a time all begin anew.
-    pub fn prune(&mut self, is_connected: bool, now: Instant) -> Vec<Change> {
+    pub fn prune(&mut self, is_connected: bool, now: Instant) -> Vec<RouteChange> {
         if self.rules.suspend_pruning && !is_connected {
             self.suspended = true;
             return Vec::new();
@@ -208,12 +208,12 @@ impl Registry {
         let mut freed = 0;
         for (host, routes) in &mut self.hosts {
             for (path, entry) in &mut routes.0 {
-                let key = || Key { host: host.clone(), path: path.clone() };
+                let key = || RouteKey { host: host.clone(), path: path.clone() };
                 let stale = entry.members.extract_if(.., |member| member.is_stale(now));
                 let before = changes.len();
                 changes.extend(stale.map(|member| {
                     freed += member.bytes();
-                    Change::Left(key(), member.facts.address.clone(), Gone::Silent)
+                    RouteChange::Left(key(), member.facts.address.clone(), Gone::Silent)
                 }));
                 if changes.len() > before {
                     self.pruned += (changes.len() - before) as u64;
@@ -226,10 +226,10 @@ impl Registry {
             routes.0.retain(|(path, entry)| {
                 let gone = entry.members.is_empty() && (keep.is_zero() || now > entry.touched + keep);
                 if gone {
-                    let key = Key { host: host.clone(), path: path.clone() };
+                    let key = RouteKey { host: host.clone(), path: path.clone() };
                     freed += key.bytes();
                     self.routes -= 1;
-                    changes.push(Change::Closed(key));
+                    changes.push(RouteChange::Closed(key));
                 }
                 !gone
             });
@@ -250,24 +250,31 @@ impl Registry {
     }
 
     /// All routes.
-    pub fn iter(&self) -> impl Iterator<Item = (&HostPattern, &str, &Entry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&HostPattern, &str, &RouteEntry)> {
         self.hosts
             .iter()
             .flat_map(|(host, routes)| routes.iter().map(move |(path, entry)| (host, path, entry)))
     }
 
     /// A route.
-    pub fn entry(&self, key: &Key) -> Option<&Entry> {
+    pub fn entry(&self, key: &RouteKey) -> Option<&RouteEntry> {
         let routes = self.hosts.get(&key.host)?;
         routes.find(&key.path).ok().map(|at| &routes.0[at].1)
     }
 
     /// The paths of a host.
-    pub fn paths(&self, host: &HostPattern) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn paths(&self, host: &HostPattern) -> impl Iterator<Item = (&str, &RouteEntry)> {
         self.hosts.get(host).into_iter().flat_map(Routes::iter)
     }
 
-    fn remove(&mut self, key: Key, address: &str, gone: Gone, now: Instant, changes: &mut Vec<Change>) {
+    fn remove(
+        &mut self,
+        key: RouteKey,
+        address: &str,
+        gone: Gone,
+        now: Instant,
+        changes: &mut Vec<RouteChange>,
+    ) {
         let Some(routes) = self.hosts.get_mut(&key.host) else { return };
         let Ok(found) = routes.find(&key.path) else { return };
         let entry = &mut routes.0[found].1;
@@ -277,7 +284,7 @@ impl Registry {
         let member = entry.members.remove(at);
         self.bytes = self.bytes.saturating_sub(member.bytes());
         entry.touched = now;
-        changes.push(Change::Left(key.clone(), address.into(), gone));
+        changes.push(RouteChange::Left(key.clone(), address.into(), gone));
         if entry.members.is_empty() && self.rules.keep_empty.is_zero() {
             routes.0.remove(found);
             if routes.0.is_empty() {
@@ -285,7 +292,7 @@ impl Registry {
             }
             self.routes -= 1;
             self.bytes = self.bytes.saturating_sub(key.bytes());
-            changes.push(Change::Closed(key));
+            changes.push(RouteChange::Closed(key));
         }
     }
 
@@ -312,33 +319,33 @@ impl Routes {
         self.0.binary_search_by(|(known, _)| (**known).cmp(path))
     }
 
-    fn entry(&mut self, path: &str, now: Instant) -> &mut Entry {
+    fn entry(&mut self, path: &str, now: Instant) -> &mut RouteEntry {
         let at = self.find(path).unwrap_or_else(|at| {
             if self.0.is_empty() {
                 self.0.reserve_exact(1);
             }
-            self.0.insert(at, (path.into(), Entry::new(now)));
+            self.0.insert(at, (path.into(), RouteEntry::new(now)));
             at
         });
         &mut self.0[at].1
     }
 
-    fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    fn iter(&self) -> impl Iterator<Item = (&str, &RouteEntry)> {
         self.0.iter().map(|(path, entry)| (&**path, entry))
     }
 }
 
-impl Entry {
+impl RouteEntry {
     fn new(now: Instant) -> Self {
-        Self { members: Vec::with_capacity(1), terms: Terms::default(), touched: now }
+        Self { members: Vec::with_capacity(1), options: RouteOptions::default(), touched: now }
     }
 
-    pub fn member(&self, address: &str) -> Option<&Member> {
+    pub fn member(&self, address: &str) -> Option<&RegisteredMember> {
         self.members.iter().find(|member| &*member.facts.address == address)
     }
 
     /// Takes in what was said last of a member; true if that is not what was known.
-    fn put(&mut self, new: Member) -> bool {
+    fn put(&mut self, new: RegisteredMember) -> bool {
         match self.members.iter_mut().find(|old| old.facts.address == new.facts.address) {
             None => {
                 self.members.push(new);
@@ -348,14 +355,14 @@ impl Entry {
                 let is_news = old.facts != new.facts;
                 // Those who share what was known go on sharing it.
                 let facts = if is_news { new.facts } else { old.facts.clone() };
-                *old = Member { facts, ..new };
+                *old = RegisteredMember { facts, ..new };
                 is_news
             }
         }
     }
 }
 
-impl Member {
+impl RegisteredMember {
     fn bytes(&self) -> u64 {
         // A route service stands in the route's terms as well.
         self.facts.bytes() + (2 * self.service_url.len() + self.balancing.len()) as u64

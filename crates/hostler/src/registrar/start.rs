@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 /// Who we are, and how often clients are to register.
-pub(super) struct Start {
+pub(super) struct RegistrarStart {
     id: String,
     register_interval: u64,
     stale_threshold: u64,
@@ -21,7 +21,7 @@ struct Message<'a> {
     prune_threshold_in_seconds: u64,
 }
 
-impl Start {
+impl RegistrarStart {
     /// The id is made once and stays for as long as we run.
     pub fn new(register_interval: Duration, stale_threshold: Duration) -> Self {
         Self {
@@ -50,11 +50,13 @@ mod tests {
 
     #[test]
     fn it_is_said_as_gorouter_says_it_and_never_asks_for_registrations_without_a_pause() {
-        let start =
-            Start { id: "3-a42768db".into(), ..Start::new(Duration::from_millis(3), Duration::from_secs(4)) };
+        let start = RegistrarStart {
+            id: "3-a42768db".into(),
+            ..RegistrarStart::new(Duration::from_millis(3), Duration::from_secs(4))
+        };
         let expected = r#"{"id":"3-a42768db","hosts":["10.9.9.9"],"minimumRegisterIntervalInSeconds":1,"pruneThresholdInSeconds":4}"#;
         assert_eq!(start.payload("10.9.9.9".into()), expected);
-        let ids = [(); 2].map(|()| Start::new(Duration::ZERO, Duration::ZERO).id);
+        let ids = [(); 2].map(|()| RegistrarStart::new(Duration::ZERO, Duration::ZERO).id);
         assert!(ids[0] != ids[1] && ids[0].len() == "0-a42768db-9c5c-43a9-4595-1ddab4c6b866".len());
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::registry::{Entry, Member};
+use super::registry::{RegisteredMember, RouteEntry};
 
 /// A member, in the words of gorouter's `/routes`.
 #[derive(Debug, Serialize)]
@@ -30,7 +30,7 @@ pub(super) struct MemberView<'a> {
 }
 
 impl<'a> MemberView<'a> {
-    pub fn of(member: &'a Member) -> Self {
+    pub fn of(member: &'a RegisteredMember) -> Self {
         let facts = &member.facts;
         let instance = &facts.instance;
         Self {
@@ -62,8 +62,8 @@ pub(super) struct MemberRow {
     ttl_ms: Option<u64>,
 }
 
-pub(super) fn rows(entry: &Entry, now: Instant) -> Vec<MemberRow> {
-    let row = |member: &Member| MemberRow {
+pub(super) fn rows(entry: &RouteEntry, now: Instant) -> Vec<MemberRow> {
+    let row = |member: &RegisteredMember| MemberRow {
         address: member.facts.address.clone(),
         tls: member.facts.tls,
         protocol: protocol(member),
@@ -76,7 +76,7 @@ pub(super) fn rows(entry: &Entry, now: Instant) -> Vec<MemberRow> {
 }
 
 /// The registration of a member as it was, for a successor.
-pub(super) fn registration(uri: &str, member: &Member) -> Value {
+pub(super) fn registration(uri: &str, member: &RegisteredMember) -> Value {
     let facts = &member.facts;
     let instance = &facts.instance;
     json!({
@@ -97,6 +97,6 @@ pub(super) fn registration(uri: &str, member: &Member) -> Value {
     })
 }
 
-fn protocol(member: &Member) -> &'static str {
+fn protocol(member: &RegisteredMember) -> &'static str {
     if member.facts.http2 { "http2" } else { "http1" }
 }

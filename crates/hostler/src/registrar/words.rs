@@ -1,6 +1,6 @@
 //! What single words of a registration mean, and what is wrong with them. Knows no registry.
 
-use super::key::Key;
+use super::key::RouteKey;
 use super::message::{Nullable, Registration};
 
 /// Which of a route's free members gets the next request.
@@ -34,9 +34,9 @@ pub(super) fn balancing(written: &str) -> Result<Option<Balancing>, Oddity> {
 }
 
 /// The URIs; what is wrong with some is told.
-pub(super) fn keys(message: &Registration, folds: bool, odd: &mut Vec<Oddity>) -> Vec<Key> {
+pub(super) fn keys(message: &Registration, folds: bool, odd: &mut Vec<Oddity>) -> Vec<RouteKey> {
     let uris = message.uris.iter().map(|Nullable(uri)| uri).filter(|uri| !uri.is_empty());
-    let parsed = uris.filter_map(|uri| match Key::parse(uri, folds) {
+    let parsed = uris.filter_map(|uri| match RouteKey::parse(uri, folds) {
         Ok(key) => Some(key),
         Err(why) => {
             odd.push(Oddity::Uri(uri.clone(), why));

@@ -27,7 +27,7 @@ enum Slashes {
 
 /// One way to read a path.
 #[derive(Clone, Copy)]
-struct Reading {
+struct PathReading {
     slashes: Slashes,
     keeps_dots: bool,
     stops_at_semicolon: bool,
@@ -65,7 +65,7 @@ pub(super) fn is_any(path: &[u8], folds: bool, mut is_such: impl FnMut(&[u8]) ->
     })
 }
 
-fn readings(path: &[u8]) -> impl Iterator<Item = Reading> {
+fn readings(path: &[u8]) -> impl Iterator<Item = PathReading> {
     let choices = |is_there: bool| if is_there { &[false, true][..] } else { &[false][..] };
     let semicolons = choices(memchr::memchr(b';', path).is_some());
     let doubles = choices(memchr::memmem::find(path, b"//").is_some() || has_encoded_mark(path));
@@ -78,7 +78,7 @@ fn readings(path: &[u8]) -> impl Iterator<Item = Reading> {
     ];
     ways.into_iter().flat_map(move |(slashes, keeps_dots)| {
         semicolons.iter().flat_map(move |&stops_at_semicolon| {
-            doubles.iter().map(move |&merges_slashes| Reading {
+            doubles.iter().map(move |&merges_slashes| PathReading {
                 slashes,
                 keeps_dots,
                 stops_at_semicolon,
@@ -88,7 +88,7 @@ fn readings(path: &[u8]) -> impl Iterator<Item = Reading> {
     })
 }
 
-impl Reading {
+impl PathReading {
     fn of(self, path: &[u8], folds: bool, into: &mut Vec<u8>) {
         into.clear();
         let semicolon = memchr::memchr(b';', path).filter(|_| self.stops_at_semicolon);

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Weak};
 
-use super::running::Running;
-use crate::announce::{Announcement, Settings};
+use super::running::RunningServer;
+use crate::announce::{AnnounceSettings, Announcement};
 use crate::config::{Advertise, Config};
-use crate::listen::Door;
+use crate::listen::ListenerKind;
 
 /// Begins to announce, where there is somebody to tell. A pool that a reload has changed is told of as it is then.
-pub(super) fn begin(running: &Arc<Running>) -> Option<Announcement> {
+pub(super) fn begin(running: &Arc<RunningServer>) -> Option<Announcement> {
     let registering = running.registering.as_ref()?;
     let config = running.config.load();
-    let settings = Settings {
+    let settings = AnnounceSettings {
         at: address(running, &config)?,
         zone: config.platform.as_ref().and_then(|platform| platform.zone.clone()).unwrap_or_default(),
         interval: config.registrar.as_ref()?.register_interval,
@@ -22,18 +22,19 @@ pub(super) fn begin(running: &Arc<Running>) -> Option<Announcement> {
 }
 
 /// None: nobody can be told where we are, and the configuration has announced nothing.
-fn address(running: &Running, config: &Config) -> Option<Advertise> {
+fn address(running: &RunningServer, config: &Config) -> Option<Advertise> {
     if let Some(written) = config.registrar.as_ref()?.advertise.clone() {
         return Some(written);
     }
     let listeners = running.listeners.load();
-    let (_, address) = listeners.as_ref()?.addresses().find(|(door, _)| *door == Door::Plain)?;
+    let (_, address) =
+        listeners.as_ref()?.addresses().find(|(listener_kind, _)| *listener_kind == ListenerKind::Plain)?;
     let at = Advertise { host: address.ip().to_string(), port: address.port(), tls: false };
     (!address.ip().is_unspecified()).then_some(at)
 }
 
 /// A pool without a ready worker would only keep others' requests waiting; and during a drain (SIGUSR1) they are to go elsewhere.
-fn servable(running: &Weak<Running>) -> Vec<(Arc<str>, String)> {
+fn servable(running: &Weak<RunningServer>) -> Vec<(Arc<str>, String)> {
     let Some(running) = running.upgrade() else { return Vec::new() };
     if running.connections().is_end_announced() {
         return Vec::new();

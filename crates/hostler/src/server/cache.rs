@@ -2,8 +2,8 @@
 
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 
-use super::running::Running;
-use crate::admin::{Done, Purging, Undone};
+use super::running::RunningServer;
+use crate::admin::{CommandDone, Purging, Undone};
 use crate::cache::Stock;
 use crate::config::Config;
 use crate::journal::{Journal, Level};
@@ -28,7 +28,7 @@ pub(super) fn share(stock: &Stock, settings: Option<&TierSettings>, journal: &Jo
 }
 
 /// Forgets what is meant.
-pub(super) async fn purge(running: &Running, purging: Purging) -> Result<Done, Undone> {
+pub(super) async fn purge(running: &RunningServer, purging: Purging) -> Result<CommandDone, Undone> {
     let meant = meant(&running.config.load(), purging)?;
     let Purged { entries, told, servers } = running.stock.purge(meant).await;
     let mut done =

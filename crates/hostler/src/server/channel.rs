@@ -28,7 +28,7 @@ const LONGEST_REASON: usize = 16 * 1024;
 /// One message.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(super) enum Word {
+pub(super) enum SuccessorMessage {
     /// Sockets that come with this message.
     Sockets(Purpose),
     /// A file that comes with this message: routes that have registered.
@@ -45,7 +45,7 @@ pub(super) enum Word {
     Begun,
 }
 
-impl Word {
+impl SuccessorMessage {
     pub fn failed(reason: &str) -> Self {
         Self::Failed { reason: reason.chars().take(LONGEST_REASON / 4).collect() }
     }
@@ -66,24 +66,24 @@ impl Channel {
         Ok(Self(UnixStream::from_std(end.into())?))
     }
 
-    pub async fn say(&self, word: &Word) -> io::Result<()> {
+    pub async fn say(&self, word: &SuccessorMessage) -> io::Result<()> {
         self.send(word, &[]).await
     }
 
     pub async fn hand_over(&self, purpose: &Purpose, sockets: &[OwnedFd]) -> io::Result<()> {
         for some in sockets.chunks(MOST_DESCRIPTORS) {
             let borrowed: Vec<_> = some.iter().map(AsFd::as_fd).collect();
-            self.send(&Word::Sockets(purpose.clone()), &borrowed).await?;
+            self.send(&SuccessorMessage::Sockets(purpose.clone()), &borrowed).await?;
         }
         Ok(())
     }
 
     pub async fn hand_over_registrations(&self, file: &OwnedFd) -> io::Result<()> {
-        self.send(&Word::Registrations, &[file.as_fd()]).await
+        self.send(&SuccessorMessage::Registrations, &[file.as_fd()]).await
     }
 
     /// The next message with the descriptors that came with it; none if the other end is gone.
-    pub async fn hear(&self) -> io::Result<Option<(Word, Vec<OwnedFd>)>> {
+    pub async fn hear(&self) -> io::Result<Option<(SuccessorMessage, Vec<OwnedFd>)>> {
         let receive = || receive(self.0.as_fd()).map_err(io::Error::from);
         let (text, descriptors) = match self.0.async_io(Interest::READABLE, receive).await {
             // The other end has gone without having heard all; what it had said before is still to be had.
@@ -98,7 +98,7 @@ impl Channel {
         Ok(Some((serde_json::from_slice(&text)?, descriptors)))
     }
 
-    async fn send(&self, word: &Word, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    async fn send(&self, word: &SuccessorMessage, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let text = serde_json::to_vec(word)?;
         self.0
             .async_io(Interest::WRITABLE, || send(self.0.as_fd(), &text, descriptors).map_err(Into::into))
@@ -107,7 +107,7 @@ impl Channel {
 }
 
 /// One message without a runtime, for an end that is not a [`Channel`] yet.
-pub(super) fn say_now(end: BorrowedFd<'_>, word: &Word) -> io::Result<()> {
+pub(super) fn say_now(end: BorrowedFd<'_>, word: &SuccessorMessage) -> io::Result<()> {
     Ok(send(end, &serde_json::to_vec(word)?, &[])?)
 }
 
@@ -150,18 +150,18 @@ mod tests {
         let purpose = Purpose { key: "server.listen".into(), address: addresses[0] };
         let copies: Vec<OwnedFd> = sockets.into_iter().map(Into::into).collect();
         ours.hand_over(&purpose, &copies).await.unwrap();
-        ours.say(&Word::failed(&"x".repeat(100_000))).await.unwrap();
+        ours.say(&SuccessorMessage::failed(&"x".repeat(100_000))).await.unwrap();
         drop((ours, copies));
 
         let mut arrived = Vec::new();
         while arrived.len() < 100 {
             let (word, sockets) = theirs.hear().await.unwrap().unwrap();
-            assert_eq!(word, Word::Sockets(purpose.clone()));
+            assert_eq!(word, SuccessorMessage::Sockets(purpose.clone()));
             arrived.extend(sockets.into_iter().map(TcpListener::from));
         }
         let arrived: Vec<_> = arrived.iter().map(|socket| socket.local_addr().unwrap()).collect();
         assert_eq!(arrived, addresses);
-        assert!(matches!(theirs.hear().await.unwrap(), Some((Word::Failed { .. }, _))));
+        assert!(matches!(theirs.hear().await.unwrap(), Some((SuccessorMessage::Failed { .. }, _))));
         assert!(theirs.hear().await.unwrap().is_none());
     }
 }

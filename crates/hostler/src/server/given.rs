@@ -54,7 +54,7 @@ pub enum GivenError {
 
 /// Listening sockets that whoever has started Hostler has opened for it.
 #[derive(Default)]
-pub struct Given {
+pub struct GivenListeners {
     sockets: Vec<Socket>,
     /// What the operator should know of them.
     pub warning: Option<String>,
@@ -67,7 +67,7 @@ struct Socket {
     listener: TcpListener,
 }
 
-impl Given {
+impl GivenListeners {
     /// Takes them, and keeps all other descriptors from processes that are started from here on: a lock or a log is that of
     /// whoever has started us. The variables are taken out of the environment: they are for nobody else.
     pub fn take(environment: &mut Environment) -> Result<Self, GivenError> {

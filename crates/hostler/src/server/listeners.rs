@@ -9,7 +9,7 @@ use hostler_address::OwnAddresses;
 
 use super::StartError;
 use crate::config::Config;
-use crate::listen::{self, Door};
+use crate::listen::{self, ListenerKind};
 
 /// What a socket is for: the key that names its address, and the address as it is written there (port 0 stays 0).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -22,12 +22,12 @@ pub(super) struct Purpose {
 pub(super) type Inherited = BTreeMap<Purpose, Vec<TcpListener>>;
 
 /// The sockets of one thread.
-pub(super) type Share = Vec<(Door, TcpListener)>;
+pub(super) type ListenerShare = Vec<(ListenerKind, TcpListener)>;
 
 /// All sockets of one Hostler.
 pub(super) struct Listeners {
     /// For each address one a thread, shared out by the kernel.
-    data: Vec<(Purpose, Door, Vec<TcpListener>)>,
+    data: Vec<(Purpose, ListenerKind, Vec<TcpListener>)>,
     admin: Option<(Purpose, TcpListener)>,
 }
 
@@ -35,17 +35,17 @@ impl Listeners {
     /// Takes over what is there already and binds the rest; what is left of `inherited` is closed.
     pub fn open(config: &Config, mut inherited: Inherited) -> Result<Self, StartError> {
         let server = &config.server;
-        let plain = server.listen.iter().map(|&address| (address, Door::Plain, "server.listen"));
+        let plain = server.listen.iter().map(|&address| (address, ListenerKind::Plain, "server.listen"));
         let tls = config.tls.iter().flat_map(|tls| &tls.listen);
-        let tls = tls.map(|&address| (address, Door::Tls, "tls.listen"));
-        let data = plain.chain(tls).map(|(address, door, key)| {
+        let tls = tls.map(|&address| (address, ListenerKind::Tls, "tls.listen"));
+        let data = plain.chain(tls).map(|(address, listener_kind, key)| {
             let purpose = Purpose { key: key.into(), address };
             let sockets = match inherited.remove(&purpose) {
                 Some(sockets) => Ok(sockets),
                 None => listen::bind(address, server.threads),
             };
             match sockets {
-                Ok(sockets) => Ok((purpose, door, sockets)),
+                Ok(sockets) => Ok((purpose, listener_kind, sockets)),
                 Err(source) => Err(StartError::Listen { address, key, source }),
             }
         });
@@ -58,8 +58,10 @@ impl Listeners {
     }
 
     /// Where clients connect; a free port is known by now.
-    pub fn addresses(&self) -> impl Iterator<Item = (Door, SocketAddr)> {
-        self.data.iter().filter_map(|(_, door, sockets)| Some((*door, sockets.first()?.local_addr().ok()?)))
+    pub fn addresses(&self) -> impl Iterator<Item = (ListenerKind, SocketAddr)> {
+        self.data.iter().filter_map(|(_, listener_kind, sockets)| {
+            Some((*listener_kind, sockets.first()?.local_addr().ok()?))
+        })
     }
 
     /// All of them, the admin listener's included.
@@ -71,7 +73,9 @@ impl Listeners {
 
     /// The port of the first with TLS; 0 if there is none.
     pub fn tls_port(&self) -> u16 {
-        self.addresses().find(|(door, _)| *door == Door::Tls).map_or(0, |(_, address)| address.port())
+        self.addresses()
+            .find(|(listener_kind, _)| *listener_kind == ListenerKind::Tls)
+            .map_or(0, |(_, address)| address.port())
     }
 
     pub fn admin(&self) -> io::Result<Option<TcpListener>> {
@@ -81,12 +85,12 @@ impl Listeners {
     /// The sockets of each thread: every socket has one thread at least, every thread one of each address. Sockets that were
     /// taken over may be more or fewer than threads, and none is added or closed then: the kernel gives the connections of one
     /// that goes to nobody else.
-    pub fn by_thread(&self, threads: usize) -> io::Result<Vec<Share>> {
-        let mut shares: Vec<Share> = (0..threads).map(|_| Vec::new()).collect();
-        for (_, door, sockets) in &self.data {
+    pub fn by_thread(&self, threads: usize) -> io::Result<Vec<ListenerShare>> {
+        let mut shares: Vec<ListenerShare> = (0..threads).map(|_| Vec::new()).collect();
+        for (_, listener_kind, sockets) in &self.data {
             for turn in 0..threads.max(sockets.len()) {
                 let Some(socket) = sockets.get(turn % sockets.len().max(1)) else { continue };
-                shares[turn % threads].push((*door, socket.try_clone()?));
+                shares[turn % threads].push((*listener_kind, socket.try_clone()?));
             }
         }
         Ok(shares)
@@ -125,7 +129,7 @@ mod tests {
     fn listeners(sockets: usize) -> Listeners {
         let address = "127.0.0.1:0".parse().unwrap();
         let purpose = Purpose { key: "server.listen".into(), address };
-        let data = vec![(purpose, Door::Plain, listen::bind(address, sockets).unwrap())];
+        let data = vec![(purpose, ListenerKind::Plain, listen::bind(address, sockets).unwrap())];
         Listeners { data, admin: None }
     }
 

@@ -12,14 +12,14 @@ use crate::native::postal::Postal;
 
 /// What there is.
 #[derive(Clone, Default)]
-pub(super) struct Lookups {
+pub(super) struct LookupServices {
     pub geo: Option<Arc<Geo>>,
     pub postal: Option<Arc<Postal>>,
     geo_read: Read,
     postal_read: Read,
 }
 
-impl Lookups {
+impl LookupServices {
     /// What the configuration names. What it named before, in the same words, stays open.
     pub fn open(newer: &Config, before: Option<(&Config, &Self)>) -> Result<Self, String> {
         let databases = |config: &Config| config.geo.as_ref().map(|geo| geo.databases.clone());
@@ -70,7 +70,7 @@ impl Renewable for Geo {
     const NAME: &'static str = "geo";
     const CARRIES_ON: &'static str = "addresses are looked up in what was read before";
 
-    fn of(lookups: &Lookups) -> Option<(Arc<Self>, Read)> {
+    fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)> {
         Some((lookups.geo.clone()?, lookups.geo_read.clone()))
     }
 
@@ -91,7 +91,7 @@ impl Renewable for Postal {
     const NAME: &'static str = "postal";
     const CARRIES_ON: &'static str = "codes are looked up in what was read before";
 
-    fn of(lookups: &Lookups) -> Option<(Arc<Self>, Read)> {
+    fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)> {
         Some((lookups.postal.clone()?, lookups.postal_read.clone()))
     }
 

@@ -35,26 +35,26 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_pool::worker::YardError;
+use hostler_pool::worker::SupervisorContextError;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::admin::{self, Command, Order};
+use crate::admin::{self, AdminCommand, Order};
 use crate::config::{AccessLog, Config, Invocation};
-use crate::journal::{Form, Journal, Level};
-use crate::listen::Door;
+use crate::journal::{Journal, Level, LogFormat};
+use crate::listen::ListenerKind;
 use crate::native::geo::Geo;
 use crate::native::postal::Postal;
 
 use listeners::Listeners;
 use notify::Notify;
 use predecessor::Talk;
-use running::Running;
+use running::RunningServer;
 use signals::{Signals, Wish};
 use threads::DataPlane;
 
 pub use environment::Environment;
-pub use given::{Given, GivenError};
+pub use given::{GivenError, GivenListeners};
 pub use predecessor::Predecessor;
 
 /// Why Hostler does not run.
@@ -75,7 +75,7 @@ pub enum StartError {
     Given(#[from] GivenError),
     /// No place or no guard for the workers.
     #[error(transparent)]
-    Yard(#[from] YardError),
+    SupervisorContext(#[from] SupervisorContextError),
     /// A successor cannot go on.
     #[error("no taking over: {0}")]
     TakeOver(std::io::Error),
@@ -97,7 +97,7 @@ const FAREWELL: Duration = Duration::from_millis(100);
 pub fn run(
     config: Config,
     invocation: Invocation,
-    given: Given,
+    given: GivenListeners,
     predecessor: Option<&Predecessor>,
 ) -> Result<(), StartError> {
     descriptors::raise();
@@ -113,7 +113,7 @@ pub fn run(
 async fn serve(
     config: Config,
     invocation: Invocation,
-    given: Given,
+    given: GivenListeners,
     predecessor: Option<&Predecessor>,
     journal: &Journal,
 ) -> Result<(), StartError> {
@@ -128,8 +128,9 @@ async fn serve(
         }
     };
     let listeners = Listeners::open(&config, inherited)?;
-    let running = Arc::new(Running::start(config, invocation, listeners, registrations, journal.clone())?);
-    if let Err(error) = is_let_begin(&running, talk.as_ref(), &mut signals).await {
+    let running =
+        Arc::new(RunningServer::start(config, invocation, listeners, registrations, journal.clone())?);
+    if let Err(error) = until_allowed_to_begin(&running, talk.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
         // Told to stop before the first client: that is no failure.
         return if talk.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
@@ -179,7 +180,7 @@ async fn serve(
 
 /// Does what it is told until it is to stop; the process that has taken over, if that is why.
 async fn until_the_end(
-    running: &Arc<Running>,
+    running: &Arc<RunningServer>,
     signals: &mut Signals,
     orders: &mut mpsc::UnboundedReceiver<Order>,
 ) -> Option<u32> {
@@ -190,8 +191,8 @@ async fn until_the_end(
             wish = signals.next() => match wish {
                 Wish::Stop => return None,
                 Wish::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
-                Wish::Reload => orders::by_signal(running, wish, Command::Reload),
-                Wish::Upgrade => orders::by_signal(running, wish, Command::Upgrade),
+                Wish::Reload => orders::by_signal(running, wish, AdminCommand::Reload),
+                Wish::Upgrade => orders::by_signal(running, wish, AdminCommand::Upgrade),
             },
             Some(order) = orders.recv() => orders::carry_out(running, order),
             Ok(_) = succession.changed() => return *succession.borrow_and_update(),
@@ -201,7 +202,11 @@ async fn until_the_end(
 }
 
 /// Waits until routes have had the time to register; and, to take over, until the workers are ready and the predecessor says so.
-async fn is_let_begin(running: &Running, talk: Option<&Talk>, signals: &mut Signals) -> std::io::Result<()> {
+async fn until_allowed_to_begin(
+    running: &RunningServer,
+    talk: Option<&Talk>,
+    signals: &mut Signals,
+) -> std::io::Result<()> {
     let pools = running.pools.load_full();
     let pools: Vec<_> = pools.iter().collect();
     let filled = async {
@@ -230,10 +235,10 @@ async fn is_let_begin(running: &Running, talk: Option<&Talk>, signals: &mut Sign
     }
 }
 
-type Opened = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
+type OpenedServer = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
 
 /// Lets clients and orders in.
-fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
+fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     let listeners = running.listeners.load_full().expect("invariant: nobody has taken them yet");
     let shares = listeners.by_thread(running.premises.threads)?;
     let data_plane = DataPlane::start(
@@ -248,10 +253,10 @@ fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
     tokio::spawn(watch::watch::<Postal>(running.clone()));
     let (orders, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
-    for (door, address) in listeners.addresses() {
-        let scheme = match door {
-            Door::Plain => "http",
-            Door::Tls => "https",
+    for (listener_kind, address) in listeners.addresses() {
+        let scheme = match listener_kind {
+            ListenerKind::Plain => "http",
+            ListenerKind::Tls => "https",
         };
         running.journal.event(Level::Info, &format!("listening on {scheme}://{address}"));
     }
@@ -275,10 +280,10 @@ fn open(running: &Arc<Running>) -> Result<Opened, StartError> {
 
 fn journal(config: &Config) -> std::io::Result<Journal> {
     let (form, access) = match config.server.access_log {
-        AccessLog::Json => (Form::Json, true),
-        AccessLog::Pretty => (Form::Pretty, true),
-        AccessLog::Gorouter => (Form::Gorouter, true),
-        AccessLog::Off => (Form::Pretty, false),
+        AccessLog::Json => (LogFormat::Json, true),
+        AccessLog::Pretty => (LogFormat::Pretty, true),
+        AccessLog::Gorouter => (LogFormat::Gorouter, true),
+        AccessLog::Off => (LogFormat::Pretty, false),
     };
     Journal::open(form, access)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::environment::Environment;
 
 /// How long a service manager that does not read may hold us up.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIME_LIMIT: Duration = Duration::from_millis(200);
 
 /// Where the service manager listens.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Notify {
     fn send(&self, text: &str) {
         let Some(address) = &self.0 else { return };
         let _ = UnixDatagram::unbound().and_then(|socket| {
-            socket.set_write_timeout(Some(PATIENCE))?;
+            socket.set_write_timeout(Some(TIME_LIMIT))?;
             socket.send_to_addr(text.as_bytes(), address)
         });
     }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::pools::RunningPool;
-use super::running::Running;
+use super::running::RunningServer;
 use super::signals::Wish;
 use super::{cache, reload, upgrade};
-use crate::admin::{Command, Done, Order, Undone};
+use crate::admin::{AdminCommand, CommandDone, Order, Undone};
 use crate::config::nearest;
 use crate::journal::Level;
 
 /// Begins to carry out an order.
-pub(super) fn carry_out(running: &Arc<Running>, order: Order) {
+pub(super) fn carry_out(running: &Arc<RunningServer>, order: Order) {
     let running = running.clone();
     tokio::spawn(async move {
         let outcome = obey(&running, order.command).await;
@@ -22,13 +22,13 @@ pub(super) fn carry_out(running: &Arc<Running>, order: Order) {
 }
 
 /// An order by signal: what comes of it is for the log.
-pub(super) fn by_signal(running: &Arc<Running>, wish: Wish, command: Command) {
+pub(super) fn by_signal(running: &Arc<RunningServer>, wish: Wish, command: AdminCommand) {
     let running = running.clone();
     running.journal.event(Level::Info, &format!("{}: {}", wish.signal(), name(&command)));
     tokio::spawn(async move { obey(&running, command).await });
 }
 
-async fn obey(running: &Arc<Running>, command: Command) -> Result<Done, Undone> {
+async fn obey(running: &Arc<RunningServer>, command: AdminCommand) -> Result<CommandDone, Undone> {
     let name = name(&command);
     let outcome = act(running, command).await;
     let (level, text) = match &outcome {
@@ -39,20 +39,20 @@ async fn obey(running: &Arc<Running>, command: Command) -> Result<Done, Undone> 
     outcome
 }
 
-async fn act(running: &Arc<Running>, command: Command) -> Result<Done, Undone> {
+async fn act(running: &Arc<RunningServer>, command: AdminCommand) -> Result<CommandDone, Undone> {
     match command {
-        Command::Reload => reload::reload(running).await,
-        Command::Upgrade => upgrade::upgrade(running).await,
-        Command::Restart(None) => restart_all(running).await,
-        Command::Restart(Some(pool)) => restart(&find(running, &pool)?).await.map(|done| vec![done]),
-        Command::Pause(pool, longest) => pause(running, &find(running, &pool)?, longest),
-        Command::Resume(pool) => resume(&find(running, &pool)?),
-        Command::Purge(purging) => cache::purge(running, purging).await,
+        AdminCommand::Reload => reload::reload(running).await,
+        AdminCommand::Upgrade => upgrade::upgrade(running).await,
+        AdminCommand::Restart(None) => restart_all(running).await,
+        AdminCommand::Restart(Some(pool)) => restart(&find(running, &pool)?).await.map(|done| vec![done]),
+        AdminCommand::Pause(pool, longest) => pause(running, &find(running, &pool)?, longest),
+        AdminCommand::Resume(pool) => resume(&find(running, &pool)?),
+        AdminCommand::Purge(purging) => cache::purge(running, purging).await,
     }
 }
 
 /// All pools at once; each replaces one worker at a time.
-async fn restart_all(running: &Running) -> Result<Done, Undone> {
+async fn restart_all(running: &RunningServer) -> Result<CommandDone, Undone> {
     let pools = running.pools.load_full();
     let restarts = pools.iter().filter(|pool| pool.supervisor.is_some()).cloned();
     let restarts: Vec<_> = restarts.map(|pool| tokio::spawn(async move { restart(&pool).await })).collect();
@@ -81,7 +81,7 @@ async fn restart(pool: &RunningPool) -> Result<String, Undone> {
     }
 }
 
-fn pause(running: &Running, pool: &RunningPool, longest: Duration) -> Result<Done, Undone> {
+fn pause(running: &RunningServer, pool: &RunningPool, longest: Duration) -> Result<CommandDone, Undone> {
     let limit = humantime::format_duration(longest).to_string();
     let (journal, name) = (running.journal.clone(), pool.name.clone());
     let text = format!("pool {name}: nobody has resumed it in {limit}; it goes on");
@@ -90,7 +90,7 @@ fn pause(running: &Running, pool: &RunningPool, longest: Duration) -> Result<Don
     Ok(vec![format!("pool {} holds its requests, for {limit} at most", pool.name)])
 }
 
-fn resume(pool: &RunningPool) -> Result<Done, Undone> {
+fn resume(pool: &RunningPool) -> Result<CommandDone, Undone> {
     if !pool.pool.is_paused() {
         return Err(Undone::Refused(format!("pool {} is not paused", pool.name)));
     }
@@ -98,18 +98,18 @@ fn resume(pool: &RunningPool) -> Result<Done, Undone> {
     Ok(vec![format!("pool {} goes on", pool.name)])
 }
 
-fn name(command: &Command) -> &'static str {
+fn name(command: &AdminCommand) -> &'static str {
     match command {
-        Command::Restart(_) => "restart",
-        Command::Pause(..) => "pause",
-        Command::Resume(_) => "resume",
-        Command::Purge(_) => "purge",
-        Command::Reload => "reload",
-        Command::Upgrade => "upgrade",
+        AdminCommand::Restart(_) => "restart",
+        AdminCommand::Pause(..) => "pause",
+        AdminCommand::Resume(_) => "resume",
+        AdminCommand::Purge(_) => "purge",
+        AdminCommand::Reload => "reload",
+        AdminCommand::Upgrade => "upgrade",
     }
 }
 
-fn find(running: &Running, name: &str) -> Result<RunningPool, Undone> {
+fn find(running: &RunningServer, name: &str) -> Result<RunningPool, Undone> {
     let pools = running.pools.load();
     pools.iter().find(|pool| *pool.name == *name).cloned().ok_or_else(|| Undone::UnknownPool {
         name: name.to_owned(),

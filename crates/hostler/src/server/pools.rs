@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use hostler_pool::dispatch::{Membership, Pool};
-use hostler_pool::worker::{self, Change, Supervisor, WorkerSettings, Yard};
+use hostler_pool::worker::{self, SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -14,10 +14,10 @@ use super::premises::Premises;
 use super::probe::{HttpProbe, wire_address};
 use super::settings;
 use crate::admin::PoolSource;
-use crate::config::{self, Config, Source};
+use crate::config::{self, Config, PoolMembers};
 use crate::gateway::Poison;
 use crate::journal::Journal;
-use crate::proxy::{CheckSettings, Checking, Endpoint, Meter, News, OnHang, Ours};
+use crate::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 
 /// A pool that is running. What it shares with its next version, after a reload, is behind an `Arc`.
 #[derive(Clone)]
@@ -64,11 +64,11 @@ impl RunningPool {
             journal: premises.journal.clone(),
         };
         match &written.source {
-            Source::Members(members) => new.set_members(members, written.concurrency.at_first()),
-            Source::Workers(_) => {
-                let yard = premises.yard(&config.server.temp_dir)?;
+            PoolMembers::Members(members) => new.set_members(members, written.concurrency.at_first()),
+            PoolMembers::Workers(_) => {
+                let context = premises.context(&config.server.temp_dir)?;
                 let wanted = settings::workers(config, written, &premises.environment);
-                new.supervisor = wanted.map(|wanted| new.supervise(wanted, yard));
+                new.supervisor = wanted.map(|wanted| new.supervise(wanted, context));
             }
         }
         Ok(new)
@@ -78,10 +78,10 @@ impl RunningPool {
     pub fn take(&self, written: &config::Pool, premises: &Premises) -> Option<Self> {
         let can = match (&self.settings.source, &written.source) {
             // Connections that were made otherwise are of no use.
-            (Source::Members(old), Source::Members(new)) => {
+            (PoolMembers::Members(old), PoolMembers::Members(new)) => {
                 (old.protocol, &old.tls) == (new.protocol, &new.tls)
             }
-            (Source::Workers(_), Source::Workers(_)) => true,
+            (PoolMembers::Workers(_), PoolMembers::Workers(_)) => true,
             _ => false,
         };
         let before = &self.settings;
@@ -96,7 +96,7 @@ impl RunningPool {
     /// Puts its settings in force, but for those that are about workers.
     pub fn settle(&self) {
         self.pool.update(settings::pool(&self.settings));
-        if let Source::Members(members) = &self.settings.source {
+        if let PoolMembers::Members(members) = &self.settings.source {
             self.set_members(members, self.settings.concurrency.at_first());
         }
     }
@@ -105,7 +105,7 @@ impl RunningPool {
     pub fn settle_workers(&self, config: &Config, premises: &Premises) -> bool {
         let wanted = settings::workers(config, &self.settings, &premises.environment);
         let (Some(supervisor), Some(wanted)) = (&self.supervisor, wanted) else { return false };
-        supervisor.update(wanted) == Change::NeedsRestart
+        supervisor.update(wanted) == SettingsChange::NeedsRestart
     }
 
     /// Holds its requests, until [`Self::resume`] or, should nobody ever say so, for `longest`; then `told` is called.
@@ -158,13 +158,13 @@ impl RunningPool {
     }
 
     fn endpoint(&self, member: &config::Endpoint, all: &config::Members) -> Endpoint {
-        let (dial, label) = (settings::dial(member, all), member.to_string().into());
-        let mut endpoint = Endpoint::new(dial, label, self.meter.clone(), self.threads, None);
-        endpoint.news = Some(News { journal: self.journal.clone(), pool: self.name.clone() });
+        let (connector, label) = (settings::connector(member, all), member.to_string().into());
+        let mut endpoint = Endpoint::new(connector, label, self.meter.clone(), self.threads, None);
+        endpoint.news = Some(MemberNews { journal: self.journal.clone(), pool: self.name.clone() });
         endpoint
     }
 
-    fn supervise(&self, wanted: WorkerSettings, yard: Yard) -> Arc<Supervisor> {
+    fn supervise(&self, wanted: WorkerSettings, context: SupervisorContext) -> Arc<Supervisor> {
         let (meter, threads) = (self.meter.clone(), self.threads);
         Arc::new_cyclic(|supervisor: &Weak<Supervisor>| {
             let supervisor = supervisor.clone();
@@ -173,12 +173,12 @@ impl RunningPool {
                     supervisor.hung(member);
                 }
             });
-            let endpoint = move |address: worker::Address, facts: worker::WorkerFacts| {
+            let endpoint = move |address: worker::WorkerAddress, facts: worker::WorkerFacts| {
                 let label = facts.index.to_string().into();
-                let ours = Ours { on_hang: on_hang.clone(), fate: facts.fate };
+                let ours = Ours { on_hang: on_hang.clone(), exit_watch: facts.exit_watch };
                 Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours))
             };
-            Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), yard)
+            Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), context)
         })
     }
 }

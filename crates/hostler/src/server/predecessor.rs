@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{Pid, getppid};
 
-use super::channel::{self, Channel, Word};
+use super::channel::{self, Channel, SuccessorMessage};
 use super::listeners::Inherited;
 use crate::config::Surroundings;
 
@@ -38,7 +38,7 @@ impl Predecessor {
 
     /// Says that it must go on, and why. Should it be gone, nobody is left to tell.
     pub fn refuse(&self, reason: &str) {
-        let _ = channel::say_now(self.0.as_fd(), &Word::failed(reason));
+        let _ = channel::say_now(self.0.as_fd(), &SuccessorMessage::failed(reason));
     }
 
     /// Begins to talk; needs a runtime.
@@ -56,14 +56,14 @@ impl Talk {
         let (mut sockets, mut registrations) = (BTreeMap::new(), None);
         loop {
             match self.0.hear().await? {
-                Some((Word::Sockets(purpose), received)) => {
+                Some((SuccessorMessage::Sockets(purpose), received)) => {
                     let known: &mut Vec<TcpListener> = sockets.entry(purpose).or_default();
                     known.extend(received.into_iter().map(TcpListener::from));
                 }
-                Some((Word::Registrations, received)) => {
+                Some((SuccessorMessage::Registrations, received)) => {
                     registrations = received.into_iter().next().map(File::from);
                 }
-                Some((Word::NoMore, _)) => return Ok((sockets, registrations)),
+                Some((SuccessorMessage::NoMore, _)) => return Ok((sockets, registrations)),
                 other => return Err(surprise(other.map(|(word, _)| word))),
             }
         }
@@ -79,20 +79,20 @@ impl Talk {
 
     /// Says that all is ready, and waits for the word to begin.
     pub async fn ready(&self) -> io::Result<()> {
-        self.0.say(&Word::Ready).await?;
+        self.0.say(&SuccessorMessage::Ready).await?;
         match self.0.hear().await? {
-            Some((Word::Begin, _)) => Ok(()),
+            Some((SuccessorMessage::Begin, _)) => Ok(()),
             other => Err(surprise(other.map(|(word, _)| word))),
         }
     }
 
     /// Says that connections are accepted from now on.
     pub async fn begun(&self) -> io::Result<()> {
-        self.0.say(&Word::Begun).await
+        self.0.say(&SuccessorMessage::Begun).await
     }
 }
 
-fn surprise(word: Option<Word>) -> io::Error {
+fn surprise(word: Option<SuccessorMessage>) -> io::Error {
     io::Error::other(match word {
         Some(word) => format!("the predecessor said {word:?}, which makes no sense here"),
         None => "the predecessor is gone".to_owned(),

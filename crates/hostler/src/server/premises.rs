@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use hostler_pool::worker::{self, Entry, GuardCommand, Record, Yard, YardSettings};
+use hostler_pool::worker::{
+    self, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
+};
 
 use super::StartError;
 use super::environment::Environment;
@@ -27,24 +29,24 @@ pub(super) struct Premises {
     /// Our own program, as it was called at the start: once its file has been replaced, the system calls it "(deleted)".
     guard: PathBuf,
     /// Made for the first pool of workers.
-    yard: OnceLock<Yard>,
+    context: OnceLock<SupervisorContext>,
 }
 
 impl Premises {
     pub fn new(around: &Surroundings, threads: usize, journal: Journal) -> std::io::Result<Self> {
         let guard = std::env::current_exe()?;
         let (environment, open_files) = (around.environment.clone(), around.soft_open_files);
-        Ok(Self { environment, threads, journal, open_files, guard, yard: OnceLock::new() })
+        Ok(Self { environment, threads, journal, open_files, guard, context: OnceLock::new() })
     }
 
-    /// The yard; `temp_dir` is where its folder goes if there is no better place.
-    pub fn yard(&self, temp_dir: &Path) -> Result<Yard, StartError> {
-        if let Some(yard) = self.yard.get() {
-            return Ok(yard.clone());
+    /// The context; `temp_dir` is where its folder goes if there is no better place.
+    pub fn context(&self, temp_dir: &Path) -> Result<SupervisorContext, StartError> {
+        if let Some(context) = self.context.get() {
+            return Ok(context.clone());
         }
         let runtime_dir = self.environment.get("XDG_RUNTIME_DIR").map(|path| Path::new(path).to_owned());
         let journal = self.journal.clone();
-        let made = Yard::new(YardSettings {
+        let made = SupervisorContext::new(SupervisorContextSettings {
             parents: runtime_dir.into_iter().chain([temp_dir.to_owned()]).collect(),
             preload: PRELOAD.into(),
             guard: GuardCommand { program: self.guard.clone(), args: vec!["__guard".into()] },
@@ -52,24 +54,24 @@ impl Premises {
             boots_at_once: BOOTS_AT_ONCE,
             open_files: self.open_files,
         })?;
-        Ok(self.yard.get_or_init(|| made).clone())
+        Ok(self.context.get_or_init(|| made).clone())
     }
 }
 
-fn write_down(journal: &Journal, record: &Record) {
+fn write_down(journal: &Journal, record: &WorkerRecord) {
     match &record.entry {
-        Entry::Output { stream, line } => {
+        LogEntry::Output { stream, line } => {
             let stream = match stream {
-                worker::Stream::Stdout => "stdout",
-                worker::Stream::Stderr => "stderr",
+                worker::OutputStream::Stdout => "stdout",
+                worker::OutputStream::Stderr => "stderr",
             };
             journal.worker_line(&record.pool, record.worker, stream, line);
         }
-        Entry::Event(event) => {
+        LogEntry::Event(event) => {
             let level = match event.level() {
-                worker::Level::Info => Level::Info,
-                worker::Level::Warn => Level::Warn,
-                worker::Level::Error => Level::Error,
+                worker::WorkerLogLevel::Info => Level::Info,
+                worker::WorkerLogLevel::Warn => Level::Warn,
+                worker::WorkerLogLevel::Error => Level::Error,
             };
             journal.event(level, &format!("{}: {event}", record.subject()));
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hostler_pool::worker::{Address, Probe, Probing};
+use hostler_pool::worker::{Probe, Probing, WorkerAddress};
 
 use crate::proxy::ask;
 
@@ -11,16 +11,16 @@ use crate::proxy::ask;
 pub(super) struct HttpProbe;
 
 impl Probe for HttpProbe {
-    fn get(&self, address: &Address, path: &str, timeout: Duration) -> Probing {
+    fn get(&self, address: &WorkerAddress, path: &str, timeout: Duration) -> Probing {
         let (address, path) = (wire_address(address), path.to_owned());
         Box::pin(async move { ask(&address, &path, timeout).await.map(|asked| asked.status) })
     }
 }
 
 /// The same place in the words of the other library; neither knows the other.
-pub(super) fn wire_address(address: &Address) -> hostler_wire::Address {
+pub(super) fn wire_address(address: &WorkerAddress) -> hostler_wire::Address {
     match address {
-        Address::Unix(path) => hostler_wire::Address::Unix(Path::to_owned(path)),
-        Address::Tcp(address) => hostler_wire::Address::Tcp(address.ip().to_string(), address.port()),
+        WorkerAddress::Unix(path) => hostler_wire::Address::Unix(Path::to_owned(path)),
+        WorkerAddress::Tcp(address) => hostler_wire::Address::Tcp(address.ip().to_string(), address.port()),
     }
 }

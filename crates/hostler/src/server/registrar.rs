@@ -14,23 +14,23 @@ use super::settings;
 use super::tables::Tables;
 use crate::admin::Registrations;
 use crate::config::Config;
-use crate::gateway::platform::Rules;
+use crate::gateway::platform::PlatformRules;
 use crate::journal::{Journal, Level};
-use crate::nats::Connection;
-use crate::registrar::{Mould, Registrar};
+use crate::nats::NatsConnection;
+use crate::registrar::{RegistrarTask, RouteTemplate};
 
 /// In the table of routes, in the place of where a route leads to.
 const NOT_SERVED: &str = "not served: a configured route has its paths";
 /// How long the start waits for NATS before it goes on without.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// A registrar and its connection, where one is configured.
 #[derive(Clone)]
 pub(super) struct Registering {
     /// None: others' routes are not taken.
-    registrar: Option<Registrar>,
+    registrar: Option<RegistrarTask>,
     tables: Arc<Tables>,
-    pub connection: Connection,
+    pub connection: NatsConnection,
     start_delay: Duration,
     temp_dir: PathBuf,
 }
@@ -39,7 +39,7 @@ impl Registering {
     /// Begins to listen, where a registrar is configured, and rules for its routes with it.
     pub fn open(
         config: &Config,
-        rules: Option<Arc<Rules>>,
+        rules: Option<Arc<PlatformRules>>,
         (tables, own): (Arc<Tables>, OwnAddresses),
         journal: &Journal,
         known: Option<File>,
@@ -47,8 +47,8 @@ impl Registering {
         let (settings, rules) = (config.registrar.clone()?, rules?);
         let accept = settings.accept;
         let start_delay = if accept { settings.start_delay } else { Duration::ZERO };
-        let connection = Connection::open(settings.nats.clone(), journal.clone());
-        let mould = Mould {
+        let connection = NatsConnection::open(settings.nats.clone(), journal.clone());
+        let template = RouteTemplate {
             settings,
             limits: settings::limits(&config.server),
             max_interim_answers: config.server.max_interim_answers,
@@ -70,7 +70,7 @@ impl Registering {
         });
         let table = tables.clone();
         let publish = Box::new(move |changed| table.register(changed));
-        let registrar = accept.then(|| Registrar::open(connection.clone(), mould, &known, publish));
+        let registrar = accept.then(|| RegistrarTask::open(connection.clone(), template, &known, publish));
         Some(Self { registrar, tables, connection, start_delay, temp_dir: config.server.temp_dir.clone() })
     }
 
@@ -80,13 +80,13 @@ impl Registering {
         if self.start_delay.is_zero() {
             return;
         }
-        let _ = tokio::time::timeout(PATIENCE, self.connection.up()).await;
+        let _ = tokio::time::timeout(TIME_LIMIT, self.connection.up()).await;
         tokio::time::sleep(self.start_delay).await;
     }
 
     /// A file without a name with all that is known, for a successor.
     pub async fn export(&self) -> io::Result<OwnedFd> {
-        let lines = self.registrar.as_ref().map(Registrar::export).unwrap_or_default();
+        let lines = self.registrar.as_ref().map(RegistrarTask::export).unwrap_or_default();
         let folder = self.temp_dir.clone();
         let written = tokio::task::spawn_blocking(move || {
             let mut file = tempfile::tempfile_in(folder)?;

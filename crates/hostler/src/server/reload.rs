@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 
-use super::lookups::Lookups;
+use super::lookups::LookupServices;
 use super::pools::RunningPool;
 use super::retire::retire;
-use super::routes::{Behind, Routes, routes};
-use super::running::Running;
+use super::routes::{RouteTables, RouteTarget, routes};
+use super::running::RunningServer;
 use super::tls::{self, Fresh};
 use super::{boot, cache, settings};
-use crate::admin::{Done, LastReload, Undone};
+use crate::admin::{CommandDone, LastReload, Undone};
 use crate::config::{self, Config, PoolChange};
 
 /// Keys that only a new process can apply.
 const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];
 
 /// Applies the configuration as it is now; if anything is wrong with it, nothing.
-pub(super) async fn reload(running: &Arc<Running>) -> Result<Done, Undone> {
+pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, Undone> {
     let _turn = running.changes.acquire().await;
     if running.connections().is_ending() {
         return Err(Undone::Refused("this Hostler is stopping".into()));
@@ -38,13 +38,13 @@ pub(super) async fn reload(running: &Arc<Running>) -> Result<Done, Undone> {
 }
 
 /// Files and names are looked up elsewhere: both may take a while.
-async fn load(running: &Running) -> Result<Config, String> {
+async fn load(running: &RunningServer) -> Result<Config, String> {
     let invocation = running.invocation.clone();
     let loaded = tokio::task::spawn_blocking(move || config::load(&invocation)).await;
     loaded.map_err(|error| error.to_string())?.map_err(|errors| errors.to_string())
 }
 
-async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone> {
+async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<CommandDone, Undone> {
     let older = running.config.load_full();
     let mut done = std::mem::take(&mut newer.warnings);
     for key in older.difference(&newer).server.iter().filter(|key| FIXED.contains(key)) {
@@ -106,14 +106,19 @@ async fn apply(running: &Arc<Running>, mut newer: Config) -> Result<Done, Undone
 }
 
 /// Data is opened elsewhere, which may take a while.
-async fn lookups(running: &Running, older: &Arc<Config>, newer: &Arc<Config>) -> Result<Lookups, String> {
+async fn lookups(
+    running: &RunningServer,
+    older: &Arc<Config>,
+    newer: &Arc<Config>,
+) -> Result<LookupServices, String> {
     let (older, newer, data) = (older.clone(), newer.clone(), running.lookups.load_full());
-    let opened = tokio::task::spawn_blocking(move || Lookups::open(&newer, Some((&older, &data)))).await;
+    let opened =
+        tokio::task::spawn_blocking(move || LookupServices::open(&newer, Some((&older, &data)))).await;
     opened.map_err(|error| error.to_string())?
 }
 
 /// TLS listeners stay as they are, and so does whether there are any.
-fn keep_listeners(older: &Config, newer: &mut Config, done: &mut Done) {
+fn keep_listeners(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     let is_changed = older.difference(newer).tls.contains(&"listen");
     match (&older.tls, &mut newer.tls) {
         (Some(older), Some(newer)) => newer.listen.clone_from(&older.listen),
@@ -125,7 +130,7 @@ fn keep_listeners(older: &Config, newer: &mut Config, done: &mut Done) {
 }
 
 /// Certificates that were read anew are shown also where nothing else has changed: their files may have.
-fn show(running: &Running, fresh: Option<Fresh>, done: &mut Done) {
+fn show(running: &RunningServer, fresh: Option<Fresh>, done: &mut CommandDone) {
     if let (Some(tls), Some(fresh)) = (&running.tls, fresh)
         && tls.show(fresh)
     {
@@ -135,7 +140,7 @@ fn show(running: &Running, fresh: Option<Fresh>, done: &mut Done) {
 
 /// What the pools will be.
 #[derive(Default)]
-struct Change {
+struct PoolsChange {
     pools: Vec<RunningPool>,
     /// Pools that nothing leads to any more.
     left: Vec<RunningPool>,
@@ -146,9 +151,13 @@ struct Change {
 }
 
 /// Starts what is new and waits until it can serve. Should that come to nothing, it is stopped, and nothing has changed.
-async fn prepare(running: &Arc<Running>, older: &Config, newer: &Config) -> Result<Change, Undone> {
+async fn prepare(
+    running: &Arc<RunningServer>,
+    older: &Config,
+    newer: &Config,
+) -> Result<PoolsChange, Undone> {
     let before = running.pools.load_full();
-    let mut change = Change::default();
+    let mut change = PoolsChange::default();
     let outcome = match start_new(running, newer, &before, &mut change).await {
         Ok(()) => renew_workers(running, older, newer, &mut change).await,
         failed => failed,
@@ -167,10 +176,10 @@ async fn prepare(running: &Arc<Running>, older: &Config, newer: &Config) -> Resu
 }
 
 async fn start_new(
-    running: &Running,
+    running: &RunningServer,
     newer: &Config,
     before: &[RunningPool],
-    change: &mut Change,
+    change: &mut PoolsChange,
 ) -> Result<(), String> {
     for written in &newer.pools {
         let known = before.iter().find(|pool| *pool.name == *written.name);
@@ -184,19 +193,19 @@ async fn start_new(
         change.pools.push(pool);
     }
     let started: Vec<_> = change.pools.iter().filter(|pool| change.started.contains(&pool.name)).collect();
-    let patience = newer.server.upgrade_timeout;
-    let late = |_| Err(format!("new workers were not ready in {patience:?} (server.upgrade_timeout)"));
-    let outcome = timeout(patience, boot::first_ready(&started)).await.unwrap_or_else(late);
+    let time_limit = newer.server.upgrade_timeout;
+    let late = |_| Err(format!("new workers were not ready in {time_limit:?} (server.upgrade_timeout)"));
+    let outcome = timeout(time_limit, boot::first_ready(&started)).await.unwrap_or_else(late);
     outcome.map_err(|why| format!("{why}; nothing has changed"))
 }
 
 /// Gives the workers of pools that stay their new settings, and replaces them where it takes that. A pool whose new workers do
 /// not boot keeps what it had; one that was renewed before keeps what it has got.
 async fn renew_workers(
-    running: &Running,
+    running: &RunningServer,
     older: &Config,
     newer: &Config,
-    change: &mut Change,
+    change: &mut PoolsChange,
 ) -> Result<(), String> {
     for index in 0..change.pools.len() {
         let pool = &change.pools[index];
@@ -214,7 +223,7 @@ async fn renew_workers(
 }
 
 /// What was not renewed goes by its old settings again.
-fn take_back(running: &Running, older: &Config, change: &Change, problem: String) -> String {
+fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, problem: String) -> String {
     for pool in running.pools.load().iter().filter(|pool| !change.renewed.contains(&pool.name)) {
         pool.settle_workers(older, &running.premises);
     }
@@ -235,13 +244,16 @@ fn take_back(running: &Running, older: &Config, change: &Change, problem: String
 }
 
 /// From one moment to the next: whoever comes in from now on finds the new routes.
-fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change, lookups: Lookups) {
+fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, lookups: LookupServices) {
     let before = running.sources.routes.load_full();
     for pool in &change.pools {
         pool.settle();
     }
-    let Routes { table, listed, weak } =
-        routes(newer, &Behind { pools: &change.pools, lookups: &lookups, stock: &running.stock }, &before);
+    let RouteTables { table, listed, weak } = routes(
+        newer,
+        &RouteTarget { pools: &change.pools, lookups: &lookups, stock: &running.stock },
+        &before,
+    );
     running.sources.geo.store(lookups.geo.clone());
     running.sources.postal.store(lookups.postal.clone());
     running.lookups.store(Arc::new(lookups));
@@ -263,7 +275,7 @@ fn swap(running: &Arc<Running>, newer: &Arc<Config>, change: Change, lookups: Lo
     }
 }
 
-fn describe(pool: &PoolChange<'_>, change: &Change) -> String {
+fn describe(pool: &PoolChange<'_>, change: &PoolsChange) -> String {
     let name = pool.name();
     let how = match pool {
         PoolChange::Added(_) => "added",

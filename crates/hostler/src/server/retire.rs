@@ -7,7 +7,7 @@ use hostler_pool::worker::Supervisor;
 use tokio::time::{sleep, timeout};
 
 use super::pools::RunningPool;
-use super::running::Running;
+use super::running::RunningServer;
 use crate::gateway::Route;
 use crate::journal::Level;
 
@@ -16,10 +16,10 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// Lets it finish, in the background, and stops its workers, or lets its members go: no longer than `server.drain_timeout`, as at the end of the
 /// program. A request that is still sending its body has found its route, but is not in the queue yet; `routes` tell of those.
-pub(super) fn retire(running: &Arc<Running>, pool: RunningPool, routes: Vec<Weak<Route>>) {
+pub(super) fn retire(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec<Weak<Route>>) {
     pool.resume();
     pool.pool.dismiss_tunnels();
-    let leaving = pool.supervisor.clone().map(|supervisor| Leaving::enter(running, supervisor));
+    let leaving = pool.supervisor.clone().map(|supervisor| RetiringPool::enter(running, supervisor));
     let running = running.clone();
     tokio::spawn(async move {
         let finished = async {
@@ -43,20 +43,20 @@ fn is_busy(pool: &RunningPool) -> bool {
 }
 
 /// Known to whoever ends the program for as long as it has not ended by itself.
-struct Leaving {
-    running: Arc<Running>,
+struct RetiringPool {
+    running: Arc<RunningServer>,
     supervisor: Arc<Supervisor>,
 }
 
-impl Leaving {
-    fn enter(running: &Arc<Running>, supervisor: Arc<Supervisor>) -> Self {
+impl RetiringPool {
+    fn enter(running: &Arc<RunningServer>, supervisor: Arc<Supervisor>) -> Self {
         let mut all = running.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(supervisor.clone());
         Self { running: running.clone(), supervisor }
     }
 }
 
-impl Drop for Leaving {
+impl Drop for RetiringPool {
     fn drop(&mut self) {
         let mut all = self.running.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|other| !Arc::ptr_eq(other, &self.supervisor));

@@ -4,14 +4,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::lookups::{self, Lookups};
+use super::lookups::{self, LookupServices};
 use super::pools::RunningPool;
 use super::settings;
 use hostler_wire::ResponseHead;
 
 use crate::admin::RouteSource;
 use crate::cache::{Caching, Stock};
-use crate::config::{self, Buffer, Config, HeaderChange, MatchPattern, Source};
+use crate::config::{self, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
 use crate::gateway::{Changes, PoolTarget, Rewrite, Route, Target};
@@ -19,7 +19,7 @@ use crate::native;
 use crate::proxy::CallSettings;
 
 /// All routes of a configuration: for requests, and for the status in the order written.
-pub(super) struct Routes {
+pub(super) struct RouteTables {
     pub table: Vec<(MatchPattern, Arc<Route>)>,
     pub listed: Vec<RouteSource>,
     /// They tell whether a request still goes by one of them.
@@ -27,15 +27,15 @@ pub(super) struct Routes {
 }
 
 /// What routes lead to, and answer out of.
-pub(super) struct Behind<'b> {
+pub(super) struct RouteTarget<'b> {
     /// All pools that the configuration names.
     pub pools: &'b [RunningPool],
-    pub lookups: &'b Lookups,
+    pub lookups: &'b LookupServices,
     pub stock: &'b Arc<Stock>,
 }
 
 /// The routes to all this. A route that was there before goes on counting.
-pub(super) fn routes(config: &Config, behind: &Behind<'_>, before: &[RouteSource]) -> Routes {
+pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteSource]) -> RouteTables {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
     for written in &config.routes {
         let pattern = written.pattern.to_string();
@@ -61,10 +61,15 @@ pub(super) fn routes(config: &Config, behind: &Behind<'_>, before: &[RouteSource
         weak.push(Arc::downgrade(&route));
         table.push((written.pattern.clone(), route));
     }
-    Routes { table, listed, weak }
+    RouteTables { table, listed, weak }
 }
 
-fn route(config: &Config, written: &config::Route, behind: &Behind<'_>, counters: Arc<Counters>) -> Route {
+fn route(
+    config: &Config,
+    written: &config::Route,
+    behind: &RouteTarget<'_>,
+    counters: Arc<Counters>,
+) -> Route {
     Route {
         pattern: written.pattern.to_string().into(),
         target: match &written.target {
@@ -106,7 +111,7 @@ fn caching(written: &config::Caching, stock: &Arc<Stock>) -> Caching {
     Caching { rules, query, stores, collapses, stock: stock.clone(), told: AtomicBool::new(false) }
 }
 
-fn changes(written: &config::Route, lookups: &Lookups) -> Changes {
+fn changes(written: &config::Route, lookups: &LookupServices) -> Changes {
     let config::Changes { request, answer, rewrite, geo_headers } = &written.changes;
     Changes {
         to_member: edits(request),
@@ -132,9 +137,9 @@ fn edits(changes: &[HeaderChange]) -> Option<Arc<[Edit]>> {
 
 fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -> PoolTarget {
     let hang_timeout = match &pool.settings.source {
-        Source::Workers(workers) => workers.hang_timeout.max(request_timeout),
+        PoolMembers::Workers(workers) => workers.hang_timeout.max(request_timeout),
         // Nobody can be killed there; this is only how long an abandoned answer is waited for.
-        Source::Members(_) => request_timeout * 2,
+        PoolMembers::Members(_) => request_timeout * 2,
     };
     PoolTarget {
         name: pool.name.clone(),

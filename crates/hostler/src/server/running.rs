@@ -10,27 +10,27 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use super::listeners::Listeners;
-use super::lookups::Lookups;
+use super::lookups::LookupServices;
 use super::pools::{self, RunningPool};
 use super::premises::Premises;
 use super::program::Program;
 use super::registrar::Registering;
-use super::routes::{Behind, Routes, routes};
+use super::routes::{RouteTables, RouteTarget, routes};
 use super::tables::Tables;
-use super::tls::Tls;
+use super::tls::TlsFiles;
 use super::{StartError, cache, settings};
 use crate::admin::Sources;
 use crate::cache::Stock;
-use crate::coding::Memory;
+use crate::coding::EncoderMemory;
 use crate::config::{Config, Invocation};
 use crate::exchange::{Connections, MemoryBudget, Spool};
-use crate::gateway::platform::Rules;
+use crate::gateway::platform::PlatformRules;
 use crate::gateway::{Gateway, Health, Route};
 use crate::journal::Journal;
 use crate::listen;
 
 /// Everything that outlives a single order.
-pub(super) struct Running {
+pub(super) struct RunningServer {
     pub invocation: Invocation,
     pub program: Program,
     pub premises: Premises,
@@ -42,13 +42,13 @@ pub(super) struct Running {
     /// What routes have stored.
     pub stock: Arc<Stock>,
     /// What native routes answer out of.
-    pub lookups: ArcSwap<Lookups>,
+    pub lookups: ArcSwap<LookupServices>,
     /// None: routes are configured only.
     pub registering: Option<Registering>,
     /// The routes of this configuration, to see whether requests still go by them when they are replaced.
     pub routes: ArcSwap<Vec<Weak<Route>>>,
     /// What TLS listeners show. Listeners do not change, so that there is one from the start, or never.
-    pub tls: Option<Arc<Tls>>,
+    pub tls: Option<Arc<TlsFiles>>,
     /// What client connections go by that are accepted from now on.
     pub listening: Arc<ArcSwap<listen::Settings>>,
     /// Workers of pools that nothing leads to any more.
@@ -62,7 +62,7 @@ pub(super) struct Running {
     pub successor: watch::Sender<Option<u32>>,
 }
 
-impl Running {
+impl RunningServer {
     /// Starts the pools; nothing is accepted yet.
     pub fn start(
         config: Config,
@@ -71,18 +71,18 @@ impl Running {
         registrations: Option<File>,
         journal: Journal,
     ) -> Result<Self, StartError> {
-        let tls = config.tls.as_ref().map(|tls| Tls::open(tls, listeners.tls_port())).transpose();
+        let tls = config.tls.as_ref().map(|tls| TlsFiles::open(tls, listeners.tls_port())).transpose();
         let tls = tls.map_err(StartError::Tls)?.map(Arc::new);
         let spool = Spool::new(config.server.spool_size, config.server.temp_dir.clone());
         let answer_memory = settings::answer_memory(&config.server);
         let listening = settings::listening(&config, tls.as_deref(), &spool, &answer_memory);
         let listening = listening.map_err(StartError::Tls)?;
         let premises = Premises::new(&invocation.surroundings, config.server.threads, journal.clone())?;
-        let lookups = Lookups::open(&config, None).map_err(StartError::Lookups)?;
+        let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &premises)?;
         let stock = Arc::new(cache::open(&config, &journal));
-        let behind = Behind { pools: &pools, lookups: &lookups, stock: &stock };
-        let Routes { table, listed, weak } = routes(&config, &behind, &[]);
+        let behind = RouteTarget { pools: &pools, lookups: &lookups, stock: &stock };
+        let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
         let connections = Arc::new(Connections::default());
         let health = Arc::new(Health::new(connections.clone()));
         health.watch(settings::watched(&config, &pools));
@@ -93,7 +93,7 @@ impl Running {
         let registering = Registering::open(&config, rules, served, &journal, registrations);
         let sources = Sources {
             started: Instant::now(),
-            encoding: Arc::new(Memory::new(config.server.compress_memory)),
+            encoding: Arc::new(EncoderMemory::new(config.server.compress_memory)),
             connections,
             request_memory: gateway.request_memory.clone(),
             answer_memory,
@@ -161,7 +161,7 @@ impl Running {
 /// What serves requests, and what keeps its routes. It has none yet.
 fn serving(
     config: &Config,
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<PlatformRules>>,
     health: &Arc<Health>,
     journal: &Journal,
 ) -> (Arc<Gateway>, Arc<Tables>) {

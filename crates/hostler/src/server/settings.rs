@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_address::{Header, Trust};
+use hostler_address::{AddressHeader, Trust};
 use hostler_pool::dispatch::{self, EjectSettings, PoolSettings};
 use hostler_pool::worker::{self, WorkerSettings};
 use hostler_wire::{Address, Limits};
@@ -13,16 +13,16 @@ use rustls::pki_types::ServerName;
 use super::descriptors;
 use super::environment::{self, Environment};
 use super::pools::RunningPool;
-use super::tls::Tls;
+use super::tls::TlsFiles;
 use crate::config::{
-    self, Bind, Choice, ClientIpHeader, ClientLimit, Concurrency, Config, Gc, Policy, Priority, Source,
+    self, Bind, Choice, ClientIpHeader, ClientLimit, Concurrency, Config, Gc, Policy, PoolMembers, Priority,
     Spares,
 };
 use crate::exchange::{MemoryBudget, Spool};
-use crate::gateway::platform::Rules;
+use crate::gateway::platform::PlatformRules;
 use crate::gateway::{Health, PoisonSettings, SpoolSettings, Watched};
 use crate::listen::{self, ByKind, Https, PerClient};
-use crate::proxy::{CheckSettings, Dial, MemberProtocol, MemberTls};
+use crate::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
 
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// With what TLS listeners go by, if there are any.
 pub(super) fn listening(
     config: &Config,
-    tls: Option<&Tls>,
+    tls: Option<&TlsFiles>,
     spool: &Arc<Spool>,
     answer_memory: &Arc<MemoryBudget>,
 ) -> Result<listen::Settings, String> {
@@ -41,7 +41,7 @@ pub(super) fn listening(
         header_timeout: server.header_timeout,
         body_timeout: server.body_timeout,
         min_receive_rate: server.min_receive_rate,
-        patience: listen::Patience {
+        send_limits: listen::SendLimits {
             min_send_rate: server.min_send_rate,
             min_slot_rate: server.min_slot_rate,
             send_timeout: server.send_timeout,
@@ -57,7 +57,7 @@ pub(super) fn listening(
         http2: http2(server),
         trust: trust(server),
         proxy_protocol: server.proxy_protocol.clone(),
-        tls: both.map(|(tls, written)| tls.terms(written, server.http2)).transpose()?,
+        tls: both.map(|(tls, written)| tls.handshake(written, server.http2)).transpose()?,
         https: both.map_or_else(Https::default, |(tls, written)| https(tls, written)),
         health_path: server.health_path.clone(),
         log_health_checks: server.log_health_checks,
@@ -83,7 +83,7 @@ fn per_client(server: &config::Server) -> PerClient {
     }
 }
 
-fn https(tls: &Tls, written: &config::Tls) -> Https {
+fn https(tls: &TlsFiles, written: &config::Tls) -> Https {
     Https {
         redirect_to: written.redirect_http.then(|| written.public_port.unwrap_or(tls.port)),
         tells_certificates: written.client_certificates.is_some(),
@@ -107,8 +107,8 @@ pub(super) fn limits(server: &config::Server) -> Limits {
 }
 
 /// What holds for registered routes.
-pub(super) fn platform(config: &Config, health: &Arc<Health>) -> Option<Arc<Rules>> {
-    config.platform.clone().map(|settings| Arc::new(Rules::new(settings, health.clone())))
+pub(super) fn platform(config: &Config, health: &Arc<Health>) -> Option<Arc<PlatformRules>> {
+    config.platform.clone().map(|settings| Arc::new(PlatformRules::new(settings, health.clone())))
 }
 
 /// The pools that routes of the file lead to. Those of registered routes are no matter of ours.
@@ -127,11 +127,11 @@ pub(super) fn watched(config: &Config, pools: &[RunningPool]) -> Vec<Watched> {
 
 fn trust(server: &config::Server) -> Trust {
     let header = match server.client_ip_header {
-        ClientIpHeader::XForwardedFor => Header::XForwardedFor,
-        ClientIpHeader::XRealIp => Header::XRealIp,
-        ClientIpHeader::Forwarded => Header::Forwarded,
-        ClientIpHeader::CfConnectingIp => Header::CfConnectingIp,
-        ClientIpHeader::TrueClientIp => Header::TrueClientIp,
+        ClientIpHeader::XForwardedFor => AddressHeader::XForwardedFor,
+        ClientIpHeader::XRealIp => AddressHeader::XRealIp,
+        ClientIpHeader::Forwarded => AddressHeader::Forwarded,
+        ClientIpHeader::CfConnectingIp => AddressHeader::CfConnectingIp,
+        ClientIpHeader::TrueClientIp => AddressHeader::TrueClientIp,
     };
     Trust { networks: server.trusted_proxies.clone(), hops: server.trusted_hops, header }
 }
@@ -190,7 +190,7 @@ pub(super) fn workers(
     pool: &config::Pool,
     inherited: &Environment,
 ) -> Option<WorkerSettings> {
-    let Source::Workers(workers) = &pool.source else { return None };
+    let PoolMembers::Workers(workers) = &pool.source else { return None };
     Some(WorkerSettings {
         command: workers.command.iter().map(Into::into).collect(),
         cwd: workers.cwd.clone(),
@@ -225,7 +225,7 @@ pub(super) fn workers(
 }
 
 /// The way to one of a pool's members.
-pub(super) fn dial(member: &config::Endpoint, all: &config::Members) -> Dial {
+pub(super) fn connector(member: &config::Endpoint, all: &config::Members) -> Connector {
     use config::Endpoint::{Tcp, Tls, Unix};
     let address = match member {
         Tcp { host, port } | Tls { host, port } => Address::Tcp(host.clone(), *port),
@@ -244,14 +244,14 @@ pub(super) fn dial(member: &config::Endpoint, all: &config::Members) -> Dial {
         config::MemberProtocol::Http1 => MemberProtocol::Http1,
         config::MemberProtocol::Http2 => MemberProtocol::Http2,
     };
-    Dial { address, tls, protocol, shuns: None }
+    Connector { address, tls, protocol, shuns: None }
 }
 
-fn choice(choice: Choice) -> dispatch::Choice {
+fn choice(choice: Choice) -> dispatch::MemberChoice {
     match choice {
-        Choice::Warm => dispatch::Choice::Warm,
-        Choice::RoundRobin => dispatch::Choice::RoundRobin,
-        Choice::LeastBusy => dispatch::Choice::LeastBusy,
+        Choice::Warm => dispatch::MemberChoice::Warm,
+        Choice::RoundRobin => dispatch::MemberChoice::RoundRobin,
+        Choice::LeastBusy => dispatch::MemberChoice::LeastBusy,
     }
 }
 
@@ -267,7 +267,7 @@ pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
         kills: pool.poison.kills,
         keep_off: pool.poison.keep_off,
         crowded: pool.concurrency != Concurrency::Fixed(1),
-        patience: pool.request_timeout / 4,
+        suspect_after: pool.request_timeout / 4,
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) enum Wish {
 }
 
 /// The task that hears them: also while nobody asks, so that it is known when each has come.
-struct Ear {
+struct SignalStream {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
@@ -47,7 +47,7 @@ struct Stops(Option<Instant>);
 impl Signals {
     /// From now on none of them ends the process by itself.
     pub fn new() -> io::Result<Self> {
-        let ear = Ear {
+        let ear = SignalStream {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
@@ -71,7 +71,7 @@ impl Signals {
     }
 }
 
-impl Ear {
+impl SignalStream {
     async fn listen(mut self, heard: mpsc::Sender<Wish>) {
         loop {
             let wish = self.next().await;

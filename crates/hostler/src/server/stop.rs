@@ -7,13 +7,13 @@ use hostler_pool::worker::Supervisor;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::pools::RunningPool;
-use super::running::Running;
+use super::running::RunningServer;
 use super::signals::{Signals, Wish};
 use super::threads::DataPlane;
 use crate::journal::Level;
 
 /// All goes on, but whoever asks about our health is told to go elsewhere; says until when.
-pub(super) fn announce(running: &Running) -> Instant {
+pub(super) fn announce(running: &RunningServer) -> Instant {
     let wait = running.config.load().server.drain_wait;
     running.connections().announce_end();
     let text =
@@ -31,7 +31,7 @@ pub(super) async fn reached(moment: Option<Instant>) {
 }
 
 /// Lets clients go after a successor has taken over: each with its next answer, or when it has long been silent.
-pub(super) async fn leave(running: &Running, signals: &mut Signals) {
+pub(super) async fn leave(running: &RunningServer, signals: &mut Signals) {
     end_pauses(running);
     running.connections().leave();
     dismiss_tunnels(running);
@@ -42,7 +42,7 @@ pub(super) async fn leave(running: &Running, signals: &mut Signals) {
 }
 
 /// Ends all connections: those without a request at once, the others with it. True if somebody has lost patience.
-pub(super) async fn drain(running: &Running, data_plane: DataPlane, signals: &mut Signals) -> bool {
+pub(super) async fn drain(running: &RunningServer, data_plane: DataPlane, signals: &mut Signals) -> bool {
     let connections = running.connections();
     let mut is_urgent = false;
     end_pauses(running);
@@ -65,7 +65,7 @@ pub(super) async fn drain(running: &Running, data_plane: DataPlane, signals: &mu
 }
 
 /// Stops all workers, gracefully unless somebody has lost patience.
-pub(super) async fn stop_workers(running: &Running, signals: &mut Signals, at_once: bool) {
+pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals, at_once: bool) {
     let supervisors = running.supervisors();
     if at_once {
         supervisors.iter().for_each(|supervisor| supervisor.kill_now());
@@ -88,12 +88,12 @@ pub(super) async fn stop_workers(running: &Running, signals: &mut Signals, at_on
 }
 
 /// What a pause holds would wait in vain from here on.
-fn end_pauses(running: &Running) {
+fn end_pauses(running: &RunningServer) {
     running.pools.load().iter().for_each(RunningPool::resume);
 }
 
 /// Tunnels have no next answer with which to leave. One that begins later finds that all is ending.
-fn dismiss_tunnels(running: &Running) {
+fn dismiss_tunnels(running: &RunningServer) {
     running.pools.load().iter().for_each(|pool| pool.pool.dismiss_tunnels());
     if let Some(registering) = &running.registering {
         registering.dismiss_tunnels();
@@ -101,7 +101,7 @@ fn dismiss_tunnels(running: &Running) {
 }
 
 /// The next signal that says so; there is no time for the others any more.
-async fn stop_asked(running: &Running, signals: &mut Signals) {
+async fn stop_asked(running: &RunningServer, signals: &mut Signals) {
     loop {
         match signals.next().await {
             Wish::Stop => return,

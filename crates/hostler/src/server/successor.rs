@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::channel::{self, Channel, Word};
+use super::channel::{self, Channel, SuccessorMessage};
 use super::listeners::Purpose;
 use super::predecessor::{OPEN_FILES, VARIABLE};
 use super::program::Program;
@@ -44,9 +44,9 @@ impl Successor {
         soft_open_files: Option<u64>,
         sockets: Vec<(Purpose, Vec<OwnedFd>)>,
         registrations: Option<OwnedFd>,
-        patience: Duration,
+        time_limit: Duration,
     ) -> Result<Self, UpgradeError> {
-        let until = Instant::now() + patience;
+        let until = Instant::now() + time_limit;
         let (channel, theirs) = channel::pair()?;
         let mut command = Command::new(&program.path);
         if let Some((name, arguments)) = program.arguments.split_first() {
@@ -64,7 +64,7 @@ impl Successor {
         let mut new = Self { child, channel, is_free: false };
         match timeout_at(until, new.prepare(sockets, registrations)).await {
             Ok(outcome) => outcome.map(|()| new),
-            Err(_) => Err(UpgradeError::TimedOut(patience)),
+            Err(_) => Err(UpgradeError::TimedOut(time_limit)),
         }
     }
 
@@ -83,7 +83,7 @@ impl Successor {
             outcome => outcome?,
         }
         match self.channel.hear().await? {
-            Some((Word::Ready, _)) => Ok(()),
+            Some((SuccessorMessage::Ready, _)) => Ok(()),
             other => Err(self.explain(other.map(|(word, _)| word)).await),
         }
     }
@@ -99,26 +99,26 @@ impl Successor {
         if let Some(file) = registrations {
             self.channel.hand_over_registrations(&file).await?;
         }
-        self.channel.say(&Word::NoMore).await
+        self.channel.say(&SuccessorMessage::NoMore).await
     }
 
     /// Lets it begin, and returns when it has. There is no way back from here while it lives.
-    pub async fn begin(&mut self, patience: Duration) -> Result<(), UpgradeError> {
+    pub async fn begin(&mut self, time_limit: Duration) -> Result<(), UpgradeError> {
         self.is_free = true;
-        self.channel.say(&Word::Begin).await?;
-        match timeout_at(Instant::now() + patience, self.channel.hear()).await {
-            Ok(Ok(Some((Word::Begun, _)))) => Ok(()),
+        self.channel.say(&SuccessorMessage::Begin).await?;
+        match timeout_at(Instant::now() + time_limit, self.channel.hear()).await {
+            Ok(Ok(Some((SuccessorMessage::Begun, _)))) => Ok(()),
             Ok(other) => Err(self.explain(other?.map(|(word, _)| word)).await),
             Err(_) => {
                 self.is_free = false;
-                Err(UpgradeError::TimedOut(patience))
+                Err(UpgradeError::TimedOut(time_limit))
             }
         }
     }
 
-    async fn explain(&mut self, word: Option<Word>) -> UpgradeError {
+    async fn explain(&mut self, word: Option<SuccessorMessage>) -> UpgradeError {
         match word {
-            Some(Word::Failed { reason }) => UpgradeError::Refused(reason),
+            Some(SuccessorMessage::Failed { reason }) => UpgradeError::Refused(reason),
             Some(other) => UpgradeError::Refused(format!("{other:?}, which makes no sense here")),
             // It has closed its end, so it has ended, or is about to.
             None => {

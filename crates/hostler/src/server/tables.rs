@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::config::{Config, HostPattern, MatchPattern, PathPattern};
 use crate::gateway::{Gateway, Route};
 use crate::journal::{Journal, Level};
-use crate::registrar::Served;
+use crate::registrar::ServedRoute;
 use crate::route::Table;
 
 /// How often a table that was replaced is looked at, until nobody reads it any more.
@@ -22,11 +22,11 @@ const MOST_TOLD: usize = 100;
 pub(super) struct Tables {
     gateway: Arc<Gateway>,
     journal: Journal,
-    parts: Mutex<Parts>,
+    parts: Mutex<TableParts>,
 }
 
 #[derive(Default)]
-struct Parts {
+struct TableParts {
     /// The case of paths does not count.
     folds_paths: bool,
     /// A registered route may have paths of a configured one.
@@ -34,14 +34,14 @@ struct Parts {
     /// Registered routes of which it was said that they are not served.
     told: HashSet<String>,
     configured: HashMap<Option<HostPattern>, Vec<(PathPattern, Arc<Route>)>>,
-    registered: HashMap<HostPattern, Vec<Served>>,
+    registered: HashMap<HostPattern, Vec<ServedRoute>>,
 }
 
 impl Tables {
     /// An empty table.
     pub fn new(gateway: Arc<Gateway>, folds_paths: bool, config: &Config, journal: &Journal) -> Self {
         let allows_longer = config.registrar.as_ref().is_some_and(|registrar| registrar.allow_longer_paths);
-        let parts = Parts { folds_paths, allows_longer, ..Parts::default() };
+        let parts = TableParts { folds_paths, allows_longer, ..TableParts::default() };
         Self { gateway, journal: journal.clone(), parts: Mutex::new(parts) }
     }
 
@@ -66,7 +66,7 @@ impl Tables {
     }
 
     /// Other registered routes under these hosts; the rest stays as it is.
-    pub fn register(&self, changed: Vec<(HostPattern, Vec<Served>)>) {
+    pub fn register(&self, changed: Vec<(HostPattern, Vec<ServedRoute>)>) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = (**self.gateway.routes.load()).clone();
         for (host, served) in changed {
@@ -81,7 +81,7 @@ impl Tables {
     }
 
     /// Says of each route once that it is not served.
-    fn tell(&self, parts: &mut Parts) {
+    fn tell(&self, parts: &mut TableParts) {
         for route in parts.not_served() {
             if parts.told.len() < MOST_TOLD && parts.told.insert(route.clone()) {
                 let why = "a configured route of this host has its paths (registrar.allow_longer_paths)";
@@ -101,9 +101,9 @@ impl Tables {
     }
 }
 
-impl Parts {
+impl TableParts {
     /// A configured route of the same host has its paths.
-    fn is_shadowed(&self, host: Option<&HostPattern>, served: &Served) -> bool {
+    fn is_shadowed(&self, host: Option<&HostPattern>, served: &ServedRoute) -> bool {
         let configured = self.configured.get(&host.cloned()).into_iter().flatten();
         let is_above = |(path, _): &(PathPattern, _)| match (path, self.folds_paths) {
             (PathPattern::Prefix(path), true) => {
@@ -132,7 +132,8 @@ impl Parts {
         let mut paths: Vec<_> = configured.map(|(path, route)| (path.clone(), route.clone())).collect();
         let served = host.and_then(|host| self.registered.get(host)).into_iter().flatten();
         let served = served.filter(|served| !self.is_shadowed(host, served));
-        let (empty, full): (Vec<&Served>, Vec<&Served>) = served.partition(|served| served.is_empty);
+        let (empty, full): (Vec<&ServedRoute>, Vec<&ServedRoute>) =
+            served.partition(|served| served.is_empty);
         paths.extend(full.into_iter().map(prefix));
         let in_vain =
             empty.into_iter().filter(|served| !paths.iter().any(|(path, _)| is_above(path, &served.path)));
@@ -142,7 +143,7 @@ impl Parts {
     }
 }
 
-fn prefix(served: &Served) -> (PathPattern, Arc<Route>) {
+fn prefix(served: &ServedRoute) -> (PathPattern, Arc<Route>) {
     (PathPattern::Prefix(served.path.to_string()), served.route.clone())
 }
 

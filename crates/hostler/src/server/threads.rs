@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::listeners::Share;
+use super::listeners::ListenerShare;
 use crate::admin::Sources;
 use crate::coding::Allowance;
 use crate::exchange::Sweep;
@@ -25,7 +25,7 @@ pub(super) struct DataPlane {
 
 impl DataPlane {
     pub fn start(
-        shares: Vec<Share>,
+        shares: Vec<ListenerShare>,
         settings: &Arc<ArcSwap<listen::Settings>>,
         gateway: Arc<Gateway>,
         journal: &Journal,
@@ -43,7 +43,7 @@ impl DataPlane {
                 journal: journal.clone(),
                 connections: sources.connections.clone(),
                 encoding: Allowance::new(sources.encoding.clone()),
-                crew: Arc::default(),
+                stream_tasks: Arc::default(),
             };
             let ending = ending.clone();
             let sources = sources.clone();
@@ -75,12 +75,17 @@ impl DataPlane {
 /// How often idle connections to members are looked at.
 const PRUNING: Duration = Duration::from_secs(5);
 
-async fn run(shard: Arc<Shard>, sockets: Share, sources: Arc<Sources>, mut ending: watch::Receiver<bool>) {
+async fn run(
+    shard: Arc<Shard>,
+    sockets: ListenerShare,
+    sources: Arc<Sources>,
+    mut ending: watch::Receiver<bool>,
+) {
     tokio::spawn(shard.sweep.clone().run());
     tokio::spawn(prune(sources, shard.index));
-    for (door, socket) in sockets {
+    for (listener_kind, socket) in sockets {
         match TcpListener::from_std(socket) {
-            Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener, door))),
+            Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener, listener_kind))),
             Err(error) => {
                 shard.journal.event(crate::journal::Level::Error, &format!("cannot accept: {error}"))
             }

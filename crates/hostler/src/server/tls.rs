@@ -7,17 +7,17 @@ use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::running::Running;
+use super::running::RunningServer;
 use super::trace::{Trace, trace};
 use crate::config;
 use crate::journal::Level;
-use crate::tls::{Certificate, CertificateFiles, Certificates, FileError, Terminator, Terms};
+use crate::tls::{Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator};
 
 /// How often files are looked at; one that has changed is read when it is found the same twice.
 const LOOKING: Duration = Duration::from_secs(2);
 
 /// What TLS listeners show and go by.
-pub(super) struct Tls {
+pub(super) struct TlsFiles {
     pub terminator: Arc<Terminator>,
     /// The port of the first listener.
     pub port: u16,
@@ -31,7 +31,7 @@ pub(super) struct Fresh {
     traces: Vec<Trace>,
 }
 
-impl Tls {
+impl TlsFiles {
     /// Reads the certificates for the first time; `port` is that of the first listener.
     pub fn open(written: &config::Tls, port: u16) -> Result<Self, String> {
         let terminator = Terminator::new().map_err(|error| error.to_string())?;
@@ -41,10 +41,13 @@ impl Tls {
     }
 
     /// The terms of handshakes.
-    pub fn terms(&self, written: &config::Tls, http2: bool) -> Result<Arc<ServerConfig>, String> {
-        let terms =
-            Terms { min_version: written.min_version, http2, clients: written.client_certificates.clone() };
-        self.terminator.on(&terms).map_err(|error| error.to_string())
+    pub fn handshake(&self, written: &config::Tls, http2: bool) -> Result<Arc<ServerConfig>, String> {
+        let handshake = HandshakeSettings {
+            min_version: written.min_version,
+            http2,
+            clients: written.client_certificates.clone(),
+        };
+        self.terminator.on(&handshake).map_err(|error| error.to_string())
     }
 
     /// For handshakes that have not begun; true if the files are not as they were.
@@ -96,7 +99,7 @@ fn traces(files: &[CertificateFiles]) -> Vec<Trace> {
 }
 
 /// Looks after the files for as long as this Hostler runs.
-pub(super) async fn watch(running: Arc<Running>) {
+pub(super) async fn watch(running: Arc<RunningServer>) {
     let Some(tls) = running.tls.clone() else { return };
     let mut ticks = interval(LOOKING);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -116,7 +119,7 @@ pub(super) async fn watch(running: Arc<Running>) {
     }
 }
 
-async fn follow(running: &Running, tls: &Tls, seen: &[Trace]) {
+async fn follow(running: &RunningServer, tls: &TlsFiles, seen: &[Trace]) {
     let _turn = running.changes.acquire().await;
     let config = running.config.load_full();
     let Some(written) = &config.tls else { return };

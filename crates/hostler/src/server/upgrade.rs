@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::running::Running;
+use super::running::RunningServer;
 use super::successor::Successor;
-use crate::admin::{Done, Undone};
+use crate::admin::{CommandDone, Undone};
 use crate::journal::Level;
 
 /// How long a successor may take until it accepts, once it is told to: it has nothing left to wait for.
@@ -13,7 +13,7 @@ const TO_BEGIN: Duration = Duration::from_secs(20);
 
 /// Starts the program as it is now, and lets it take over once it is ready. Until then nothing has changed here, and if it
 /// comes to nothing, nothing ever has.
-pub(super) async fn upgrade(running: &Arc<Running>) -> Result<Done, Undone> {
+pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone, Undone> {
     let Ok(_turn) = running.changes.try_acquire() else {
         return Err(Undone::Refused("a reload or an upgrade is under way".into()));
     };
@@ -23,7 +23,7 @@ pub(super) async fn upgrade(running: &Arc<Running>) -> Result<Done, Undone> {
     if let Some(pool) = running.pools.load().iter().find(|pool| pool.pool.is_paused()) {
         return Err(Undone::Refused(format!("pool {} is paused: resume it first", pool.name)));
     }
-    let patience = running.config.load().server.upgrade_timeout;
+    let time_limit = running.config.load().server.upgrade_timeout;
     let failed = |error: &dyn std::fmt::Display| Undone::Failed(error.to_string());
     let sockets = listeners.copies().map_err(|error| failed(&error))?;
     drop(listeners);
@@ -32,7 +32,7 @@ pub(super) async fn upgrade(running: &Arc<Running>) -> Result<Done, Undone> {
         None => None,
     };
     let soft = running.invocation.surroundings.soft_open_files;
-    let started = Successor::start(&running.program, soft, sockets, registrations, patience).await;
+    let started = Successor::start(&running.program, soft, sockets, registrations, time_limit).await;
     let mut new = started.map_err(|error| failed(&error))?;
     // Dropped before it has begun, it ends.
     if running.listeners.load().is_none() {

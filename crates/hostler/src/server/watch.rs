@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::lookups::Lookups;
-use super::running::Running;
+use super::lookups::LookupServices;
+use super::running::RunningServer;
 use super::trace::{Trace, trace};
 use crate::journal::Level;
 
@@ -42,7 +42,7 @@ pub(super) trait Renewable: Send + Sync + Sized + 'static {
     const CARRIES_ON: &'static str;
 
     /// The one that runs, and what was read for it.
-    fn of(lookups: &Lookups) -> Option<(Arc<Self>, Read)>;
+    fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)>;
 
     /// Its files.
     fn files(&self) -> &[PathBuf];
@@ -55,7 +55,7 @@ pub(super) trait Renewable: Send + Sync + Sized + 'static {
 }
 
 /// Looks after the files of a service for as long as this Hostler runs.
-pub(super) async fn watch<T: Renewable>(running: Arc<Running>) {
+pub(super) async fn watch<T: Renewable>(running: Arc<RunningServer>) {
     let mut ticks = interval(LOOKING);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = Vec::new();
@@ -72,7 +72,7 @@ pub(super) async fn watch<T: Renewable>(running: Arc<Running>) {
     }
 }
 
-async fn follow<T: Renewable>(running: &Running, seen: &[Trace]) {
+async fn follow<T: Renewable>(running: &RunningServer, seen: &[Trace]) {
     let _turn = running.changes.acquire().await;
     // A reload may have had its turn before.
     let Some((service, read)) = T::of(&running.lookups.load()) else { return };

@@ -9,4 +9,4 @@ mod terminator;
 pub use certificate::{Certificate, CertificateFiles, Expiry, LoadError};
 pub use pem::{FileError, certificates, private_key};
 pub use shown::Certificates;
-pub use terminator::{ClientCertificates, Terminator, Terms, Version};
+pub use terminator::{ClientCertificates, HandshakeSettings, Terminator, TlsVersion};

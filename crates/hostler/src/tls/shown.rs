@@ -65,9 +65,9 @@ impl Certificates {
 
 /// The certificates of this moment, for handshakes that begin now; they can be replaced at any time.
 #[derive(Debug, Default)]
-pub(super) struct Shown(pub ArcSwap<Certificates>);
+pub(super) struct ShownCertificate(pub ArcSwap<Certificates>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for ShownCertificate {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let schemes = hello.signature_schemes();
         self.0.load().find(hello.server_name(), |key| key.key.choose_scheme(schemes).is_some())

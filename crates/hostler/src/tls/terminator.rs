@@ -9,14 +9,14 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions, WebPkiClientVerifier};
 use rustls::{Error, RootCertStore, ServerConfig};
 
-use super::shown::{Certificates, Shown};
+use super::shown::{Certificates, ShownCertificate};
 
 /// Sessions of clients that speak TLS 1.2 and take no tickets; they are few.
 const SESSIONS: usize = 1024;
 
 /// The lowest version of TLS that is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum TlsVersion {
     /// TLS 1.2.
     Tls12,
     /// TLS 1.3.
@@ -25,9 +25,9 @@ pub enum Version {
 
 /// What holds for a handshake, besides the certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct HandshakeSettings {
     /// Nothing lower.
-    pub min_version: Version,
+    pub min_version: TlsVersion,
     /// HTTP/2 is offered.
     pub http2: bool,
     /// Whether clients have to show certificates of their own.
@@ -46,20 +46,20 @@ pub struct ClientCertificates {
 /// Makes the terms of handshakes. All that it makes have the certificates in common, and the memory of clients that were here.
 pub struct Terminator {
     provider: Arc<CryptoProvider>,
-    shown: Arc<Shown>,
-    memory: Mutex<Memory>,
+    shown: Arc<ShownCertificate>,
+    memory: Mutex<SessionMemory>,
 }
 
 /// By what a client that comes back is recognised.
 #[derive(Clone)]
-struct Memory {
+struct SessionMemory {
     /// Those who have shown a certificate, or none, when that was enough.
     clients: Option<ClientCertificates>,
     tickets: Arc<dyn ProducesTickets>,
     sessions: Arc<dyn StoresServerSessions>,
 }
 
-impl Memory {
+impl SessionMemory {
     fn new(clients: Option<ClientCertificates>) -> Result<Self, Error> {
         Ok(Self { clients, tickets: Ticketer::new()?, sessions: ServerSessionMemoryCache::new(SESSIONS) })
     }
@@ -71,7 +71,7 @@ impl Terminator {
         Ok(Self {
             provider: Arc::new(default_provider()),
             shown: Arc::default(),
-            memory: Mutex::new(Memory::new(None)?),
+            memory: Mutex::new(SessionMemory::new(None)?),
         })
     }
 
@@ -86,22 +86,22 @@ impl Terminator {
     }
 
     /// These terms.
-    pub fn on(&self, terms: &Terms) -> Result<Arc<ServerConfig>, Error> {
-        let versions: &[_] = match terms.min_version {
-            Version::Tls12 => &[&rustls::version::TLS12, &rustls::version::TLS13],
-            Version::Tls13 => &[&rustls::version::TLS13],
+    pub fn on(&self, handshake: &HandshakeSettings) -> Result<Arc<ServerConfig>, Error> {
+        let versions: &[_] = match handshake.min_version {
+            TlsVersion::Tls12 => &[&rustls::version::TLS12, &rustls::version::TLS13],
+            TlsVersion::Tls13 => &[&rustls::version::TLS13],
         };
         let builder =
             ServerConfig::builder_with_provider(self.provider.clone()).with_protocol_versions(versions)?;
-        let builder = match &terms.clients {
+        let builder = match &handshake.clients {
             None => builder.with_no_client_auth(),
             Some(clients) => builder.with_client_cert_verifier(self.verifier(clients)?),
         };
         let mut config = builder.with_cert_resolver(self.shown.clone());
-        let memory = self.memory(&terms.clients)?;
+        let memory = self.memory(&handshake.clients)?;
         config.ticketer = memory.tickets;
         config.session_storage = memory.sessions;
-        config.alpn_protocols = match terms.http2 {
+        config.alpn_protocols = match handshake.http2 {
             true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
             false => vec![b"http/1.1".to_vec()],
         };
@@ -109,10 +109,10 @@ impl Terminator {
     }
 
     /// Whoever is recognised shows no certificate again: who had to show another one, or none, is not to be recognised.
-    fn memory(&self, clients: &Option<ClientCertificates>) -> Result<Memory, Error> {
+    fn memory(&self, clients: &Option<ClientCertificates>) -> Result<SessionMemory, Error> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if memory.clients != *clients {
-            *memory = Memory::new(clients.clone())?;
+            *memory = SessionMemory::new(clients.clone())?;
         }
         Ok(memory.clone())
     }

@@ -4,19 +4,19 @@ use std::net::SocketAddr;
 
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
-use hostler_testkit::{Nats, Site, eventually, nats, upstream, within};
+use hostler_testkit::{NatsServer, Site, eventually, nats, upstream, within};
 use serde_json::{Value, json};
 
 use crate::{in_front_of, site};
 
 const ANNOUNCED: &str = "pools.app.announce = [\"shop.test\", \"*.shop.test/api\"]\n";
 
-fn config(nats: &Nats) -> String {
+fn config(nats: &NatsServer) -> String {
     format!("registrar.nats = \"{}\"\n{ANNOUNCED}", nats.url())
 }
 
 /// Somebody who hears what is said to routers.
-async fn router(nats: &Nats) -> (Client, Subscriber) {
+async fn router(nats: &NatsServer) -> (Client, Subscriber) {
     let client = async_nats::connect(nats.url()).await.unwrap();
     let ear = client.subscribe("router.*").await.unwrap();
     client.flush().await.unwrap();

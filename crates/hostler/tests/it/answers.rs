@@ -1,6 +1,6 @@
 //! Answers flow to the client as the member produces them, at the client's speed, without holding a slot for it.
 
-use hostler_testkit::{Ending, Step, client_with_window, eventually, ok, text, upstream};
+use hostler_testkit::{ConnectionEnding, Step, client_with_window, eventually, ok, text, upstream};
 
 use crate::in_front_of;
 
@@ -181,5 +181,5 @@ async fn an_answer_to_a_client_that_asks_to_close_ends_with_a_clean_end() {
     let mut client = site.connect().await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     client.answer().await.assert_ok("ok");
-    assert_eq!(client.rest().await, (String::new(), Ending::Cut));
+    assert_eq!(client.rest().await, (String::new(), ConnectionEnding::Cut));
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use hostler_testkit::{Answer, Client, Site, Step, Upstream, no_upstream, request, text, upstream};
+use hostler_testkit::{Client, ReceivedAnswer, Site, Step, Upstream, no_upstream, request, text, upstream};
 use serde_json::{Value, json};
 
 use crate::site;
@@ -32,7 +32,7 @@ fn batch(fields: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     request("POST /batch", fields, body.as_ref())
 }
 
-async fn ask(site: &Site, fields: &str, body: impl AsRef<[u8]>) -> Answer {
+async fn ask(site: &Site, fields: &str, body: impl AsRef<[u8]>) -> ReceivedAnswer {
     site.send(batch(fields, body)).await
 }
 
@@ -43,7 +43,7 @@ fn gzipped(text: &str) -> Vec<u8> {
 }
 
 #[track_caller]
-fn assert_stands_in(answer: &Answer, status: u16, reason: &str) {
+fn assert_stands_in(answer: &ReceivedAnswer, status: u16, reason: &str) {
     answer
         .assert_status(200)
         .assert_field("content-type", "application/json; charset=utf-8")

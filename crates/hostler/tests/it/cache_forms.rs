@@ -1,6 +1,6 @@
 //! What is kept and compressed: compressed once for all, and kept like that beside the answer itself.
 
-use hostler_testkit::{Answer, Site, Step, Upstream, text, upstream};
+use hostler_testkit::{ReceivedAnswer, Site, Step, Upstream, text, upstream};
 
 use crate::cache_hits::{asked, assert_cache};
 use crate::compression::{html, page, plain};
@@ -19,7 +19,7 @@ async fn encoded(site: &Site) -> serde_json::Value {
 }
 
 #[track_caller]
-fn assert_gzip(answer: &Answer, body: &str) {
+fn assert_gzip(answer: &ReceivedAnswer, body: &str) {
     answer
         .assert_status(200)
         .assert_field("content-encoding", "gzip")
@@ -74,7 +74,7 @@ async fn whoever_takes_it_only_as_it_is_gets_it_as_it_is() {
     assert_eq!(app.targets().len(), 1);
 }
 
-fn plain_or_not(answer: &Answer) -> String {
+fn plain_or_not(answer: &ReceivedAnswer) -> String {
     if answer.field("content-encoding").is_some() { plain(answer) } else { answer.text() }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hostler_testkit::{Answer, Seen, Site, Step, Upstream, authority, ok, text, upstream};
+use hostler_testkit::{ReceivedAnswer, Seen, Site, Step, Upstream, authority, ok, text, upstream};
 
 use crate::site;
 
@@ -33,7 +33,7 @@ pub(crate) fn numbered(
     }
 }
 
-pub(crate) async fn asked(site: &Site, method: &str, path: &str, fields: &str) -> Answer {
+pub(crate) async fn asked(site: &Site, method: &str, path: &str, fields: &str) -> ReceivedAnswer {
     let mut client = site.connect().await;
     client.send(format!("{method} {path} HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n")).await;
     client.answer_to(method).await
@@ -41,7 +41,7 @@ pub(crate) async fn asked(site: &Site, method: &str, path: &str, fields: &str) -
 
 /// What the cache did, without its figures.
 #[track_caller]
-pub(crate) fn assert_cache(answer: &Answer, expected: &str) {
+pub(crate) fn assert_cache(answer: &ReceivedAnswer, expected: &str) {
     let status = answer.field("cache-status").unwrap_or_default();
     assert!(status.starts_with(&format!("Hostler; {expected}")), "{status:?} is not {expected:?}");
 }

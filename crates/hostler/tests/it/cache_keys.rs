@@ -1,6 +1,6 @@
 //! For whom a stored answer is: what its member saw of the request, down to what Hostler writes into it on the way.
 
-use hostler_testkit::{Answer, Seen, Site, upstream};
+use hostler_testkit::{ReceivedAnswer, Seen, Site, upstream};
 
 use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache};
 use crate::site;
@@ -11,7 +11,7 @@ async fn purge(site: &Site, url: &str) {
     site.command(&["purge", url]).await.assert_exit(0);
 }
 
-async fn asked_at(site: &Site, host: &str, fields: &str) -> Answer {
+async fn asked_at(site: &Site, host: &str, fields: &str) -> ReceivedAnswer {
     site.send(format!("GET /page HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")).await
 }
 

@@ -1,6 +1,6 @@
 //! What one client may hold, so that others are served: connections, and requests under way.
 
-use hostler_testkit::{Client, Ending, Site, authority, eventually, tls_clients, upstream};
+use hostler_testkit::{Client, ConnectionEnding, Site, authority, eventually, tls_clients, upstream};
 
 use crate::tls::{ONE, started};
 use crate::{http2, in_front_of};
@@ -252,5 +252,5 @@ async fn who_is_refused_can_read_why_though_it_was_sending() {
     let mut client = site.connect().await;
     client.send(hostler_testkit::request("POST /", "", &vec![b'x'; 200_000])).await;
     client.answer().await.assert_refused(429, "client_connections");
-    assert_eq!(client.rest().await, (String::new(), Ending::Cut));
+    assert_eq!(client.rest().await, (String::new(), ConnectionEnding::Cut));
 }

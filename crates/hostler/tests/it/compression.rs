@@ -2,7 +2,7 @@
 
 use compression_codecs::core::util::{PartialBuffer, WriteBuffer};
 use compression_codecs::{BrotliDecoder, DecodeV2, GzipDecoder, ZstdDecoder};
-use hostler_testkit::{Answer, Client, Step, Upstream, eventually, text, upstream};
+use hostler_testkit::{Client, ReceivedAnswer, Step, Upstream, eventually, text, upstream};
 
 use crate::in_front_of;
 
@@ -33,17 +33,17 @@ fn decoded(coding: &str, encoded: &[u8]) -> String {
     String::from_utf8(plain).unwrap()
 }
 
-pub(crate) fn plain(answer: &Answer) -> String {
+pub(crate) fn plain(answer: &ReceivedAnswer) -> String {
     decoded(&answer.field("content-encoding").unwrap_or_default(), &answer.body)
 }
 
-async fn get(client: &mut Client, path: &str, fields: &str) -> Answer {
+async fn get(client: &mut Client, path: &str, fields: &str) -> ReceivedAnswer {
     client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
     client.answer().await
 }
 
 /// The same, once the site's thread has time for it: what it has spent on the answer before, on a slow machine, it has to earn first.
-async fn get_encoded(client: &mut Client, path: &str, fields: &str) -> Answer {
+async fn get_encoded(client: &mut Client, path: &str, fields: &str) -> ReceivedAnswer {
     eventually(format!("{path} to be encoded"), async || {
         Some(get(client, path, fields).await).filter(|answer| answer.field("content-encoding").is_some())
     })

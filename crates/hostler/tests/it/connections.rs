@@ -1,6 +1,6 @@
 //! Client connections: kept, pipelined, closed, and how many there may be.
 
-use hostler_testkit::{Ending, eventually, ok, text, upstream};
+use hostler_testkit::{ConnectionEnding, eventually, ok, text, upstream};
 
 use crate::in_front_of;
 
@@ -166,7 +166,7 @@ async fn a_client_that_has_finished_sending_still_gets_its_answer() {
     app.has_seen(1).await;
     client.finish_sending().await;
     client.answer().await.assert_ok("ok");
-    assert_eq!(client.rest().await, (String::new(), Ending::Cut));
+    assert_eq!(client.rest().await, (String::new(), ConnectionEnding::Cut));
 }
 
 #[tokio::test]

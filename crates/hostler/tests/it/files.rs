@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use hostler_testkit::{Answer, Site, SitePlan};
+use hostler_testkit::{ReceivedAnswer, Site, SitePlan};
 
 use crate::site;
 
@@ -43,7 +43,7 @@ fn put(folder: &Path, name: &str, text: impl AsRef<[u8]>) {
     std::fs::write(path, text).unwrap();
 }
 
-pub(crate) async fn ask(site: &Site, line: &str, fields: &str) -> Answer {
+pub(crate) async fn ask(site: &Site, line: &str, fields: &str) -> ReceivedAnswer {
     let mut client = site.connect().await;
     let fields: String =
         fields.split('|').filter(|line| !line.is_empty()).map(|line| format!("{line}\r\n")).collect();
@@ -68,7 +68,7 @@ async fn a_file_comes_with_all_that_caches_and_browsers_need() {
     assert!(answer.field("last-modified").unwrap().ends_with(" GMT"));
 
     let head = ask(&site, "HEAD /app.js", "").await;
-    let same = |answer: &Answer| {
+    let same = |answer: &ReceivedAnswer| {
         let mut lines = answer.head.lines();
         lines.retain(|line| !line.starts_with("Date"));
         lines

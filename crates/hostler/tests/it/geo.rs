@@ -1,6 +1,6 @@
 //! Where addresses are: every path of the service, over real sockets, out of a database that is made up.
 
-use hostler_testkit::{Answer, Mmdb, Site, mmdb, mmdb_v4};
+use hostler_testkit::{Mmdb, ReceivedAnswer, Site, mmdb, mmdb_v4};
 use serde_json::{Value, json};
 
 use crate::site;
@@ -24,7 +24,7 @@ pub(crate) async fn started(keys: &str, routes: &str) -> Site {
 
 const EVERYWHERE: &str = "[[routes]]\nmatch = '*'\ngeo = true\n";
 
-async fn ask(site: &Site, from: &str, line: &str, fields: &str, body: &str) -> Answer {
+async fn ask(site: &Site, from: &str, line: &str, fields: &str, body: &str) -> ReceivedAnswer {
     let length = format!("Content-Length: {}\r\n", body.len());
     let mut client = site.connect().await;
     client
@@ -35,7 +35,7 @@ async fn ask(site: &Site, from: &str, line: &str, fields: &str, body: &str) -> A
     client.answer_to(line.split(' ').next().unwrap()).await
 }
 
-async fn get(site: &Site, from: &str, path: &str) -> Answer {
+async fn get(site: &Site, from: &str, path: &str) -> ReceivedAnswer {
     ask(site, from, &format!("GET {path}"), "", "").await
 }
 

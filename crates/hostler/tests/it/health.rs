@@ -1,17 +1,17 @@
 //! Who asks after Hostler's health: on which address, by which path, and what is answered when.
 
-use hostler_testkit::{Answer, Site, client, eventually, held_port, upstream};
+use hostler_testkit::{ReceivedAnswer, Site, client, eventually, held_port, upstream};
 
 use crate::{in_front_of, site};
 
 /// A drain that goes on for as long as the test.
 const PATH: &str = "server.health_path = '/healthz/'\nserver.drain_wait = '1h'\n";
 
-async fn asked(site: &Site, path: &str) -> Answer {
+async fn asked(site: &Site, path: &str) -> ReceivedAnswer {
     site.send(format!("GET {path} HTTP/1.1\r\nHost: any.test\r\nConnection: close\r\n\r\n")).await
 }
 
-async fn admin(site: &Site, path: &str) -> Answer {
+async fn admin(site: &Site, path: &str) -> ReceivedAnswer {
     let mut client = client(site.admin()).await;
     client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await;
     client.answer().await

@@ -1,7 +1,7 @@
 //! What the services that Hostler answers itself say to those who mean no good: each gets a clear answer and none a 5xx, and the next
 //! client finds all as it was.
 
-use hostler_testkit::{Answer, Client, Site, mmdb};
+use hostler_testkit::{Client, ReceivedAnswer, Site, mmdb};
 
 use crate::site;
 
@@ -25,7 +25,7 @@ pub(crate) async fn services(server: &str) -> Site {
 }
 
 /// What is wrong is told: in a sentence, as a problem, without more of what was sent than fits a line.
-pub(crate) fn assert_clear(answer: &Answer, asked: &str) {
+pub(crate) fn assert_clear(answer: &ReceivedAnswer, asked: &str) {
     let body = answer.text();
     assert!(body.len() < 1500, "{asked:.200}: {} bytes", body.len());
     assert!(!body.bytes().any(|byte| byte < b' ' && byte != b'\n' || byte == 0x7f), "{asked:.200}: {body:?}");
@@ -147,7 +147,7 @@ async fn a_chain_of_ten_thousand_proxies_is_not_followed() {
     }
 }
 
-async fn post(client: &mut Client, path: &str, fields: &str, body: &[u8]) -> Answer {
+async fn post(client: &mut Client, path: &str, fields: &str, body: &[u8]) -> ReceivedAnswer {
     let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
     client.send([head.as_bytes(), body].concat()).await;
     client.answer().await
@@ -197,7 +197,7 @@ async fn batches_that_are_none_or_too_many_are_refused_in_words() {
     }
 }
 
-fn assert_too_large(answer: &Answer, path: &str) {
+fn assert_too_large(answer: &ReceivedAnswer, path: &str) {
     answer
         .assert_refused(413, "body_too_large")
         .assert_field("content-type", "application/problem+json")

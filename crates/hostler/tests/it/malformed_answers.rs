@@ -1,6 +1,6 @@
 //! A member's broken answer is a 502, or a transfer that breaks off where everybody sees it: never a clean-looking short answer.
 
-use hostler_testkit::{Answer, Ending, Step, text, upstream};
+use hostler_testkit::{ConnectionEnding, ReceivedAnswer, Step, text, upstream};
 
 use crate::in_front_of;
 
@@ -100,8 +100,10 @@ const CASES: &[(&str, Outcome)] = &[
 ];
 
 /// A refusal of ours, or a transfer that is visibly broken.
-fn is_refused(answer: &Answer) -> bool {
-    answer.status == 502 && answer.ending == Ending::Whole && answer.field("hostler-refusal").is_some()
+fn is_refused(answer: &ReceivedAnswer) -> bool {
+    answer.status == 502
+        && answer.ending == ConnectionEnding::Whole
+        && answer.field("hostler-refusal").is_some()
 }
 
 #[tokio::test]
@@ -124,10 +126,10 @@ async fn no_broken_answer_looks_whole() {
                 (Refused, Some(answer)) => is_refused(answer),
                 // One that breaks off before anything was sent is a refusal as well, and better so; and one of which
                 // nothing had arrived when it was reset shows nothing at all.
-                (Broken, Some(answer)) => answer.ending != Ending::Whole || is_refused(answer),
+                (Broken, Some(answer)) => answer.ending != ConnectionEnding::Whole || is_refused(answer),
                 (Broken, None) => true,
                 (Good(body), Some(answer)) => {
-                    answer.ending == Ending::Whole && answer.body == body.as_bytes()
+                    answer.ending == ConnectionEnding::Whole && answer.body == body.as_bytes()
                 }
                 (_, None) => false,
             };
@@ -165,7 +167,10 @@ async fn an_answer_that_breaks_after_it_has_begun_is_aborted() {
             assert!(!rest.contains("0\r\n\r\n"), "no end was invented: {head}{rest}");
             // Nothing but the end of the connection says where this one ends.
             let unframed = !head.contains("Content-Length") && !head.contains("chunked");
-            assert!(!unframed || ending == Ending::Reset, "HTTP/{version}, {field}: {head}{rest} {ending:?}");
+            assert!(
+                !unframed || ending == ConnectionEnding::Reset,
+                "HTTP/{version}, {field}: {head}{rest} {ending:?}"
+            );
             let line = site.access(&format!("/{version}")).await;
             assert_eq!((&line["status"], &line["aborted"]), (&200.into(), &"worker".into()), "{line}");
         }

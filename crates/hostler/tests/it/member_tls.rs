@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hostler_testkit::{
-    Authority, Certificate, Site, SitePlan, Step, authority, no_upstream, ok, request, text, upstream,
+    Authority, IssuedCertificate, Site, SitePlan, Step, authority, no_upstream, ok, request, text, upstream,
 };
 use rustls::ServerConfig;
 use rustls::version::TLS12;
@@ -137,11 +137,11 @@ async fn a_member_that_wants_to_know_who_we_are_is_shown_our_certificate() {
     let (clients, strangers) = (authority(), authority());
     let config = || trust.vouch_for(&["127.0.0.1"]).for_server(Some(&clients));
     let app = upstream().over_tls(config()).start().await;
-    let with = |certificate: Option<Certificate>| {
+    let with = |certificate: Option<IssuedCertificate>| {
         let keys = if certificate.is_some() { "cert = \"our.pem\"\nkey = \"our.key\"\n" } else { "" };
         let plan = site(&format!("{IMPATIENT}[pools.app.tls]\nca = \"ca.pem\"\n{keys}"));
         write(plan.folder(), "ca.pem", &trust.cert());
-        if let Some(Certificate { cert, key }) = certificate {
+        if let Some(IssuedCertificate { cert, key }) = certificate {
             write(plan.folder(), "our.pem", &cert);
             write(plan.folder(), "our.key", &key);
         }

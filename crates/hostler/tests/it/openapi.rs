@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hostler_testkit::{Answer, Site};
+use hostler_testkit::{ReceivedAnswer, Site};
 use serde_json::{Value, json};
 
 use crate::geo::places;
@@ -183,7 +183,7 @@ async fn every_path_that_is_described_answers_as_described() {
 }
 
 /// The answer is one of those that the operation has.
-fn agrees(document: &Value, operation: &Value, answer: &Answer, target: &str) {
+fn agrees(document: &Value, operation: &Value, answer: &ReceivedAnswer, target: &str) {
     let response = &operation["responses"][answer.status.to_string()];
     assert!(response.is_object(), "{target}: {} is not described", answer.status);
     let kind = answer.field("content-type").unwrap();

@@ -1,10 +1,10 @@
 //! Orders to a running Hostler: who may give them, and what is answered to those that make no sense.
 
-use hostler_testkit::{Answer, Site, client, upstream};
+use hostler_testkit::{ReceivedAnswer, Site, client, upstream};
 
 use crate::in_front_of;
 
-async fn order(site: &Site, path: &str, fields: &str) -> Answer {
+async fn order(site: &Site, path: &str, fields: &str) -> ReceivedAnswer {
     let mut admin = client(site.admin()).await;
     admin.send(format!("POST {path} HTTP/1.1\r\n{fields}Content-Length: 0\r\n\r\n")).await;
     admin.answer_to("POST").await

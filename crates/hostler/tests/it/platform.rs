@@ -1,7 +1,7 @@
 //! What a Hostler does for which routes may be registered, in the way of Cloud Foundry's gorouter: the words for what no route
 //! matches, health checks, the access line, SIGUSR1.
 
-use hostler_testkit::{Answer, Site, Step, client, eventually, nats, text, upstream};
+use hostler_testkit::{ReceivedAnswer, Site, Step, client, eventually, nats, text, upstream};
 use serde_json::json;
 
 use crate::site;
@@ -9,11 +9,11 @@ use crate::site;
 const OWN: &str = "platform.compat = 'gorouter'\nserver.access_log = 'gorouter'\nserver.drain_wait = '1h'\n\
     routes = [{ match = 'own.test', pool = 'app' }]\n";
 
-async fn get(site: &Site, host: &str, fields: &str) -> Answer {
+async fn get(site: &Site, host: &str, fields: &str) -> ReceivedAnswer {
     site.send(format!("GET /x?y=1 HTTP/1.1\r\nHost: {host}\r\nUser-Agent: curl/7.88.1\r\n{fields}\r\n")).await
 }
 
-async fn health(site: &Site) -> Answer {
+async fn health(site: &Site) -> ReceivedAnswer {
     site.send("GET / HTTP/1.1\r\nHost: whatever\r\nUser-Agent: HTTP-Monitor/1.1\r\n\r\n").await
 }
 

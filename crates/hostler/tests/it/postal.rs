@@ -1,6 +1,6 @@
 //! Where postal codes are: every path of the service, over real sockets, out of a few rows.
 
-use hostler_testkit::{Answer, Site};
+use hostler_testkit::{ReceivedAnswer, Site};
 use serde_json::{Value, json};
 
 use crate::site;
@@ -28,7 +28,7 @@ pub(crate) async fn started(keys: &str, routes: &str) -> Site {
 }
 
 /// A request with fields, each with its line end, and a body.
-pub(crate) async fn ask(site: &Site, line: &str, fields: &str, body: &str) -> Answer {
+pub(crate) async fn ask(site: &Site, line: &str, fields: &str, body: &str) -> ReceivedAnswer {
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let mut client = site.connect().await;
     client.send(format!("{line} HTTP/1.1\r\nHost: a.test\r\n{fields}{length}\r\n{body}")).await;
@@ -36,7 +36,7 @@ pub(crate) async fn ask(site: &Site, line: &str, fields: &str, body: &str) -> An
 }
 
 /// The answer's rows, one value of each.
-fn each(answer: &Answer, name: &str) -> Vec<Value> {
+fn each(answer: &ReceivedAnswer, name: &str) -> Vec<Value> {
     answer.assert_status(200);
     answer.json().as_array().unwrap().iter().map(|row| row[name].clone()).collect()
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use async_nats::{Client, ConnectOptions, Subscriber};
 use futures_util::StreamExt;
 use hostler_testkit::{
-    Answer, Nats, Site, Upstream, authority, client as http_client, eventually, nats, ok, upstream, within,
+    NatsServer, ReceivedAnswer, Site, Upstream, authority, client as http_client, eventually, nats, ok,
+    upstream, within,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 use crate::site;
 
 /// A site that takes registrations, and hears what is said from now on.
-async fn site_on(nats: &Nats, config: &str) -> Site {
+async fn site_on(nats: &NatsServer, config: &str) -> Site {
     let url = nats.url();
     let ear = client(nats).await;
     let mut starts = ear.subscribe("router.start").await.unwrap();
@@ -28,7 +29,7 @@ async fn site_on(nats: &Nats, config: &str) -> Site {
 }
 
 /// Somebody at the NATS server who can speak and hear.
-async fn client(nats: &Nats) -> Client {
+async fn client(nats: &NatsServer) -> Client {
     async_nats::connect(nats.url()).await.unwrap()
 }
 
@@ -76,7 +77,7 @@ fn registration(upstream: &Upstream, uris: &[&str]) -> Value {
     json!({ "host": host, "port": port.parse::<u16>().unwrap(), "uris": uris })
 }
 
-async fn get(site: &Site, host: &str, path: &str) -> Answer {
+async fn get(site: &Site, host: &str, path: &str) -> ReceivedAnswer {
     site.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
 }
 

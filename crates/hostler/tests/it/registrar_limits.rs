@@ -4,17 +4,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions};
-use hostler_testkit::{Answer, Nats, Site, Step, eventually, nats, ok, upstream};
+use hostler_testkit::{NatsServer, ReceivedAnswer, Site, Step, eventually, nats, ok, upstream};
 use serde_json::{Value, json};
 
 use crate::site;
 
-async fn site_on(nats: &Nats, config: &str) -> Site {
+async fn site_on(nats: &NatsServer, config: &str) -> Site {
     let url = nats.url();
     site(&format!("[registrar]\nnats = \"{url}\"\nstart_delay = \"0s\"\n{config}")).start().await
 }
 
-async fn client(nats: &Nats) -> Client {
+async fn client(nats: &NatsServer) -> Client {
     async_nats::connect(nats.url()).await.unwrap()
 }
 
@@ -28,7 +28,7 @@ fn at(address: &str, uris: &[&str]) -> Value {
     json!({ "host": host, "port": port.parse::<u16>().unwrap(), "uris": uris })
 }
 
-async fn get(site: &Site, host: &str, path: &str) -> Answer {
+async fn get(site: &Site, host: &str, path: &str) -> ReceivedAnswer {
     site.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
 }
 

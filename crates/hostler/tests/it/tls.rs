@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use hostler_testkit::{
-    Authority, Certificate, Ending, Site, SitePlan, Step, Upstream, authority, client, eventually, ok, text,
-    tls_clients, tls_clients_of, upstream,
+    Authority, ConnectionEnding, IssuedCertificate, Site, SitePlan, Step, Upstream, authority, client,
+    eventually, ok, text, tls_clients, tls_clients_of, upstream,
 };
 use rustls::ProtocolVersion;
 use rustls::version::{TLS12, TLS13};
@@ -17,7 +17,7 @@ pub(super) const ONE: &str = "
     listen = '127.0.0.1:0'
     certificates = [{ cert = 'a.pem', key = 'a.key' }]";
 
-pub(super) fn write(folder: &Path, name: &str, certificate: &Certificate) {
+pub(super) fn write(folder: &Path, name: &str, certificate: &IssuedCertificate) {
     std::fs::write(folder.join(format!("{name}.pem")), &certificate.cert).unwrap();
     std::fs::write(folder.join(format!("{name}.key")), &certificate.key).unwrap();
 }
@@ -103,7 +103,7 @@ async fn a_successor_takes_tls_sockets_over() {
     site.command(&["upgrade"]).await.assert_exit(0);
     tls_clients(&trust).connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
     before.get("/").await.assert_ok("ok").assert_field("connection", "close");
-    assert_eq!(before.rest().await, (String::new(), Ending::Cut), "with a word for it");
+    assert_eq!(before.rest().await, (String::new(), ConnectionEnding::Cut), "with a word for it");
     assert_eq!(site.exit().await, 0);
 }
 
@@ -117,10 +117,10 @@ async fn a_connection_ends_with_a_word_for_it_and_an_answer_that_breaks_off_with
     let mut client = clients.connect("a.test", site.tls_address()).await;
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
     client.answer().await.assert_ok("whole");
-    assert_eq!(client.rest().await, (String::new(), Ending::Cut));
+    assert_eq!(client.rest().await, (String::new(), ConnectionEnding::Cut));
     let mut client = clients.connect("a.test", site.tls_address()).await;
     client.get("/").await.assert_broken();
-    assert_eq!(client.rest().await.1, Ending::Reset);
+    assert_eq!(client.rest().await.1, ConnectionEnding::Reset);
 }
 
 #[tokio::test]

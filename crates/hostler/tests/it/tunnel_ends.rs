@@ -1,6 +1,6 @@
 //! How tunnels end: by themselves, by halves, when nobody says anything, and when they have to. Raw bytes on both sides.
 
-use hostler_testkit::{Ending, PATIENCE, Site};
+use hostler_testkit::{ConnectionEnding, PATIENCE, Site};
 
 use crate::tunnels::{GOING_AWAY, Member, has_tunnels, in_front, tunnel};
 
@@ -42,7 +42,7 @@ async fn each_direction_ends_by_itself() {
     let (mut client, mut end) = tunnel(&site, &member, "any").await;
     end.send("all of it").await;
     end.finish_sending().await;
-    assert_eq!(client.rest().await, ("all of it".into(), Ending::Cut));
+    assert_eq!(client.rest().await, ("all of it".into(), ConnectionEnding::Cut));
     client.send("and back").await;
     assert_eq!(end.read(8).await, b"and back");
     client.finish_sending().await;
@@ -95,7 +95,7 @@ async fn a_member_that_resets_is_a_break_unless_there_is_a_word_for_it() {
     let (mut client, end) = tunnel(&site, &member, "any").await;
     end.stream.set_zero_linger().unwrap();
     drop(end);
-    assert_eq!(client.rest().await.1, Ending::Reset);
+    assert_eq!(client.rest().await.1, ConnectionEnding::Reset);
 
     let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
     end.send(frame("last words")).await;

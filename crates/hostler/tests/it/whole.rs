@@ -2,7 +2,7 @@
 
 use h2::client::Builder;
 use hostler_testkit::{
-    Client, Ending, Site, SitePlan, authority, client_with_window, eventually, tls_clients, within,
+    Client, ConnectionEnding, Site, SitePlan, authority, client_with_window, eventually, tls_clients, within,
 };
 use tokio::task::JoinSet;
 
@@ -94,7 +94,7 @@ async fn a_client_that_takes_some_and_then_nothing_is_let_go() {
         site.access_lines().into_iter().find(|line| !line["aborted"].is_null())
     });
     assert_eq!(stalled.await["aborted"], "client stalled");
-    assert_eq!(client.rest().await.1, Ending::Reset);
+    assert_eq!(client.rest().await.1, ConnectionEnding::Reset);
 }
 
 #[tokio::test]

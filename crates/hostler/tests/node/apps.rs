@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use hostler_testkit::{Answer, eventually, held_port};
+use hostler_testkit::{ReceivedAnswer, eventually, held_port};
 use serde_json::{Value, json};
 
 use super::proc;
@@ -17,7 +17,7 @@ const VISITOR: &str = "127.0.0.2";
 const CLAIM: &str = "X-Forwarded-For: 8.8.8.8\r\nX-Forwarded-Proto: https\r\n";
 
 /// A request with more field lines.
-async fn visit(site: &Site, path: &str, fields: &str) -> Answer {
+async fn visit(site: &Site, path: &str, fields: &str) -> ReceivedAnswer {
     let mut client = site.connect_from(VISITOR).await;
     client.send(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n")).await;
     client.answer().await

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hostler_testkit::{Answer, client, eventually};
+use hostler_testkit::{ReceivedAnswer, client, eventually};
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
@@ -140,7 +140,7 @@ async fn of_many_posts_under_fire_none_reaches_two_workers() {
     site.stop().await;
 }
 
-fn post_in_background(site: &Site, path: String) -> JoinHandle<Answer> {
+fn post_in_background(site: &Site, path: String) -> JoinHandle<ReceivedAnswer> {
     let address = site.address();
     tokio::spawn(async move { client(address).await.post(&path, "once").await })
 }

@@ -1,6 +1,6 @@
 //! New workers and new configurations under load: nobody outside notices.
 
-use hostler_testkit::{Answer, Output, client, eventually};
+use hostler_testkit::{Output, ReceivedAnswer, client, eventually};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -150,7 +150,7 @@ async fn old_version(app: &str) -> Site {
 }
 
 /// Asks by POST, one after the other on four connections, for as long as the command runs.
-async fn while_asked(site: &Site, command: &[&str]) -> (Output, Vec<Answer>) {
+async fn while_asked(site: &Site, command: &[&str]) -> (Output, Vec<ReceivedAnswer>) {
     let address = site.address();
     let mut users = JoinSet::new();
     let (over, is_over) = watch::channel(false);

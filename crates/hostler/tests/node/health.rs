@@ -1,6 +1,6 @@
 //! Health checks with real workers: not ready before the first is, not ready once none is left, alive all the time.
 
-use hostler_testkit::{Answer, eventually};
+use hostler_testkit::{ReceivedAnswer, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::site::{Site, source};
@@ -16,7 +16,7 @@ const timer = setInterval(() => {
 }, 5);
 ";
 
-async fn asked(site: &Site, path: &str) -> Answer {
+async fn asked(site: &Site, path: &str) -> ReceivedAnswer {
     site.get(path).await
 }
 

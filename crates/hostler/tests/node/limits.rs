@@ -1,13 +1,13 @@
 //! What Hostler promises to let through, Node lets through as well.
 
-use hostler_testkit::Answer;
+use hostler_testkit::ReceivedAnswer;
 
 use super::site::{Site, app, source};
 
 const COOKIE_LENGTH: &str =
     "require('http').createServer((req, res) => res.end(`${req.headers.cookie.length}`)).listen(3000);";
 
-async fn with_cookie(site: &Site, length: usize) -> Answer {
+async fn with_cookie(site: &Site, length: usize) -> ReceivedAnswer {
     site.send(format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {}\r\n\r\n", "c".repeat(length))).await
 }
 

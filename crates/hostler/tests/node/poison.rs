@@ -1,6 +1,6 @@
 //! Requests that workers die over: sent to two of them, refused, and kept off the pool; what is unlucky or answered is not.
 
-use hostler_testkit::{Answer, eventually};
+use hostler_testkit::{ReceivedAnswer, eventually};
 use serde_json::Value;
 
 use super::proc;
@@ -207,7 +207,7 @@ async fn of_many_in_the_same_worker_only_the_one_that_kills_is_convicted() {
     }
     // Where a neighbour has left a moment ago, it may have been that one's doing: it takes one more.
     assert!((2..=3).contains(&sent(&site, "/exit").len()), "{:?}", sent(&site, "/exit"));
-    let answer: Answer = site.get("/wait?until=released&n=0").await;
+    let answer: ReceivedAnswer = site.get("/wait?until=released&n=0").await;
     answer.assert_status(200);
     site.stop().await;
 }

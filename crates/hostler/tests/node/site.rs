@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use hostler_testkit::{self as testkit, Answer, Output, SitePlan, client, eventually};
+use hostler_testkit::{self as testkit, Output, ReceivedAnswer, SitePlan, client, eventually};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -168,7 +168,7 @@ impl DerefMut for Site {
 
 impl Site {
     /// Asks in the background; aborted, the client leaves.
-    pub fn ask(&self, path: &str) -> JoinHandle<Answer> {
+    pub fn ask(&self, path: &str) -> JoinHandle<ReceivedAnswer> {
         let (address, path) = (self.address(), path.to_owned());
         tokio::spawn(async move { client(address).await.get(&path).await })
     }

@@ -14,15 +14,16 @@ fn reuses(answer: &str, first: &str, second: &str, after: u64) -> (bool, bool) {
 fn ours(answer: &str, first: &str, second: &str, after: u64) -> bool {
     let (first, second) = (Lines::of(first), Lines::of(second));
     let (rules, answer) = (heeding(), Lines::of(answer));
-    let asks = |request| Asks::of(&rules, b"GET", request);
-    if admit(&asks(&second)).is_err() {
+    let request_directives = |request| RequestDirectives::of(&rules, b"GET", request);
+    if admit(&request_directives(&second)).is_err() {
         return false;
     }
-    let terms = Terms::of(&rules, &asks(&first), 200, &answer, NOW, NOW);
+    let freshness = Freshness::of(&rules, &request_directives(&first), 200, &answer, NOW, NOW);
     let vary = Vary::of(&answer, &first, false);
-    let (Ok(terms), Ok(vary)) = (terms, vary) else { return false };
+    let (Ok(freshness), Ok(vary)) = (freshness, vary) else { return false };
     let now = Moment(NOW.0 + after * 1000);
-    vary.matches(&second, false) && matches!(judge(&terms, &asks(&second), now), Verdict::Serve { .. })
+    vary.matches(&second, false)
+        && matches!(judge(&freshness, &request_directives(&second), now), Reuse::Serve { .. })
 }
 
 fn theirs(answer: &str, first: &str, second: &str, after: u64) -> bool {

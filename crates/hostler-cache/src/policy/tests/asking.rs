@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn only_get_and_head_are_answered_and_only_without_guards() {
     let admitted = |method: &str, request: &str| {
-        admit(&Asks::of(&Rules::default(), method.as_bytes(), &Lines::of(request)))
+        admit(&RequestDirectives::of(&CachingRules::default(), method.as_bytes(), &Lines::of(request)))
     };
     assert_eq!(admitted("GET", ""), Ok(()));
     assert_eq!(
@@ -21,26 +21,27 @@ fn only_get_and_head_are_answered_and_only_without_guards() {
 
 #[test]
 fn requests_with_a_cookie_that_the_route_calls_personal_pass_by() {
-    let rules = Rules { personal_cookies: vec!["session".into(), "id".into()], ..Rules::default() };
-    let is_personal = |request: &str| Asks::of(&rules, b"GET", &Lines::of(request)).personal;
+    let rules =
+        CachingRules { personal_cookies: vec!["session".into(), "id".into()], ..CachingRules::default() };
+    let is_personal = |request: &str| RequestDirectives::of(&rules, b"GET", &Lines::of(request)).personal;
     assert!(is_personal("Cookie: a=b; session=1"));
     assert!(is_personal("Cookie: a=b | Cookie: id=1"));
     assert!(is_personal("Cookie: id"));
     assert!(!is_personal("Cookie: sessions=1; SESSION=1; a=session"));
     assert!(!is_personal(""));
-    let asks = Asks::of(&rules, b"GET", &Lines::of("Cookie: id=1"));
-    assert_eq!(admit(&asks), Err(Forward::Bypass));
+    let request_directives = RequestDirectives::of(&rules, b"GET", &Lines::of("Cookie: id=1"));
+    assert_eq!(admit(&request_directives), Err(Forward::Bypass));
     let answer = Lines::of("Cache-Control: max-age=60, public");
-    assert_eq!(Terms::of(&rules, &asks, 200, &answer, NOW, NOW), Err(NotStored::Cookie));
+    assert_eq!(Freshness::of(&rules, &request_directives, 200, &answer, NOW, NOW), Err(NotStored::Cookie));
 }
 
 #[test]
 fn the_directives_of_a_request_are_read_only_where_the_route_obeys_them() {
     let request =
         Lines::of("Cache-Control: no-store, no-cache, only-if-cached, max-age=1, min-fresh=2, max-stale=3");
-    let heeded = Asks::of(&heeding(), b"GET", &request);
+    let heeded = RequestDirectives::of(&heeding(), b"GET", &request);
     assert!(heeded.no_store && heeded.no_cache && heeded.only_if_cached);
     assert_eq!((heeded.max_age, heeded.min_fresh, heeded.max_stale), (Some(1), Some(2), Some(3)));
-    let plain = Asks::of(&Rules::default(), b"GET", &request);
-    assert_eq!(plain, Asks::of(&Rules::default(), b"GET", &Lines::default()));
+    let plain = RequestDirectives::of(&CachingRules::default(), b"GET", &request);
+    assert_eq!(plain, RequestDirectives::of(&CachingRules::default(), b"GET", &Lines::default()));
 }

@@ -4,7 +4,7 @@ use super::*;
 
 /// Seconds that an answer is fresh from when it came; 0 if it is not, or not stored.
 fn fresh_for(answer: &str) -> i64 {
-    terms(&Rules::default(), 200, answer).map_or(0, |terms| terms.ttl(NOW).max(0))
+    freshness(&CachingRules::default(), 200, answer).map_or(0, |freshness| freshness.ttl(NOW).max(0))
 }
 
 #[test]
@@ -135,24 +135,30 @@ fn of_a_list_of_ages_the_first_counts_and_what_is_no_number_not_at_all() {
 #[test]
 fn the_time_that_an_answer_took_to_come_is_part_of_its_age() {
     let answer = Lines::of("Cache-Control: max-age=10 | Age: 3");
-    let terms = Terms::of(&Rules::default(), &asks(""), 200, &answer, NOW, later(2)).expect("stored");
-    assert_eq!(terms.age(later(2)), 5);
-    assert_eq!((terms.age(later(4)), terms.ttl(later(4))), (7, 3));
-    assert_eq!(terms.ttl(later(8)), -1);
+    let freshness =
+        Freshness::of(&CachingRules::default(), &request_directives(""), 200, &answer, NOW, later(2))
+            .expect("stored");
+    assert_eq!(freshness.age(later(2)), 5);
+    assert_eq!((freshness.age(later(4)), freshness.ttl(later(4))), (7, 3));
+    assert_eq!(freshness.ttl(later(8)), -1);
 }
 
 #[test]
 fn a_clock_that_is_set_back_makes_nothing_younger_than_it_came() {
-    let terms = stored("Cache-Control: max-age=60 | Age: 10");
-    assert_eq!((terms.age(later(-3600)), terms.ttl(later(-3600))), (10, 50));
-    assert!(terms.age(Moment(u64::MAX)) > u64::MAX / 2000, "nor does one that is far ahead overflow");
-    assert_eq!(judge(&terms, &asks(""), Moment(u64::MAX)), Verdict::Validate { why: Forward::Stale });
+    let freshness = stored("Cache-Control: max-age=60 | Age: 10");
+    assert_eq!((freshness.age(later(-3600)), freshness.ttl(later(-3600))), (10, 50));
+    assert!(freshness.age(Moment(u64::MAX)) > u64::MAX / 2000, "nor does one that is far ahead overflow");
+    assert_eq!(
+        judge(&freshness, &request_directives(""), Moment(u64::MAX)),
+        Reuse::Validate { why: Forward::Stale }
+    );
 }
 
 #[test]
 fn heuristics_are_a_tenth_of_the_age_and_at_most_a_day_and_only_where_the_route_says_so() {
-    let rules = Rules { heuristics: true, ..Rules::default() };
-    let lifetime = |status, answer: &str| terms(&rules, status, answer).map(|terms| terms.lifetime).ok();
+    let rules = CachingRules { heuristics: true, ..CachingRules::default() };
+    let lifetime =
+        |status, answer: &str| freshness(&rules, status, answer).map(|freshness| freshness.lifetime).ok();
     assert_eq!(lifetime(200, "Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT"), Some(10));
     assert_eq!(lifetime(404, "Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT"), Some(10));
     assert_eq!(lifetime(200, "Last-Modified: Sun, 22 Nov 1998 00:00:00 GMT"), Some(86_400));
@@ -165,15 +171,15 @@ fn heuristics_are_a_tenth_of_the_age_and_at_most_a_day_and_only_where_the_route_
         Some(5)
     );
     assert_eq!(lifetime(200, "ETag: \"a\""), None);
-    let closed = terms(&Rules::default(), 200, "Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT");
+    let closed = freshness(&CachingRules::default(), 200, "Last-Modified: Sat, 21 Nov 2026 23:58:20 GMT");
     assert_eq!(closed, Err(NotStored::Lifetime));
 }
 
 #[test]
 fn no_answer_is_fresh_for_longer_than_the_route_allows() {
-    let rules = Rules { longest: Some(20), ..Rules::default() };
-    assert_eq!(terms(&rules, 200, "Cache-Control: max-age=60").expect("stored").lifetime, 20);
-    assert_eq!(terms(&rules, 200, "Cache-Control: max-age=6").expect("stored").lifetime, 6);
+    let rules = CachingRules { longest: Some(20), ..CachingRules::default() };
+    assert_eq!(freshness(&rules, 200, "Cache-Control: max-age=60").expect("stored").lifetime, 20);
+    assert_eq!(freshness(&rules, 200, "Cache-Control: max-age=6").expect("stored").lifetime, 6);
 }
 
 #[test]

@@ -46,19 +46,20 @@ fn later(seconds: i64) -> Moment {
     Moment(NOW.0.saturating_add_signed(seconds * 1000))
 }
 
-fn heeding() -> Rules {
-    Rules { obeys_requests: true, ..Rules::default() }
+fn heeding() -> CachingRules {
+    CachingRules { obeys_requests: true, ..CachingRules::default() }
 }
 
-fn asks(request: &str) -> Asks {
-    Asks::of(&heeding(), b"GET", &Lines::of(request))
+fn request_directives(request: &str) -> RequestDirectives {
+    RequestDirectives::of(&heeding(), b"GET", &Lines::of(request))
 }
 
 /// The terms of an answer to a plain GET that has come at once.
-fn terms(rules: &Rules, status: u16, answer: &str) -> Result<Terms, NotStored> {
-    Terms::of(rules, &asks(""), status, &Lines::of(answer), NOW, NOW)
+fn freshness(rules: &CachingRules, status: u16, answer: &str) -> Result<Freshness, NotStored> {
+    Freshness::of(rules, &request_directives(""), status, &Lines::of(answer), NOW, NOW)
 }
 
-fn stored(answer: &str) -> Terms {
-    terms(&Rules::default(), 200, answer).unwrap_or_else(|why| panic!("{answer}: not stored: {why:?}"))
+fn stored(answer: &str) -> Freshness {
+    freshness(&CachingRules::default(), 200, answer)
+        .unwrap_or_else(|why| panic!("{answer}: not stored: {why:?}"))
 }

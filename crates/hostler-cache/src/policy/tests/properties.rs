@@ -31,8 +31,8 @@ fn head() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn nothing_that_may_not_be_kept_is_kept(answer in head(), request in head()) {
-        let (answer, asks) = (Lines::of(&answer), asks(&request));
-        let kept = Terms::of(&heeding(), &asks, 200, &answer, NOW, NOW);
+        let (answer, request_directives) = (Lines::of(&answer), request_directives(&request));
+        let kept = Freshness::of(&heeding(), &request_directives, 200, &answer, NOW, NOW);
         let has_no_targeted = answer.lines("cdn-cache-control").next().is_none();
         let says = |word: &str| {
             answer.lines("cache-control").any(|line| {
@@ -44,39 +44,39 @@ proptest! {
         if has_no_targeted && has_no_quotes && (says("no-store") && !says("must-understand") || says("private")) {
             prop_assert!(kept.is_err());
         }
-        prop_assert!(!asks.no_store || kept.is_err());
+        prop_assert!(!request_directives.no_store || kept.is_err());
     }
 
     #[test]
     fn nothing_is_served_that_is_older_than_its_terms(answer in head(), request in head(), after in 0i64..200) {
-        let Ok(terms) = terms(&heeding(), 200, &answer) else { return Ok(()) };
+        let Ok(freshness) = freshness(&heeding(), 200, &answer) else { return Ok(()) };
         let now = later(after);
-        let asks = asks(&request);
-        match judge(&terms, &asks, now) {
-            Verdict::Serve { ttl, age } => {
-                prop_assert!(ttl >= 0 || asks.max_stale.is_some() && !terms.must_revalidate && !terms.fresh_only);
-                prop_assert!(!terms.no_cache && !asks.no_cache);
-                prop_assert_eq!(age, terms.age(now));
+        let request_directives = request_directives(&request);
+        match judge(&freshness, &request_directives, now) {
+            Reuse::Serve { ttl, age } => {
+                prop_assert!(ttl >= 0 || request_directives.max_stale.is_some() && !freshness.must_revalidate && !freshness.fresh_only);
+                prop_assert!(!freshness.no_cache && !request_directives.no_cache);
+                prop_assert_eq!(age, freshness.age(now));
             }
-            Verdict::ServeAndRefresh { ttl, .. } => {
-                prop_assert!(ttl <= 0 && -ttl <= i64::from(terms.stale_while_revalidate));
-                prop_assert!(!terms.no_cache && !terms.must_revalidate);
+            Reuse::ServeAndRefresh { ttl, .. } => {
+                prop_assert!(ttl <= 0 && -ttl <= i64::from(freshness.stale_while_revalidate));
+                prop_assert!(!freshness.no_cache && !freshness.must_revalidate);
             }
-            Verdict::Validate { .. } | Verdict::Pass { .. } => {}
+            Reuse::Validate { .. } | Reuse::Pass { .. } => {}
         }
-        if may_serve_on_error(&terms, &asks, now).is_some() {
-            prop_assert!(!terms.no_cache && (!terms.must_revalidate || terms.ttl(now) >= 0));
+        if may_serve_on_error(&freshness, &request_directives, now).is_some() {
+            prop_assert!(!freshness.no_cache && (!freshness.must_revalidate || freshness.ttl(now) >= 0));
         }
     }
 
     #[test]
     fn what_is_served_grows_old_and_never_young_again(answer in head(), first in 0i64..200, second in 0i64..200) {
-        let Ok(terms) = terms(&heeding(), 200, &answer) else { return Ok(()) };
+        let Ok(freshness) = freshness(&heeding(), 200, &answer) else { return Ok(()) };
         let (first, second) = (first.min(second), first.max(second));
-        prop_assert!(terms.age(later(first)) <= terms.age(later(second)));
-        let is_fresh = |after| matches!(judge(&terms, &asks(""), later(after)), Verdict::Serve { .. });
+        prop_assert!(freshness.age(later(first)) <= freshness.age(later(second)));
+        let is_fresh = |after| matches!(judge(&freshness, &request_directives(""), later(after)), Reuse::Serve { .. });
         prop_assert!(is_fresh(first) || !is_fresh(second));
-        prop_assert!(!is_fresh(second) || terms.useless_from() > later(second));
+        prop_assert!(!is_fresh(second) || freshness.useless_from() > later(second));
     }
 
     #[test]
@@ -85,9 +85,9 @@ proptest! {
             "location", "content-location", "cache-tag", "surrogate-key", "if-none-match", "if-modified-since", "range",
             "if-range", "cookie", "pragma"];
         let head = Lines(names.iter().map(|&name| name.to_string()).chain([name]).map(|name| (name, value.clone())).collect());
-        let rules = Rules { heuristics: true, personal_cookies: vec!["a".into()], ..heeding() };
-        let asks = Asks::of(&rules, b"GET", &head);
-        let _ = Terms::of(&rules, &asks, 200, &head, NOW, NOW).map(|terms| judge(&terms, &asks, later(5)));
+        let rules = CachingRules { heuristics: true, personal_cookies: vec!["a".into()], ..heeding() };
+        let request_directives = RequestDirectives::of(&rules, b"GET", &head);
+        let _ = Freshness::of(&rules, &request_directives, 200, &head, NOW, NOW).map(|freshness| judge(&freshness, &request_directives, later(5)));
         let _ = Vary::of(&head, &head, false).map(|vary| assert!(vary.matches(&head, false)));
         let _ = (conditions(&head, 200, &head, NOW), confirms(&head, &head), tags(&head));
         let _ = (Kept::of(&rules, 200, &head), invalidated(Method::Unsafe, 200, &head, &host, &target));

@@ -2,13 +2,13 @@
 
 use super::*;
 
-use Verdict::{Pass, Serve, ServeAndRefresh, Validate};
+use Reuse::{Pass, Serve, ServeAndRefresh, Validate};
 
-const STALE: Verdict = Validate { why: Forward::Stale };
-const REQUEST: Verdict = Validate { why: Forward::Request };
+const STALE: Reuse = Validate { why: Forward::Stale };
+const REQUEST: Reuse = Validate { why: Forward::Request };
 
-fn judged(answer: &str, request: &str, after: i64) -> Verdict {
-    judge(&stored(answer), &asks(request), later(after))
+fn judged(answer: &str, request: &str, after: i64) -> Reuse {
+    judge(&stored(answer), &request_directives(request), later(after))
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn what_is_fresh_is_served_and_what_is_stale_is_validated() {
     assert_eq!(judged(answer, "", 59), Serve { age: 59, ttl: 1 });
     assert_eq!(judged(answer, "", 60), STALE);
     let half = Moment(later(59).0 + 500);
-    assert_eq!(judge(&stored(answer), &asks(""), half), Serve { age: 59, ttl: 0 });
+    assert_eq!(judge(&stored(answer), &request_directives(""), half), Serve { age: 59, ttl: 0 });
 }
 
 #[test]
@@ -49,10 +49,10 @@ fn stale_answers_are_served_while_a_new_one_is_fetched_only_within_their_window(
 
 #[test]
 fn the_routes_windows_are_for_answers_that_name_none_and_forbid_none() {
-    let rules = Rules { stale_while_revalidate: 10, stale_if_error: 20, ..Rules::default() };
+    let rules = CachingRules { stale_while_revalidate: 10, stale_if_error: 20, ..CachingRules::default() };
     let windows = |answer| {
-        let terms = terms(&rules, 200, answer).expect("stored");
-        (terms.stale_while_revalidate, terms.stale_if_error)
+        let freshness = freshness(&rules, 200, answer).expect("stored");
+        (freshness.stale_while_revalidate, freshness.stale_if_error)
     };
     assert_eq!(windows("Cache-Control: max-age=60"), (10, 20));
     assert_eq!(windows("Cache-Control: s-maxage=60"), (10, 20));
@@ -65,7 +65,7 @@ fn the_routes_windows_are_for_answers_that_name_none_and_forbid_none() {
 #[test]
 fn stale_answers_are_served_on_failure_only_within_their_window_and_never_when_they_forbid_it() {
     let served = |answer: &str, request: &str, after| {
-        may_serve_on_error(&stored(answer), &asks(request), later(after))
+        may_serve_on_error(&stored(answer), &request_directives(request), later(after))
     };
     let answer = "Cache-Control: max-age=60, stale-if-error=10";
     assert_eq!(served(answer, "", 69), Some((69, -9)));
@@ -109,7 +109,7 @@ fn requests_get_what_they_ask_for_where_the_route_obeys_them() {
     ];
     for (request, expected) in cases {
         assert_eq!(judged(answer, request, 10), expected, "{request}");
-        let heedless = Asks::of(&Rules::default(), b"GET", &Lines::of(request));
+        let heedless = RequestDirectives::of(&CachingRules::default(), b"GET", &Lines::of(request));
         assert_eq!(judge(&stored(answer), &heedless, later(10)), fresh, "{request}, not obeyed");
     }
 }

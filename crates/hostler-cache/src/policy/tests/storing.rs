@@ -45,14 +45,14 @@ fn an_answer_is_stored_when_it_says_how_long_it_is_good_and_nothing_forbids_it()
         ("Cache-Control: max-age=60, no-cache=Set-Cookie | Set-Cookie: a=b", Ok(())),
     ];
     for (answer, expected) in cases {
-        let found = terms(&Rules::default(), 200, answer).map(|_| ());
+        let found = freshness(&CachingRules::default(), 200, answer).map(|_| ());
         assert_eq!(found, *expected, "{answer}");
     }
 }
 
 #[test]
 fn every_final_status_is_stored_but_those_about_a_part_or_a_condition() {
-    let with = |status, answer| terms(&Rules::default(), status, answer).map(|_| ());
+    let with = |status, answer| freshness(&CachingRules::default(), status, answer).map(|_| ());
     for status in [200, 203, 204, 299, 301, 302, 303, 307, 308, 400, 404, 410, 499, 500, 502, 503, 504, 599] {
         assert_eq!(with(status, "Cache-Control: max-age=60"), Ok(()), "{status}");
     }
@@ -63,7 +63,7 @@ fn every_final_status_is_stored_but_those_about_a_part_or_a_condition() {
 
 #[test]
 fn must_understand_takes_the_place_of_no_store_for_statuses_that_we_know() {
-    let with = |status, answer| terms(&Rules::default(), status, answer).map(|_| ());
+    let with = |status, answer| freshness(&CachingRules::default(), status, answer).map(|_| ());
     assert_eq!(with(200, "Cache-Control: max-age=60, no-store, must-understand"), Ok(()));
     assert_eq!(with(599, "Cache-Control: max-age=60, no-store, must-understand"), Err(Status));
     assert_eq!(with(599, "Cache-Control: max-age=60, must-understand"), Err(Status));
@@ -72,8 +72,9 @@ fn must_understand_takes_the_place_of_no_store_for_statuses_that_we_know() {
 #[test]
 fn answers_to_requests_with_authorization_are_stored_only_when_they_say_that_others_may_have_them() {
     let with = |answer: &str| {
-        let asks = asks("Authorization: Basic eA==");
-        Terms::of(&Rules::default(), &asks, 200, &Lines::of(answer), NOW, NOW).map(|terms| terms.shared)
+        let request_directives = request_directives("Authorization: Basic eA==");
+        Freshness::of(&CachingRules::default(), &request_directives, 200, &Lines::of(answer), NOW, NOW)
+            .map(|freshness| freshness.shared)
     };
     assert_eq!(with("Cache-Control: max-age=60"), Err(Authorized));
     assert_eq!(with("Cache-Control: max-age=60, s-maxage=soon"), Err(Authorized));
@@ -88,9 +89,11 @@ fn only_answers_to_get_and_head_are_stored() {
     for (method, expected) in
         [("GET", Ok(())), ("HEAD", Ok(())), ("POST", Err(NoMethod)), ("OPTIONS", Err(NoMethod))]
     {
-        let asks = Asks::of(&Rules::default(), method.as_bytes(), &Lines::default());
+        let request_directives =
+            RequestDirectives::of(&CachingRules::default(), method.as_bytes(), &Lines::default());
         let answer = Lines::of("Cache-Control: max-age=60");
-        let found = Terms::of(&Rules::default(), &asks, 200, &answer, NOW, NOW).map(|_| ());
+        let found =
+            Freshness::of(&CachingRules::default(), &request_directives, 200, &answer, NOW, NOW).map(|_| ());
         assert_eq!(found, expected, "{method}");
     }
 }
@@ -99,17 +102,18 @@ fn only_answers_to_get_and_head_are_stored() {
 fn a_request_that_says_no_store_is_obeyed_where_the_route_obeys() {
     let answer = Lines::of("Cache-Control: max-age=60");
     let request = Lines::of("Cache-Control: no-store");
-    let with = |rules: &Rules| {
-        let asks = Asks::of(rules, b"GET", &request);
-        Terms::of(rules, &asks, 200, &answer, NOW, NOW).map(|_| ())
+    let with = |rules: &CachingRules| {
+        let request_directives = RequestDirectives::of(rules, b"GET", &request);
+        Freshness::of(rules, &request_directives, 200, &answer, NOW, NOW).map(|_| ())
     };
     assert_eq!(with(&heeding()), Err(NoStore));
-    assert_eq!(with(&Rules::default()), Ok(()));
+    assert_eq!(with(&CachingRules::default()), Ok(()));
 }
 
 #[test]
 fn the_first_targeted_field_that_says_something_counts_alone() {
-    let lifetime = |answer: &str| terms(&Rules::default(), 200, answer).map(|terms| terms.lifetime);
+    let lifetime =
+        |answer: &str| freshness(&CachingRules::default(), 200, answer).map(|freshness| freshness.lifetime);
     let cases = [
         ("CDN-Cache-Control: max-age=60 | Cache-Control: no-store", Ok(60)),
         ("CDN-Cache-Control: max-age=60 | Cache-Control: max-age=10", Ok(60)),
@@ -132,18 +136,18 @@ fn the_first_targeted_field_that_says_something_counts_alone() {
     for (answer, expected) in cases {
         assert_eq!(lifetime(answer), expected, "{answer}");
     }
-    let terms =
+    let freshness =
         stored("CDN-Cache-Control: max-age=60, no-cache=\"x-user\", stale-while-revalidate=9 | X-User: a");
-    assert!(!terms.no_cache);
-    assert_eq!(terms.stale_while_revalidate, 9);
+    assert!(!freshness.no_cache);
+    assert_eq!(freshness.stale_while_revalidate, 9);
 }
 
 #[test]
 fn what_a_route_says_counts_as_far_as_it_takes_the_word() {
-    let ttl = |precedence| Rules {
+    let ttl = |precedence| CachingRules {
         ttls: vec![Ttl { seconds: 30, statuses: vec![] }],
         precedence,
-        ..Rules::default()
+        ..CachingRules::default()
     };
     let cases = [
         ("", 200, [Ok(30), Ok(30), Ok(30)]),
@@ -159,21 +163,22 @@ fn what_a_route_says_counts_as_far_as_it_takes_the_word() {
         ("Vary: *", 200, [Err(VaryAll), Err(VaryAll), Err(VaryAll)]),
     ];
     for (answer, status, expected) in cases {
-        let found = [Precedence::Answer, Precedence::Lifetime, Precedence::Route]
-            .map(|precedence| terms(&ttl(precedence), status, answer).map(|terms| terms.lifetime));
+        let found = [Precedence::Answer, Precedence::Lifetime, Precedence::Route].map(|precedence| {
+            freshness(&ttl(precedence), status, answer).map(|freshness| freshness.lifetime)
+        });
         assert_eq!(found, expected, "{answer} {status}");
     }
 }
 
 #[test]
 fn the_first_ttl_that_names_the_status_counts_from_when_the_answer_came() {
-    let rules = Rules {
+    let rules = CachingRules {
         ttls: vec![Ttl { seconds: 5, statuses: vec![404, 500] }, Ttl { seconds: 30, statuses: vec![] }],
-        ..Rules::default()
+        ..CachingRules::default()
     };
-    assert_eq!(terms(&rules, 404, "").map(|terms| terms.lifetime), Ok(5));
-    assert_eq!(terms(&rules, 200, "").map(|terms| terms.lifetime), Ok(30));
-    let old = terms(&rules, 200, "Age: 100").expect("stored");
+    assert_eq!(freshness(&rules, 404, "").map(|freshness| freshness.lifetime), Ok(5));
+    assert_eq!(freshness(&rules, 200, "").map(|freshness| freshness.lifetime), Ok(30));
+    let old = freshness(&rules, 200, "Age: 100").expect("stored");
     assert_eq!((old.age(NOW), old.ttl(NOW)), (100, 30));
 }
 
@@ -181,8 +186,8 @@ fn the_first_ttl_that_names_the_status_counts_from_when_the_answer_came() {
 fn cookies_are_handed_on_or_left_out_only_when_the_route_says_so() {
     let answer = "Cache-Control: max-age=60 | Set-Cookie: a=b";
     for (set_cookie, kept) in [(CookiesOfAnswers::Drop, false), (CookiesOfAnswers::Keep, true)] {
-        let rules = Rules { set_cookie, ..Rules::default() };
-        assert!(terms(&rules, 200, answer).is_ok());
+        let rules = CachingRules { set_cookie, ..CachingRules::default() };
+        assert!(freshness(&rules, 200, answer).is_ok());
         assert_eq!(Kept::of(&rules, 200, &Lines::of(answer)).keeps(b"Set-Cookie"), kept);
     }
 }
@@ -190,7 +195,7 @@ fn cookies_are_handed_on_or_left_out_only_when_the_route_says_so() {
 #[test]
 fn what_is_for_one_hop_or_listed_as_somebodys_own_is_not_stored() {
     let answer = Lines::of("Cache-Control: max-age=60, private=\"X-User, x-cart\", no-cache=set-cookie");
-    let kept = Kept::of(&Rules::default(), 200, &answer);
+    let kept = Kept::of(&CachingRules::default(), 200, &answer);
     for name in
         ["X-User", "X-CART", "Set-Cookie", "Connection", "TE", "Proxy-Authenticate", "Transfer-Encoding"]
     {
@@ -203,7 +208,8 @@ fn what_is_for_one_hop_or_listed_as_somebodys_own_is_not_stored() {
 
 #[test]
 fn uncacheable_answers_are_shared_only_when_nothing_in_them_or_their_request_is_personal() {
-    let shares = |request: &str, answer: &str, why| may_share(why, &asks(request), &Lines::of(answer));
+    let shares =
+        |request: &str, answer: &str, why| may_share(why, &request_directives(request), &Lines::of(answer));
     assert!(shares("", "", Lifetime));
     assert!(shares("", "Cache-Control: no-store", NoStore));
     assert!(!shares("", "Cache-Control: private", Private));

@@ -217,9 +217,10 @@ fn an_answer_to_head_tells_whether_a_get_would_bring_what_is_stored() {
 
 #[test]
 fn what_has_turned_out_to_be_outdated_is_stale_from_then_on_and_no_older_than_before() {
-    let terms = stored("Cache-Control: max-age=60, stale-if-error=10");
+    let freshness = stored("Cache-Control: max-age=60, stale-if-error=10");
     let outdated = |seconds| {
-        outdated(&terms, later(seconds)).map(|terms| (terms.ttl(later(seconds)), terms.stale_if_error))
+        outdated(&freshness, later(seconds))
+            .map(|freshness| (freshness.ttl(later(seconds)), freshness.stale_if_error))
     };
     assert_eq!(outdated(7), Some((0, 10)));
     assert_eq!(outdated(60), None);

@@ -3,19 +3,19 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::{Selecting, Terms, Vary};
+use crate::{Freshness, Selecting, Vary};
 
 fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
     Arc::new(Entry {
         head: Arc::new(()),
         head_bytes: 0,
         body: Bytes::from(vec![0; body]),
-        terms: Terms {
+        freshness: Freshness {
             received: Moment(asked),
             lifetime: 60,
             shared: true,
             validates: true,
-            ..Terms::default()
+            ..Freshness::default()
         },
         vary: Vary::default(),
         asked: Moment(asked).into(),
@@ -65,7 +65,7 @@ fn an_entry_larger_than_one_may_be_is_not_kept_and_one_that_grows_too_large_stay
     assert!(!cache.keep(b"k", entry(1, 100_000, &[])));
     let small = entry(1, 90_000, &[]);
     assert!(cache.keep(b"k", Arc::clone(&small)));
-    let form = |size| Form { coding: "gzip", head: Arc::new(()), body: Bytes::from(vec![0; size]) };
+    let form = |size| StoredForm { coding: "gzip", head: Arc::new(()), body: Bytes::from(vec![0; size]) };
     assert!(!cache.add_form(b"k", &small, form(20_000)));
     assert!(cache.add_form(b"k", &small, form(5000)));
     let variants = cache.look(b"k").unwrap();
@@ -81,7 +81,7 @@ fn a_form_made_of_an_entry_that_was_replaced_meanwhile_is_thrown_away() {
     let old = entry(1, 10, &[]);
     cache.keep(b"k", Arc::clone(&old));
     cache.keep(b"k", entry(2, 10, &[]));
-    let form = Form { coding: "gzip", head: Arc::new(()), body: Bytes::new() };
+    let form = StoredForm { coding: "gzip", head: Arc::new(()), body: Bytes::new() };
     assert!(!cache.add_form(b"k", &old, form));
 }
 

@@ -20,7 +20,7 @@ fn selecting(name: &str, value: Option<&[u8]>) -> Selecting {
 }
 
 fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
-    let terms = Terms {
+    let freshness = Freshness {
         received: Moment(at + 50),
         initial_age: 7,
         lifetime: 60,
@@ -29,7 +29,7 @@ fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
         must_revalidate: true,
         shared: true,
         validates: true,
-        ..Terms::default()
+        ..Freshness::default()
     };
     let fields = Box::new([
         selecting("accept-encoding", Some(b"gzip")),
@@ -40,9 +40,9 @@ fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
         head: Arc::new(format!("200 at {at}")),
         head_bytes: format!("200 at {at}").len(),
         body: Bytes::from(vec![b'b'; body]),
-        terms,
+        freshness,
         vary: Vary { secure: at.is_multiple_of(2), fields },
-        asked: Asked { at: Moment(at), under: Some(Under { epoch: NonZeroU64::MIN, number: at }) },
+        asked: FetchMark { at: Moment(at), under: Some(Under { epoch: NonZeroU64::MIN, number: at }) },
         tags: ["a".into(), "ü".into()].into(),
         forms: Box::default(),
     })
@@ -58,7 +58,7 @@ fn entries_come_back_as_they_were_the_newest_first() {
     let (new, old) = (&entries[0], &entries[1]);
     let original = entry(2, 200);
     assert_eq!((&new.head, &new.body, new.head_bytes), (&original.head, &original.body, original.head_bytes));
-    assert_eq!((&new.terms, &new.vary, new.asked), (&original.terms, &original.vary, original.asked));
+    assert_eq!((&new.freshness, &new.vary, new.asked), (&original.freshness, &original.vary, original.asked));
     assert_eq!(new.tags, original.tags);
     assert_eq!((old.asked.at, old.body.len(), entries.len()), (Moment(1), 100, 2));
 }

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Terms, Vary};
+use crate::{Freshness, Vary};
 
 const SERVERS: usize = 2;
 
 /// The page on each server, with the number that it has there.
 #[derive(Default)]
 struct Servers {
-    pages: [Option<(Vec<u8>, Version)>; SERVERS],
+    pages: [Option<(Vec<u8>, PageVersion)>; SERVERS],
     written: u64,
 }
 
@@ -23,9 +23,9 @@ fn entry(tag: &str) -> crate::Entry<()> {
         head: Arc::new(()),
         head_bytes: 0,
         body: Bytes::new(),
-        terms: Terms::default(),
+        freshness: Freshness::default(),
         vary: Vary::default(),
-        asked: crate::Asked::default(),
+        asked: crate::FetchMark::default(),
         tags: Box::new([tag.into()]),
         forms: Box::default(),
     }
@@ -40,13 +40,13 @@ fn url(name: &str) -> Purge {
 }
 
 impl Servers {
-    fn page(&self, index: usize) -> Option<(Written, Version)> {
+    fn page(&self, index: usize) -> Option<(Written, PageVersion)> {
         let (bytes, version) = self.pages[index].as_ref()?;
         Some((serde_json::from_slice(bytes).unwrap(), *version))
     }
 
     /// What the keeper does; gives what memory was told to forget.
-    fn agree(&mut self, log: &mut Log, index: usize, now: Instant) -> Vec<Purge> {
+    fn agree(&mut self, log: &mut PurgeLog, index: usize, now: Instant) -> Vec<Purge> {
         let forget = log.read(index, self.page(index), now);
         let ripe = log.ripe(index, now);
         if let Some(draft) = log.draft(index, &ripe, now) {
@@ -57,14 +57,14 @@ impl Servers {
         forget
     }
 
-    fn agree_all(&mut self, log: &mut Log, now: Instant) -> Vec<Purge> {
+    fn agree_all(&mut self, log: &mut PurgeLog, now: Instant) -> Vec<Purge> {
         (0..SERVERS).flat_map(|index| self.agree(log, index, now)).collect()
     }
 }
 
-fn logs() -> (Servers, Log, Log, Instant) {
+fn logs() -> (Servers, PurgeLog, PurgeLog, Instant) {
     let (mut servers, now) = (Servers::default(), Instant::now());
-    let (mut one, mut other) = (Log::new(SERVERS), Log::new(SERVERS));
+    let (mut one, mut other) = (PurgeLog::new(SERVERS), PurgeLog::new(SERVERS));
     servers.agree_all(&mut one, now);
     servers.agree_all(&mut other, now);
     (servers, one, other, now)
@@ -115,7 +115,7 @@ fn a_change_is_told_on_the_page_of_its_server_and_goes_when_all_have_read_it() {
     assert_eq!(servers.agree_all(&mut other, later), []);
     assert_eq!(other.ripe(1, later + Duration::from_secs(60)), [], "it is gone");
     // Whoever was away meanwhile, or comes only now, cannot know what he has missed.
-    let mut late = Log::new(SERVERS);
+    let mut late = PurgeLog::new(SERVERS);
     assert_eq!(servers.agree_all(&mut late, later), [Purge::All]);
 }
 
@@ -193,7 +193,7 @@ fn a_page_that_is_lost_is_told_again_and_all_from_before_is_void() {
         [url("a.org/cart")],
         "it was not read yet when the page was lost"
     );
-    let told = servers.agree(&mut Log::new(SERVERS), 0, now);
+    let told = servers.agree(&mut PurgeLog::new(SERVERS), 0, now);
     assert!(told.len() == 2 && told.contains(&tag("shop")) && told.contains(&url("a.org/cart")), "{told:?}");
 }
 
@@ -246,7 +246,7 @@ proptest! {
     #[test]
     fn nothing_from_before_a_purge_or_a_change_is_taken_by_whoever_has_looked_since(steps in steps()) {
         let (mut servers, now) = (Servers::default(), Instant::now());
-        let mut logs = [Log::new(SERVERS), Log::new(SERVERS), Log::new(SERVERS)];
+        let mut logs = [PurgeLog::new(SERVERS), PurgeLog::new(SERVERS), PurgeLog::new(SERVERS)];
         let mut answers: Vec<Answer> = Vec::new();
         for step in steps {
             match step {

@@ -8,7 +8,7 @@ fn served<const N: usize>(pool: &Pool<&'static str>) -> [&'static str; N] {
 
 #[test]
 fn warm_stays_with_the_member_used_last_while_one_request_runs_at_a_time() {
-    let pool = pool_with(Choice::Warm);
+    let pool = pool_with(MemberChoice::Warm);
     let _members = ["a", "b", "c"].map(|name| pool.join(name, 1));
     let (a, b) = (lease(&pool), lease(&pool));
     let (first, second) = (*a, *b);
@@ -20,7 +20,7 @@ fn warm_stays_with_the_member_used_last_while_one_request_runs_at_a_time() {
 
 #[test]
 fn warm_packs_nobody_onto_a_busy_member_while_another_is_idle() {
-    let pool = pool_with(Choice::Warm);
+    let pool = pool_with(MemberChoice::Warm);
     let _members = ["a", "b"].map(|name| pool.join(name, 4));
     let leases: Vec<_> = (0..8).map(|_| lease(&pool)).collect();
     for pair in leases.chunks(2) {
@@ -30,7 +30,7 @@ fn warm_packs_nobody_onto_a_busy_member_while_another_is_idle() {
 
 #[test]
 fn round_robin_takes_the_next_in_turn_and_passes_over_the_busy() {
-    let pool = pool_with(Choice::RoundRobin);
+    let pool = pool_with(MemberChoice::RoundRobin);
     let _members = ["a", "b", "c"].map(|name| pool.join(name, 1));
     assert_eq!(served(&pool), ["a", "b", "c", "a", "b"]);
     let _busy = lease(&pool);
@@ -39,7 +39,7 @@ fn round_robin_takes_the_next_in_turn_and_passes_over_the_busy() {
 
 #[test]
 fn round_robin_keeps_its_turn_when_a_member_leaves() {
-    let pool = pool_with(Choice::RoundRobin);
+    let pool = pool_with(MemberChoice::RoundRobin);
     let [a, _b, _c] = ["a", "b", "c"].map(|name| pool.join(name, 1));
     assert_eq!(served(&pool), ["a", "b"]);
     drop(a);
@@ -48,7 +48,7 @@ fn round_robin_keeps_its_turn_when_a_member_leaves() {
 
 #[test]
 fn least_busy_compares_shares_of_the_slots_not_numbers() {
-    let pool = pool_with(Choice::LeastBusy);
+    let pool = pool_with(MemberChoice::LeastBusy);
     let _small = pool.join("small", 1);
     let _large = pool.join("large", 4);
     let leases: Vec<_> = (0..5).map(|_| lease(&pool)).collect();
@@ -58,17 +58,17 @@ fn least_busy_compares_shares_of_the_slots_not_numbers() {
 
 #[test]
 fn least_busy_spreads_over_equals_longest_unused_first() {
-    let pool = pool_with(Choice::LeastBusy);
+    let pool = pool_with(MemberChoice::LeastBusy);
     let _members = ["a", "b", "c"].map(|name| pool.join(name, 1));
     assert_eq!(served(&pool), ["a", "b", "c", "a", "b", "c"]);
 }
 
 #[test]
 fn choices_are_read_and_written_by_the_same_words() {
-    for choice in [Choice::Warm, Choice::RoundRobin, Choice::LeastBusy] {
+    for choice in [MemberChoice::Warm, MemberChoice::RoundRobin, MemberChoice::LeastBusy] {
         assert_eq!(choice.to_string().parse(), Ok(choice));
         assert_eq!(serde_json::to_value(choice).unwrap(), choice.as_str());
     }
-    let error = "hot".parse::<Choice>().unwrap_err();
+    let error = "hot".parse::<MemberChoice>().unwrap_err();
     assert_eq!(error.to_string(), r#"no such choice "hot": use "warm", "round_robin" or "least_busy""#);
 }

@@ -8,8 +8,8 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn until(pool: &Pool<&'static str>, patience: Duration) -> Request<&'static str> {
-    of(pool.acquire(Claim { deadline: Some(Instant::now() + patience), ..Claim::default() }))
+fn until(pool: &Pool<&'static str>, time_limit: Duration) -> Request<&'static str> {
+    of(pool.acquire(Claim { deadline: Some(Instant::now() + time_limit), ..Claim::default() }))
 }
 
 #[tokio::test(start_paused = true)]

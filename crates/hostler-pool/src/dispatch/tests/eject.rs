@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::time::advance;
 
 use super::*;
-use crate::dispatch::{Aim, EjectSettings};
+use crate::dispatch::{EjectSettings, MemberPreference};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn pool_that_ejects(failures: u32) -> Pool<&'static str> {
     let eject = EjectSettings { failures, ..EjectSettings::default() };
-    Pool::new("test", PoolSettings { eject, choice: Choice::RoundRobin, ..PoolSettings::default() })
+    Pool::new("test", PoolSettings { eject, choice: MemberChoice::RoundRobin, ..PoolSettings::default() })
 }
 
 /// The next lease of this member; those of others are given back.
@@ -80,7 +80,10 @@ async fn what_can_be_had_only_once_is_not_what_an_ejected_member_is_tried_with()
     let _members = ["frozen", "alive"].map(|name| pool.join(name, 9));
     let out = lease_of(&pool, "frozen").strike().unwrap();
     advance(out).await;
-    let once = Claim { aim: Aim { cautious: true, ..Aim::default() }, ..Claim::default() };
+    let once = Claim {
+        preference: MemberPreference { cautious: true, ..MemberPreference::default() },
+        ..Claim::default()
+    };
     assert!((0..9).all(|_| *of(pool.acquire(once)).lease() == "alive"));
     advance(out).await;
     assert!((0..9).any(|_| *of(pool.acquire(once)).lease() == "frozen"), "not for ever");
@@ -120,10 +123,13 @@ async fn a_member_that_is_said_to_be_unfit_gets_nothing_until_it_is_said_to_be_f
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_to_be_alone_keeps_the_others_from_its_member() {
-    let pool = pool_with(Choice::RoundRobin);
+    let pool = pool_with(MemberChoice::RoundRobin);
     let _members = ["a", "b"].map(|name| pool.join(name, 4));
     let neighbour = lease(&pool);
-    let alone = Claim { aim: Aim { alone: true, ..Aim::default() }, ..Claim::default() };
+    let alone = Claim {
+        preference: MemberPreference { alone: true, ..MemberPreference::default() },
+        ..Claim::default()
+    };
     let trial = of(pool.acquire(alone)).lease();
     assert_ne!(*trial, *neighbour, "a member without requests comes first");
     assert!(trial.is_alone(SECOND));
@@ -141,7 +147,10 @@ async fn a_claim_to_be_alone_keeps_the_others_from_its_member() {
 async fn the_only_member_is_nobodys_alone() {
     let pool = pool(9);
     let _member = pool.join("a", 4);
-    let alone = Claim { aim: Aim { alone: true, ..Aim::default() }, ..Claim::default() };
+    let alone = Claim {
+        preference: MemberPreference { alone: true, ..MemberPreference::default() },
+        ..Claim::default()
+    };
     let _trial = of(pool.acquire(alone)).lease();
     drop(lease(&pool));
 }

@@ -1,7 +1,6 @@
 //! The test language of dispatch: futures polled by hand, so that every interleaving can be written down.
 
-mod aim;
-mod bench;
+mod backoff;
 mod choice;
 mod deadlines;
 mod eject;
@@ -12,6 +11,7 @@ mod locking;
 mod model;
 mod overload;
 mod pause;
+mod preference;
 mod priority;
 mod simulation;
 mod stress;
@@ -22,13 +22,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::{Acquire, AcquireError, Choice, Claim, Lease, Pool, PoolSettings};
+use super::{Acquire, AcquireError, Claim, Lease, MemberChoice, Pool, PoolSettings};
 
 pub(super) fn pool(queue_limit: usize) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { queue_limit, ..PoolSettings::default() })
 }
 
-pub(super) fn pool_with(choice: Choice) -> Pool<&'static str> {
+pub(super) fn pool_with(choice: MemberChoice) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { choice, ..PoolSettings::default() })
 }
 

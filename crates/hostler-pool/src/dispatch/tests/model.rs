@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::dispatch::{Membership, Policy, Priority, Tether, Ticket};
+use crate::dispatch::{Membership, Policy, Priority, Ticket, TunnelGuard};
 
 const MAX_TUNNELS: usize = 2;
 
@@ -19,9 +19,9 @@ enum Step {
     /// Ends a lease.
     Finish(usize),
     /// Turns a lease into a tunnel.
-    Tether(usize),
+    TunnelGuard(usize),
     /// Ends a tunnel.
-    Untether(usize),
+    EndTunnel(usize),
     /// Ends a lease and comes back with its ticket.
     Return(usize),
     /// Polls one waiter, so that hand-overs are taken in any order.
@@ -42,9 +42,9 @@ fn priority() -> impl Strategy<Value = Priority> {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (priority(), prop::option::of(1..400u64), prop::bool::weighted(0.3))
-            .prop_map(|(class, patience, tunnel)| Step::Arrive(class, patience, tunnel)),
-        1 => (0..9usize).prop_map(Step::Tether),
-        1 => (0..9usize).prop_map(Step::Untether),
+            .prop_map(|(class, time_limit, tunnel)| Step::Arrive(class, time_limit, tunnel)),
+        1 => (0..9usize).prop_map(Step::TunnelGuard),
+        1 => (0..9usize).prop_map(Step::EndTunnel),
         2 => (0..9usize).prop_map(Step::Leave),
         4 => (0..9usize).prop_map(Step::Finish),
         1 => (0..9usize).prop_map(Step::Return),
@@ -63,7 +63,7 @@ struct World {
     members: Vec<Membership<&'static str>>,
     waiting: Vec<Waiting>,
     leases: Vec<(Claim, Lease<&'static str>)>,
-    tethers: Vec<Tether<&'static str>>,
+    tunnel_guards: Vec<TunnelGuard<&'static str>>,
     policy: Policy,
     /// Deadlines are later by the pauses from then on.
     was_paused: bool,
@@ -117,8 +117,8 @@ impl World {
 
     async fn apply(&mut self, step: Step) {
         match step {
-            Step::Arrive(priority, patience, tunnel) => {
-                let deadline = patience.map(|time| Instant::now() + Duration::from_millis(time));
+            Step::Arrive(priority, time_limit, tunnel) => {
+                let deadline = time_limit.map(|time| Instant::now() + Duration::from_millis(time));
                 self.arrive(Claim { priority, deadline, tunnel, ..Claim::default() });
             }
             Step::Pause => {
@@ -138,14 +138,15 @@ impl World {
                     self.arrive(claim);
                 }
             }
-            Step::Tether(index) => {
+            Step::TunnelGuard(index) => {
                 let all = std::mem::take(&mut self.leases);
                 let (mut candidates, others): (Vec<_>, Vec<_>) =
                     all.into_iter().partition(|(claim, _)| claim.tunnel);
-                self.tethers.extend(take(&mut candidates, index).map(|(_, lease)| lease.tether()));
+                self.tunnel_guards
+                    .extend(take(&mut candidates, index).map(|(_, lease)| lease.tunnel_guard()));
                 self.leases = [others, candidates].into_iter().flatten().collect();
             }
-            Step::Untether(index) => drop(take(&mut self.tethers, index)),
+            Step::EndTunnel(index) => drop(take(&mut self.tunnel_guards, index)),
             Step::Poll(index) if !self.waiting.is_empty() => self.poll(index % self.waiting.len()),
             Step::Poll(_) => {}
             Step::Join(slots) => self.members.push(self.pool.join("a", slots)),
@@ -172,7 +173,7 @@ impl World {
             assert!(!member.left || has_work, "one that left stays only to finish");
             assert!(member.tunnels <= MAX_TUNNELS, "a limit");
         }
-        assert_eq!(figures.tunnels, self.tethers.len());
+        assert_eq!(figures.tunnels, self.tunnel_guards.len());
     }
 
     /// Polls all who wait, the newest first. Whether anybody's wait has ended.
@@ -226,9 +227,9 @@ async fn live(steps: Vec<Step>, pause: usize, policy: Policy) {
         PoolSettings { queue_limit: 6, policy, max_tunnels: MAX_TUNNELS, ..PoolSettings::default() },
     );
     let members = vec![pool.join("a", 2)];
-    let (waiting, leases, tethers) = (vec![], vec![], vec![]);
+    let (waiting, leases, tunnel_guards) = (vec![], vec![], vec![]);
     let mut world =
-        World { pool, members, waiting, leases, tethers, policy, taken_back: false, was_paused: false };
+        World { pool, members, waiting, leases, tunnel_guards, policy, taken_back: false, was_paused: false };
     for (index, step) in steps.into_iter().enumerate() {
         world.apply(step).await;
         world.check();
@@ -237,8 +238,8 @@ async fn live(steps: Vec<Step>, pause: usize, policy: Policy) {
             world.check();
         }
     }
-    let World { pool, members, waiting, leases, tethers, .. } = world;
-    drop((waiting, leases, tethers));
+    let World { pool, members, waiting, leases, tunnel_guards, .. } = world;
+    drop((waiting, leases, tunnel_guards));
     let figures = pool.snapshot();
     assert_eq!((figures.in_use, figures.queue_length, figures.tunnels), (0, 0, 0));
     drop(members);

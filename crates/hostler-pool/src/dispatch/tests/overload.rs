@@ -8,7 +8,7 @@ use crate::dispatch::{Policy, Priority};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 const HOLDINGS: [Holding; 3] =
     [Holding::Fixed(Duration::from_millis(20)), Holding::Exponential(Duration::from_millis(20)), UNEVEN];
@@ -20,7 +20,7 @@ const UNEVEN: Holding = Holding::Either(Duration::from_millis(4), 0.05, Duration
 async fn as_long_as_the_pool_keeps_up_nobody_is_refused_and_the_order_is_that_of_arrival() {
     for holding in HOLDINGS {
         for load in [0.5, 0.8, 0.95] {
-            let mut world = World::new(Policy::Adaptive, 4, holding, PATIENCE);
+            let mut world = World::new(Policy::Adaptive, 4, holding, TIME_LIMIT);
             world.pour(load, 30 * SECOND, Priority::Normal);
             world.run(None).await;
             assert_eq!(world.refusals(), 0, "{holding:?} at {load}");
@@ -31,7 +31,7 @@ async fn as_long_as_the_pool_keeps_up_nobody_is_refused_and_the_order_is_that_of
 
 /// Twice what can be done for 30 s, then half of it for 10 s.
 async fn flooded(policy: Policy, slots: usize, holding: Holding) -> World {
-    let mut world = World::new(policy, slots, holding, PATIENCE);
+    let mut world = World::new(policy, slots, holding, TIME_LIMIT);
     world.pour(2.0, 30 * SECOND, Priority::Normal);
     world.run(Some(30 * SECOND)).await;
     world.pour(0.5, 10 * SECOND, Priority::Normal);
@@ -57,7 +57,7 @@ async fn under_twice_the_load_the_pool_answers_what_it_can_and_soon_and_recovers
         let goodput = world.goodput(Duration::ZERO, 30 * SECOND);
         assert!(goodput >= 0.95, "{holding:?}: {goodput}");
         let slowest = world.latency(0.99, Duration::ZERO, 30 * SECOND);
-        assert!(slowest < PATIENCE / 4, "{holding:?}: {slowest:?}");
+        assert!(slowest < TIME_LIMIT / 4, "{holding:?}: {slowest:?}");
         let median = world.latency(0.5, Duration::ZERO, 30 * SECOND);
         assert!(median < holding.mean() * 2, "{holding:?}: the newest are not first: {median:?}");
         let after = world.latency(0.99, 31 * SECOND, 41 * SECOND);
@@ -70,7 +70,7 @@ async fn under_twice_the_load_the_pool_answers_what_it_can_and_soon_and_recovers
 
 #[tokio::test(start_paused = true)]
 async fn a_short_queue_and_a_worker_that_hangs_for_ever_cost_no_more_than_their_share() {
-    let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), PATIENCE);
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), TIME_LIMIT);
     world.pool.update(PoolSettings { queue_limit: 100, ..PoolSettings::default() });
     let _hung = lease(&world.pool);
     world.pour(1.5, 30 * SECOND, Priority::Normal);
@@ -81,14 +81,14 @@ async fn a_short_queue_and_a_worker_that_hangs_for_ever_cost_no_more_than_their_
     );
     println!("one of 4 hangs: goodput {goodput:.3}, p99 {slowest:?}");
     assert!(goodput >= 0.95, "{goodput}");
-    assert!(slowest < PATIENCE / 4, "{slowest:?}");
+    assert!(slowest < TIME_LIMIT / 4, "{slowest:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_grows_while_members_are_lost_is_no_overload() {
     let mut refusals = [0, 0];
     for (refused, members_are_lost) in refusals.iter_mut().zip([false, true]) {
-        let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), PATIENCE);
+        let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
         world.pour(1.6, 6 * SECOND, Priority::Normal);
         for _ in 0..12 {
             world.run(Some(SECOND / 2)).await;
@@ -106,7 +106,7 @@ async fn a_queue_that_grows_while_members_are_lost_is_no_overload() {
 #[tokio::test(start_paused = true)]
 async fn routes_that_differ_by_a_factor_of_two_thousand_share_a_pool_without_nonsense() {
     let holding = Holding::Either(MS, 0.05, 2 * SECOND);
-    let mut world = World::new(Policy::Adaptive, 16, holding, PATIENCE);
+    let mut world = World::new(Policy::Adaptive, 16, holding, TIME_LIMIT);
     world.pour(0.8, 30 * SECOND, Priority::Normal);
     world.run(None).await;
     assert_eq!(world.refusals(), 0);
@@ -114,7 +114,7 @@ async fn routes_that_differ_by_a_factor_of_two_thousand_share_a_pool_without_non
 
     let mut goodputs = [Policy::Adaptive, Policy::Fifo].map(|_| 0.0);
     for (goodput, policy) in goodputs.iter_mut().zip([Policy::Adaptive, Policy::Fifo]) {
-        let mut world = World::new(policy, 16, holding, PATIENCE);
+        let mut world = World::new(policy, 16, holding, TIME_LIMIT);
         world.pour(2.0, 30 * SECOND, Priority::Normal);
         world.run(Some(30 * SECOND)).await;
         *goodput = world.goodput(Duration::ZERO, 30 * SECOND);
@@ -134,7 +134,7 @@ async fn in_order_of_arrival_only_most_answers_would_come_too_late() {
         assert_eq!(world.pool.snapshot().counters.shed, 0);
         let goodput = world.goodput(Duration::ZERO, 30 * SECOND);
         assert!(goodput < 0.9, "{holding:?}: {goodput}");
-        assert!(world.latency(0.5, Duration::ZERO, 30 * SECOND) > PATIENCE * 9 / 10);
+        assert!(world.latency(0.5, Duration::ZERO, 30 * SECOND) > TIME_LIMIT * 9 / 10);
     }
 }
 
@@ -143,7 +143,7 @@ async fn a_burst_that_drains_in_time_loses_nobody_and_is_served_in_order() {
     let holding = Holding::Fixed(20 * MS);
     for (count, time) in [(100, Duration::ZERO), (200, 300 * MS), (400, SECOND)] {
         for warm in [false, true] {
-            let mut world = World::new(Policy::Adaptive, 2, holding, PATIENCE);
+            let mut world = World::new(Policy::Adaptive, 2, holding, TIME_LIMIT);
             if warm {
                 world.pour(0.9, 5 * SECOND, Priority::Normal);
                 world.run(None).await;
@@ -164,7 +164,7 @@ async fn a_burst_that_drains_in_time_loses_nobody_and_is_served_in_order() {
 #[tokio::test(start_paused = true)]
 async fn clients_that_wait_for_their_answers_before_they_ask_again_are_all_served() {
     for (clients, slots) in [(20, 1), (64, 1), (100, 2)] {
-        let mut world = World::new(Policy::Adaptive, slots, Holding::Exponential(4 * MS), PATIENCE);
+        let mut world = World::new(Policy::Adaptive, slots, Holding::Exponential(4 * MS), TIME_LIMIT);
         world.comes_again = true;
         world.burst(clients);
         world.run(Some(10 * SECOND)).await;
@@ -174,7 +174,7 @@ async fn clients_that_wait_for_their_answers_before_they_ask_again_are_all_serve
 
 #[tokio::test(start_paused = true)]
 async fn the_low_class_is_refused_first_and_still_gets_its_share() {
-    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), PATIENCE);
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
     world.pour(0.7, 20 * SECOND, Priority::High);
     world.pour(1.3, 20 * SECOND, Priority::Low);
     world.run(None).await;
@@ -187,7 +187,7 @@ async fn the_low_class_is_refused_first_and_still_gets_its_share() {
 
 #[tokio::test(start_paused = true)]
 async fn a_class_recovers_while_a_lower_one_is_still_overloaded() {
-    let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), PATIENCE);
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), TIME_LIMIT);
     world.pour(2.0, 20 * SECOND, Priority::Low);
     world.pour(2.0, 5 * SECOND, Priority::High);
     world.run(Some(6 * SECOND)).await;
@@ -203,7 +203,7 @@ async fn a_class_recovers_while_a_lower_one_is_still_overloaded() {
 
 #[tokio::test(start_paused = true)]
 async fn under_overload_the_next_arrival_refuses_the_overdue_though_no_slot_moves() {
-    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), PATIENCE);
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
     world.pour(2.0, 5 * SECOND, Priority::Normal);
     world.run(Some(4 * SECOND)).await;
     let before = world.pool.snapshot();
@@ -217,7 +217,7 @@ async fn under_overload_the_next_arrival_refuses_the_overdue_though_no_slot_move
 
 /// A pool of one slot that knows its service time: 20 ms.
 async fn measured() -> (World, Duration) {
-    let mut world = World::new(Policy::Adaptive, 1, Holding::Fixed(20 * MS), PATIENCE);
+    let mut world = World::new(Policy::Adaptive, 1, Holding::Fixed(20 * MS), TIME_LIMIT);
     world.burst(20);
     world.run(None).await;
     (world, 20 * MS)
@@ -225,7 +225,7 @@ async fn measured() -> (World, Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn the_service_time_is_measured_and_unknown_at_first() {
-    let cold = World::new(Policy::Adaptive, 1, Holding::Fixed(20 * MS), PATIENCE);
+    let cold = World::new(Policy::Adaptive, 1, Holding::Fixed(20 * MS), TIME_LIMIT);
     assert_eq!(cold.pool.snapshot().service_time, None);
     let (world, service) = measured().await;
     assert_eq!(world.pool.snapshot().service_time, Some(service));
@@ -248,9 +248,10 @@ async fn when_nothing_moves_for_longer_than_one_can_wait_only_as_many_wait_as_th
     let (world, _) = measured().await;
     let pool = &world.pool;
     let stuck = lease(pool);
-    tokio::time::advance(PATIENCE).await;
+    tokio::time::advance(TIME_LIMIT).await;
     let patient = || {
-        of(pool.acquire(Claim { deadline: Some(tokio::time::Instant::now() + PATIENCE), ..Claim::default() }))
+        of(pool
+            .acquire(Claim { deadline: Some(tokio::time::Instant::now() + TIME_LIMIT), ..Claim::default() }))
     };
     let mut first = patient();
     first.assert_waits();

@@ -99,7 +99,7 @@ impl Wake for Bell {
 pub struct World {
     pub pool: Pool<()>,
     pub holding: Holding,
-    pub patience: Duration,
+    pub time_limit: Duration,
     /// Who has been answered or refused comes again at once.
     pub comes_again: bool,
     pub stories: Vec<Story>,
@@ -117,14 +117,14 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(policy: Policy, slots: usize, holding: Holding, patience: Duration) -> Self {
+    pub fn new(policy: Policy, slots: usize, holding: Holding, time_limit: Duration) -> Self {
         let settings = PoolSettings { policy, queue_limit: 100_000, ..PoolSettings::default() };
         let pool = Pool::new("simulated", settings);
         let members = (0..slots).map(|_| pool.join((), 1)).collect();
         Self {
             pool,
             holding,
-            patience,
+            time_limit,
             comes_again: false,
             stories: Vec::new(),
             served: Vec::new(),
@@ -216,7 +216,7 @@ impl World {
 
     fn arrive(&mut self, priority: Priority) {
         let (index, now) = (self.stories.len(), self.now());
-        let deadline = now + self.patience;
+        let deadline = now + self.time_limit;
         let claim = Claim { priority, deadline: Some(self.start + deadline), ..Claim::default() };
         self.waiting.push(Some(self.pool.acquire(claim)));
         self.leases.push(None);

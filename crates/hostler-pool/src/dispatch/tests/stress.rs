@@ -44,7 +44,10 @@ async fn visit(pool: &Pool<Stall>) {
 fn under_load_from_several_runtimes_no_slot_is_shared_or_lost() {
     let settings = PoolSettings {
         queue_limit: THREADS * TASKS,
-        bench: super::super::BenchSettings { min: Duration::from_micros(50), max: Duration::from_millis(1) },
+        backoff: super::super::BackoffSettings {
+            min: Duration::from_micros(50),
+            max: Duration::from_millis(1),
+        },
         ..PoolSettings::default()
     };
     let pool = Pool::new("test", settings);

@@ -4,34 +4,38 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Action, BURIAL, DIAGNOSIS, Death, Lifecycle, SECOND_CHANCES, Standing, State, Why, rest};
+use super::{
+    Action, BURIAL, DIAGNOSIS, DeathReport, Lifecycle, LifecycleState, SECOND_CHANCES, Standing, Why, rest,
+};
 
 impl Lifecycle {
-    pub(super) fn exited(&mut self, death: Death, now: Instant) -> Vec<Action> {
+    pub(super) fn exited(&mut self, death: DeathReport, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { .. }
-            | State::Warming { .. }
-            | State::Ready
-            | State::Standby
-            | State::SteppingBack
-            | State::Diagnosing { .. }
-            | State::Killed { for_good: false, .. } => self.crashed(death, now),
-            State::Killed { for_good: true, .. } | State::Retiring { .. } | State::Stopping { .. } => {
-                self.state = State::Stopped;
+            LifecycleState::Booting { .. }
+            | LifecycleState::Warming { .. }
+            | LifecycleState::Ready
+            | LifecycleState::Standby
+            | LifecycleState::SteppingBack
+            | LifecycleState::Diagnosing { .. }
+            | LifecycleState::Killed { for_good: false, .. } => self.crashed(death, now),
+            LifecycleState::Killed { for_good: true, .. }
+            | LifecycleState::Retiring { .. }
+            | LifecycleState::Stopping { .. } => {
+                self.state = LifecycleState::Stopped;
                 vec![]
             }
-            State::Queued | State::BackingOff { .. } | State::Stopped => vec![],
+            LifecycleState::Queued | LifecycleState::BackingOff { .. } | LifecycleState::Stopped => vec![],
         }
     }
 
     /// A death that nobody asked for: it comes back at once, or after a rest if its boots fail.
-    pub(super) fn crashed(&mut self, death: Death, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == State::Ready;
+    pub(super) fn crashed(&mut self, death: DeathReport, now: Instant) -> Vec<Action> {
+        let was_in_pool = self.state == LifecycleState::Ready;
         let ready = self.ready_since.take().map(|since| now.saturating_duration_since(since));
         // Where its app had ended before, our own signal says nothing.
         let was_orphaned = std::mem::take(&mut self.orphaned);
-        let death = Death { killed: death.killed && !was_orphaned, ..death };
-        let was_killed = matches!(self.state, State::Killed { .. }) && !was_orphaned;
+        let death = DeathReport { killed: death.killed && !was_orphaned, ..death };
+        let was_killed = matches!(self.state, LifecycleState::Killed { .. }) && !was_orphaned;
         self.note(rest::is_failed_boot(ready, &death) && !(was_killed && ready.is_some()), ready);
         let rest = rest::after(self.failed_boots, &death, &mut self.chance);
 
@@ -42,12 +46,12 @@ impl Lifecycle {
             Standing::Retired => true,
         };
         if is_the_last {
-            self.state = State::Stopped;
+            self.state = LifecycleState::Stopped;
         } else if rest.is_zero() {
-            self.state = State::Queued;
+            self.state = LifecycleState::Queued;
             actions.push(Action::AskTurn);
         } else {
-            self.state = State::BackingOff { until: now + rest };
+            self.state = LifecycleState::BackingOff { until: now + rest };
         }
         actions
     }
@@ -64,13 +68,13 @@ impl Lifecycle {
 
     /// It gets nothing new; its last service is to say where it hangs.
     pub(super) fn diagnose(&mut self, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == State::Ready;
-        self.state = State::Diagnosing { until: now + DIAGNOSIS };
+        let was_in_pool = self.state == LifecycleState::Ready;
+        self.state = LifecycleState::Diagnosing { until: now + DIAGNOSIS };
         if was_in_pool { vec![Action::Leave, Action::Diagnose] } else { vec![Action::Diagnose] }
     }
 
     pub(super) fn kill(&mut self, why: Why, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == State::Ready;
+        let was_in_pool = self.state == LifecycleState::Ready;
         self.orphaned = why == Why::Orphaned;
         let comes_back = match self.standing {
             Standing::Regular | Standing::Spare => true,
@@ -79,23 +83,24 @@ impl Lifecycle {
             Standing::Retired => false,
         };
         let for_good = why == Why::Ordered || !comes_back;
-        self.state = State::Killed { bury_at: now + BURIAL, for_good };
+        self.state = LifecycleState::Killed { bury_at: now + BURIAL, for_good };
         if was_in_pool { vec![Action::Leave, Action::Kill(why)] } else { vec![Action::Kill(why)] }
     }
 
     pub(super) fn kill_for_good(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
-            State::Booting { .. }
-            | State::Warming { .. }
-            | State::Ready
-            | State::Standby
-            | State::SteppingBack
-            | State::Retiring { .. }
-            | State::Diagnosing { .. }
-            | State::Stopping { .. } => self.kill(Why::Ordered, now),
-            State::Queued | State::BackingOff { .. } | State::Killed { .. } | State::Stopped => {
-                self.stop(now)
-            }
+            LifecycleState::Booting { .. }
+            | LifecycleState::Warming { .. }
+            | LifecycleState::Ready
+            | LifecycleState::Standby
+            | LifecycleState::SteppingBack
+            | LifecycleState::Retiring { .. }
+            | LifecycleState::Diagnosing { .. }
+            | LifecycleState::Stopping { .. } => self.kill(Why::Ordered, now),
+            LifecycleState::Queued
+            | LifecycleState::BackingOff { .. }
+            | LifecycleState::Killed { .. }
+            | LifecycleState::Stopped => self.stop(now),
         }
     }
 
@@ -103,46 +108,46 @@ impl Lifecycle {
     pub(super) fn retire(&mut self, now: Instant) -> Vec<Action> {
         self.standing = Standing::Retired;
         match self.state {
-            State::Ready | State::SteppingBack => {
-                let is_member = self.state == State::Ready;
-                self.state = State::Retiring { until: now + self.rules.hang_timeout };
+            LifecycleState::Ready | LifecycleState::SteppingBack => {
+                let is_member = self.state == LifecycleState::Ready;
+                self.state = LifecycleState::Retiring { until: now + self.rules.hang_timeout };
                 if is_member { vec![Action::Withdraw] } else { vec![] }
             }
             // One that is asked where it hangs will be killed anyway.
-            State::Retiring { .. } | State::Diagnosing { .. } => vec![],
+            LifecycleState::Retiring { .. } | LifecycleState::Diagnosing { .. } => vec![],
             _ => self.stop(now),
         }
     }
 
     pub(super) fn stop(&mut self, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == State::Ready;
+        let was_in_pool = self.state == LifecycleState::Ready;
         match self.state {
-            State::Queued | State::BackingOff { .. } | State::Stopped => {
-                self.state = State::Stopped;
+            LifecycleState::Queued | LifecycleState::BackingOff { .. } | LifecycleState::Stopped => {
+                self.state = LifecycleState::Stopped;
                 vec![]
             }
-            State::Killed { bury_at, .. } => {
-                self.state = State::Killed { bury_at, for_good: true };
+            LifecycleState::Killed { bury_at, .. } => {
+                self.state = LifecycleState::Killed { bury_at, for_good: true };
                 vec![]
             }
-            State::Diagnosing { .. } => {
+            LifecycleState::Diagnosing { .. } => {
                 let actions = self.kill(Why::Hung, now);
-                self.state = State::Killed { bury_at: now + BURIAL, for_good: true };
+                self.state = LifecycleState::Killed { bury_at: now + BURIAL, for_good: true };
                 actions
             }
-            State::Stopping { .. } => vec![],
-            State::Booting { .. }
-            | State::Warming { .. }
-            | State::Ready
-            | State::Standby
-            | State::SteppingBack
-            | State::Retiring { .. } => {
+            LifecycleState::Stopping { .. } => vec![],
+            LifecycleState::Booting { .. }
+            | LifecycleState::Warming { .. }
+            | LifecycleState::Ready
+            | LifecycleState::Standby
+            | LifecycleState::SteppingBack
+            | LifecycleState::Retiring { .. } => {
                 let timeout = self.rules.stop_timeout;
                 let (term_at, how) = match self.hears {
                     true => (Some(now + timeout / 2), Action::SayShutdown),
                     false => (None, Action::Terminate),
                 };
-                self.state = State::Stopping { term_at, kill_at: now + timeout };
+                self.state = LifecycleState::Stopping { term_at, kill_at: now + timeout };
                 if was_in_pool { vec![Action::Leave, how] } else { vec![how] }
             }
         }

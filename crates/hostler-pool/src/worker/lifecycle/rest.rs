@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Death;
+use super::DeathReport;
 
 /// A worker that lived so long has forgotten its crashes.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub(super) fn is_forgiven(ready: Option<Duration>) -> bool {
 }
 
 /// Whether one that was ready for so long, if at all, has died of its boot rather than of its work.
-pub(super) fn is_failed_boot(ready: Option<Duration>, death: &Death) -> bool {
+pub(super) fn is_failed_boot(ready: Option<Duration>, death: &DeathReport) -> bool {
     match ready {
         None => true,
         Some(ready) => ready < SETTLED_AFTER && !death.served && !death.killed,
@@ -31,7 +31,7 @@ pub(super) fn is_failed_boot(ready: Option<Duration>, death: &Death) -> bool {
 }
 
 /// The rest after so many failed boots in a row.
-pub(super) fn after(failed_boots: u32, death: &Death, chance: &mut fastrand::Rng) -> Duration {
+pub(super) fn after(failed_boots: u32, death: &DeathReport, chance: &mut fastrand::Rng) -> Duration {
     let full = failed_boots.checked_sub(1).map_or(Duration::ZERO, |last| {
         let full = RESTS[(RESTS.len() - 1).min(last as usize)];
         if death.killed || death.proven { full.min(REST_OF_THE_PROVEN) } else { full }

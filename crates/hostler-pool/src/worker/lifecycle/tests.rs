@@ -8,7 +8,7 @@ mod succession;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
-const SPAWN_FAILED: Event = Event::SpawnFailed { proven: false };
+const SPAWN_FAILED: LifecycleEvent = LifecycleEvent::SpawnFailed { proven: false };
 
 /// A life, its own clock, and what was to be done last.
 struct Life {
@@ -17,8 +17,8 @@ struct Life {
     todo: Vec<Action>,
 }
 
-fn rules() -> Rules {
-    Rules {
+fn rules() -> LifecycleRules {
+    LifecycleRules {
         start_timeout: 30 * SECOND,
         stop_timeout: 10 * SECOND,
         hang_timeout: 60 * SECOND,
@@ -27,33 +27,33 @@ fn rules() -> Rules {
     }
 }
 
-fn born(rules: Rules) -> Life {
+fn spawned(rules: LifecycleRules) -> Life {
     born_as(Standing::Regular, rules)
 }
 
-fn born_as(standing: Standing, rules: Rules) -> Life {
+fn born_as(standing: Standing, rules: LifecycleRules) -> Life {
     let life = Lifecycle::new(rules, standing, fastrand::Rng::with_seed(7));
     Life { life: Some(life), now: Instant::now(), todo: vec![Action::AskTurn] }
 }
 
 fn successor() -> Life {
-    born_as(Standing::Successor, rules()).on(Event::Turn)
+    born_as(Standing::Successor, rules()).on(LifecycleEvent::Turn)
 }
 
 fn booting() -> Life {
-    born(rules()).on(Event::Turn)
+    spawned(rules()).on(LifecycleEvent::Turn)
 }
 
 fn ready() -> Life {
-    booting().on(Event::Listening)
+    booting().on(LifecycleEvent::Listening)
 }
 
 fn hung() -> Life {
-    ready().on(Event::Hung)
+    ready().on(LifecycleEvent::Hung)
 }
 
 impl Life {
-    fn on(mut self, event: Event) -> Self {
+    fn on(mut self, event: LifecycleEvent) -> Self {
         let (life, todo) = self.life.take().unwrap().step(event, self.now);
         self.life = Some(life);
         self.todo = todo;
@@ -68,20 +68,20 @@ impl Life {
     /// As if it had waited for the next deadline.
     fn at_deadline(mut self) -> Self {
         self.now = self.now.max(self.life().deadline().expect("a deadline"));
-        self.on(Event::Tick)
+        self.on(LifecycleEvent::Tick)
     }
 
     /// Without ever having had a request.
     fn dies(self) -> Self {
-        self.on(Event::Exited(Death::default()))
+        self.on(LifecycleEvent::Exited(DeathReport::default()))
     }
 
     fn dies_over_a_request(self) -> Self {
-        self.on(Event::Exited(Death { served: true, ..Death::default() }))
+        self.on(LifecycleEvent::Exited(DeathReport { served: true, ..DeathReport::default() }))
     }
 
     fn gets_killed(self) -> Self {
-        self.on(Event::Exited(Death { killed: true, ..Death::default() }))
+        self.on(LifecycleEvent::Exited(DeathReport { killed: true, ..DeathReport::default() }))
     }
 
     fn life(&self) -> &Lifecycle {
@@ -90,16 +90,16 @@ impl Life {
 
     fn rest(&self) -> Duration {
         match self.life().state() {
-            State::BackingOff { until } => until - self.now,
-            State::Queued => Duration::ZERO,
+            LifecycleState::BackingOff { until } => until - self.now,
+            LifecycleState::Queued => Duration::ZERO,
             state => panic!("not at rest: {state:?}"),
         }
     }
 
     fn boots_again(self) -> Self {
-        let rested = if self.life().state() == State::Queued { self } else { self.at_deadline() };
+        let rested = if self.life().state() == LifecycleState::Queued { self } else { self.at_deadline() };
         assert_eq!(rested.todo.last(), Some(&Action::AskTurn));
-        rested.on(Event::Turn)
+        rested.on(LifecycleEvent::Turn)
     }
 
     #[track_caller]
@@ -109,7 +109,7 @@ impl Life {
     }
 
     #[track_caller]
-    fn is(self, state: State) -> Self {
+    fn is(self, state: LifecycleState) -> Self {
         assert_eq!(self.life().state(), state);
         self
     }
@@ -124,39 +124,46 @@ impl Life {
 
 #[test]
 fn it_waits_for_its_turn_boots_listens_and_joins() {
-    let life = born(rules()).is(State::Queued);
-    life.on(Event::Turn).does(&[Action::Spawn]).on(Event::Listening).does(&[Action::Join]).is(State::Ready);
+    let life = spawned(rules()).is(LifecycleState::Queued);
+    life.on(LifecycleEvent::Turn)
+        .does(&[Action::Spawn])
+        .on(LifecycleEvent::Listening)
+        .does(&[Action::Join])
+        .is(LifecycleState::Ready);
 }
 
 #[test]
 fn health_comes_before_warm_up_and_warm_up_before_the_pool() {
-    let life = born(Rules { checks_health: true, warms_up: true, ..rules() }).on(Event::Turn);
-    let life = life.on(Event::Listening).does(&[Action::CheckHealth]);
-    let life = life.on(Event::Listening).does(&[]);
-    let life = life.on(Event::Healthy).does(&[Action::WarmUp]);
-    life.on(Event::Warmed).does(&[Action::Join]).is(State::Ready);
+    let life =
+        spawned(LifecycleRules { checks_health: true, warms_up: true, ..rules() }).on(LifecycleEvent::Turn);
+    let life = life.on(LifecycleEvent::Listening).does(&[Action::CheckHealth]);
+    let life = life.on(LifecycleEvent::Listening).does(&[]);
+    let life = life.on(LifecycleEvent::Healthy).does(&[Action::WarmUp]);
+    life.on(LifecycleEvent::Warmed).does(&[Action::Join]).is(LifecycleState::Ready);
 }
 
 #[test]
 fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
     let life = booting().at_deadline().does(&[Action::YieldTurn]);
-    let life = life.after(19 * SECOND).on(Event::Tick).does(&[]);
+    let life = life.after(19 * SECOND).on(LifecycleEvent::Tick).does(&[]);
     let life = life.at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
     life.gets_killed().does(&[Action::AskTurn]);
 }
 
 #[test]
 fn a_warm_up_that_takes_too_long_does_not_keep_it_out() {
-    let life = born(Rules { warms_up: true, ..rules() }).on(Event::Turn).on(Event::Listening);
+    let life = spawned(LifecycleRules { warms_up: true, ..rules() })
+        .on(LifecycleEvent::Turn)
+        .on(LifecycleEvent::Listening);
     let start = life.now;
     assert_eq!(life.life().warm_by(), Some(start + 30 * SECOND));
     let life = life.at_deadline().does(&[Action::YieldTurn]);
-    life.at_deadline().does(&[Action::Join]).is(State::Ready).on(Event::Warmed).does(&[]);
+    life.at_deadline().does(&[Action::Join]).is(LifecycleState::Ready).on(LifecycleEvent::Warmed).does(&[]);
 }
 
 #[test]
 fn the_first_crash_is_replaced_at_once_and_it_leaves_the_pool_first() {
-    ready().dies().does(&[Action::Leave, Action::AskTurn]).is(State::Queued);
+    ready().dies().does(&[Action::Leave, Action::AskTurn]).is(LifecycleState::Queued);
 }
 
 #[test]
@@ -170,7 +177,7 @@ fn crashes_in_a_row_before_it_is_ready_rest_longer_and_longer() {
 
 #[test]
 fn a_command_that_cannot_be_started_is_a_crash() {
-    let life = booting().on(SPAWN_FAILED).does(&[Action::AskTurn]).on(Event::Turn);
+    let life = booting().on(SPAWN_FAILED).does(&[Action::AskTurn]).on(LifecycleEvent::Turn);
     life.on(SPAWN_FAILED).rests_about(Duration::from_millis(200));
 }
 
@@ -180,7 +187,7 @@ fn after_ten_good_seconds_all_is_forgotten() {
     for _ in 0..5 {
         life = life.dies().boots_again();
     }
-    let life = life.on(Event::Listening).after(10 * SECOND).dies().rests_about(Duration::ZERO);
+    let life = life.on(LifecycleEvent::Listening).after(10 * SECOND).dies().rests_about(Duration::ZERO);
     assert_eq!((life.life().crashes(), life.life().failed_boots()), (1, 0));
     life.boots_again().dies().rests_about(Duration::ZERO);
 }
@@ -189,40 +196,44 @@ fn after_ten_good_seconds_all_is_forgotten() {
 fn one_that_dies_right_after_it_was_ready_is_in_a_crash_loop_too() {
     let mut life = booting();
     for _ in 0..8 {
-        life = life.on(Event::Listening).after(SECOND / 2).dies().boots_again();
+        life = life.on(LifecycleEvent::Listening).after(SECOND / 2).dies().boots_again();
     }
-    life.on(Event::Listening).dies().rests_about(30 * SECOND);
+    life.on(LifecycleEvent::Listening).dies().rests_about(30 * SECOND);
 }
 
 #[test]
 fn one_that_dies_over_requests_is_booted_again_at_once_however_often() {
     let mut life = booting();
     for _ in 0..100 {
-        life = life.on(Event::Listening).dies_over_a_request().rests_about(Duration::ZERO).boots_again();
+        life = life
+            .on(LifecycleEvent::Listening)
+            .dies_over_a_request()
+            .rests_about(Duration::ZERO)
+            .boots_again();
     }
     assert_eq!((life.life().crashes(), life.life().deaths()), (100, 100));
     // So is one that is killed from outside, and one that was ready for a while.
-    let life = life.on(Event::Listening).gets_killed().rests_about(Duration::ZERO).boots_again();
-    life.on(Event::Listening).after(SECOND).dies().rests_about(Duration::ZERO);
+    let life = life.on(LifecycleEvent::Listening).gets_killed().rests_about(Duration::ZERO).boots_again();
+    life.on(LifecycleEvent::Listening).after(SECOND).dies().rests_about(Duration::ZERO);
 }
 
 #[test]
 fn one_that_hung_is_booted_again_at_once() {
     let mut life = hung();
     for _ in 0..5 {
-        life = life.on(Event::Diagnosed).gets_killed().rests_about(Duration::ZERO).boots_again();
-        life = life.on(Event::Listening).on(Event::Hung);
+        life = life.on(LifecycleEvent::Diagnosed).gets_killed().rests_about(Duration::ZERO).boots_again();
+        life = life.on(LifecycleEvent::Listening).on(LifecycleEvent::Hung);
     }
 }
 
 #[test]
 fn boots_that_fail_of_what_is_known_to_work_rest_for_a_second_at_most() {
-    let known = Event::Exited(Death { proven: true, ..Death::default() });
+    let known = LifecycleEvent::Exited(DeathReport { proven: true, ..DeathReport::default() });
     let mut life = booting();
     for rest in [0, 200, 500, 1_000, 1_000, 1_000] {
         life = life.on(known).rests_about(Duration::from_millis(rest)).boots_again();
     }
-    let life = life.on(Event::SpawnFailed { proven: true }).rests_about(SECOND).boots_again();
+    let life = life.on(LifecycleEvent::SpawnFailed { proven: true }).rests_about(SECOND).boots_again();
     let life = life.gets_killed().rests_about(SECOND).boots_again();
     // What was changed meanwhile is not known to work any more.
     life.dies().rests_about(30 * SECOND);
@@ -230,42 +241,42 @@ fn boots_that_fail_of_what_is_known_to_work_rest_for_a_second_at_most() {
 
 #[test]
 fn where_boots_have_taken_too_much_cpu_it_rests_for_as_long_as_they_owe() {
-    let death = Death { served: true, owed: 7 * SECOND, ..Death::default() };
-    let life = ready().on(Event::Exited(death));
+    let death = DeathReport { served: true, owed: 7 * SECOND, ..DeathReport::default() };
+    let life = ready().on(LifecycleEvent::Exited(death));
     assert_eq!(life.rest(), 7 * SECOND);
     life.boots_again();
 }
 
 #[test]
 fn a_stop_begins_with_shutdown_for_one_that_hears_then_sigterm_at_half_time_then_sigkill() {
-    let life = booting().on(Event::Hears).on(Event::Listening);
+    let life = booting().on(LifecycleEvent::Hears).on(LifecycleEvent::Listening);
     let start = life.now;
-    let life = life.on(Event::Stop).does(&[Action::Leave, Action::SayShutdown]);
+    let life = life.on(LifecycleEvent::Stop).does(&[Action::Leave, Action::SayShutdown]);
     let life = life.at_deadline().does(&[Action::Terminate]);
     assert_eq!(life.now - start, 5 * SECOND);
     let life = life.at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
     assert_eq!(life.now - start, 10 * SECOND);
-    life.gets_killed().does(&[]).is(State::Stopped);
+    life.gets_killed().does(&[]).is(LifecycleState::Stopped);
 }
 
 #[test]
 fn a_stop_begins_with_sigterm_for_one_that_does_not_hear() {
-    let life = ready().on(Event::Stop).does(&[Action::Leave, Action::Terminate]);
+    let life = ready().on(LifecycleEvent::Stop).does(&[Action::Leave, Action::Terminate]);
     let start = life.now;
-    let life = life.on(Event::Stop).does(&[]).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
+    let life = life.on(LifecycleEvent::Stop).does(&[]).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
     assert_eq!(life.now - start, 10 * SECOND);
 }
 
 #[test]
 fn what_it_heard_in_an_earlier_life_does_not_count() {
-    let life = ready().on(Event::Hears).dies().boots_again().on(Event::Listening);
-    life.on(Event::Stop).does(&[Action::Leave, Action::Terminate]);
+    let life = ready().on(LifecycleEvent::Hears).dies().boots_again().on(LifecycleEvent::Listening);
+    life.on(LifecycleEvent::Stop).does(&[Action::Leave, Action::Terminate]);
 }
 
 #[test]
 fn one_that_stops_in_time_is_not_replaced() {
-    ready().on(Event::Stop).dies().does(&[]).is(State::Stopped);
-    booting().on(Event::Stop).does(&[Action::Terminate]).dies().is(State::Stopped);
+    ready().on(LifecycleEvent::Stop).dies().does(&[]).is(LifecycleState::Stopped);
+    booting().on(LifecycleEvent::Stop).does(&[Action::Terminate]).dies().is(LifecycleState::Stopped);
 }
 
 #[test]
@@ -274,68 +285,85 @@ fn a_boot_that_takes_long_lets_others_boot_beside_it() {
     let start = life.now;
     let life = life.at_deadline().does(&[Action::YieldTurn]);
     assert_eq!(life.now - start, TURN);
-    life.on(Event::Listening).does(&[Action::Join]);
+    life.on(LifecycleEvent::Listening).does(&[Action::Join]);
 }
 
 #[test]
 fn other_rules_hold_from_the_next_deadline_on() {
     let mut life = ready();
-    life.life.as_mut().unwrap().adopt(Rules { stop_timeout: SECOND, ..rules() });
+    life.life.as_mut().unwrap().adopt(LifecycleRules { stop_timeout: SECOND, ..rules() });
     let start = life.now;
-    let life = life.on(Event::Stop).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
+    let life = life.on(LifecycleEvent::Stop).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
     assert_eq!(life.now - start, SECOND);
 }
 
 #[test]
 fn one_without_a_process_stops_at_once() {
-    born(rules()).on(Event::Stop).does(&[]).is(State::Stopped).on(Event::Turn).does(&[]);
-    booting().dies().boots_again().dies().on(Event::Stop).does(&[]).is(State::Stopped);
+    spawned(rules())
+        .on(LifecycleEvent::Stop)
+        .does(&[])
+        .is(LifecycleState::Stopped)
+        .on(LifecycleEvent::Turn)
+        .does(&[]);
+    booting().dies().boots_again().dies().on(LifecycleEvent::Stop).does(&[]).is(LifecycleState::Stopped);
 }
 
 #[test]
 fn one_whose_app_is_gone_behind_npm_is_killed_and_replaced_but_not_while_it_stops() {
     ready()
-        .on(Event::Orphaned)
+        .on(LifecycleEvent::Orphaned)
         .does(&[Action::Leave, Action::Kill(Why::Orphaned)])
         .dies()
         .does(&[Action::AskTurn]);
-    ready().on(Event::Stop).on(Event::Orphaned).does(&[]);
+    ready().on(LifecycleEvent::Stop).on(LifecycleEvent::Orphaned).does(&[]);
 }
 
 #[test]
 fn a_kill_takes_effect_in_every_state() {
     ready()
-        .on(Event::Kill)
+        .on(LifecycleEvent::Kill)
         .does(&[Action::Leave, Action::Kill(Why::Ordered)])
         .gets_killed()
-        .is(State::Stopped);
+        .is(LifecycleState::Stopped);
     ready()
-        .on(Event::Stop)
-        .on(Event::Kill)
+        .on(LifecycleEvent::Stop)
+        .on(LifecycleEvent::Kill)
         .does(&[Action::Kill(Why::Ordered)])
         .gets_killed()
-        .is(State::Stopped);
-    hung().on(Event::Diagnosed).on(Event::Kill).does(&[]).gets_killed().is(State::Stopped);
-    born(rules()).on(Event::Kill).does(&[]).is(State::Stopped);
+        .is(LifecycleState::Stopped);
+    hung()
+        .on(LifecycleEvent::Diagnosed)
+        .on(LifecycleEvent::Kill)
+        .does(&[])
+        .gets_killed()
+        .is(LifecycleState::Stopped);
+    spawned(rules()).on(LifecycleEvent::Kill).does(&[]).is(LifecycleState::Stopped);
 }
 
 #[test]
 fn a_process_that_cannot_even_be_killed_does_not_hold_up_its_replacement_or_the_stop() {
-    hung().on(Event::Diagnosed).at_deadline().does(&[Action::AskTurn]);
-    ready().on(Event::Kill).at_deadline().does(&[]).is(State::Stopped);
+    hung().on(LifecycleEvent::Diagnosed).at_deadline().does(&[Action::AskTurn]);
+    ready().on(LifecycleEvent::Kill).at_deadline().does(&[]).is(LifecycleState::Stopped);
 }
 
 #[test]
 fn a_late_word_of_an_earlier_state_changes_nothing() {
     ready()
-        .on(Event::Listening)
+        .on(LifecycleEvent::Listening)
         .does(&[])
-        .on(Event::Healthy)
+        .on(LifecycleEvent::Healthy)
         .does(&[])
-        .on(Event::Turn)
+        .on(LifecycleEvent::Turn)
         .does(&[])
-        .is(State::Ready);
-    ready().on(Event::Tick).does(&[]).is(State::Ready);
-    let stopped = ready().on(Event::Stop).dies();
-    stopped.on(Event::Listening).does(&[]).dies().does(&[]).on(Event::Kill).does(&[]).is(State::Stopped);
+        .is(LifecycleState::Ready);
+    ready().on(LifecycleEvent::Tick).does(&[]).is(LifecycleState::Ready);
+    let stopped = ready().on(LifecycleEvent::Stop).dies();
+    stopped
+        .on(LifecycleEvent::Listening)
+        .does(&[])
+        .dies()
+        .does(&[])
+        .on(LifecycleEvent::Kill)
+        .does(&[])
+        .is(LifecycleState::Stopped);
 }

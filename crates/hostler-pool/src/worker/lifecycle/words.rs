@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How a process has ended, and what is known about that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::worker) struct Death {
+pub(in crate::worker) struct DeathReport {
     /// By a SIGKILL, which no program sends itself.
     pub killed: bool,
     /// It has had a request since it was started.
@@ -17,7 +17,7 @@ pub(in crate::worker) struct Death {
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::worker) enum Event {
+pub(in crate::worker) enum LifecycleEvent {
     /// The boot gate is open for this worker.
     Turn,
     /// There is no process: it could not be started.
@@ -37,7 +37,7 @@ pub(in crate::worker) enum Event {
     /// All is known of where it hangs that will ever be.
     Diagnosed,
     /// The process is gone.
-    Exited(Death),
+    Exited(DeathReport),
     /// The pool misses a worker: a spare is to take its place.
     StepIn,
     /// The pool has all its workers: a spare is to stand by.

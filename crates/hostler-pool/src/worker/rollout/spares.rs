@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Action, KeeperId, Plan, Role};
+use super::{Plan, RolloutAction, WorkerRole, WorkerTaskId};
 use crate::worker::settings::Spares;
 
 /// Two deaths within this time are often ...
@@ -33,7 +33,7 @@ pub(super) struct Reserve {
 
 #[derive(Clone, Debug)]
 struct Spare {
-    keeper: KeeperId,
+    task: WorkerTaskId,
     /// How many restarts had been ordered when it was hired.
     release: u64,
     ready: bool,
@@ -64,27 +64,27 @@ impl Reserve {
     }
 
     /// It can step in, or it cannot any more.
-    pub fn seen(&mut self, keeper: KeeperId, ready: bool) {
-        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.keeper == keeper) {
+    pub fn seen(&mut self, task: WorkerTaskId, ready: bool) {
+        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.task == task) {
             spare.ready = ready;
         }
     }
 
     /// It has to boot again, and stands by then.
-    pub fn died(&mut self, keeper: KeeperId) {
-        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.keeper == keeper) {
+    pub fn died(&mut self, task: WorkerTaskId) {
+        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.task == task) {
             (spare.ready, spare.needed) = (false, false);
         }
     }
 
     /// It is no spare any more; true if it was one.
-    pub fn lose(&mut self, keeper: KeeperId) -> bool {
-        self.spares.extract_if(.., |spare| spare.keeper == keeper).count() > 0
+    pub fn lose(&mut self, task: WorkerTaskId) -> bool {
+        self.spares.extract_if(.., |spare| spare.task == task).count() > 0
     }
 
     /// All of them; none is a spare any more.
-    pub fn dismiss(&mut self) -> impl Iterator<Item = KeeperId> {
-        std::mem::take(&mut self.spares).into_iter().map(|spare| spare.keeper)
+    pub fn dismiss(&mut self) -> impl Iterator<Item = WorkerTaskId> {
+        std::mem::take(&mut self.spares).into_iter().map(|spare| spare.task)
     }
 
     fn is_alarmed(&self, now: Instant) -> bool {
@@ -101,54 +101,54 @@ impl Reserve {
 
 impl Plan {
     /// As many spares as are wanted, and as many of them in the pool as workers are missing.
-    pub(super) fn see_to_spares(&mut self, now: Instant) -> Vec<Action> {
+    pub(super) fn see_to_spares(&mut self, now: Instant) -> Vec<RolloutAction> {
         if self.stopping {
             return vec![];
         }
-        let wanted = self.reserve.count(self.seats.len(), now);
+        let wanted = self.reserve.count(self.places.len(), now);
         let mut actions = self.dismiss_spares(wanted);
         // During a restart it is not yet known whether what would be booted works.
         while !self.restarting && self.reserve.spares.len() < wanted {
-            let keeper = self.new_keeper();
-            let index = self.seats.len() + self.reserve.spares.len() + 1;
+            let task = self.new_task();
+            let index = self.places.len() + self.reserve.spares.len() + 1;
             let release = self.release;
-            self.reserve.spares.push(Spare { keeper, release, ready: false, needed: false });
-            actions.push(Action::Hire { keeper, index, role: Role::Spare });
+            self.reserve.spares.push(Spare { task, release, ready: false, needed: false });
+            actions.push(RolloutAction::Hire { task, index, role: WorkerRole::Spare });
         }
-        let missing = self.seats.iter().filter(|seat| seat.was_ready && !seat.ready).count();
+        let missing = self.places.iter().filter(|place| place.was_ready && !place.ready).count();
         actions.extend(self.reserve.step(missing));
         actions
     }
 
     /// Those that are too many, and those of an earlier generation once all workers are of the newest.
-    fn dismiss_spares(&mut self, wanted: usize) -> Vec<Action> {
+    fn dismiss_spares(&mut self, wanted: usize) -> Vec<RolloutAction> {
         let (oldest, restarting) = (self.oldest(), self.restarting);
         let spares = &mut self.reserve.spares;
         let outdated = spares.extract_if(.., |spare| !restarting && spare.release < oldest);
         let mut leaving: Vec<_> =
-            outdated.map(|spare| (spare.keeper, "replaced by a new generation")).collect();
+            outdated.map(|spare| (spare.task, "replaced by a new generation")).collect();
         let surplus = spares.drain(wanted.min(spares.len())..);
-        leaving.extend(surplus.map(|spare| (spare.keeper, "no spare is needed any more")));
-        let retire = |(keeper, why): (KeeperId, &str)| Action::Retire { keeper, why: Arc::from(why) };
+        leaving.extend(surplus.map(|spare| (spare.task, "no spare is needed any more")));
+        let retire = |(task, why): (WorkerTaskId, &str)| RolloutAction::Retire { task, why: Arc::from(why) };
         leaving.into_iter().map(retire).collect()
     }
 }
 
 impl Reserve {
     /// As many as are `missing` step in, as far as there are so many.
-    fn step(&mut self, missing: usize) -> Vec<Action> {
+    fn step(&mut self, missing: usize) -> Vec<RolloutAction> {
         let mut actions = vec![];
         let mut in_pool = self.spares.iter().filter(|spare| spare.needed).count();
         for spare in &mut self.spares {
             if in_pool < missing && spare.ready && !spare.needed {
                 (spare.needed, in_pool) = (true, in_pool + 1);
-                actions.push(Action::StepIn(spare.keeper));
+                actions.push(RolloutAction::StepIn(spare.task));
             }
         }
         for spare in self.spares.iter_mut().rev() {
             if in_pool > missing && spare.needed {
                 (spare.needed, in_pool) = (false, in_pool - 1);
-                actions.push(Action::StepBack(spare.keeper));
+                actions.push(RolloutAction::StepBack(spare.task));
             }
         }
         actions

@@ -6,13 +6,13 @@ use std::time::Duration;
 use crate::worker::recycling::Reason;
 use crate::worker::settings::Spares;
 
-/// One keeper's number; never given twice.
+/// One worker task's number; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::worker) struct KeeperId(pub u64);
+pub(in crate::worker) struct WorkerTaskId(pub u64);
 
-/// What a keeper has to say of its worker.
+/// What a worker task has to say of its worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::worker) enum Heard {
+pub(in crate::worker) enum WorkerReport {
     /// It has joined the pool, or stands by as a spare.
     Ready,
     /// It has left the pool, or stands by no more.
@@ -21,13 +21,13 @@ pub(in crate::worker) enum Heard {
     Died { failed_boots: u32, how: String },
     /// A successor has stood the test, and is from now on a worker like any other.
     TookOver,
-    /// It has stopped for good, and its keeper is gone.
+    /// It has stopped for good, and its worker task is gone.
     Ended { how: String },
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::worker) enum Event {
+pub(in crate::worker) enum RolloutEvent {
     /// All workers that have been booted before are to be replaced.
     Restart,
     /// So many workers are wanted.
@@ -37,24 +37,24 @@ pub(in crate::worker) enum Event {
     /// The plan's deadline has come.
     Tick,
     /// This worker has had its time.
-    Due(KeeperId, Reason),
-    /// A keeper said something.
-    Heard(KeeperId, Heard),
+    Due(WorkerTaskId, Reason),
+    /// A worker task said something.
+    Heard(WorkerTaskId, WorkerReport),
     /// All workers are told to stop; nobody is hired from now on.
     Stop,
 }
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::worker) enum Action {
+pub(in crate::worker) enum RolloutAction {
     /// Boot a worker of this number.
-    Hire { keeper: KeeperId, index: usize, role: Role },
+    Hire { task: WorkerTaskId, index: usize, role: WorkerRole },
     /// A spare is to take the place of a worker that is missing.
-    StepIn(KeeperId),
+    StepIn(WorkerTaskId),
     /// A spare is to leave the pool and stand by.
-    StepBack(KeeperId),
+    StepBack(WorkerTaskId),
     /// Let it finish what it has and go.
-    Retire { keeper: KeeperId, why: Arc<str> },
+    Retire { task: WorkerTaskId, why: Arc<str> },
     /// All workers have been booted after this many restarts were ordered.
     Reached(u64),
     /// The rollout has ended early.
@@ -65,18 +65,18 @@ pub(in crate::worker) enum Action {
 
 /// What a worker is hired as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::worker) enum Role {
+pub(in crate::worker) enum WorkerRole {
     /// One of those that the pool is to have.
     Regular,
     /// It is to replace another.
-    Successor(Cause),
+    Successor(ReplaceCause),
     /// It stands by.
     Spare,
 }
 
 /// Why a worker is replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::worker) enum Cause {
+pub(in crate::worker) enum ReplaceCause {
     Restart,
     Recycled(Reason),
 }

@@ -10,15 +10,15 @@ use proptest::prelude::*;
 use tokio::time::{advance, timeout};
 
 use super::*;
-use crate::coding::{Allowance, Coding, Effort, Memory};
+use crate::coding::{Allowance, Coding, EncoderEffort, EncoderMemory};
 
 const CODINGS: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
-const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Balanced, Effort::High];
+const EFFORTS: [EncoderEffort; 3] = [EncoderEffort::Low, EncoderEffort::Balanced, EncoderEffort::High];
 
-fn stream(coding: Coding, effort: Effort, flow: Flow) -> (Stream, Arc<Memory>) {
-    let memory = Arc::new(Memory::new(u64::MAX));
+fn stream(coding: Coding, effort: EncoderEffort, flow: Flow) -> (EncodedStream, Arc<EncoderMemory>) {
+    let memory = Arc::new(EncoderMemory::new(u64::MAX));
     let grant = Allowance::new(memory.clone()).grant(Encoder::memory(coding, effort)).unwrap();
-    (Stream::new(Encoder::new(coding, effort), flow, grant), memory)
+    (EncodedStream::new(Encoder::new(coding, effort), flow, grant), memory)
 }
 
 /// What the pieces say, as far as they have come.
@@ -64,7 +64,7 @@ impl Pieces {
     }
 }
 
-async fn encoded(stream: &mut Stream, pieces: Vec<Vec<u8>>) -> Vec<u8> {
+async fn encoded(stream: &mut EncodedStream, pieces: Vec<Vec<u8>>) -> Vec<u8> {
     let mut source = Pieces { pieces: pieces.into() };
     let mut into = Vec::new();
     while !poll_fn(|cx| stream.poll(cx, &mut into, |cx, into, max| source.poll(cx, into, max))).await.unwrap()
@@ -131,7 +131,7 @@ async fn large_bodies_come_whole_and_much_smaller() {
 #[tokio::test(start_paused = true)]
 async fn what_came_before_a_pause_is_sent_once_that_has_lasted() {
     for coding in CODINGS {
-        let (mut stream, _) = stream(coding, Effort::Balanced, Flow::Bytes);
+        let (mut stream, _) = stream(coding, EncoderEffort::Balanced, Flow::Bytes);
         let (mut into, mut said) = (Vec::new(), VecDeque::from([&b"<head>"[..], b"</head>"]));
         let mut come = async |into: &mut Vec<u8>| {
             let source = |_: &mut Context<'_>, into: &mut Vec<u8>, _| match said.pop_front() {
@@ -159,7 +159,7 @@ async fn what_came_before_a_pause_is_sent_once_that_has_lasted() {
 #[tokio::test(start_paused = true)]
 async fn an_event_is_sent_at_once() {
     for coding in CODINGS {
-        let (mut stream, _) = stream(coding, Effort::Balanced, Flow::Events);
+        let (mut stream, _) = stream(coding, EncoderEffort::Balanced, Flow::Events);
         let mut into = Vec::new();
         for event in ["data: 1\n\n", "data: 2\n\n"] {
             let mut said = Some(event);
@@ -184,7 +184,7 @@ async fn an_event_is_sent_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn others_have_their_turn_between_two_pieces() {
-    let (mut stream, _) = stream(Coding::Gzip, Effort::Low, Flow::Bytes);
+    let (mut stream, _) = stream(Coding::Gzip, EncoderEffort::Low, Flow::Bytes);
     let mut pieces = Pieces { pieces: [page(PIECE * 4)].into() };
     let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let other = tokio::spawn({
@@ -207,7 +207,7 @@ async fn others_have_their_turn_between_two_pieces() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_breaks_off_has_no_end() {
     for coding in CODINGS {
-        let (mut stream, _) = stream(coding, Effort::Balanced, Flow::Bytes);
+        let (mut stream, _) = stream(coding, EncoderEffort::Balanced, Flow::Bytes);
         let mut into = Vec::new();
         let broken = poll_fn(|cx| stream.poll(cx, &mut into, |_, _, _| Poll::Ready(Err("cut")))).await;
         assert!(matches!(broken, Err(StreamError::Source("cut"))));

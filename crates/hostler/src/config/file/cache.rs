@@ -21,7 +21,7 @@ pub struct Cache {
     pub memcached: OneOrMany<MemcachedAddress>,
     /// The longest that a request waits for memcached. A server that is slower three times in a row is left alone until it answers
     /// in time again; its share is fetched from the members meanwhile, and nothing else is different.
-    pub patience: Period,
+    pub timeout: Period,
     /// The largest item that is sent to memcached. More than 1 MB takes a server that was started with `-I`.
     pub max_item: Size<1024, 1_073_741_824>,
     /// What all names in memcached begin with. Hostlers of one site have one; two sites at one memcached have two.
@@ -34,7 +34,7 @@ impl Default for Cache {
             memory: Size(64 << 20),
             max_entry: Size(8 << 20),
             memcached: OneOrMany::default(),
-            patience: Period(std::time::Duration::from_millis(50)),
+            timeout: Period(std::time::Duration::from_millis(50)),
             max_item: Size(1_000_000),
             namespace: "hostler".into(),
         }

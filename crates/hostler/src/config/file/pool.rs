@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Ejection, HealthCheck, MemberTls};
 use crate::config::value::{
-    Announced, Command, Count, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size, Slots, Spares,
+    Announced, CommandLine, Count, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size, Slots, Spares,
 };
 
 /// A `[pools.NAME]` section.
@@ -17,8 +17,8 @@ pub struct Pool {
     /// The program that one worker runs, such as `"node server.js"`, `"npm start"` or `["node",
     /// "server.js"]`. A string is split into words with a shell's quoting rules, but no shell runs it: no
     /// variables, globs or pipes. Either this or `members`.
-    #[schemars(with = "Command", extend("x-default" = "none"))]
-    pub command: Option<Command>,
+    #[schemars(with = "CommandLine", extend("x-default" = "none"))]
+    pub command: Option<CommandLine>,
     /// Endpoints that somebody else runs: `"10.0.0.5:3000"`, `"app.internal:3000"` (looked up at each connect),
     /// `"https://10.0.0.5:8443"` (over TLS, see `tls`), `"unix:/run/app.sock"`. Either this or `command`; keys about
     /// workers have no meaning beside it and are refused.

@@ -29,7 +29,7 @@ impl Resolver<'_> {
         let tier = (!servers.is_empty()).then(|| TierSettings {
             servers,
             namespace: namespace.as_str().into(),
-            patience: written.patience.0,
+            timeout: written.timeout.0,
             max_item: usize::try_from(written.max_item.0).unwrap_or(usize::MAX),
         });
         let max_entry = usize::try_from(written.max_entry.0.min(written.memory.0)).unwrap_or(usize::MAX);

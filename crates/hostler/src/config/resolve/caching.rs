@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_cache::{self as cache, CookiesOfAnswers, Rules, Ttl};
+use hostler_cache::{self as cache, CachingRules, CookiesOfAnswers, Ttl};
 use http::HeaderName;
 
 use super::Resolver;
@@ -28,7 +28,7 @@ impl Resolver<'_> {
         Some(Caching { rules, query, stores: true, collapses })
     }
 
-    fn rules(&mut self, path: &KeyPath, table: &file::Caching) -> Rules {
+    fn rules(&mut self, path: &KeyPath, table: &file::Caching) -> CachingRules {
         let mut ttls = Vec::new();
         for (status, ttl) in &table.ttl_by_status {
             match status.parse::<u16>() {
@@ -52,7 +52,7 @@ impl Resolver<'_> {
                 Err(_) => self.refuse(&path.key("targeted").index(index), "is not the name of a field"),
             }
         }
-        Rules {
+        CachingRules {
             ttls,
             precedence: match table.precedence {
                 Precedence::Answer => cache::Precedence::Answer,

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::Resolver;
-use crate::coding::{self, Coding, Plan};
+use crate::coding::{self, Coding, EncodingPlan};
 use crate::config::document::KeyPath;
 use crate::config::file::{Compress, Effort, Encoding};
 use crate::config::value::Switch;
 
 impl Resolver<'_> {
     /// What the server's `compress` means: for routes that have none, and for those that only switch it on.
-    pub(super) fn server_compress(&mut self, written: &Switch<Compress>) -> Option<Arc<Plan>> {
+    pub(super) fn server_compress(&mut self, written: &Switch<Compress>) -> Option<Arc<EncodingPlan>> {
         match written {
             Switch::Plain(on) => on.then(|| Arc::new(plan(&Compress::default()))),
             Switch::Table(table) => self.plan_of(&KeyPath::of("server.compress"), table),
@@ -22,8 +22,8 @@ impl Resolver<'_> {
         &mut self,
         path: &KeyPath,
         written: Option<&Switch<Compress>>,
-        of_server: Option<&Arc<Plan>>,
-    ) -> Option<Arc<Plan>> {
+        of_server: Option<&Arc<EncodingPlan>>,
+    ) -> Option<Arc<EncodingPlan>> {
         match written {
             None => of_server.cloned(),
             Some(Switch::Plain(false)) => None,
@@ -34,7 +34,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn plan_of(&mut self, path: &KeyPath, table: &Compress) -> Option<Arc<Plan>> {
+    fn plan_of(&mut self, path: &KeyPath, table: &Compress) -> Option<Arc<EncodingPlan>> {
         if table.encodings.is_empty() && !self.report.has_errors() {
             self.refuse(&path.key("encodings"), "at least one is needed; `compress = false` is none");
         }
@@ -47,20 +47,20 @@ impl Resolver<'_> {
     }
 }
 
-fn plan(table: &Compress) -> Plan {
+fn plan(table: &Compress) -> EncodingPlan {
     let coding = |encoding: &Encoding| match encoding {
         Encoding::Zstd => Coding::Zstd,
         Encoding::Br => Coding::Brotli,
         Encoding::Gzip => Coding::Gzip,
     };
-    Plan {
+    EncodingPlan {
         codings: table.encodings.iter().map(coding).collect(),
         types: table.types.0.clone(),
         min_size: table.min_size.0,
         effort: match table.effort {
-            Effort::Low => coding::Effort::Low,
-            Effort::Balanced => coding::Effort::Balanced,
-            Effort::High => coding::Effort::High,
+            Effort::Low => coding::EncoderEffort::Low,
+            Effort::Balanced => coding::EncoderEffort::Balanced,
+            Effort::High => coding::EncoderEffort::High,
         },
         event_streams: table.event_streams,
     }

@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use crate::config::document::KeyPath;
-use crate::config::resolved::{Concurrency, Config, Source};
+use crate::config::resolved::{Concurrency, Config, PoolMembers};
 
 /// Descriptors of the program itself: log, guard, admin listener and its clients, data files, NATS, memcached.
 const OWN: usize = 32;
@@ -51,9 +51,9 @@ fn kept(config: &Config) -> usize {
             Concurrency::Auto => 8,
         };
         match &pool.source {
-            Source::Workers(workers) => workers.count * (OF_WORKER + slots * threads),
+            PoolMembers::Workers(workers) => workers.count * (OF_WORKER + slots * threads),
             // No more of them are used at a time than there are requests; more than this would leave nothing for clients.
-            Source::Members(members) => (members.endpoints.len() * slots * threads).min(256),
+            PoolMembers::Members(members) => (members.endpoints.len() * slots * threads).min(256),
         }
     });
     OWN + threads * OF_THREAD + BOOTING + of_pools.sum::<usize>()

@@ -34,7 +34,7 @@ impl Resolver<'_> {
     }
 
     /// An app may be slow on purpose, so nothing is changed. But nobody means to show a page after the time that an API may take.
-    pub(super) fn warn_of_a_late_fallback(&mut self, route: &KeyPath, pool: &str, patience: Duration) {
+    pub(super) fn warn_of_a_late_fallback(&mut self, route: &KeyPath, pool: &str, time_limit: Duration) {
         let of_pool = KeyPath::of("pools").key(pool).key("request_timeout");
         if self.document.is_written(&route.key("request_timeout")) || self.document.is_written(&of_pool) {
             return;
@@ -44,7 +44,7 @@ impl Resolver<'_> {
         let help = "give the route a request_timeout, such as \"1s\"";
         self.report.warn(
             place,
-            format!("{path}: comes only after {} where a worker is slow; {help}", Period(patience)),
+            format!("{path}: comes only after {} where a worker is slow; {help}", Period(time_limit)),
         );
     }
 

@@ -3,7 +3,7 @@
 use rustls::pki_types::{CertificateDer, ServerName};
 
 use super::Resolver;
-use crate::config::client_tls::{ClientTls, Identity, Trust};
+use crate::config::client_tls::{ClientTls, Identity, TrustedAuthorities};
 use crate::config::document::KeyPath;
 use crate::config::file::MemberTls;
 use crate::tls;
@@ -24,7 +24,7 @@ impl Resolver<'_> {
         made.map_err(|error| self.refuse(path, error)).ok()
     }
 
-    fn trust(&mut self, path: &KeyPath, written: &MemberTls) -> Option<Trust> {
+    fn trust(&mut self, path: &KeyPath, written: &MemberTls) -> Option<TrustedAuthorities> {
         let here = path.key("ca");
         if !written.verify {
             if written.ca.is_some() {
@@ -33,7 +33,7 @@ impl Resolver<'_> {
             let verify = path.key("verify");
             let place = self.document.place_of_value(&verify);
             self.report.warn(place, format!("{verify}: whoever answers in a member's place is believed"));
-            return Some(Trust::Anybody);
+            return Some(TrustedAuthorities::Anybody);
         }
         match &written.ca {
             Some(file) => {
@@ -41,13 +41,13 @@ impl Resolver<'_> {
                 let added =
                     roots.iter().try_for_each(|root| rustls::RootCertStore::empty().add(root.clone()));
                 added.map_err(|error| self.refuse(&here, error)).ok()?;
-                Some(Trust::Roots(roots))
+                Some(TrustedAuthorities::Roots(roots))
             }
             None => self.of_system(path),
         }
     }
 
-    fn of_system(&mut self, path: &KeyPath) -> Option<Trust> {
+    fn of_system(&mut self, path: &KeyPath) -> Option<TrustedAuthorities> {
         let mut found = rustls_native_certs::load_native_certs().certs;
         // Among a hundred there may be one that is too old to be read.
         found.retain(|root| rustls::RootCertStore::empty().add(root.clone()).is_ok());
@@ -58,7 +58,7 @@ impl Resolver<'_> {
             self.report.error(place, format!("{path}: {message}"));
             return None;
         }
-        Some(Trust::Roots(found))
+        Some(TrustedAuthorities::Roots(found))
     }
 
     /// None after an error; `Some(None)` for nobody in particular.

@@ -7,7 +7,7 @@ use hostler_address::OwnAddresses;
 use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::file::Pool;
-use crate::config::resolved::{self, Endpoint, Members, Server, Source, Tls};
+use crate::config::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
 use crate::config::value::MemberAddress;
 
 /// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
@@ -47,7 +47,7 @@ impl Resolver<'_> {
             server.listen.iter().chain(tls.iter().flat_map(|tls| &tls.listen)).chain(&server.admin);
         let own = OwnAddresses::new(listening.copied());
         for pool in pools {
-            let Source::Members(members) = &pool.source else { continue };
+            let PoolMembers::Members(members) = &pool.source else { continue };
             for (index, member) in members.endpoints.iter().enumerate() {
                 let (Endpoint::Tcp { host, port } | Endpoint::Tls { host, port }) = member else { continue };
                 let addresses: Vec<IpAddr> = match host.as_str() {

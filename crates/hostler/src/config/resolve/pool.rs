@@ -8,8 +8,10 @@ use super::Resolver;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Bind, Gc};
-use crate::config::resolved::{Concurrency, Members, Poison, Pool, Queue, Route, Source, Target, Workers};
-use crate::config::value::{Command, Period, Slots};
+use crate::config::resolved::{
+    Concurrency, Members, Poison, Pool, PoolMembers, Queue, Route, Target, Workers,
+};
+use crate::config::value::{CommandLine, Period, Slots};
 
 /// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on
 /// it.
@@ -41,17 +43,17 @@ impl Resolver<'_> {
         let (source, concurrency) = match (&written.command, &written.members) {
             (Some(_), Some(_)) => {
                 self.refuse(&path.key("members"), "a pool has either command or members, not both");
-                (Source::Members(Members::default()), 1)
+                (PoolMembers::Members(Members::default()), 1)
             }
             (None, Some(members)) => {
-                (Source::Members(self.members(&path, written, members)), MEMBER_CONCURRENCY)
+                (PoolMembers::Members(self.members(&path, written, members)), MEMBER_CONCURRENCY)
             }
             (Some(command), None) => {
-                (Source::Workers(self.workers(&path, name, command, written, routes)), 1)
+                (PoolMembers::Workers(self.workers(&path, name, command, written, routes)), 1)
             }
             (None, None) => {
                 self.refuse_empty(&path, name);
-                (Source::Members(Members::default()), 1)
+                (PoolMembers::Members(Members::default()), 1)
             }
         };
         Pool {
@@ -114,7 +116,7 @@ impl Resolver<'_> {
         &mut self,
         path: &KeyPath,
         name: &str,
-        command: &Command,
+        command: &CommandLine,
         written: &file::Pool,
         routes: &[Route],
     ) -> Workers {
@@ -167,10 +169,10 @@ impl Resolver<'_> {
             Target::Pool { name: target, request_timeout } if target == name => Some(*request_timeout),
             _ => None,
         });
-        let patience = of_routes.fold(written.request_timeout.0, Duration::max);
-        let Some(Period(hang_timeout)) = written.hang_timeout else { return patience * 2 };
-        if hang_timeout < patience {
-            let longest = Period(patience);
+        let time_limit = of_routes.fold(written.request_timeout.0, Duration::max);
+        let Some(Period(hang_timeout)) = written.hang_timeout else { return time_limit * 2 };
+        if hang_timeout < time_limit {
+            let longest = Period(time_limit);
             self.refuse(
                 &path.key("hang_timeout"),
                 format!("is below the longest request_timeout, {longest}"),

@@ -1,7 +1,7 @@
 //! The meaning of `[registrar]`. Knows no connection: servers are looked up and files read when NATS is connected to.
 
 use super::Resolver;
-use crate::config::client_tls::{ClientTls, Trust};
+use crate::config::client_tls::{ClientTls, TrustedAuthorities};
 use crate::config::document::KeyPath;
 use crate::config::file;
 use crate::config::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar, Server};
@@ -110,7 +110,7 @@ impl Resolver<'_> {
         let Some(written) = written else {
             let mut roots = rustls_native_certs::load_native_certs().certs;
             roots.retain(|root| rustls::RootCertStore::empty().add(root.clone()).is_ok());
-            return ClientTls::new(Trust::Roots(roots), None, None).ok();
+            return ClientTls::new(TrustedAuthorities::Roots(roots), None, None).ok();
         };
         if written.server_name.is_some() {
             self.refuse(&path.key("server_name"), "each member names its own when it registers");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Resolver;
-use crate::coding::Plan;
+use crate::coding::EncodingPlan;
 use crate::config::document::KeyPath;
 use crate::config::error::nearest;
 use crate::config::file::{self, Buffer, File, Priority};
@@ -26,7 +26,7 @@ fn one_of(keys: &[&str]) -> String {
 
 impl Resolver<'_> {
     /// The meaning of `[[routes]]`, or of their absence.
-    pub(super) fn routes(&mut self, file: &File, compress: Option<&Arc<Plan>>) -> Vec<Route> {
+    pub(super) fn routes(&mut self, file: &File, compress: Option<&Arc<EncodingPlan>>) -> Vec<Route> {
         let list = KeyPath::of("routes");
         if file.routes.is_empty() && !self.document.is_written(&list) {
             return self.catch_all(file, compress);
@@ -72,7 +72,7 @@ impl Resolver<'_> {
         routes
     }
 
-    fn catch_all(&mut self, file: &File, compress: Option<&Arc<Plan>>) -> Vec<Route> {
+    fn catch_all(&mut self, file: &File, compress: Option<&Arc<EncodingPlan>>) -> Vec<Route> {
         let mut pools = file.pools.iter();
         match (pools.next(), pools.next()) {
             (Some((name, pool)), None) => {

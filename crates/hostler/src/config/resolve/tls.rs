@@ -41,8 +41,8 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Tls, server: &Server
         certificates,
         strict_sni: written.strict_sni,
         min_version: match written.min_version {
-            MinVersion::Tls12 => tls::Version::Tls12,
-            MinVersion::Tls13 => tls::Version::Tls13,
+            MinVersion::Tls12 => tls::TlsVersion::Tls12,
+            MinVersion::Tls13 => tls::TlsVersion::Tls13,
         },
         client_certificates: clients(resolver, &section.key("client_ca"), written),
         redirect_http: written.redirect_http,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::coding::Plan;
+use crate::coding::EncodingPlan;
 use crate::config::file::{AccessLog, ClientIpHeader};
 use crate::config::value::ClientLimit;
 
@@ -66,7 +66,7 @@ pub struct Server {
     /// Bytes of one answer that wait in memory for a slow client.
     pub answer_buffer: u64,
     /// How answers are encoded on routes that do not say otherwise.
-    pub compress: Option<Arc<Plan>>,
+    pub compress: Option<Arc<EncodingPlan>>,
     /// Bytes for all encoders together.
     pub compress_memory: u64,
     /// Client connections at once.

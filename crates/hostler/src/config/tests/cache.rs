@@ -24,7 +24,7 @@ fn servers_are_called_as_they_are_written() {
         servers,
         ["10.0.0.1:11211", "[fd00::2]:11211", "cache.internal:11212", "unix:/run/memcached.sock"]
     );
-    assert_eq!((&*tier.namespace, tier.patience.as_millis(), tier.max_item), ("hostler", 50, 1_000_000));
+    assert_eq!((&*tier.namespace, tier.timeout.as_millis(), tier.max_item), ("hostler", 50, 1_000_000));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Routes that keep answers: what is meant, and every mistake with the line that tells it.
 
 use expect_test::{Expect, expect};
-use hostler_cache::{CookiesOfAnswers, Precedence, Query, Rules, Ttl};
+use hostler_cache::{CachingRules, CookiesOfAnswers, Precedence, Query, Ttl};
 
 use super::site;
 use crate::config::Caching;
@@ -36,7 +36,7 @@ fn a_table_says_more() {
     let meant = meaning(
         "[routes.cache]\nttl = \"1m\"\nttl_by_status = { 404 = \"1500ms\" }\nprecedence = \"lifetime\"\nmax_ttl = \"1h\"\nstale_while_revalidate = \"10s\"\nstale_if_error = \"1days\"\nheuristics = true\nset_cookie = \"drop\"\npersonal_cookies = [\"session\"]\nrequest_directives = true\ntargeted = [\"My-Cache-Control\"]\nquery_only = [\"page\"]\n",
     );
-    let rules = Rules {
+    let rules = CachingRules {
         ttls: vec![Ttl { seconds: 2, statuses: vec![404] }, Ttl { seconds: 60, statuses: Vec::new() }],
         precedence: Precedence::Lifetime,
         longest: Some(3600),

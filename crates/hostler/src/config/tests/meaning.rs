@@ -11,13 +11,13 @@ use crate::config::file::File;
 use crate::config::reference::EXAMPLE;
 use crate::config::{
     Concurrency, Config, Endpoint, Fallback, Gc, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison,
-    Policy, Priority, Source, Target, Workers,
+    Policy, PoolMembers, Priority, Target, Workers,
 };
 
 fn workers(config: &Config) -> &Workers {
     match &config.pools[0].source {
-        Source::Workers(workers) => workers,
-        Source::Members(members) => panic!("members: {members:?}"),
+        PoolMembers::Workers(workers) => workers,
+        PoolMembers::Members(members) => panic!("members: {members:?}"),
     }
 }
 
@@ -134,7 +134,7 @@ fn members_are_endpoints_with_more_slots() {
     let site =
         site("pools.web.members = [\"10.0.0.5:3000\", \"[::1]:3000\", \"app:80\", \"unix:run/app.sock\"]\n");
     let config = site.config();
-    let Source::Members(members) = &config.pools[0].source else { panic!("not members") };
+    let PoolMembers::Members(members) = &config.pools[0].source else { panic!("not members") };
     let members = &members.endpoints;
     let shown: Vec<_> =
         members.iter().map(|member| super::hide(&member.to_string(), &site.folder())).collect();

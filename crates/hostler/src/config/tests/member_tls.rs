@@ -4,13 +4,13 @@ use expect_test::{Expect, expect};
 use hostler_testkit::authority;
 
 use super::site;
-use crate::config::{Endpoint, MemberProtocol, Members, Source};
+use crate::config::{Endpoint, MemberProtocol, Members, PoolMembers};
 
 const HTTPS: &str = "pools.web.members = [\"https://app.test:8443\"]\n";
 
 fn members(site: &super::Site) -> Members {
     let pool = site.config().pools.remove(0);
-    let Source::Members(members) = pool.source else { panic!("not members") };
+    let PoolMembers::Members(members) = pool.source else { panic!("not members") };
     members
 }
 

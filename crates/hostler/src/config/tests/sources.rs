@@ -5,14 +5,14 @@ use std::time::Duration;
 use expect_test::expect;
 
 use super::{Given, Setting, site};
-use crate::config::{AccessLog, Source, Workers, load_server};
+use crate::config::{AccessLog, PoolMembers, Workers, load_server};
 
 const POOL: &str = "pools.web.command = \"x\"\n";
 
 fn workers(config: &crate::config::Config) -> &Workers {
     match &config.pools[0].source {
-        Source::Workers(workers) => workers,
-        Source::Members(members) => panic!("members: {members:?}"),
+        PoolMembers::Workers(workers) => workers,
+        PoolMembers::Members(members) => panic!("members: {members:?}"),
     }
 }
 

@@ -27,7 +27,7 @@ pub use slots::Slots;
 pub use spares::Spares;
 pub use status_range::StatusRange;
 pub use switch::Switch;
-pub use text::{Command, FileName, OneOrMany, Plain, RequestPath, TextOr};
+pub use text::{CommandLine, FileName, OneOrMany, Plain, RequestPath, TextOr};
 
 /// What one string in TOML stands for.
 pub trait OneString: std::str::FromStr<Err = String> {

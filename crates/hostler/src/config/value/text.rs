@@ -15,9 +15,9 @@ use super::{OneString, one_string};
 /// A program and its arguments: a list, or one string split as a POSIX shell splits words. No shell ever runs
 /// it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Command(pub Vec<String>);
+pub struct CommandLine(pub Vec<String>);
 
-impl FromStr for Command {
+impl FromStr for CommandLine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -27,7 +27,7 @@ impl FromStr for Command {
     }
 }
 
-impl Command {
+impl CommandLine {
     fn checked(words: Vec<String>) -> Result<Self, String> {
         match words.first() {
             Some(program) if !program.is_empty() => {}
@@ -40,33 +40,33 @@ impl Command {
     }
 }
 
-impl<'de> Deserialize<'de> for Command {
+impl<'de> Deserialize<'de> for CommandLine {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visit;
         impl<'de> Visitor<'de> for Visit {
-            type Value = Command;
+            type Value = CommandLine;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a command such as \"node server.js\" or [\"node\", \"server.js\"]")
             }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Command, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<CommandLine, E> {
                 text.parse().map_err(E::custom)
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<Command, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<CommandLine, A::Error> {
                 let words = Vec::deserialize(SeqAccessDeserializer::new(words))?;
-                Command::checked(words).map_err(A::Error::custom)
+                CommandLine::checked(words).map_err(A::Error::custom)
             }
         }
         deserializer.deserialize_any(Visit)
     }
 }
 
-impl Serialize for Command {
+impl Serialize for CommandLine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
 }
 
-impl JsonSchema for Command {
+impl JsonSchema for CommandLine {
     fn inline_schema() -> bool {
         true
     }

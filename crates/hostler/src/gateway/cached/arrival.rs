@@ -6,12 +6,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hostler_cache::{Asked, Asks, Flight, Moment, NotStored, Outcome, Terms, Vary};
+use hostler_cache::{
+    FetchMark, Flight, FlightOutcome, Freshness, Moment, NotStored, RequestDirectives, Vary,
+};
 use hostler_wire::{BodyLength, CallError, Fields, ResponseHead};
 use tokio::time::timeout;
 
 use super::show;
-use crate::cache::{self, Caching, Coming, Cut, Entry, Filling, Landing, Place, Poured, Pouring, Source};
+use crate::cache::{
+    self, BodyFeed, Caching, Coming, Cut, Entry, FetchOutcome, IncomingBody, Poured, Pouring, StorageKey,
+};
 use crate::exchange::Exchange;
 use crate::gateway::poison::Following;
 use crate::gateway::{Answer, PoolTarget, Refusal};
@@ -29,20 +33,20 @@ pub(super) struct Arrival {
     own: Arc<ResponseHead>,
     pub coming: Arc<Coming>,
     tags: Box<[Box<str>]>,
-    asked: Asked,
+    asked: FetchMark,
     /// Others wait for it, or may come.
-    flight: Option<Flight<Landing>>,
+    flight: Option<Flight<FetchOutcome>>,
 }
 
 /// One that broke off before anybody was given any of it.
-pub(super) struct Broken {
+pub(super) struct BrokenOff {
     pub refusal: Refusal,
     /// Not settled.
-    pub flight: Option<Flight<Landing>>,
+    pub flight: Option<Flight<FetchOutcome>>,
 }
 
 /// For which requests an answer is, on which terms, its tags and its length.
-pub(super) type Parts = (Vary, Result<Terms, NotStored>, Box<[Box<str>]>, BodyLength);
+pub(super) type Parts = (Vary, Result<Freshness, NotStored>, Box<[Box<str>]>, BodyLength);
 
 impl Arrival {
     /// One that begins; none if it is too large to be kept, which then is its own client's alone.
@@ -50,18 +54,19 @@ impl Arrival {
         caching: &Arc<Caching>,
         key: &[u8],
         (stored, own): (Arc<ResponseHead>, Arc<ResponseHead>),
-        (vary, terms, tags, length): Parts,
-        asked: Asked,
-        flight: Option<Flight<Landing>>,
+        (vary, freshness, tags, length): Parts,
+        asked: FetchMark,
+        flight: Option<Flight<FetchOutcome>>,
     ) -> Option<Self> {
         let labels: usize = vary.size() + tags.iter().map(|tag| tag.len() + 16).sum::<usize>();
         let most = caching.stock.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);
         if matches!(length, BodyLength::Known(length) if length > most as u64) {
-            settle(flight, Outcome::AloneFor(LARGE_MS));
+            settle(flight, FlightOutcome::AloneFor(LARGE_MS));
             return None;
         }
-        let place = Place { stock: caching.stock.clone(), key: key.into() };
-        let coming = Coming { place, head: stored, length, vary, terms, filling: Filling::new(most) };
+        let place = StorageKey { stock: caching.stock.clone(), key: key.into() };
+        let coming =
+            Coming { place, head: stored, length, vary, freshness, incoming_body: IncomingBody::new(most) };
         Some(Self { own, coming: Arc::new(coming), tags, asked, flight })
     }
 
@@ -70,13 +75,13 @@ impl Arrival {
         mut self,
         caching: &Caching,
         exchange: &mut Exchange,
-        asks: &Asks,
+        asks: &RequestDirectives,
         call: Box<Call>,
         target: &PoolTarget,
-    ) -> Result<Result<Answer, Refusal>, Broken> {
-        let reading = self.coming.filling.reading().expect("invariant: nothing has come yet");
-        let mut member = Member { call, error: None };
-        match self.coming.filling.begin(&mut member) {
+    ) -> Result<Result<Answer, Refusal>, BrokenOff> {
+        let reading = self.coming.incoming_body.reading().expect("invariant: nothing has come yet");
+        let mut member = FetchSource { call, error: None };
+        match self.coming.incoming_body.begin(&mut member) {
             Some(Poured::Whole(body)) => {
                 member.call.finish(exchange);
                 Ok(match self.keep(&body) {
@@ -88,11 +93,11 @@ impl Arrival {
             }
             Some(Poured::Cut(_)) => {
                 let error = member.why();
-                Err(Broken { refusal: member.call.give_up(exchange, error).into(), flight: self.flight })
+                Err(BrokenOff { refusal: member.call.give_up(exchange, error).into(), flight: self.flight })
             }
             poured => {
                 if poured == Some(Poured::TooLarge) {
-                    settle(self.flight.take(), Outcome::AloneFor(LARGE_MS));
+                    settle(self.flight.take(), FlightOutcome::AloneFor(LARGE_MS));
                 }
                 let answer = show::coming(exchange, asks, &self.own, &self.coming, reading);
                 let following = target.poison.following(exchange);
@@ -103,15 +108,15 @@ impl Arrival {
     }
 
     /// To the end, whoever is there to read.
-    async fn go_on(mut self, mut member: Member, following: Following, patience: Duration) {
+    async fn go_on(mut self, mut member: FetchSource, following: Following, wait_budget: Duration) {
         let coming = self.coming.clone();
-        let pouring = coming.filling.pouring();
+        let pouring = coming.incoming_body.pouring();
         if let Some(flight) = &self.flight {
-            flight.arrive(&Landing::Coming(coming.clone()));
+            flight.arrive(&FetchOutcome::Coming(coming.clone()));
         }
         loop {
-            match pour(&coming.filling, &pouring, &mut member, patience).await {
-                Poured::TooLarge => settle(self.flight.take(), Outcome::AloneFor(LARGE_MS)),
+            match pour(&coming.incoming_body, &pouring, &mut member, wait_budget).await {
+                Poured::TooLarge => settle(self.flight.take(), FlightOutcome::AloneFor(LARGE_MS)),
                 Poured::Whole(body) => {
                     member.call.end();
                     self.keep(&body);
@@ -132,14 +137,14 @@ impl Arrival {
 
     /// All of it is there; the entry, where it is stored.
     fn keep(&mut self, body: &Bytes) -> Option<Arc<Entry>> {
-        let Coming { place, head, vary, terms, .. } = &*self.coming;
-        let entry = match terms {
-            Ok(terms) => {
+        let Coming { place, head, vary, freshness, .. } = &*self.coming;
+        let entry = match freshness {
+            Ok(freshness) => {
                 let entry = Arc::new(Entry {
                     head: head.clone(),
                     head_bytes: cache::size(head),
                     body: body.clone(),
-                    terms: *terms,
+                    freshness: *freshness,
                     vary: vary.clone(),
                     asked: self.asked,
                     tags: std::mem::take(&mut self.tags),
@@ -150,38 +155,44 @@ impl Arrival {
             }
             Err(_) => None,
         };
-        let landing = entry.clone().map_or_else(|| Landing::Coming(self.coming.clone()), Landing::Stored);
-        settle(self.flight.take(), Outcome::Shared(landing));
+        let fetch_outcome =
+            entry.clone().map_or_else(|| FetchOutcome::Coming(self.coming.clone()), FetchOutcome::Stored);
+        settle(self.flight.take(), FlightOutcome::Shared(fetch_outcome));
         entry
     }
 }
 
 /// Pours; a member that says nothing for so long is not waited for any more. What is too large is waited for by its readers.
-async fn pour(filling: &Filling, pouring: &Pouring<'_>, member: &mut Member, patience: Duration) -> Poured {
+async fn pour(
+    incoming_body: &IncomingBody,
+    pouring: &Pouring<'_>,
+    member: &mut FetchSource,
+    wait_budget: Duration,
+) -> Poured {
     loop {
-        let before = filling.come();
-        match timeout(patience, pouring.pour(member)).await {
+        let before = incoming_body.come();
+        match timeout(wait_budget, pouring.pour(member)).await {
             Ok(poured) => return poured,
-            Err(_) if filling.come() > before || filling.is_too_large() => {}
+            Err(_) if incoming_body.come() > before || incoming_body.is_too_large() => {}
             Err(_) => return Poured::Unwanted,
         }
     }
 }
 
 /// A member as the source of a body.
-struct Member {
+struct FetchSource {
     call: Box<Call>,
     error: Option<CallError>,
 }
 
-impl Member {
+impl FetchSource {
     /// What has gone wrong, as its call has said it.
     fn why(&mut self) -> CallError {
         self.error.take().unwrap_or(CallError::Cut)
     }
 }
 
-impl Source for Member {
+impl BodyFeed for FetchSource {
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, Cut>> {
         self.call.poll_body(cx, into, max).map_err(|error| {
             let cut = Cut(error.to_string().into());
@@ -195,7 +206,7 @@ impl Source for Member {
     }
 }
 
-fn settle(flight: Option<Flight<Landing>>, outcome: Outcome<Landing>) {
+fn settle(flight: Option<Flight<FetchOutcome>>, outcome: FlightOutcome<FetchOutcome>) {
     if let Some(flight) = flight {
         flight.settle(outcome, Moment::now());
     }

@@ -1,7 +1,7 @@
 //! The cache in the straight line: what is answered from memory, and what somebody is asked for. Knows no client protocol.
 
 mod arrival;
-mod errand;
+mod fetch;
 mod refresh;
 mod request;
 mod show;
@@ -13,29 +13,29 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use hostler_cache::{
-    Asks, CacheStatus, Forward, Landed, Method, Moment, Role, Verdict, Waiting, admit, judge,
-    may_serve_on_error, write_key,
+    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives, Reuse, admit,
+    judge, may_serve_on_error, write_key,
 };
 use hostler_wire::BodyLength;
 
-use super::wait::Patience;
+use super::wait::WaitBudget;
 use super::{Answer, PoolTarget, Refusal, Route};
-use crate::cache::{Caching, Entry, Landing, Place};
+use crate::cache::{Caching, Entry, FetchOutcome, StorageKey};
 use crate::exchange::{Downstream, Exchange, Whole};
-use request::Seen;
+use request::MemberRequestView;
 
-pub(super) use errand::Errand;
+pub(super) use fetch::Fetch;
 
 /// What the cache says to a request.
-pub(super) enum Asked {
+pub(super) enum CacheAnswer {
     /// This is the answer.
     Answered(Answer),
     /// Somebody has to be asked.
-    Forward(Box<Errand>),
+    Forward(Box<Fetch>),
 }
 
 /// What is found under a request's key.
-enum Found {
+enum CacheLookup {
     /// An answer that may be served.
     Good { entry: Arc<Entry>, age: u64, ttl: i64, refresh: Option<Box<[u8]>> },
     /// None, or one that is good for something only once a member was asked; or only one for other requests.
@@ -54,36 +54,36 @@ pub(super) async fn ask<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
-) -> Result<Asked, Refusal> {
+) -> Result<CacheAnswer, Refusal> {
     let (asks, admitted) = hear(caching, exchange);
     if let Err(why) = admitted {
         return Ok(pass(caching, exchange, asks, why));
     }
     match look(caching, exchange, &asks, Moment::now()) {
-        Found::Good { entry, age, ttl, refresh } => {
+        CacheLookup::Good { entry, age, ttl, refresh } => {
             // What HEAD brings is no answer to GET, and what a host brings that is written otherwise is none for the others: the next
             // one fetches it.
             let may_fetch = asks.method == Method::Get && request::is_as_stored(exchange);
             if let Some(key) = refresh.filter(|_| may_fetch) {
                 refresh::begin(caching, route, exchange, asks, (key, entry.clone()), thread);
             }
-            serve(caching, exchange, &asks, &entry, (age, ttl)).map(Asked::Answered)
+            serve(caching, exchange, &asks, &entry, (age, ttl)).map(CacheAnswer::Answered)
         }
-        Found::Nothing { .. } if asks.only_if_cached => Err(Refusal::OnlyIfCached),
-        Found::Nothing { key, why, stale, other } => {
+        CacheLookup::Nothing { .. } if asks.only_if_cached => Err(Refusal::OnlyIfCached),
+        CacheLookup::Nothing { key, why, stale, other } => {
             let known = other.or_else(|| stale.clone());
-            let mut errand = Errand::new(caching, exchange, asks, key, why, stale);
+            let mut fetch = Fetch::new(caching, exchange, asks, key, why, stale);
             if let Some(known) = known {
-                errand.select(exchange, &known.head);
+                fetch.select(exchange, &known.head);
             }
             // Boxed: most requests never get here, and need no room for it.
-            Box::pin(embark(errand, target, exchange, client)).await
+            Box::pin(embark(fetch, target, exchange, client)).await
         }
     }
 }
 
 /// What is stored for a request whose answer has broken off before its client had any of it, where that may stand in. All that is
-/// known of its errand went with the answer, so it is looked for anew.
+/// known of its fetch went with the answer, so it is looked for anew.
 pub(super) fn stand_in(
     caching: &Caching,
     exchange: &mut Exchange,
@@ -95,15 +95,15 @@ pub(super) fn stand_in(
     }
     let now = Moment::now();
     let (entry, age) = match look(caching, exchange, &asks, now) {
-        Found::Good { entry, age, .. } => (entry, age),
-        Found::Nothing { stale, .. } => {
+        CacheLookup::Good { entry, age, .. } => (entry, age),
+        CacheLookup::Nothing { stale, .. } => {
             let entry = stale?;
-            let (age, _) = may_serve_on_error(&entry.terms, &asks, now)?;
+            let (age, _) = may_serve_on_error(&entry.freshness, &asks, now)?;
             (entry, age)
         }
     };
-    exchange.trail.age = Some(age);
-    if let Some(CacheStatus::Forwarded { stored, collapsed, .. }) = &mut exchange.trail.cache {
+    exchange.log_facts.age = Some(age);
+    if let Some(CacheStatus::Forwarded { stored, collapsed, .. }) = &mut exchange.log_facts.cache {
         // So it had been, but for what came of it.
         (*stored, *collapsed) = (false, false);
     }
@@ -111,8 +111,8 @@ pub(super) fn stand_in(
 }
 
 /// What a request asks for, and whether it is one that may be answered from memory.
-fn hear(caching: &Caching, exchange: &Exchange) -> (Asks, Result<(), Forward>) {
-    let asks = Asks::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
+fn hear(caching: &Caching, exchange: &Exchange) -> (RequestDirectives, Result<(), Forward>) {
+    let asks = RequestDirectives::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
     let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
     // Without a `Host` its member is told the address that it came to, which is not in the key.
     let is_nowhere = exchange.host().is_empty();
@@ -121,31 +121,33 @@ fn hear(caching: &Caching, exchange: &Exchange) -> (Asks, Result<(), Forward>) {
 }
 
 /// It goes on as it is, and what comes is not stored.
-fn pass(caching: &Arc<Caching>, exchange: &Exchange, asks: Asks, why: Forward) -> Asked {
+fn pass(caching: &Arc<Caching>, exchange: &Exchange, asks: RequestDirectives, why: Forward) -> CacheAnswer {
     // Its key is asked for by nobody.
-    let mut errand = Errand::new(caching, exchange, asks, Box::default(), why, None);
-    errand.stores = false;
-    Asked::Forward(errand)
+    let mut fetch = Fetch::new(caching, exchange, asks, Box::default(), why, None);
+    fetch.stores = false;
+    CacheAnswer::Forward(fetch)
 }
 
-fn look(caching: &Caching, exchange: &Exchange, asks: &Asks, now: Moment) -> Found {
+fn look(caching: &Caching, exchange: &Exchange, asks: &RequestDirectives, now: Moment) -> CacheLookup {
     KEY.with_borrow_mut(|key| {
         let secure = request::is_secure(exchange);
         write_key(&caching.query, secure, exchange.host(), exchange.head.target(), key);
-        let nothing = |why, stale| Found::Nothing { key: key.as_slice().into(), why, stale, other: None };
+        let nothing =
+            |why, stale| CacheLookup::Nothing { key: key.as_slice().into(), why, stale, other: None };
         let Some(variants) = caching.stock.memory.look(key) else { return nothing(Forward::UriMiss, None) };
-        let Some(entry) = variants.find(|entry| entry.vary.matches(&Seen(exchange), secure)) else {
+        let Some(entry) = variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), secure))
+        else {
             let (key, other) = (key.as_slice().into(), variants.iter().next().cloned());
-            return Found::Nothing { key, why: Forward::VaryMiss, stale: None, other };
+            return CacheLookup::Nothing { key, why: Forward::VaryMiss, stale: None, other };
         };
         let entry = entry.clone();
-        match judge(&entry.terms, asks, now) {
-            Verdict::Serve { age, ttl } => Found::Good { entry, age, ttl, refresh: None },
-            Verdict::ServeAndRefresh { age, ttl } => {
-                Found::Good { entry, age, ttl, refresh: Some(key.as_slice().into()) }
+        match judge(&entry.freshness, asks, now) {
+            Reuse::Serve { age, ttl } => CacheLookup::Good { entry, age, ttl, refresh: None },
+            Reuse::ServeAndRefresh { age, ttl } => {
+                CacheLookup::Good { entry, age, ttl, refresh: Some(key.as_slice().into()) }
             }
-            Verdict::Validate { why } => nothing(why, Some(entry)),
-            Verdict::Pass { why } => nothing(why, None),
+            Reuse::Validate { why } => nothing(why, Some(entry)),
+            Reuse::Pass { why } => nothing(why, None),
         }
     })
 }
@@ -153,91 +155,93 @@ fn look(caching: &Caching, exchange: &Exchange, asks: &Asks, now: Moment) -> Fou
 fn serve(
     caching: &Caching,
     exchange: &mut Exchange,
-    asks: &Asks,
+    asks: &RequestDirectives,
     entry: &Entry,
     (age, ttl): (u64, i64),
 ) -> Result<Answer, Refusal> {
-    exchange.trail.cache = Some(CacheStatus::Hit { ttl });
-    exchange.trail.age = Some(age);
+    exchange.log_facts.cache = Some(CacheStatus::Hit { ttl });
+    exchange.log_facts.age = Some(age);
     show::stored(caching, exchange, asks, entry)
 }
 
 /// Where the answer to a request is stored.
-fn place(caching: &Caching, exchange: &Exchange) -> Place {
+fn place(caching: &Caching, exchange: &Exchange) -> StorageKey {
     let mut key = Vec::new();
     let secure = request::is_secure(exchange);
     write_key(&caching.query, secure, exchange.host(), exchange.head.target(), &mut key);
-    Place { stock: caching.stock.clone(), key: key.into() }
+    StorageKey { stock: caching.stock.clone(), key: key.into() }
 }
 
 /// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin, and what is left
 /// of that is what it may wait afterwards.
 async fn embark<D: Downstream>(
-    mut errand: Box<Errand>,
+    mut fetch: Box<Fetch>,
     target: &PoolTarget,
     exchange: &mut Exchange,
     client: &mut D,
-) -> Result<Asked, Refusal> {
-    let mut patience = Patience::begin();
-    let flights = errand.caching.stock.flights.clone();
-    while errand.may_share() {
-        let landed = match flights.join(&errand.flight_key(), Moment::now()) {
-            Role::Alone => break,
-            Role::Arriving(landing) => Landed::Shared(landing),
-            Role::Leader(flight) => Landed::Lead(flight),
-            Role::Follower(waiting) => match wait(waiting, (target, &mut patience), exchange, client).await {
-                Ok(landed) => landed,
-                Err(refusal) => return errand.failed(exchange, refusal).map(Asked::Answered),
-            },
+) -> Result<CacheAnswer, Refusal> {
+    let mut wait_budget = WaitBudget::begin();
+    let flights = fetch.caching.stock.flights.clone();
+    while fetch.may_share() {
+        let landed = match flights.join(&fetch.flight_key(), Moment::now()) {
+            FlightRole::Alone => break,
+            FlightRole::Arriving(fetch_outcome) => Landed::Shared(fetch_outcome),
+            FlightRole::Leader(flight) => Landed::Lead(flight),
+            FlightRole::Follower(waiting) => {
+                match wait(waiting, (target, &mut wait_budget), exchange, client).await {
+                    Ok(landed) => landed,
+                    Err(refusal) => return fetch.failed(exchange, refusal).map(CacheAnswer::Answered),
+                }
+            }
         };
-        errand.patience = Some(patience);
-        let landing = match landed {
+        fetch.wait_budget = Some(wait_budget);
+        let fetch_outcome = match landed {
             Landed::Alone => break,
             Landed::Lead(flight) => {
-                errand.lead(flight);
-                let found = found_meanwhile(&mut errand, exchange).await?;
-                return Ok(found.map_or(Asked::Forward(errand), Asked::Answered));
+                fetch.lead(flight);
+                let found = found_meanwhile(&mut fetch, exchange).await?;
+                return Ok(found.map_or(CacheAnswer::Forward(fetch), CacheAnswer::Answered));
             }
-            Landed::Shared(landing) => landing,
+            Landed::Shared(fetch_outcome) => fetch_outcome,
         };
-        if let Some(answer) = errand.take(exchange, &landing) {
-            return answer.map(Asked::Answered);
+        if let Some(answer) = fetch.take(exchange, &fetch_outcome) {
+            return answer.map(CacheAnswer::Answered);
         }
         // It was for others. Those who are like this one may be many as well.
-        if !landing.head().is_some_and(|head| errand.select(exchange, head)) {
+        if !fetch_outcome.head().is_some_and(|head| fetch.select(exchange, head)) {
             break;
         }
     }
-    Ok(Asked::Forward(errand))
+    Ok(CacheAnswer::Forward(fetch))
 }
 
 /// Between the look and the lead another's answer may have come, or it lies where several Hostlers keep theirs: nobody is asked twice
 /// for that, and for all who wait one looks.
-async fn found_meanwhile(errand: &mut Errand, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
-    let caching = errand.caching.clone();
+async fn found_meanwhile(fetch: &mut Fetch, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
+    let caching = fetch.caching.clone();
     for is_fetched in [false, true] {
-        if is_fetched && !(errand.stores && caching.stock.fetch(&errand.key).await) {
+        if is_fetched && !(fetch.stores && caching.stock.fetch(&fetch.key).await) {
             break;
         }
-        match look(&caching, exchange, &errand.asks, Moment::now()) {
-            Found::Good { entry, age, ttl, .. } => {
-                errand.land(&entry);
-                return serve(&caching, exchange, &errand.asks, &entry, (age, ttl)).map(Some);
+        match look(&caching, exchange, &fetch.asks, Moment::now()) {
+            CacheLookup::Good { entry, age, ttl, .. } => {
+                fetch.land(&entry);
+                return serve(&caching, exchange, &fetch.asks, &entry, (age, ttl)).map(Some);
             }
-            Found::Nothing { stale, .. } => errand.stale = stale.or(errand.stale.take()),
+            CacheLookup::Nothing { stale, .. } => fetch.stale = stale.or(fetch.stale.take()),
         }
     }
     Ok(None)
 }
 
 async fn wait<D: Downstream>(
-    waiting: Waiting<Landing>,
-    (target, patience): (&PoolTarget, &mut Patience),
+    waiting: FlightWait<FetchOutcome>,
+    (target, wait_budget): (&PoolTarget, &mut WaitBudget),
     exchange: &Exchange,
     client: &mut D,
-) -> Result<Landed<Landing>, Refusal> {
-    exchange.deadline.set_at(patience.until(target));
-    let before = patience.look(target);
+) -> Result<Landed<FetchOutcome>, Refusal> {
+    exchange.deadline.set_at(wait_budget.until(target));
+    let before = wait_budget.look(target);
     let mut waiting = pin!(waiting);
     let outcome = poll_fn(|cx| {
         loop {
@@ -248,20 +252,20 @@ async fn wait<D: Downstream>(
                 return Poll::Ready(Err(Refusal::ClientLeft));
             }
             ready!(exchange.deadline.poll_due(cx));
-            if !patience.give_back(target, before) {
+            if !wait_budget.give_back(target, before) {
                 return Poll::Ready(Err(Refusal::AnswerTimeout));
             }
-            exchange.deadline.set_at(patience.until(target));
+            exchange.deadline.set_at(wait_budget.until(target));
         }
     })
     .await;
-    patience.give_back(target, before);
+    wait_budget.give_back(target, before);
     outcome
 }
 
 #[cfg(test)]
 mod tests {
-    use hostler_cache::{Flight, Query, Rules};
+    use hostler_cache::{CachingRules, Flight, Query};
     use hostler_wire::Limits;
     use tokio::time::{Duration, Instant, sleep_until};
 
@@ -271,19 +275,20 @@ mod tests {
     use crate::gateway::tests::{exchange, journal, seconds, target};
 
     /// A request for what another fetches already.
-    fn second() -> (Exchange, Box<Errand>, Flight<Landing>) {
+    fn second() -> (Exchange, Box<Fetch>, Flight<FetchOutcome>) {
         let mut exchange = exchange();
         exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
         let stock = Arc::new(Stock::new(1 << 20, 1 << 16, journal()));
-        let (rules, query) = (Rules::default(), Query::AsSent);
+        let (rules, query) = (CachingRules::default(), Query::AsSent);
         let caching =
             Arc::new(Caching { rules, query, stores: true, collapses: false, stock, told: false.into() });
         let (asks, _) = hear(&caching, &exchange);
-        let errand = Errand::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
-        let Role::Leader(flight) = caching.stock.flights.join(&errand.flight_key(), Moment::now()) else {
+        let fetch = Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
+        let FlightRole::Leader(flight) = caching.stock.flights.join(&fetch.flight_key(), Moment::now())
+        else {
             panic!("nobody has come before");
         };
-        (exchange, errand, flight)
+        (exchange, fetch, flight)
     }
 
     /// From here on.
@@ -294,24 +299,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_waited_for_another_is_not_there_to_be_waited_for_oneself() {
-        let (target, (mut exchange, errand, flight)) = (target(), second());
+        let (target, (mut exchange, fetch, flight)) = (target(), second());
         let began = Instant::now();
         tokio::spawn(after(seconds(20), || drop(flight)));
-        let Ok(Asked::Forward(errand)) = embark(errand, &target, &mut exchange, &mut Nobody).await else {
+        let Ok(CacheAnswer::Forward(fetch)) = embark(fetch, &target, &mut exchange, &mut Nobody).await else {
             panic!("it is up to this one now");
         };
         assert_eq!(began.elapsed(), seconds(20));
-        let until = errand.patience.map(|patience| patience.until(&target) - began);
+        let until = fetch.wait_budget.map(|wait_budget| wait_budget.until(&target) - began);
         assert_eq!(until, Some(seconds(30)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_of_the_pool_costs_no_patience_with_others_either() {
-        let (target, (mut exchange, errand, flight)) = (target(), second());
+        let (target, (mut exchange, fetch, flight)) = (target(), second());
         let (began, pool) = (Instant::now(), target.pool.clone());
         pool.pause();
         tokio::spawn(after(seconds(20), move || pool.resume()));
-        let asked = embark(errand, &target, &mut exchange, &mut Nobody).await;
+        let asked = embark(fetch, &target, &mut exchange, &mut Nobody).await;
         assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
         let waited = began.elapsed();
         assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");

@@ -3,7 +3,7 @@
 use hostler_cache::{Head, is_host_of_key};
 use hostler_wire::{Field, Fields, Name};
 
-use crate::cache::Lines;
+use crate::cache::HeadLines;
 use crate::exchange::{Exchange, Scheme};
 use crate::proxy;
 
@@ -12,16 +12,16 @@ pub(super) const CONDITIONS: [&str; 6] =
     ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"];
 
 /// The lines that the client has sent.
-pub(super) fn sent(exchange: &Exchange) -> Lines<'_> {
-    Lines(&exchange.head.fields)
+pub(super) fn sent(exchange: &Exchange) -> HeadLines<'_> {
+    HeadLines(&exchange.head.fields)
 }
 
 /// The lines that its member sees: the client's, less those that are removed, plus those of the route and what we write ourselves
 /// (`X-Forwarded-For` and its like). The members of a list may be lines of their own.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'e>(pub &'e Exchange);
+pub(super) struct MemberRequestView<'e>(pub &'e Exchange);
 
-impl Head for Seen<'_> {
+impl Head for MemberRequestView<'_> {
     fn lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
     where
         Self: 'a,
@@ -109,7 +109,7 @@ mod tests {
             let sent = exchange.head.fields.iter().chain(seen.fields.iter()).map(|(_, name, _)| name);
             let names: BTreeMap<_, _> = sent.map(|name| (name.to_ascii_lowercase(), ())).collect();
             for name in names.keys().map(|name| str::from_utf8(name).unwrap()) {
-                let found = list(Seen(&exchange).lines(name));
+                let found = list(MemberRequestView(&exchange).lines(name));
                 assert_eq!(found, list(seen.fields.values(name)), "{name}: {trusted} {edited} {head}");
             }
         }

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hostler_cache::{Asks, Condition, Method, Moment, Ranged, conditions, range};
+use hostler_cache::{Condition, Method, Moment, Ranged, RequestDirectives, conditions, range};
 use hostler_wire::{BodyLength, Name, ResponseHead, Version};
 
 use super::request;
-use crate::cache::{self, Caching, Coming, Entry, Filling, Lines, Reading, Shared};
-use crate::coding::{self, Verdict};
+use crate::cache::{self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody};
+use crate::coding::{self, EncodingDecision};
 use crate::exchange::{Exchange, RequestId, Whole};
 use crate::gateway::{Answer, Refusal, Streamed};
 
@@ -25,11 +25,11 @@ enum Share {
 pub(super) fn stored(
     caching: &Caching,
     exchange: &Exchange,
-    asks: &Asks,
+    asks: &RequestDirectives,
     entry: &Entry,
 ) -> Result<Answer, Refusal> {
     let (head, body) = (&entry.head, &entry.body);
-    let share = share(exchange, asks, head, entry.terms.received, Some(body.len() as u64))?;
+    let share = share(exchange, asks, head, entry.freshness.received, Some(body.len() as u64))?;
     Ok(match less(exchange, share, head, body) {
         Some(less) => Answer::Whole(less),
         None => in_form(caching, exchange, entry),
@@ -37,9 +37,13 @@ pub(super) fn stored(
 }
 
 /// A stored answer as it lies there: nothing is made that could fail.
-pub(super) fn at_hand(exchange: &Exchange, asks: &Asks, entry: &Entry) -> Result<Whole, Refusal> {
+pub(super) fn at_hand(
+    exchange: &Exchange,
+    asks: &RequestDirectives,
+    entry: &Entry,
+) -> Result<Whole, Refusal> {
     let (head, body) = (&entry.head, &entry.body);
-    let share = share(exchange, asks, head, entry.terms.received, Some(body.len() as u64))?;
+    let share = share(exchange, asks, head, entry.freshness.received, Some(body.len() as u64))?;
     let whole = less(exchange, share, head, body).or_else(|| made(exchange, entry));
     Ok(whole.unwrap_or_else(|| varying(entry)))
 }
@@ -47,7 +51,7 @@ pub(super) fn at_hand(exchange: &Exchange, asks: &Asks, entry: &Entry) -> Result
 /// One of which all is there, with the head that is for this client.
 pub(super) fn whole(
     exchange: &Exchange,
-    asks: &Asks,
+    asks: &RequestDirectives,
     head: &Arc<ResponseHead>,
     received: Moment,
     body: &Bytes,
@@ -63,22 +67,22 @@ pub(super) fn whole(
 /// One whose body is still coming. `head`: as this client gets it, who may be the one who has fetched it.
 pub(super) fn coming(
     exchange: &Exchange,
-    asks: &Asks,
+    asks: &RequestDirectives,
     head: &Arc<ResponseHead>,
     coming: &Coming,
-    reading: Reading,
+    reading: BodyReading,
 ) -> Result<Answer, Refusal> {
-    let received = coming.terms.map_or_else(|_| Moment::now(), |terms| terms.received);
+    let received = coming.freshness.map_or_else(|_| Moment::now(), |freshness| freshness.received);
     let known = match coming.length {
         BodyLength::Known(length) => Some(length),
         BodyLength::Chunked | BodyLength::UntilClose => None,
     };
     let shared =
-        |head, length, reading, place| Answer::Shared(Box::new(Shared { head, length, reading, place }));
+        |head, length, reading, place| Answer::Shared(Box::new(SharedBody { head, length, reading, place }));
     Ok(match share(exchange, asks, head, received, known)? {
         // Several parts are made of what is all there.
         Share::All | Share::Parts(_) => {
-            let is_stored = coming.terms.is_ok() && Arc::ptr_eq(head, &coming.head);
+            let is_stored = coming.freshness.is_ok() && Arc::ptr_eq(head, &coming.head);
             shared(head.clone(), coming.length, reading, is_stored.then(|| coming.place.clone()))
         }
         Share::Part(part) => {
@@ -92,12 +96,12 @@ pub(super) fn coming(
 
 fn share(
     exchange: &Exchange,
-    asks: &Asks,
+    asks: &RequestDirectives,
     head: &ResponseHead,
     received: Moment,
     length: Option<u64>,
 ) -> Result<Share, Refusal> {
-    let (sent, lines) = (request::sent(exchange), Lines(&head.fields));
+    let (sent, lines) = (request::sent(exchange), HeadLines(&head.fields));
     if asks.conditional && conditions(&sent, head.status, &lines, received) == Condition::NotModified {
         return Ok(Share::Nothing);
     }
@@ -138,13 +142,13 @@ fn in_form(caching: &Caching, exchange: &Exchange, entry: &Entry) -> Answer {
     if let Some(whole) = made(exchange, entry) {
         return Answer::Whole(whole);
     }
-    let reading = Filling::full(body.clone()).reading();
+    let reading = IncomingBody::full(body.clone()).reading();
     let is_fit = exchange.head.version == Version::Http11 && !exchange.is_head_request();
     match reading.filter(|_| is_fit) {
         Some(reading) => {
             let (head, length) = (head.clone(), BodyLength::Known(body.len() as u64));
             let place = Some(super::place(caching, exchange));
-            Answer::Shared(Box::new(Shared { head, length, reading, place }))
+            Answer::Shared(Box::new(SharedBody { head, length, reading, place }))
         }
         None => to_be_dressed(head, body),
     }
@@ -155,9 +159,11 @@ fn made(exchange: &Exchange, entry: &Entry) -> Option<Whole> {
     let (head, body) = (&entry.head, &entry.body);
     let Some(plan) = &exchange.compress else { return Some(as_it_is(head, body)) };
     match plan.verdict(&exchange.head.fields, head, Some(body.len() as u64)) {
-        Verdict::Leave => Some(as_it_is(head, body)),
-        Verdict::Vary => Some(varying(entry)),
-        Verdict::Encode(coding) => entry.form(coding.name()).map(|form| as_it_is(&form.head, &form.body)),
+        EncodingDecision::Leave => Some(as_it_is(head, body)),
+        EncodingDecision::Vary => Some(varying(entry)),
+        EncodingDecision::Encode(coding) => {
+            entry.form(coding.name()).map(|form| as_it_is(&form.head, &form.body))
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Batch<'a>(pub Vec<(Token<'a>, Job<'a>)>);
 pub(super) struct Token<'a> {
     /// A JSON string.
     pub json: Cow<'a, str>,
-    pub text: Text,
+    pub text: JsonText,
 }
 
 /// What is to be rendered.
@@ -32,7 +32,7 @@ pub(super) struct Job<'a> {
 
 /// What a JSON string says, as UTF-8, but for halves of a surrogate pair, which JavaScript allows alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Text(pub Vec<u8>);
+pub(super) struct JsonText(pub Vec<u8>);
 
 impl<'a> Batch<'a> {
     /// An object, or an array: then the tokens are `"0"`, `"1"`, ...
@@ -43,12 +43,12 @@ impl<'a> Batch<'a> {
 
 impl Job<'_> {
     /// The component's name.
-    pub fn component(&self) -> Option<Text> {
-        self.name.and_then(|name| Text::of(name.get()).ok())
+    pub fn component(&self) -> Option<JsonText> {
+        self.name.and_then(|name| JsonText::of(name.get()).ok())
     }
 }
 
-impl Text {
+impl JsonText {
     fn of(json: &str) -> serde_json::Result<Self> {
         serde_json::from_str(json)
     }
@@ -71,9 +71,9 @@ impl<'de> Visitor<'de> for Jobs {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut jobs: Vec<(Token<'de>, Job<'de>)> = Vec::new();
-        let mut places: HashMap<Text, usize> = HashMap::new();
+        let mut places: HashMap<JsonText, usize> = HashMap::new();
         while let Some((json, job)) = map.next_entry::<&RawValue, Job>()? {
-            let text = Text::of(json.get()).map_err(A::Error::custom)?;
+            let text = JsonText::of(json.get()).map_err(A::Error::custom)?;
             match places.get(&text) {
                 // As `JSON.parse` has it: the place of the first, the value of the last.
                 Some(&place) => jobs[place].1 = job,
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for Jobs {
         while let Some(job) = list.next_element()? {
             let index = jobs.len().to_string();
             let json = format!("\"{index}\"").into();
-            jobs.push((Token { json, text: Text(index.into_bytes()) }, job));
+            jobs.push((Token { json, text: JsonText(index.into_bytes()) }, job));
             at_most(jobs.len())?;
         }
         Ok(Batch(jobs))
@@ -108,23 +108,26 @@ impl<'de> Deserialize<'de> for Job<'de> {
         // Taken as text first: serde_json reads that without recursion, however deep it is.
         let text = <&RawValue>::deserialize(from)?.get();
         let is_object = text.starts_with('{');
-        let fields =
-            if is_object { serde_json::from_str(text).map_err(D::Error::custom)? } else { Fields::default() };
+        let fields = if is_object {
+            serde_json::from_str(text).map_err(D::Error::custom)?
+        } else {
+            JobFields::default()
+        };
         Ok(fields.0)
     }
 }
 
 /// The fields of a job that is an object; any other has none.
 #[derive(Default)]
-struct Fields<'a>(Job<'a>);
+struct JobFields<'a>(Job<'a>);
 
-impl<'de> Deserialize<'de> for Fields<'de> {
+impl<'de> Deserialize<'de> for JobFields<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(Self::default())
     }
 }
 
-impl<'de> Visitor<'de> for Fields<'de> {
+impl<'de> Visitor<'de> for JobFields<'de> {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -133,7 +136,7 @@ impl<'de> Visitor<'de> for Fields<'de> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
         while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            match Text::of(key.get()).map_err(A::Error::custom)?.0.as_slice() {
+            match JsonText::of(key.get()).map_err(A::Error::custom)?.0.as_slice() {
                 b"name" => self.0.name = Some(value),
                 b"data" => self.0.data = Some(value),
                 _ => {}
@@ -143,7 +146,7 @@ impl<'de> Visitor<'de> for Fields<'de> {
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         // As bytes, not as `String`: that would refuse half a surrogate pair.
         from.deserialize_bytes(Bytes)
@@ -153,13 +156,13 @@ impl<'de> Deserialize<'de> for Text {
 struct Bytes;
 
 impl Visitor<'_> for Bytes {
-    type Value = Text;
+    type Value = JsonText;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
     }
 
-    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text, E> {
-        Ok(Text(bytes.to_vec()))
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<JsonText, E> {
+        Ok(JsonText(bytes.to_vec()))
     }
 }

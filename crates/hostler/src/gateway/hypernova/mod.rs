@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::Refusal;
 use crate::exchange::{Body, Exchange};
 use batch::Batch;
-use reply::Cause;
+use reply::RenderFailure;
 
 /// Bytes of a batch, inflated: what Hypernova takes. An answer may have eight times as many, and nobody knows how slowly it is read.
 const MOST: u64 = 1_024_000;
@@ -26,7 +26,7 @@ static TURNS: Semaphore = Semaphore::const_new(2);
 
 /// How the body is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Coding {
+enum BatchCoding {
     Identity,
     Gzip,
     /// As HTTP and Node mean it: with zlib's head.
@@ -38,10 +38,11 @@ enum Coding {
 pub(super) async fn stand_in(exchange: &mut Exchange, refusal: &Refusal, max_body: u64) -> Option<Vec<u8>> {
     let coding = coding_of_batch(exchange)?;
     let most = max_body.min(MOST);
-    let cause = Cause::of(refusal, exchange.head.fields.first(Name::UserAgent));
+    let cause = RenderFailure::of(refusal, exchange.head.fields.first(Name::UserAgent));
     // Nobody else needs it any more; the answer needs the room.
     let body = std::mem::take(&mut exchange.body);
-    let small = matches!(&body, Body::Memory(bytes) if bytes.len() <= SMALL) && coding == Coding::Identity;
+    let small =
+        matches!(&body, Body::Memory(bytes) if bytes.len() <= SMALL) && coding == BatchCoding::Identity;
     let answer = move || answer(&body, coding, most, &cause);
     if small {
         return answer();
@@ -50,7 +51,7 @@ pub(super) async fn stand_in(exchange: &mut Exchange, refusal: &Refusal, max_bod
     tokio::task::spawn_blocking(answer).await.ok().flatten()
 }
 
-fn answer(body: &Body, coding: Coding, most: u64, cause: &Cause) -> Option<Vec<u8>> {
+fn answer(body: &Body, coding: BatchCoding, most: u64, cause: &RenderFailure) -> Option<Vec<u8>> {
     let bytes = whole(body, coding, most).ok()?;
     // Node decodes so: what is no UTF-8 becomes U+FFFD, and a byte order mark is none of the text.
     let text = String::from_utf8_lossy(&bytes);
@@ -59,16 +60,17 @@ fn answer(body: &Body, coding: Coding, most: u64, cause: &Cause) -> Option<Vec<u
 }
 
 /// How the body is packed, if Hypernova's body parser would take it for a batch.
-fn coding_of_batch(exchange: &Exchange) -> Option<Coding> {
+fn coding_of_batch(exchange: &Exchange) -> Option<BatchCoding> {
     let fields = &exchange.head.fields;
     let is_json = fields.first(Name::ContentType).is_some_and(is_utf8_json);
     (exchange.head.method() == b"POST" && is_json).then(|| coding(fields)).flatten()
 }
 
-fn coding(fields: &Fields) -> Option<Coding> {
+fn coding(fields: &Fields) -> Option<BatchCoding> {
     let mut codings = fields.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"content-encoding"));
-    let Some((_, _, coding)) = codings.next() else { return Some(Coding::Identity) };
-    let known = [("identity", Coding::Identity), ("gzip", Coding::Gzip), ("deflate", Coding::Deflate)];
+    let Some((_, _, coding)) = codings.next() else { return Some(BatchCoding::Identity) };
+    let known =
+        [("identity", BatchCoding::Identity), ("gzip", BatchCoding::Gzip), ("deflate", BatchCoding::Deflate)];
     let (_, coding) = known.into_iter().find(|(name, _)| coding.eq_ignore_ascii_case(name.as_bytes()))?;
     codings.next().is_none().then_some(coding)
 }
@@ -86,7 +88,7 @@ fn is_utf8_json(content_type: &[u8]) -> bool {
 }
 
 /// The body as it was before it was packed. Never more than `most`, however small it has come.
-fn whole(body: &Body, coding: Coding, most: u64) -> io::Result<Cow<'_, [u8]>> {
+fn whole(body: &Body, coding: BatchCoding, most: u64) -> io::Result<Cow<'_, [u8]>> {
     let packed = match body {
         Body::Memory(bytes) if bytes.len() as u64 <= most => Cow::Borrowed(&bytes[..]),
         Body::Spilled(file, size) if *size <= most => {
@@ -98,9 +100,9 @@ fn whole(body: &Body, coding: Coding, most: u64) -> io::Result<Cow<'_, [u8]>> {
         _ => return Err(io::ErrorKind::InvalidData.into()),
     };
     match coding {
-        Coding::Identity => Ok(packed),
-        Coding::Gzip => inflate(MultiGzDecoder::new(&*packed), most),
-        Coding::Deflate => inflate(ZlibDecoder::new(&*packed), most),
+        BatchCoding::Identity => Ok(packed),
+        BatchCoding::Gzip => inflate(MultiGzDecoder::new(&*packed), most),
+        BatchCoding::Deflate => inflate(ZlibDecoder::new(&*packed), most),
     }
 }
 

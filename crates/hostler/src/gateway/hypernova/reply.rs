@@ -4,18 +4,18 @@
 use memchr::memchr3;
 use serde_json::Result;
 
-use super::batch::{Batch, Job, Text, Token};
+use super::batch::{Batch, Job, JsonText, Token};
 use crate::gateway::Refusal;
 
 /// Why there is nothing better, and who is told.
-pub(super) struct Cause {
+pub(super) struct RenderFailure {
     status: u16,
     message: String,
     /// The client is built on axios, as hypernova-client is.
     is_axios: bool,
 }
 
-impl Cause {
+impl RenderFailure {
     pub fn of(refusal: &Refusal, user_agent: Option<&[u8]>) -> Self {
         let facts = refusal.facts();
         Self {
@@ -35,7 +35,7 @@ impl Cause {
 
 /// The response. The errors are the jobs' own, as where renders fail; only hypernova-client gets one for the whole batch, because it puts
 /// markup of its own, that no browser code finds, in place of that of a job with an error (docs/decisions/0009-hypernova-fallback.md).
-pub(super) fn write(batch: &Batch<'_>, cause: &Cause) -> Result<Vec<u8>> {
+pub(super) fn write(batch: &Batch<'_>, cause: &RenderFailure) -> Result<Vec<u8>> {
     let error = cause.error()?;
     let is_at_once = cause.is_axios && has_names_for_tokens(batch);
     let (success, of_batch, of_job) =
@@ -67,7 +67,7 @@ fn has_names_for_tokens(batch: &Batch<'_>) -> bool {
 }
 
 /// What `serialize` of the package `hypernova` writes for a component that has rendered nothing.
-fn markup(name: &Text, token: &Token<'_>, job: &Job<'_>) -> String {
+fn markup(name: &JsonText, token: &Token<'_>, job: &Job<'_>) -> String {
     let (key, id) = (key(name), id(token));
     // Without data there are no props; `null` is what the browser's code reads as that.
     let data = job.data.map_or("null", |data| data.get());
@@ -79,7 +79,7 @@ fn markup(name: &Text, token: &Token<'_>, job: &Job<'_>) -> String {
 }
 
 /// The name without what JavaScript's `\W` matches.
-fn key(name: &Text) -> String {
+fn key(name: &JsonText) -> String {
     name.0
         .iter()
         .filter(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn cause(user_agent: &str) -> Cause {
-    Cause::of(&Refusal::QueueTimeout, Some(user_agent.as_bytes()))
+fn cause(user_agent: &str) -> RenderFailure {
+    RenderFailure::of(&Refusal::QueueTimeout, Some(user_agent.as_bytes()))
 }
 
 fn answer_to(batch: &str) -> Option<Value> {
     let body = Body::Memory(Arc::new(batch.as_bytes().to_vec().into()));
-    let bytes = answer(&body, Coding::Identity, MOST, &cause("curl/8"))?;
+    let bytes = answer(&body, BatchCoding::Identity, MOST, &cause("curl/8"))?;
     Some(serde_json::from_slice(&bytes).expect("what we answer is JSON"))
 }
 
@@ -74,7 +74,7 @@ fn the_error_says_what_the_refusal_would_have_said_and_nothing_of_what_is_behind
         (Refusal::AnswerTimeout, 504, "answer_timeout"),
     ] {
         let batch = Batch::parse(r#"[{"name":"A","data":{}}]"#).unwrap();
-        let answer = reply::write(&batch, &Cause::of(&refusal, None)).unwrap();
+        let answer = reply::write(&batch, &RenderFailure::of(&refusal, None)).unwrap();
         let text = String::from_utf8(answer).unwrap();
         let says = [format!("\"statusCode\":{status},"), format!("{refusal} ({reason})\"")];
         assert!(says.iter().all(|part| text.contains(part)) && !text.contains("secret"), "{text}");
@@ -110,7 +110,7 @@ fn hypernova_client_which_throws_the_markup_of_a_job_with_an_error_away_gets_one
 fn tokens_are_those_of_the_batch_in_its_order_and_the_last_of_equal_ones_wins() {
     let answer = |batch: &str| {
         let body = Body::Memory(Arc::new(batch.as_bytes().to_vec().into()));
-        String::from_utf8(answer(&body, Coding::Identity, MOST, &cause("")).unwrap()).unwrap()
+        String::from_utf8(answer(&body, BatchCoding::Identity, MOST, &cause("")).unwrap()).unwrap()
     };
     let text = answer(
         r#"{"z":{"name":"Z"},"1":0,"\u007a":{"name":"Y"},"\ud800":{"name":"\udfffX\"<"},"":{"name":""}}"#,
@@ -239,12 +239,12 @@ fn a_packed_batch_is_unpacked_but_not_beyond_the_limit() {
     let unpacked = |bytes: Vec<u8>, coding| {
         answer(&Body::Memory(Arc::new(bytes.into())), coding, 1000, &cause("")).is_some()
     };
-    assert!(unpacked(gzip(batch), Coding::Gzip));
-    assert!(unpacked(zlib(batch), Coding::Deflate));
-    assert!(!unpacked(zlib(batch), Coding::Gzip));
-    assert!(!unpacked(gzip(batch)[..20].to_vec(), Coding::Gzip));
+    assert!(unpacked(gzip(batch), BatchCoding::Gzip));
+    assert!(unpacked(zlib(batch), BatchCoding::Deflate));
+    assert!(!unpacked(zlib(batch), BatchCoding::Gzip));
+    assert!(!unpacked(gzip(batch)[..20].to_vec(), BatchCoding::Gzip));
     let bomb = gzip(&[b"[", &b" ".repeat(1000)[..], b"]"].concat());
-    assert!(bomb.len() < 100 && !unpacked(bomb, Coding::Gzip));
+    assert!(bomb.len() < 100 && !unpacked(bomb, BatchCoding::Gzip));
 }
 
 #[test]
@@ -305,7 +305,7 @@ proptest! {
     #[test]
     fn no_bytes_whatever_break_it(bytes: Vec<u8>, parts in vec(select(vec!["{", "}", "[", "]", "\"", ":", ",", "\\ud8", "name", "data", "0"]), 0..40)) {
         for bytes in [bytes, parts.concat().into_bytes()] {
-            for coding in [Coding::Identity, Coding::Gzip, Coding::Deflate] {
+            for coding in [BatchCoding::Identity, BatchCoding::Gzip, BatchCoding::Deflate] {
                 answer(&Body::Memory(Arc::new(bytes.clone().into())), coding, MOST, &cause(""));
             }
         }

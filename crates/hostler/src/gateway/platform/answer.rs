@@ -71,7 +71,7 @@ pub fn answer(exchange: &mut Exchange, refusal: &Refusal) -> Option<Words> {
     let host = String::from_utf8_lossy(exchange.host()).into_owned();
     let wording = Wording::of(refusal, &host, &registered);
     let later = refusal.facts().retry_after.filter(|_| !registered.compat);
-    let later = later.map(|seconds| seconds.max(exchange.trail.retry_after));
+    let later = later.map(|seconds| seconds.max(exchange.log_facts.retry_after));
     if let Some(wording) = &wording {
         registered.error = Some(wording.error.as_ref().into());
     }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Aim, MemberId};
+use hostler_pool::dispatch::{MemberId, MemberPreference};
 use tokio::time::Instant;
 
-use super::{Objection, Platform, aim, retry};
+use super::{Objection, Platform, preference, retry};
 use crate::config::Compat;
 use crate::exchange::{Downstream, Exchange};
 use crate::gateway::late;
-use crate::gateway::wait::{Patience, Visit};
+use crate::gateway::wait::{QueueWait, WaitBudget};
 use crate::gateway::{PoolTarget, Refusal, Route};
 use crate::proxy::{self, Call, Failure};
 
@@ -27,7 +27,7 @@ impl Platform {
             }
             .into());
         }
-        aim::asked_instance(exchange)?;
+        preference::asked_instance(exchange)?;
         Ok(())
     }
 
@@ -37,7 +37,7 @@ impl Platform {
         let settings = self.rules.settings();
         let compat = settings.compat == Compat::Gorouter;
         if let Some(registered) = &mut exchange.registered {
-            let label = exchange.trail.member.as_deref().unwrap_or_default();
+            let label = exchange.log_facts.member.as_deref().unwrap_or_default();
             registered.error = Some(retry::error(failure, label, compat).into());
             registered.note_failed();
         }
@@ -48,7 +48,7 @@ impl Platform {
             on_failed(member);
         }
         // What was never sent is no attempt at anything, but for gorouter.
-        let attempts = if compat { exchange.trail.attempts } else { sends };
+        let attempts = if compat { exchange.log_facts.attempts } else { sends };
         let most = settings.max_attempts.map_or(USUAL_ATTEMPTS, |most| most.get() as u32);
         verdict.again && attempts < most
     }
@@ -63,15 +63,15 @@ pub(in crate::gateway) async fn call<D: Downstream>(
     client: &mut D,
     thread: usize,
 ) -> Result<Box<Call>, Refusal> {
-    exchange.trail.pool = Some(target.name.clone());
+    exchange.log_facts.pool = Some(target.name.clone());
     let compat = platform.rules.is_compat();
-    let mut visit = Visit::begin(target, route.priority, Patience::begin());
-    visit.aim = platform.aim(exchange, &target.pool)?;
-    visit.aim.cautious = !compat && !proxy::is_repeatable(exchange);
+    let mut queue_wait = QueueWait::begin(target, route.priority, WaitBudget::begin());
+    queue_wait.preference = platform.preference(exchange, &target.pool)?;
+    queue_wait.preference.cautious = !compat && !proxy::is_repeatable(exchange);
     let mark = exchange.to_member.own.len();
     let (mut sends, mut last) = (0, None);
     loop {
-        let lease = match visit.slot(exchange, client).await {
+        let lease = match queue_wait.slot(exchange, client).await {
             Ok(lease) => lease,
             // The client has gone: no failure of a member's is the reason.
             Err(Refusal::ClientLeft) => return Err(Refusal::ClientLeft),
@@ -81,15 +81,15 @@ pub(in crate::gateway) async fn call<D: Downstream>(
         let member = lease.member();
         // Each has had its chance.
         if compat
-            && visit.aim.tried.contains(member)
-            && exchange.trail.attempts as usize >= target.pool.members()
+            && queue_wait.preference.tried.contains(member)
+            && exchange.log_facts.attempts as usize >= target.pool.members()
             && let Some(last) = last
         {
             return Err(last);
         }
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
-        exchange.trail.attempts += 1;
-        exchange.deadline.set_at(visit.until());
+        exchange.log_facts.attempts += 1;
+        exchange.deadline.set_at(queue_wait.until());
         exchange.to_member.own.truncate(mark);
         platform.introduce(exchange, &lease);
         exchange.timings.connecting = Duration::ZERO;
@@ -97,7 +97,7 @@ pub(in crate::gateway) async fn call<D: Downstream>(
             registered.attempted = Some(Instant::now());
         }
         if !compat {
-            late::arrange(exchange, &lease, target, visit.until());
+            late::arrange(exchange, &lease, target, queue_wait.until());
         }
         let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
             Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
@@ -115,16 +115,16 @@ pub(in crate::gateway) async fn call<D: Downstream>(
             return Err(failure.into());
         }
         last = Some(failure.into());
-        visit.aim = after(visit.aim, member);
+        queue_wait.preference = after(queue_wait.preference, member);
         if compat {
-            visit.give_up_place();
+            queue_wait.give_up_place();
         }
     }
 }
 
 /// A request that tries again takes any member, one that it has not been to if there is one.
-fn after(aim: Aim, failed: MemberId) -> Aim {
-    let mut tried = aim.tried;
+fn after(preference: MemberPreference, failed: MemberId) -> MemberPreference {
+    let mut tried = preference.tried;
     tried.add(failed);
-    Aim { tried, wanted: None, near: false, ..aim }
+    MemberPreference { tried, wanted: None, near: false, ..preference }
 }

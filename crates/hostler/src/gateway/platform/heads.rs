@@ -68,7 +68,7 @@ impl Platform {
         let Some(registered) = &exchange.registered else { return };
         if let Some(instance) = registered.instance.as_ref().filter(|instance| is_cookie_value(&instance.id))
         {
-            let place = sticky::Place {
+            let place = sticky::StickyCookie {
                 path: if is_cookie_value(&self.context_path) { &self.context_path } else { "/" },
                 sessions: &settings.sticky_session_cookie_names,
                 secure: settings.secure_cookies,
@@ -82,7 +82,7 @@ impl Platform {
         let asked = exchange.head.fields.get("X-Vcap-Trace");
         let is_traced = |key: &String| !key.is_empty() && asked == Some(key.as_bytes());
         if settings.trace_key.as_ref().is_some_and(is_traced) {
-            let member = exchange.trail.member.as_deref().unwrap_or_default();
+            let member = exchange.log_facts.member.as_deref().unwrap_or_default();
             let own = &mut exchange.to_client.own;
             let router = exchange.local.ip().to_canonical().to_string();
             own.push(set("X-Vcap-Router", router.into()));

@@ -1,10 +1,10 @@
 //! What registered routes do with requests, in the way of Cloud Foundry's gorouter.
 //! Knows no registry.
 
-mod aim;
 mod answer;
 mod call;
 mod heads;
+mod preference;
 mod retry;
 mod rules;
 mod sticky;
@@ -19,7 +19,7 @@ pub use answer::{Objection, Words, answer};
 pub(super) use call::call;
 pub(super) use heads::forget_answer;
 pub use heads::{forwarded_for, forwarded_proto};
-pub use rules::Rules;
+pub use rules::PlatformRules;
 
 /// A member has failed in such a way that one which is never pruned by age (one with TLS) is to be taken out of its route
 /// (contract 2.5). Called on the data plane: must neither block nor use the pool.
@@ -28,7 +28,7 @@ pub type OnFailed = Arc<dyn Fn(MemberId) + Send + Sync>;
 /// What makes a route a registered one. Made by the registrar for each; what they have in common is shared.
 pub struct Platform {
     /// What holds for all.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<PlatformRules>,
     /// The path of the route's uri, `/` if it has none: that of its sticky cookie.
     pub context_path: Box<str>,
     /// It is bound to a route service, which we have not: every request is refused.

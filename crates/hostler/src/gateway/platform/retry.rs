@@ -9,7 +9,7 @@ use crate::proxy::{self, Failure};
 
 /// What gorouter's matrix says of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct RetryDecision {
     /// Another member may be asked.
     pub again: bool,
     /// The member is not what it was registered as; one with TLS is to leave its route.
@@ -18,7 +18,7 @@ pub(super) struct Verdict {
 
 /// The matrix. Without `compat` more is sent again: all that may be repeated (RFC 9110 section 9.2.2), however the member hung up,
 /// since bodies have been read whole.
-pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> Verdict {
+pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> RetryDecision {
     let again = match failure {
         Failure::Unreachable(_) | Failure::Tls(..) => true,
         Failure::Unprocessed(_) => proxy::may_repeat(failure, exchange),
@@ -28,7 +28,7 @@ pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> V
         }
         Failure::BadAnswer(_) | Failure::Unspeakable | Failure::TimedOut | Failure::Body(_) => false,
     };
-    Verdict { again, unfit: failure.was_never_sent() }
+    RetryDecision { again, unfit: failure.was_never_sent() }
 }
 
 /// GET, HEAD, OPTIONS or TRACE, or a request that brings a key for it; in either case without a body.

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Guard};
 use hostler_wire::{Name, ResponseHead};
 
-use super::{Objection, aim};
+use super::{Objection, preference};
 use crate::config::{Compat, Platform};
 use crate::exchange::{Exchange, Registered, Whole};
-use crate::gateway::{Health, Probe, Refusal};
+use crate::gateway::{Health, HealthProbe, Refusal};
 
 /// The settings of `[platform]` and what is always answered alike. One for the whole program.
-pub struct Rules {
+pub struct PlatformRules {
     settings: ArcSwap<Platform>,
     health: Arc<Health>,
     healthy: Whole,
     ending: Whole,
 }
 
-impl Rules {
+impl PlatformRules {
     /// `health` knows what balancers are told.
     pub fn new(settings: Platform, health: Arc<Health>) -> Self {
         let answer = |status, reason, body: &'static str| {
@@ -66,7 +66,7 @@ impl Rules {
         }
         exchange.registered = Some(Registered::new(settings.compat == Compat::Gorouter));
         exchange.is_health_check = true;
-        let is_ready = self.health.ask(&Probe::Ready).is_some_and(|outcome| outcome.is_ok());
+        let is_ready = self.health.ask(&HealthProbe::Ready).is_some_and(|outcome| outcome.is_ok());
         Some(if is_ready { &self.healthy } else { &self.ending }.clone())
     }
 
@@ -84,7 +84,7 @@ impl Rules {
         if host.is_empty() || host == exchange.peer_ip.as_bytes() {
             return Objection::EmptyHost.into();
         }
-        match aim::asked_instance(exchange) {
+        match preference::asked_instance(exchange) {
             Ok(None) => Refusal::NoRoute,
             Ok(Some(asked)) => asked.unknown().into(),
             Err(objection) => objection.into(),

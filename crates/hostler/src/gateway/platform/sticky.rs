@@ -27,11 +27,16 @@ pub(super) fn negotiates(fields: &Fields) -> bool {
 
 /// What an answer is given along so that its client comes back to `instance`: nothing, or the value of a `Set-Cookie`.
 /// `stale` says that the request named another one.
-pub(super) fn cookie(answer: &Fields, instance: &str, stale: bool, place: &Place<'_>) -> Option<String> {
+pub(super) fn cookie(
+    answer: &Fields,
+    instance: &str,
+    stale: bool,
+    place: &StickyCookie<'_>,
+) -> Option<String> {
     let mut attributes = None;
     for line in answer.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"Set-Cookie")) {
         // One that is not text is not one of those that we look for.
-        let Some(set) = std::str::from_utf8(line.2).ok().and_then(SetCookie::parse) else { continue };
+        let Some(set) = std::str::from_utf8(line.2).ok().and_then(StickyHeader::parse) else { continue };
         if set.name == VCAP_ID {
             return None;
         }
@@ -45,15 +50,15 @@ pub(super) fn cookie(answer: &Fields, instance: &str, stale: bool, place: &Place
     };
     let attributes = match attributes {
         Some(attributes) => attributes,
-        None if asked_to_negotiate() => SetCookie::for_negotiation(),
-        None if stale => SetCookie::default(),
+        None if asked_to_negotiate() => StickyHeader::for_negotiation(),
+        None if stale => StickyHeader::default(),
         None => return None,
     };
     Some(attributes.for_instance(instance, place))
 }
 
 /// Where cookies are for, and which count.
-pub(super) struct Place<'a> {
+pub(super) struct StickyCookie<'a> {
     /// The path of the route.
     pub path: &'a str,
     /// Cookies that begin a session.
@@ -66,7 +71,7 @@ pub(super) struct Place<'a> {
 
 /// A `Set-Cookie` of an app, as far as ours takes after it (RFC 6265 section 4.1.1).
 #[derive(Default)]
-struct SetCookie<'a> {
+struct StickyHeader<'a> {
     name: &'a str,
     expires: Option<&'a str>,
     max_age: Option<&'a str>,
@@ -75,7 +80,7 @@ struct SetCookie<'a> {
     partitioned: bool,
 }
 
-impl<'a> SetCookie<'a> {
+impl<'a> StickyHeader<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let mut parts = line.split(';');
         let (name, _) = parts.next()?.split_once('=')?;
@@ -99,7 +104,7 @@ impl<'a> SetCookie<'a> {
         Self { max_age: Some("60"), same_site: Some("Strict"), ..Self::default() }
     }
 
-    fn for_instance(&self, instance: &str, place: &Place<'_>) -> String {
+    fn for_instance(&self, instance: &str, place: &StickyCookie<'_>) -> String {
         let mut line = format!("{VCAP_ID}={instance}; Path={}", place.path);
         for (key, value) in [("Expires", self.expires), ("Max-Age", self.max_age)] {
             if let Some(value) = value {
@@ -176,7 +181,7 @@ mod tests {
     fn given(fields: &str, stale: bool, secure: bool) -> Option<String> {
         let mut head = ResponseHead::default();
         head.parse(format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes(), &Limits::default()).unwrap();
-        let place = Place { path: "/api", sessions: &sessions(), secure, negotiates: true };
+        let place = StickyCookie { path: "/api", sessions: &sessions(), secure, negotiates: true };
         cookie(&head.fields, "inst-A", stale, &place)
     }
 

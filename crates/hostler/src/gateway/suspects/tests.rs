@@ -23,15 +23,15 @@ struct Court {
 }
 
 /// A request by its URL, which is of a path, by a route, from a client.
-fn request(url: u64, path: u64, client: u64) -> Identity {
+fn request(url: u64, path: u64, client: u64) -> RequestIdentity {
     let keys = [url, 1000 + path, 2000, 3000 + client];
     let names =
         [format!("GET /{path}?{url}"), format!("GET /{path}"), "*".into(), format!("client {client}")];
-    Identity { keys, names: names.map(Into::into) }
+    RequestIdentity { keys, names: names.map(Into::into) }
 }
 
 /// One that has nothing in common with others but the route.
-fn single(url: u64) -> Identity {
+fn single(url: u64) -> RequestIdentity {
     request(url, url, url)
 }
 
@@ -45,7 +45,7 @@ impl Court {
     }
 
     /// The process died at `at` over a request that it got at `since`. Returns what is kept off for that.
-    fn death(&mut self, of: &Identity, pid: u32, (since, at): (u64, u64), how: How) -> Vec<String> {
+    fn death(&mut self, of: &RequestIdentity, pid: u32, (since, at): (u64, u64), how: How) -> Vec<String> {
         let (own, alone) = (!matches!(how, Outside), !matches!(how, InCompany));
         let death = Death { pid, since: self.at(since), at: self.at(at), own, alone };
         let now = self.at(at);
@@ -53,21 +53,21 @@ impl Court {
         verdicts.iter().map(|(name, _)| name.to_string()).collect()
     }
 
-    fn standing(&mut self, of: &Identity, second: u64) -> &'static str {
+    fn standing(&mut self, of: &RequestIdentity, second: u64) -> &'static str {
         let now = self.at(second);
         match self.suspects.standing(&of.keys, now) {
-            Standing::Unknown => "unknown",
-            Standing::Suspect => "suspect",
-            Standing::Convicted(_) => "convicted",
+            SuspectStanding::Unknown => "unknown",
+            SuspectStanding::Suspect => "suspect",
+            SuspectStanding::Convicted(_) => "convicted",
         }
     }
 
-    fn enters(&mut self, of: &Identity, second: u64) -> Result<Option<u64>, bool> {
+    fn enters(&mut self, of: &RequestIdentity, second: u64) -> Result<Option<u64>, bool> {
         let now = self.at(second);
         match self.suspects.enter(&of.keys, false, now) {
-            Entry::Free => Ok(None),
-            Entry::Alone(number) => Ok(Some(number)),
-            Entry::Closed { risky } => Err(risky),
+            Admission::Free => Ok(None),
+            Admission::Alone(number) => Ok(Some(number)),
+            Admission::Closed { risky } => Err(risky),
         }
     }
 }

@@ -12,45 +12,43 @@ use hostler_wire::{BodyLength, ResponseHead};
 
 use super::head;
 use super::stream::StreamClient;
-use super::transfer::{Broken, Transfer};
-use super::way::Piece;
+use super::transfer::{StreamTransfer, TransferError};
+use super::way::SendPiece;
 use crate::exchange::{Exchange, Slow};
 use crate::gateway::{Refusal, StandIn};
-use crate::listen::behind::{self, Behind, Kind, PIECE, Place, Progress};
+use crate::listen::behind::{self, Behind, BufferKind, BufferPlace, PIECE, Progress};
 use crate::listen::head::{Framing, trailers};
 use crate::listen::own;
-use crate::listen::supply::Supply;
+use crate::listen::response_body::ResponseBody;
 
 impl StreamClient<'_> {
     /// Passes an answer on. One that breaks before any of it was sent is a refusal.
-    pub async fn deliver(&mut self, exchange: &mut Exchange, supply: Supply) -> Result<(), Refusal> {
-        let framing = framing_for(&supply, exchange);
-        let head = head::answer(supply.head(), exchange, framing);
-        exchange.trail.status = supply.head().status;
-        let supply = match supply {
+    pub async fn deliver(&mut self, exchange: &mut Exchange, body: ResponseBody) -> Result<(), Refusal> {
+        let framing = framing_for(&body, exchange);
+        let head = head::answer(body.head(), exchange, framing);
+        exchange.log_facts.status = body.head().status;
+        let body = match body {
             // The body of an answer of our own to HEAD is not even read.
-            supply if supply.is_own() && (framing == Framing::Length(0) || exchange.is_head_request()) => {
-                None
-            }
-            supply => Some(supply),
+            body if body.is_own() && (framing == Framing::Length(0) || exchange.is_head_request()) => None,
+            body => Some(body),
         };
-        let mut transfer = Transfer::new(head, supply);
+        let mut transfer = StreamTransfer::new(head, body);
         match self.transfer(exchange, &mut transfer).await {
             Ok(()) => Ok(()),
-            Err(Broken::Client(who)) => {
+            Err(TransferError::Client(who)) => {
                 transfer.abandon(exchange, who);
                 Ok(())
             }
-            Err(Broken::File(error)) => {
-                exchange.trail.detail = Some(format!("its temporary file failed: {error}"));
+            Err(TransferError::File(error)) => {
+                exchange.log_facts.detail = Some(format!("its temporary file failed: {error}"));
                 transfer.abandon(exchange, "temp_dir");
                 self.reset(Reason::INTERNAL_ERROR);
                 Ok(())
             }
-            Err(Broken::Supply(trouble)) => {
+            Err(TransferError::ResponseBody(trouble)) => {
                 let who = trouble.whose();
-                let refusal = match transfer.supply {
-                    Some(supply) => supply.give_up(exchange, trouble),
+                let refusal = match transfer.body {
+                    Some(body) => body.give_up(exchange, trouble),
                     None => trouble.into(),
                 };
                 if transfer.head.is_some() {
@@ -58,7 +56,7 @@ impl StreamClient<'_> {
                     return Err(refusal);
                 }
                 self.reset(Reason::INTERNAL_ERROR);
-                exchange.trail.aborted = Some(who);
+                exchange.log_facts.aborted = Some(who);
                 Ok(())
             }
         }
@@ -80,21 +78,25 @@ impl StreamClient<'_> {
 
     /// Answers with a body that lies in memory.
     pub async fn deliver_own(&mut self, exchange: &mut Exchange, head: &ResponseHead, body: Bytes) {
-        exchange.trail.status = head.status;
+        exchange.log_facts.status = head.status;
         let has_body = !matches!(head.status, 204 | 304);
         let framing = if has_body { Framing::Length(body.len() as u64) } else { Framing::NoBody };
         if has_body && !exchange.is_head_request() {
-            exchange.trail.bytes_out = body.len() as u64;
+            exchange.log_facts.bytes_out = body.len() as u64;
             self.whole = body;
         }
         let head = head::answer(head, exchange, framing);
-        let mut transfer = Transfer::new(head, None);
-        if let Err(Broken::Client(who)) = self.transfer(exchange, &mut transfer).await {
-            exchange.trail.aborted = Some(who);
+        let mut transfer = StreamTransfer::new(head, None);
+        if let Err(TransferError::Client(who)) = self.transfer(exchange, &mut transfer).await {
+            exchange.log_facts.aborted = Some(who);
         }
     }
 
-    async fn transfer(&mut self, exchange: &mut Exchange, transfer: &mut Transfer) -> Result<(), Broken> {
+    async fn transfer(
+        &mut self,
+        exchange: &mut Exchange,
+        transfer: &mut StreamTransfer,
+    ) -> Result<(), TransferError> {
         let outcome = poll_fn(|cx| self.poll_transfer(cx, exchange, transfer)).await;
         self.refusal_to_read.clear();
         if self.behind.take().is_some() {
@@ -102,8 +104,8 @@ impl StreamClient<'_> {
         }
         match outcome {
             // Where the whole connection is to end, that is the reason.
-            Err(Broken::Client("client")) if let Some(slow) = self.link.verdict.slow() => {
-                Err(Broken::Client(slow.reason()))
+            Err(TransferError::Client("client")) if let Some(slow) = self.common.verdict.slow() => {
+                Err(TransferError::Client(slow.reason()))
             }
             outcome => outcome,
         }
@@ -114,8 +116,8 @@ impl StreamClient<'_> {
         &mut self,
         cx: &mut Context<'_>,
         exchange: &mut Exchange,
-        transfer: &mut Transfer,
-    ) -> Poll<Result<(), Broken>> {
+        transfer: &mut StreamTransfer,
+    ) -> Poll<Result<(), TransferError>> {
         loop {
             let filled = match self.poll_fill(cx, exchange, transfer) {
                 Poll::Ready(Err(trouble)) => return Poll::Ready(Err(trouble)),
@@ -123,7 +125,7 @@ impl StreamClient<'_> {
             };
             // The head waits for the first look at the body: they go out together, or not at all.
             let pushed = match self.poll_push(cx, transfer) {
-                Poll::Ready(Err(())) => return Poll::Ready(Err(Broken::Client("client"))),
+                Poll::Ready(Err(())) => return Poll::Ready(Err(TransferError::Client("client"))),
                 Poll::Ready(Ok(())) if transfer.done => return Poll::Ready(Ok(())),
                 pushed => pushed.is_ready(),
             };
@@ -138,7 +140,7 @@ impl StreamClient<'_> {
             if let Some(sender) = &mut self.sender
                 && sender.poll_reset(cx).is_ready()
             {
-                return Poll::Ready(Err(Broken::Client("client")));
+                return Poll::Ready(Err(TransferError::Client("client")));
             }
             return Poll::Pending;
         }
@@ -150,17 +152,17 @@ impl StreamClient<'_> {
         &mut self,
         cx: &mut Context<'_>,
         exchange: &Exchange,
-        transfer: &mut Transfer,
+        transfer: &mut StreamTransfer,
         pushed: bool,
-    ) -> Result<bool, Broken> {
-        let (progress, link, settings) = (self.progress(), self.link, self.settings);
-        let kind = behind::kind_of(transfer.supply.as_ref(), exchange);
-        let ended = transfer.supply.is_none();
-        let behind = self.behind.get_or_insert_with(|| Behind::new(&link.way.account, &progress));
-        let spool = || link.spool.get_or_init(|| settings.spool.account()).clone();
+    ) -> Result<bool, TransferError> {
+        let (progress, common, settings) = (self.progress(), self.common, self.settings);
+        let kind = behind::kind_of(transfer.body.as_ref(), exchange);
+        let ended = transfer.body.is_none();
+        let behind = self.behind.get_or_insert_with(|| Behind::new(&common.way.account, &progress));
+        let spool = || common.spool.get_or_init(|| settings.spool.account()).clone();
         let was_empty = self.outbox.is_empty();
         if pushed {
-            behind.rest(&progress, &settings.patience, self.refusal_to_read);
+            behind.rest(&progress, &settings.send_limits, self.refusal_to_read);
             if !behind.is_spilling() {
                 let _shrinks = behind.memory().resize(0);
             }
@@ -172,16 +174,16 @@ impl StreamClient<'_> {
         }
         let wanted = mem::take(&mut self.wanted);
         let was_spilling = behind.is_spilling();
-        behind.poll_file(cx, &mut self.outbox, wanted, ended).map_err(Broken::File)?;
+        behind.poll_file(cx, &mut self.outbox, wanted, ended).map_err(TransferError::File)?;
         let has_come = self.outbox.is_empty() != was_empty && !self.outbox.is_empty();
         if has_come || (was_spilling && !behind.is_spilling()) {
             return Ok(true);
         }
         // Nobody would wake us when the member has more: it was not asked.
-        if transfer.was_full && !ended && self.place(transfer, kind) != Place::Full {
+        if transfer.was_full && !ended && self.place(transfer, kind) != BufferPlace::Full {
             return Ok(true);
         }
-        let waits = transfer.was_full && kind == Kind::Stored;
+        let waits = transfer.was_full && kind == BufferKind::Stored;
         if waits {
             behind::look_again(self.silence, cx);
         }
@@ -194,14 +196,14 @@ impl StreamClient<'_> {
             self.refusal_to_read.clear();
         }
         let holds = waits && behind.is_full();
-        match behind.poll_slow(cx, &progress, holds, &settings.patience, self.refusal_to_read) {
+        match behind.poll_slow(cx, &progress, holds, &settings.send_limits, self.refusal_to_read) {
             Poll::Ready(Slow::Stalled) if transfer.waits_for_others => Ok(false),
             Poll::Ready(slow) => {
                 if slow == Slow::TooSlow {
-                    link.end_slow(slow);
+                    common.end_slow(slow);
                 }
                 self.reset(Reason::CANCEL);
-                Err(Broken::Client(slow.reason()))
+                Err(TransferError::Client(slow.reason()))
             }
             Poll::Pending => Ok(false),
         }
@@ -210,29 +212,29 @@ impl StreamClient<'_> {
     /// How far the client is: what other streams were sent counts as well, they share its way.
     fn progress(&self) -> Progress {
         Progress {
-            all: self.link.way.sent.load(Ordering::Relaxed),
+            all: self.common.way.sent.load(Ordering::Relaxed),
             own: self.handed,
-            least: self.settings.patience.min_send_rate.max(1),
+            least: self.settings.send_limits.min_send_rate.max(1),
             now: self.silence.sweep().millis(),
         }
     }
 
     /// Where more of the answer may go.
-    fn place(&mut self, transfer: &Transfer, kind: Kind) -> Place {
-        let lies_ready = transfer.supply.as_ref().is_some_and(Supply::lies_ready);
+    fn place(&mut self, transfer: &StreamTransfer, kind: BufferKind) -> BufferPlace {
+        let lies_ready = transfer.body.as_ref().is_some_and(ResponseBody::lies_ready);
         let (unsent, limit) = (self.outbox.len(), behind::limit(self.settings, lies_ready));
         // It is read when there is a window for it.
         if lies_ready && unsent > 0 {
-            return Place::Full;
+            return BufferPlace::Full;
         }
-        let (progress, link, settings) = (self.progress(), self.link, self.settings);
+        let (progress, common, settings) = (self.progress(), self.common, self.settings);
         match &mut self.behind {
             Some(behind) => behind.place((unsent, limit), kind, &progress, || {
-                link.spool.get_or_init(|| settings.spool.account()).clone()
+                common.spool.get_or_init(|| settings.spool.account()).clone()
             }),
             None => match limit.saturating_sub(unsent).min(behind::first_piece(settings)) {
-                0 => Place::Full,
-                room => Place::Memory(room),
+                0 => BufferPlace::Full,
+                room => BufferPlace::Memory(room),
             },
         }
     }
@@ -242,49 +244,49 @@ impl StreamClient<'_> {
         &mut self,
         cx: &mut Context<'_>,
         exchange: &mut Exchange,
-        transfer: &mut Transfer,
-    ) -> Poll<Result<(), Broken>> {
-        let Some(supply) = &mut transfer.supply else { return Poll::Pending };
-        if let Poll::Ready(Err(_)) = supply.poll_upload(cx, self) {
-            return Poll::Ready(Err(Broken::Client("client")));
+        transfer: &mut StreamTransfer,
+    ) -> Poll<Result<(), TransferError>> {
+        let Some(body) = &mut transfer.body else { return Poll::Pending };
+        if let Poll::Ready(Err(_)) = body.poll_upload(cx, self) {
+            return Poll::Ready(Err(TransferError::Client("client")));
         }
         let kind = match self.behind {
-            Some(_) => behind::kind_of(transfer.supply.as_ref(), exchange),
+            Some(_) => behind::kind_of(transfer.body.as_ref(), exchange),
             // It makes no difference yet.
-            None => Kind::Stored,
+            None => BufferKind::Stored,
         };
         let place = self.place(transfer, kind);
-        transfer.was_full = place == Place::Full;
+        transfer.was_full = place == BufferPlace::Full;
         let (into, room) = match (place, &mut self.behind) {
-            (Place::Memory(room), _) => (&mut self.outbox, room),
-            (Place::File(room), Some(behind)) => match behind.file_place() {
+            (BufferPlace::Memory(room), _) => (&mut self.outbox, room),
+            (BufferPlace::File(room), Some(behind)) => match behind.file_place() {
                 Some(staged) => (staged, room),
                 None => return Poll::Pending,
             },
             _ => return Poll::Pending,
         };
-        let Some(supply) = &mut transfer.supply else { return Poll::Pending };
+        let Some(body) = &mut transfer.body else { return Poll::Pending };
         let before = into.len();
-        let taken = supply.poll_body(cx, into, room);
+        let taken = body.poll_body(cx, into, room);
         let came = into.len() - before;
-        exchange.trail.bytes_out += came as u64;
-        if let (Place::File(_), Some(behind)) = (place, &mut self.behind) {
+        exchange.log_facts.bytes_out += came as u64;
+        if let (BufferPlace::File(_), Some(behind)) = (place, &mut self.behind) {
             behind.took(came);
         }
-        if ready!(taken).map_err(Broken::Supply)? {
-            transfer.trailers = trailers(supply.trailers(), exchange);
+        if ready!(taken).map_err(TransferError::ResponseBody)? {
+            transfer.trailers = trailers(body.trailers(), exchange);
             // The slot is free from here on, whether or not the client has all.
-            if let Some(supply) = transfer.supply.take() {
-                supply.finish(exchange);
+            if let Some(body) = transfer.body.take() {
+                body.finish(exchange);
             }
         }
         Poll::Ready(Ok(()))
     }
 
     /// Hands over what may go; ready when that is all there is in memory.
-    fn poll_push(&mut self, cx: &mut Context<'_>, transfer: &mut Transfer) -> Poll<Result<(), ()>> {
+    fn poll_push(&mut self, cx: &mut Context<'_>, transfer: &mut StreamTransfer) -> Poll<Result<(), ()>> {
         let is_spilling = self.behind.as_ref().is_some_and(|behind| behind.is_spilling());
-        let is_last = transfer.supply.is_none() && transfer.trailers.is_none() && !is_spilling;
+        let is_last = transfer.body.is_none() && transfer.trailers.is_none() && !is_spilling;
         transfer.waits_for_others = false;
         if let Some(head) = transfer.head.take() {
             let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
@@ -295,7 +297,7 @@ impl StreamClient<'_> {
             let granted = ready!(self.poll_window(cx, self.outbox.len() + self.whole.len()))?;
             let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() };
             let memory = self.behind.as_mut().map(|behind| behind.memory());
-            let Poll::Ready((bytes, slip)) = self.link.way.poll_enter(cx, granted.min(next), memory) else {
+            let Poll::Ready((bytes, slip)) = self.common.way.poll_enter(cx, granted.min(next), memory) else {
                 transfer.waits_for_others = true;
                 return Poll::Pending;
             };
@@ -304,23 +306,23 @@ impl StreamClient<'_> {
                 false => take(&mut self.outbox, bytes),
             };
             self.handed += bytes as u64;
-            self.link.way.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.common.way.sent.fetch_add(bytes as u64, Ordering::Relaxed);
             let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
             let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
-            sender.send_data(Piece::new(piece, slip), is_end).map_err(|_| ())?;
+            sender.send_data(SendPiece::new(piece, slip), is_end).map_err(|_| ())?;
             transfer.done = is_end;
         }
         if is_spilling {
             // It is read when there is a window for it: many streams of one connection wait for one.
             let granted = ready!(self.poll_window(cx, PIECE))?;
-            if self.link.way.poll_open(cx).is_pending() {
+            if self.common.way.poll_open(cx).is_pending() {
                 transfer.waits_for_others = true;
                 return Poll::Pending;
             }
             self.wanted = granted.min(PIECE);
             return Poll::Ready(Ok(()));
         }
-        if transfer.supply.is_none() && !transfer.done {
+        if transfer.body.is_none() && !transfer.done {
             let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
             match transfer.trailers.take() {
                 Some(trailers) => sender.send_trailers(head::trailers(&trailers)),
@@ -364,13 +366,11 @@ fn take(outbox: &mut Vec<u8>, most: usize) -> Bytes {
     piece
 }
 
-fn framing_for(supply: &Supply, exchange: &Exchange) -> Framing {
-    let status = supply.head().status;
-    match supply.length() {
+fn framing_for(body: &ResponseBody, exchange: &Exchange) -> Framing {
+    let status = body.head().status;
+    match body.length() {
         // A member's head says by itself what there would be; ours does not.
-        BodyLength::Known(length) if supply.is_own() && !matches!(status, 204 | 304) => {
-            Framing::Length(length)
-        }
+        BodyLength::Known(length) if body.is_own() && !matches!(status, 204 | 304) => Framing::Length(length),
         _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,
         BodyLength::Known(length) => Framing::Length(length),
         BodyLength::Chunked | BodyLength::UntilClose => Framing::Chunked,

@@ -123,7 +123,7 @@ impl Bucket {
 }
 
 /// Follows the frames that a client sends, however they are cut into pieces.
-pub(super) struct Meter {
+pub(super) struct FloodMeter {
     /// Of the preface or a payload: bytes that are still to come.
     ahead: u32,
     head: [u8; FRAME_HEAD],
@@ -145,7 +145,7 @@ pub(super) struct Meter {
     written: usize,
 }
 
-impl Meter {
+impl FloodMeter {
     /// For heads of so many bytes at most. One that fills only half of each frame is still honest.
     pub fn new(max_header_size: usize) -> Self {
         let needed = u32::try_from(2 * max_header_size.div_ceil(LONGEST_FRAME)).unwrap_or(u32::MAX);
@@ -261,8 +261,8 @@ mod tests {
         frame
     }
 
-    fn begun() -> Meter {
-        let mut meter = Meter::new(65_536);
+    fn begun() -> FloodMeter {
+        let mut meter = FloodMeter::new(65_536);
         meter.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         assert!(meter.is_inside_head(), "the first SETTINGS belong to it");
         meter.read(&frame(SETTINGS, 0, 0)).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     /// However many steps it takes.
-    fn all(meter: &mut Meter, bytes: &[u8]) -> Result<(), Excess> {
+    fn all(meter: &mut FloodMeter, bytes: &[u8]) -> Result<(), Excess> {
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = &rest[meter.read(rest)?..];
@@ -280,7 +280,7 @@ mod tests {
     }
 
     /// After how many of these it is enough.
-    fn borne(meter: &mut Meter, kind: u8, flags: u8, length: usize) -> (usize, Option<Excess>) {
+    fn borne(meter: &mut FloodMeter, kind: u8, flags: u8, length: usize) -> (usize, Option<Excess>) {
         let frame = frame(kind, flags, length);
         (0..10_000).find_map(|count| Some((count, Some(all(meter, &frame).err()?)))).unwrap_or((10_000, None))
     }
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_long_head_may_need_more_frames() {
-        let mut meter = Meter::new(1 << 20);
+        let mut meter = FloodMeter::new(1 << 20);
         meter.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         all(&mut meter, &frame(SETTINGS, 0, 0)).unwrap();
         assert_eq!(borne(&mut meter, CONTINUATION, 0, 0), (128, Some(Excess::Continuations)));

@@ -7,7 +7,7 @@ use http::header::{
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
-use super::websocket::Key;
+use super::websocket::WebSocketKey;
 use crate::exchange::Exchange;
 use crate::gateway::Refusal;
 use crate::listen::check;
@@ -21,7 +21,7 @@ const MOST_SHARED: usize = 1024;
 pub(super) fn read_request<B>(
     head: &mut RequestHead,
     request: &Request<B>,
-    key: Option<&Key>,
+    key: Option<&WebSocketKey>,
     limits: &Limits,
 ) -> Result<BodyLength, Refusal> {
     let uri = request.uri();
@@ -186,7 +186,7 @@ mod tests {
             [values("age"), values("cache-status")]
         };
         assert_eq!(shown(&exchange), [vec!["1"], vec!["Origin; hit"]]);
-        (exchange.trail.age, exchange.trail.cache) = (Some(7), Some(CacheStatus::Hit { ttl: -3 }));
+        (exchange.log_facts.age, exchange.log_facts.cache) = (Some(7), Some(CacheStatus::Hit { ttl: -3 }));
         assert_eq!(shown(&exchange), [vec!["7"], vec!["Origin; hit", "Hostler; hit; ttl=-3"]]);
     }
 }

@@ -1,12 +1,12 @@
 //! HTTP/2 towards clients: a connection, its streams as they come, its end. Knows the gateway, and nothing behind it.
 
-mod carrier;
-mod crew;
 mod deliver;
 mod flood;
 mod head;
 mod joiner;
+mod metered_io;
 mod stream;
+mod stream_tasks;
 mod transfer;
 mod way;
 mod websocket;
@@ -21,14 +21,14 @@ use h2::Reason;
 use h2::server::Connection;
 use hostler_wire::Stream;
 
-use super::{Origin, Settings, Shard};
+use super::{ConnectionOrigin, Settings, Shard};
 use crate::exchange::{
     Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Reservation, Slow, SpoolAccount,
 };
 use crate::journal::Level;
-use carrier::{Carrier, Verdict};
-pub use crew::Crew;
-use way::{Piece, Way};
+use metered_io::{EndReason, MeteredIo};
+pub use stream_tasks::StreamTasks;
+use way::{SendPiece, Way};
 
 /// What a stream may have waiting inside the protocol's machinery; all of a connection, less (see `Way`).
 const SEND_BUFFER: usize = 128 * 1024;
@@ -36,10 +36,10 @@ const SEND_BUFFER: usize = 128 * 1024;
 const LEAST_WINDOW: u32 = 65_535;
 
 /// What all streams of a connection share.
-struct Link {
+struct Http2Shared {
     shard: Arc<Shard>,
     settings: Arc<Settings>,
-    origin: Origin,
+    origin: ConnectionOrigin,
     /// The client's address as text: made once a connection, not once a request.
     peer_ip: Arc<str>,
     /// What it holds of the spool, once it has held anything.
@@ -51,7 +51,7 @@ struct Link {
     /// What its answers share on their way out.
     way: Arc<Way>,
     /// Why it is to end.
-    verdict: Arc<Verdict>,
+    verdict: Arc<EndReason>,
     /// Bytes of bodies that have been taken, over all streams.
     received: AtomicU64,
     /// A body has come that is longer than the window which every connection has.
@@ -63,7 +63,7 @@ struct Link {
 }
 
 /// What an exchange needs and the next one can use again.
-struct Seat {
+struct StreamState {
     exchange: Exchange,
     /// When the client has been silent for too long.
     silence: Deadline,
@@ -73,12 +73,12 @@ struct Seat {
 
 /// A connection as its own task sees it.
 struct Session {
-    connection: Connection<Carrier, Piece>,
+    connection: Connection<MeteredIo, SendPiece>,
     /// The memory for a wide receive window, while it has one.
     window: Reservation,
-    link: Arc<Link>,
+    common: Arc<Http2Shared>,
     /// For what there is to be waited for, depending on the mood.
-    patience: Deadline,
+    send_limits: Deadline,
     mood: Mood,
     /// It has been told to go away.
     leaving: bool,
@@ -105,18 +105,18 @@ impl Shard {
         self: Arc<Self>,
         stream: Stream,
         read: Vec<u8>,
-        origin: Origin,
+        origin: ConnectionOrigin,
         open: OpenConnection,
     ) {
         let settings = self.settings.load_full();
-        let verdict = Arc::new(Verdict::default());
-        let carrier = Carrier::new(stream, read, &settings, &self.sweep, verdict.clone());
-        let Ok(connection) = handshake(&settings, carrier).await else { return };
-        let patience = self.sweep.deadline();
+        let verdict = Arc::new(EndReason::default());
+        let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, verdict.clone());
+        let Ok(connection) = handshake(&settings, metered_io).await else { return };
+        let send_limits = self.sweep.deadline();
         let memory = self.gateway.request_memory.account();
         let window = memory.reservation();
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
-        let link = Arc::new(Link {
+        let common = Arc::new(Http2Shared {
             way: Way::new(settings.answer_memory.account()),
             verdict,
             shard: self,
@@ -134,8 +134,8 @@ impl Shard {
         let mut session = Session {
             connection,
             window,
-            link,
-            patience,
+            common,
+            send_limits,
             mood: Mood::Busy,
             leaving: false,
             condemned: false,
@@ -145,14 +145,17 @@ impl Shard {
 }
 
 impl Shard {
-    fn note_flood(&self, origin: &Origin, excess: &impl std::fmt::Display) {
+    fn note_flood(&self, origin: &ConnectionOrigin, excess: &impl std::fmt::Display) {
         self.connections.count_flood();
         let text = format!("HTTP/2 connection from {} ended: {excess}", origin.peer);
         self.journal.event(Level::Warn, &text);
     }
 }
 
-async fn handshake(settings: &Settings, carrier: Carrier) -> Result<Connection<Carrier, Piece>, h2::Error> {
+async fn handshake(
+    settings: &Settings,
+    metered_io: MeteredIo,
+) -> Result<Connection<MeteredIo, SendPiece>, h2::Error> {
     let limits = &settings.limits;
     // HTTP/2 counts 32 bytes for each field. Our own limits are to be the first that are met: they give an answer.
     let header_list = limits.max_size + 32 * limits.max_fields + 1024;
@@ -162,17 +165,17 @@ async fn handshake(settings: &Settings, carrier: Carrier) -> Result<Connection<C
         .initial_window_size(settings.http2.stream_window)
         .max_send_buffer_size(SEND_BUFFER)
         .enable_connect_protocol()
-        .handshake(carrier)
+        .handshake(metered_io)
         .await
 }
 
 impl Session {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.link.waker.register(cx.waker());
+        self.common.waker.register(cx.waker());
         loop {
             match self.connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    self.link.shard.crew.assign(&self.link, request, respond);
+                    self.common.shard.stream_tasks.assign(&self.common, request, respond);
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {
@@ -183,35 +186,35 @@ impl Session {
                     {
                         let text =
                             format_args!("too many of something that HTTP/2's machinery counts ({error})");
-                        self.link.shard.note_flood(&self.link.origin, &text);
+                        self.common.shard.note_flood(&self.common.origin, &text);
                     }
                     return Poll::Ready(());
                 }
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
-            if let Some(excess) = self.link.verdict.passed()
+            if let Some(excess) = self.common.verdict.passed()
                 && !self.condemned
             {
                 self.condemned = true;
                 self.leaving = true;
-                self.link.shard.note_flood(&self.link.origin, &excess);
+                self.common.shard.note_flood(&self.common.origin, &excess);
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 continue;
             }
-            if self.link.verdict.slow().is_some() && !self.condemned {
+            if self.common.verdict.slow().is_some() && !self.condemned {
                 self.condemned = true;
                 self.leaving = true;
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 continue;
             }
-            if !self.leaving && self.link.shard.connections.is_ending() {
+            if !self.leaving && self.common.shard.connections.is_ending() {
                 self.leave();
                 continue;
             }
             self.fit_window();
             self.change_mood();
-            if self.patience.poll_due(cx).is_pending() {
+            if self.send_limits.poll_due(cx).is_pending() {
                 return Poll::Pending;
             }
             if self.mood != Mood::Idle {
@@ -231,16 +234,16 @@ impl Session {
     /// A connection begins with the window that the protocol gives it. A longer body gets the wide one, as long as there is memory for what
     /// may then lie here untaken: at most half of what there is for bodies goes into windows. It is given back when nothing is under way.
     fn fit_window(&mut self) {
-        let wide = self.link.settings.http2.connection_window;
-        if self.link.wants_window.swap(false, Ordering::Relaxed)
+        let wide = self.common.settings.http2.connection_window;
+        if self.common.wants_window.swap(false, Ordering::Relaxed)
             && self.window.bytes() == 0
             && wide > LEAST_WINDOW
         {
-            let budget = self.link.shard.gateway.request_memory.view();
+            let budget = self.common.shard.gateway.request_memory.view();
             if budget.used <= budget.limit / 2 && self.window.resize(wide.into()) {
                 self.connection.set_target_window_size(wide);
             }
-        } else if self.window.bytes() > 0 && self.link.running.load(Ordering::Acquire) == 0 {
+        } else if self.window.bytes() > 0 && self.common.running.load(Ordering::Acquire) == 0 {
             self.connection.set_target_window_size(LEAST_WINDOW);
             // Shrinking never fails.
             let _ = self.window.resize(0);
@@ -248,8 +251,8 @@ impl Session {
     }
 
     fn change_mood(&mut self) {
-        let settings = &self.link.settings;
-        let mood = match self.link.running.load(Ordering::Acquire) {
+        let settings = &self.common.settings;
+        let mood = match self.common.running.load(Ordering::Acquire) {
             0 if self.connection.has_streams() => Mood::Sending,
             0 if self.leaving => Mood::Leaving,
             0 => Mood::Idle,
@@ -258,17 +261,17 @@ impl Session {
         // Each look at a connection that sends has seen the client move.
         if mood != self.mood || mood == Mood::Sending {
             match mood {
-                Mood::Busy => self.patience.clear(),
-                Mood::Sending => self.patience.set_after(settings.patience.send_timeout),
-                Mood::Idle => self.patience.set_after(settings.idle_timeout),
-                Mood::Leaving => self.patience.set_after(settings.linger_timeout),
+                Mood::Busy => self.send_limits.clear(),
+                Mood::Sending => self.send_limits.set_after(settings.send_limits.send_timeout),
+                Mood::Idle => self.send_limits.set_after(settings.idle_timeout),
+                Mood::Leaving => self.send_limits.set_after(settings.linger_timeout),
             }
             self.mood = mood;
         }
     }
 }
 
-impl Link {
+impl Http2Shared {
     /// Has the connection ended: its client does not take its answers.
     fn end_slow(&self, slow: Slow) {
         self.verdict.find_slow(slow);
@@ -276,25 +279,25 @@ impl Link {
     }
 }
 
-impl Seat {
-    fn new(link: &Link) -> Box<Self> {
-        let sweep = &link.shard.sweep;
-        let mut exchange = link.origin.exchange(sweep);
+impl StreamState {
+    fn new(common: &Http2Shared) -> Box<Self> {
+        let sweep = &common.shard.sweep;
+        let mut exchange = common.origin.exchange(sweep);
         exchange.protocol = Protocol::Http2;
         Box::new(Self { exchange, silence: sweep.deadline(), refusal_to_read: sweep.deadline() })
     }
 
     /// Takes its place on another connection than that for which it was made.
-    fn move_to(&mut self, link: &Link) {
+    fn move_to(&mut self, common: &Http2Shared) {
         // Without `..`: what an origin says beyond these must not stay that of another client.
-        let Origin { peer, told, local, scheme, certificate, place } = &link.origin;
+        let ConnectionOrigin { peer, told, local, scheme, certificate, place } = &common.origin;
         let exchange = &mut self.exchange;
         (exchange.peer, exchange.local, exchange.scheme) = (*peer, *local, *scheme);
         exchange.peer_was_told = *told;
         exchange.certificate.clone_from(certificate);
-        exchange.peer_ip.clone_from(&link.peer_ip);
+        exchange.peer_ip.clone_from(&common.peer_ip);
         exchange.place.clone_from(place);
-        exchange.memory = Some(link.memory.clone());
+        exchange.memory = Some(common.memory.clone());
     }
 
     /// What it holds of a request must not live until the next one comes.
@@ -306,16 +309,16 @@ impl Seat {
 }
 
 /// One exchange or tunnel of a connection, counted for as long as this lives.
-struct Running(Arc<Link>);
+struct RunningStream(Arc<Http2Shared>);
 
-impl Running {
-    fn new(link: Arc<Link>) -> Self {
-        link.running.fetch_add(1, Ordering::Relaxed);
-        Self(link)
+impl RunningStream {
+    fn new(common: Arc<Http2Shared>) -> Self {
+        common.running.fetch_add(1, Ordering::Relaxed);
+        Self(common)
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningStream {
     fn drop(&mut self) {
         if self.0.running.fetch_sub(1, Ordering::Release) == 1 {
             self.0.waker.wake();

@@ -10,15 +10,15 @@ use hostler_wire::{BadLine, BodyLength, CallError, ChunkedError, Fields, Respons
 use http::header::EXPECT;
 use http::{HeaderMap, Request, Response, StatusCode};
 
-use super::way::Piece;
-use super::websocket::{Key, Within};
-use super::{Link, Seat, head};
-use crate::exchange::{BodyError, Deadline, Downstream, Exchange, Pace, SpoolAccount};
-use crate::gateway::{Answer, Instead, Refusal};
+use super::way::SendPiece;
+use super::websocket::{WebSocketKey, Within};
+use super::{Http2Shared, StreamState, head};
+use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount, TransferRate};
+use crate::gateway::{Answer, Failed, Refusal};
 use crate::listen::Settings;
 use crate::listen::behind::Behind;
-use crate::listen::supply::Supply;
-use crate::listen::tunnel::Passage;
+use crate::listen::response_body::ResponseBody;
+use crate::listen::tunnel::UpgradedConnection;
 use crate::proxy::{Call, ClientEnd};
 
 /// Bytes of a trailer section, as in HTTP/1.1.
@@ -34,9 +34,9 @@ pub(super) struct StreamClient<'a> {
     pub refusal_to_read: &'a Deadline,
     body: RecvStream,
     awaits_continue: bool,
-    pub link: &'a Link,
+    pub common: &'a Http2Shared,
     /// How fast the bodies of the connection come.
-    pace: Pace,
+    pace: TransferRate,
     /// What had been received on the connection when its pace was last looked at.
     received: u64,
     /// It has asked for a wide window.
@@ -45,9 +45,9 @@ pub(super) struct StreamClient<'a> {
     body_bytes: u64,
     trailers: Option<Fields>,
     /// Until the answer's head has gone.
-    pub respond: SendResponse<Piece>,
+    pub respond: SendResponse<SendPiece>,
     /// From then on.
-    pub sender: Option<SendStream<Piece>>,
+    pub sender: Option<SendStream<SendPiece>>,
     /// To be sent.
     pub outbox: Vec<u8>,
     /// To be sent: what is left of a body that lies in memory, and that others may share.
@@ -61,36 +61,37 @@ pub(super) struct StreamClient<'a> {
 }
 
 /// What follows the exchange of a stream.
-pub(super) enum After {
+pub(super) enum AfterStream {
     /// Nothing: its seat is free.
-    Nothing(Box<Seat>),
+    Nothing(Box<StreamState>),
     /// A tunnel.
-    Tunnel(Box<Passage>),
+    Tunnel(Box<UpgradedConnection>),
 }
 
 /// A request as it has come: its head is in the exchange.
-pub(super) struct Asked {
+pub(super) struct NewRequest {
     /// How its head frames the body.
     length: Result<BodyLength, Refusal>,
-    key: Option<Key>,
+    key: Option<WebSocketKey>,
     awaits_continue: bool,
     body: RecvStream,
-    respond: SendResponse<Piece>,
+    respond: SendResponse<SendPiece>,
 }
 
 /// Begins the exchange of a request. By the connection's own task: it has the request at hand, and a task of the crew would only
 /// move it far away, and read it there.
 pub(super) fn begin(
-    link: &Link,
-    seat: &mut Seat,
+    common: &Http2Shared,
+    state: &mut StreamState,
     request: Request<RecvStream>,
-    respond: SendResponse<Piece>,
-) -> Asked {
-    seat.move_to(link);
-    let exchange = &mut seat.exchange;
-    let (key, read) = match Key::wanted(request.method(), request.extensions()) {
+    respond: SendResponse<SendPiece>,
+) -> NewRequest {
+    state.move_to(common);
+    let exchange = &mut state.exchange;
+    let (key, read) = match WebSocketKey::wanted(request.method(), request.extensions()) {
         Ok(key) => {
-            let read = head::read_request(&mut exchange.head, &request, key.as_ref(), &link.settings.limits);
+            let read =
+                head::read_request(&mut exchange.head, &request, key.as_ref(), &common.settings.limits);
             (key, read)
         }
         Err(refusal) => (None, Err(refusal)),
@@ -99,7 +100,7 @@ pub(super) fn begin(
     let awaits_continue = !ended && request.headers().contains_key(EXPECT);
     let length = match read {
         Ok(announced) => {
-            exchange.begin(&link.settings.trust);
+            exchange.begin(&common.settings.trust);
             Ok(match announced {
                 _ if ended => BodyLength::Known(0),
                 // The end is still to come, and so are trailers, perhaps.
@@ -112,21 +113,21 @@ pub(super) fn begin(
             Err(refusal)
         }
     };
-    Asked { length, key, awaits_continue, body: request.into_body(), respond }
+    NewRequest { length, key, awaits_continue, body: request.into_body(), respond }
 }
 
 /// Carries out an exchange that has begun.
-pub(super) async fn serve(link: &Link, mut seat: Box<Seat>, asked: Asked) -> After {
-    let Seat { exchange, silence, refusal_to_read } = &mut *seat;
-    let Asked { length, key, awaits_continue, body, respond } = asked;
+pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new: NewRequest) -> AfterStream {
+    let StreamState { exchange, silence, refusal_to_read } = &mut *state;
+    let NewRequest { length, key, awaits_continue, body, respond } = new;
     let mut client = StreamClient {
-        settings: &link.settings,
+        settings: &common.settings,
         silence,
         refusal_to_read,
         awaits_continue,
-        link,
-        pace: Pace::default(),
-        received: link.received.load(Ordering::Relaxed),
+        common,
+        pace: TransferRate::default(),
+        received: common.received.load(Ordering::Relaxed),
         has_asked: false,
         body,
         most_body: u64::MAX,
@@ -144,41 +145,51 @@ pub(super) async fn serve(link: &Link, mut seat: Box<Seat>, asked: Asked) -> Aft
     match length {
         Ok(length) => {
             exchange.length = length;
-            switched = client.answer(link, exchange, key.as_ref()).await;
+            switched = client.answer(common, exchange, key.as_ref()).await;
         }
         Err(refusal) => client.refuse(exchange, &refusal).await,
     }
     if let Some(call) = switched
         && let Some(stream) = client.switch(exchange, &call)
     {
-        return After::Tunnel(become_tunnel(link, *seat, stream, call));
+        return AfterStream::Tunnel(become_tunnel(common, *state, stream, call));
     }
-    link.shard.settle(exchange);
-    After::Nothing(seat)
+    common.shard.settle(exchange);
+    AfterStream::Nothing(state)
 }
 
-fn become_tunnel(link: &Link, seat: Seat, stream: Within, call: Box<Call>) -> Box<Passage> {
-    let Seat { exchange, silence, refusal_to_read } = seat;
+fn become_tunnel(
+    common: &Http2Shared,
+    state: StreamState,
+    stream: Within,
+    call: Box<Call>,
+) -> Box<UpgradedConnection> {
+    let StreamState { exchange, silence, refusal_to_read } = state;
     let third = exchange.deadline.sweep().deadline();
     let client = ClientEnd {
         stream: Stream::Within(Box::new(stream)),
         head: Vec::new(),
         early: Vec::new(),
         deadlines: [silence, refusal_to_read, third],
-        send_timeout: link.settings.patience.send_timeout,
+        send_timeout: common.settings.send_limits.send_timeout,
     };
-    Passage::new(&link.shard, client, exchange, call)
+    UpgradedConnection::new(&common.shard, client, exchange, call)
 }
 
 impl StreamClient<'_> {
     /// Has the request answered; but for one that becomes a tunnel.
-    async fn answer(&mut self, link: &Link, exchange: &mut Exchange, key: Option<&Key>) -> Option<Box<Call>> {
-        let gateway = &link.shard.gateway;
+    async fn answer(
+        &mut self,
+        common: &Http2Shared,
+        exchange: &mut Exchange,
+        key: Option<&WebSocketKey>,
+    ) -> Option<Box<Call>> {
+        let gateway = &common.shard.gateway;
         // A health check is never one request too many.
-        let answer = match link.settings.answer_early(exchange, gateway) {
+        let answer = match common.settings.answer_early(exchange, gateway) {
             Some(answer) => Ok(Answer::Whole(answer)),
-            None => match link.shard.admit(&link.settings, exchange) {
-                Ok(()) => gateway.answer(exchange, self, link.shard.index).await,
+            None => match common.shard.admit(&common.settings, exchange) {
+                Ok(()) => gateway.answer(exchange, self, common.shard.index).await,
                 Err(refusal) => Err(refusal.into()),
             },
         };
@@ -194,17 +205,21 @@ impl StreamClient<'_> {
                 }
                 Refusal::NoWebSocket.into()
             }
-            Ok(Answer::Member(call)) => match self.pass_on(link, exchange, Supply::Member(call)).await {
-                Ok(()) => return None,
-                Err(instead) => instead,
-            },
-            Ok(Answer::Shared(shared)) => match self.pass_on(link, exchange, Supply::Shared(shared)).await {
-                Ok(()) => return None,
-                Err(instead) => instead,
-            },
+            Ok(Answer::Member(call)) => {
+                match self.pass_on(common, exchange, ResponseBody::Member(call)).await {
+                    Ok(()) => return None,
+                    Err(instead) => instead,
+                }
+            }
+            Ok(Answer::Shared(shared)) => {
+                match self.pass_on(common, exchange, ResponseBody::Shared(shared)).await {
+                    Ok(()) => return None,
+                    Err(instead) => instead,
+                }
+            }
             Ok(Answer::Streamed(streamed)) => {
-                let supply = Supply::Own(streamed).dressed(exchange, &link.shard.encoding);
-                match self.deliver(exchange, supply).await {
+                let response_body = ResponseBody::Own(streamed).encoded(exchange, &common.shard.encoding);
+                match self.deliver(exchange, response_body).await {
                     Ok(()) => return None,
                     Err(refusal) => refusal.into(),
                 }
@@ -225,11 +240,16 @@ impl StreamClient<'_> {
     }
 
     /// What comes from a member; and where that breaks off before its client had any of it, what stands in.
-    async fn pass_on(&mut self, link: &Link, exchange: &mut Exchange, supply: Supply) -> Result<(), Instead> {
-        let supply = supply.dressed(exchange, &link.shard.encoding);
-        let Err(refusal) = self.deliver(exchange, supply).await else { return Ok(()) };
+    async fn pass_on(
+        &mut self,
+        common: &Http2Shared,
+        exchange: &mut Exchange,
+        response_body: ResponseBody,
+    ) -> Result<(), Failed> {
+        let response_body = response_body.encoded(exchange, &common.shard.encoding);
+        let Err(refusal) = self.deliver(exchange, response_body).await else { return Ok(()) };
         // Boxed: answers that come whole need no room for it.
-        let stale = Box::pin(link.shard.gateway.instead(exchange, refusal)).await?;
+        let stale = Box::pin(common.shard.gateway.instead(exchange, refusal)).await?;
         self.deliver_own(exchange, &stale.head, stale.body).await;
         Ok(())
     }
@@ -239,11 +259,11 @@ impl StreamClient<'_> {
         let head = head::switch(call.answer(), exchange);
         match self.respond.send_response(head, false) {
             Ok(sender) => {
-                exchange.trail.status = 200;
+                exchange.log_facts.status = 200;
                 Some(Within { body: self.body, sender, unread: Bytes::new() })
             }
             Err(_) => {
-                exchange.trail.aborted = Some("client");
+                exchange.log_facts.aborted = Some("client");
                 None
             }
         }
@@ -251,7 +271,7 @@ impl StreamClient<'_> {
 
     /// What other streams have received meanwhile counts as well: they share the client's way here.
     fn is_fast_enough(&mut self, bytes: u64) -> bool {
-        let received = self.link.received.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let received = self.common.received.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let since = received - std::mem::replace(&mut self.received, received);
         self.pace.has_moved(since, self.silence.sweep().millis(), self.settings.min_receive_rate)
     }
@@ -259,8 +279,8 @@ impl StreamClient<'_> {
     /// Once a body: the answer may be no.
     fn ask_for_window(&mut self) {
         if !std::mem::replace(&mut self.has_asked, true) {
-            self.link.wants_window.store(true, Ordering::Relaxed);
-            self.link.waker.wake();
+            self.common.wants_window.store(true, Ordering::Relaxed);
+            self.common.waker.wake();
         }
     }
 
@@ -343,7 +363,7 @@ impl Downstream for StreamClient<'_> {
                 Poll::Pending if into.len() > before => break,
                 Poll::Pending => {
                     self.pace.wait(self.silence.sweep().millis());
-                    let stalled = self.silence.poll_patience(cx, self.settings.body_timeout);
+                    let stalled = self.silence.poll_stalled(cx, self.settings.body_timeout);
                     return stalled.map(|()| Err(BodyError::Stalled));
                 }
             }
@@ -364,7 +384,7 @@ impl Downstream for StreamClient<'_> {
     }
 
     fn spool(&mut self) -> Option<SpoolAccount> {
-        Some(self.link.spool.get_or_init(|| self.settings.spool.account()).clone())
+        Some(self.common.spool.get_or_init(|| self.settings.spool.account()).clone())
     }
 
     fn trailers(&self) -> Option<&Fields> {

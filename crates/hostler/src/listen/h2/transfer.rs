@@ -4,11 +4,11 @@ use hostler_wire::Fields;
 use http::Response;
 
 use crate::exchange::Exchange;
-use crate::listen::supply::{Supply, Trouble};
+use crate::listen::response_body::{ResponseBody, Trouble};
 
 /// What went wrong on the way.
-pub(super) enum Broken {
-    Supply(Trouble),
+pub(super) enum TransferError {
+    ResponseBody(Trouble),
     /// The file between them.
     File(std::io::Error),
     /// Gone, or as good as gone.
@@ -16,11 +16,11 @@ pub(super) enum Broken {
 }
 
 /// An answer under way.
-pub(super) struct Transfer {
+pub(super) struct StreamTransfer {
     /// Until it has gone.
     pub head: Option<Response<()>>,
     /// None once all has come.
-    pub supply: Option<Supply>,
+    pub body: Option<ResponseBody>,
     pub trailers: Option<Fields>,
     /// All has been handed over, the end of the stream included.
     pub done: bool,
@@ -30,16 +30,16 @@ pub(super) struct Transfer {
     pub waits_for_others: bool,
 }
 
-impl Transfer {
-    pub fn new(head: Response<()>, supply: Option<Supply>) -> Self {
+impl StreamTransfer {
+    pub fn new(head: Response<()>, body: Option<ResponseBody>) -> Self {
         let (was_full, waits_for_others) = (false, false);
-        Self { head: Some(head), supply, trailers: None, done: false, was_full, waits_for_others }
+        Self { head: Some(head), body, trailers: None, done: false, was_full, waits_for_others }
     }
 
     pub fn abandon(self, exchange: &mut Exchange, who: &'static str) {
-        if let Some(supply) = self.supply {
-            supply.abandon(exchange);
+        if let Some(body) = self.body {
+            body.abandon(exchange);
         }
-        exchange.trail.aborted = Some(who);
+        exchange.log_facts.aborted = Some(who);
     }
 }

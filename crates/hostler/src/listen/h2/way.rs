@@ -108,25 +108,25 @@ impl Drop for Slip {
 }
 
 /// Bytes on their way into a stream.
-pub(super) struct Piece {
+pub(super) struct SendPiece {
     bytes: Bytes,
     /// Given back when they were sent, or never will be.
     _slip: Option<Slip>,
 }
 
-impl Piece {
+impl SendPiece {
     pub fn new(bytes: Bytes, slip: Option<Slip>) -> Self {
         Self { bytes, _slip: slip }
     }
 }
 
-impl From<Bytes> for Piece {
+impl From<Bytes> for SendPiece {
     fn from(bytes: Bytes) -> Self {
         Self { bytes, _slip: None }
     }
 }
 
-impl Buf for Piece {
+impl Buf for SendPiece {
     fn remaining(&self) -> usize {
         self.bytes.remaining()
     }

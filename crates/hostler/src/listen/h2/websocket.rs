@@ -15,7 +15,7 @@ use http::{Extensions, Method};
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::way::Piece;
+use super::way::SendPiece;
 use crate::gateway::Refusal;
 
 /// What a server joins to the key (RFC 6455 section 1.3).
@@ -24,9 +24,9 @@ const JOINED: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const PIECE: usize = 16 * 1024;
 
 /// The key of a handshake in HTTP/1.1, which HTTP/2 has no use for.
-pub(super) struct Key(String);
+pub(super) struct WebSocketKey(String);
 
-impl Key {
+impl WebSocketKey {
     /// For a request that wants a WebSocket; none for any other. Other protocols are not ours to carry.
     pub fn wanted(method: &Method, extensions: &Extensions) -> Result<Option<Self>, Refusal> {
         match extensions.get::<Protocol>() {
@@ -58,7 +58,7 @@ impl Key {
 /// A stream as a connection of its own.
 pub(super) struct Within {
     pub body: RecvStream,
-    pub sender: SendStream<Piece>,
+    pub sender: SendStream<SendPiece>,
     /// Come, and not yet read.
     pub unread: Bytes,
 }

@@ -2,26 +2,26 @@
 
 use std::net::IpAddr;
 
-use hostler_address::Kind;
-use hostler_lookup::geo::Broken;
+use hostler_address::AddressKind;
+use hostler_lookup::geo::DatabaseError;
 
-use super::asked::Asked;
-use super::edition::Edition;
-use super::facts::{Facts, Field};
+use super::asked::FactRequest;
+use super::dataset::Dataset;
+use super::facts::{Field, GeoFacts};
 use super::render::said;
 use super::shown::Shown;
 use super::{Geo, batch, head, meta, render};
 use crate::config::Lookups;
 use crate::exchange::{Body, Exchange, Whole};
 use crate::native::Nearest;
-use crate::native::form::Form;
+use crate::native::form::AnswerFormat;
 use crate::native::problem::{problem, repeated};
-use crate::native::query::Query;
+use crate::native::query::QueryString;
 use crate::native::tag::{self, Tagged};
 
 /// Whose address is asked about.
 #[derive(Clone, Copy)]
-pub(super) enum Whose {
+pub(super) enum AboutWhom {
     /// That of whoever asks.
     Own,
     /// One that he has named.
@@ -32,9 +32,12 @@ impl Geo {
     /// Why he may not ask about others, if so.
     pub(super) fn refusal(&self, exchange: &Exchange) -> Option<Whole> {
         let client = exchange.client;
-        let kind = Kind::of(client.ip);
+        let kind = AddressKind::of(client.ip);
         // A doubtful address may be that of a proxy, which is near though its client is not.
-        let is_near = || !client.doubtful && matches!(kind, Kind::Private | Kind::Loopback | Kind::LinkLocal);
+        let is_near = || {
+            !client.doubtful
+                && matches!(kind, AddressKind::Private | AddressKind::Loopback | AddressKind::LinkLocal)
+        };
         match self.settings.lookups {
             Lookups::Public => None,
             Lookups::PrivateNet if is_near() => None,
@@ -46,12 +49,12 @@ impl Geo {
     }
 
     /// Whatever is wrong with a record, it is one that nothing is known of.
-    fn facts<'a>(&self, edition: &'a Edition, ip: IpAddr, source: Option<&'static str>) -> Facts<'a> {
+    fn facts<'a>(&self, dataset: &'a Dataset, ip: IpAddr, source: Option<&'static str>) -> GeoFacts<'a> {
         self.counters.lookups.add();
         let decimals = self.settings.decimals;
-        let facts = edition.facts(ip, source, decimals).unwrap_or_else(|_: Broken| {
+        let facts = dataset.facts(ip, source, decimals).unwrap_or_else(|_: DatabaseError| {
             self.counters.broken.add();
-            Facts::unknown(ip, source, decimals)
+            GeoFacts::unknown(ip, source, decimals)
         });
         if facts.place.city(&[]).is_none() {
             self.counters.unknown.add();
@@ -59,47 +62,48 @@ impl Geo {
         facts
     }
 
-    fn facts_of<'a>(&self, edition: &'a Edition, exchange: &Exchange, whose: Whose) -> Facts<'a> {
+    fn facts_of<'a>(&self, dataset: &'a Dataset, exchange: &Exchange, whose: AboutWhom) -> GeoFacts<'a> {
         match whose {
-            Whose::Own => self.facts(edition, exchange.client.ip, Some(exchange.client.source.as_str())),
-            Whose::Named(ip) => self.facts(edition, ip, None),
+            AboutWhom::Own => self.facts(dataset, exchange.client.ip, Some(exchange.client.source.as_str())),
+            AboutWhom::Named(ip) => self.facts(dataset, ip, None),
         }
     }
 
     /// One item of a batch.
-    pub(super) fn look<'a>(&self, edition: &'a Edition, item: &[u8]) -> Result<Facts<'a>, String> {
-        Ok(self.facts(edition, address(item)?, None))
+    pub(super) fn look<'a>(&self, dataset: &'a Dataset, item: &[u8]) -> Result<GeoFacts<'a>, String> {
+        Ok(self.facts(dataset, address(item)?, None))
     }
 
-    pub(super) fn all(&self, exchange: &Exchange, whose: Whose, form: Option<Form>) -> Whole {
-        let asked = match Asked::of(exchange.head.target(), &exchange.head.fields, form) {
+    pub(super) fn all(&self, exchange: &Exchange, whose: AboutWhom, form: Option<AnswerFormat>) -> Whole {
+        let asked = match FactRequest::of(exchange.head.target(), &exchange.head.fields, form) {
             Ok(asked) => asked,
             Err(why) => return problem(400, why),
         };
-        let edition = self.edition.load();
-        let facts = self.facts_of(&edition, exchange, whose);
+        let dataset = self.dataset.load();
+        let facts = self.facts_of(&dataset, exchange, whose);
         // Only the caller's own address has somebody who says so.
         let fields = asked.fields.iter().copied();
         let fields: Vec<_> = match whose {
-            Whose::Own => fields.collect(),
-            Whose::Named(_) => fields.filter(|field| *field != Field::Source).collect(),
+            AboutWhom::Own => fields.collect(),
+            AboutWhom::Named(_) => fields.filter(|field| *field != Field::Source).collect(),
         };
         let body = render::one(&said(&facts, &fields, &asked.languages()), facts.at(), asked.form);
         self.said(exchange, whose, asked.form.content_type(), body)
     }
 
-    pub(super) fn field(&self, exchange: &Exchange, whose: Whose, name: &[u8]) -> Whole {
+    pub(super) fn field(&self, exchange: &Exchange, whose: AboutWhom, name: &[u8]) -> Whole {
         let Some(shown) = Shown::named(name) else {
             return problem(404, format_args!("there is no {}; there are {}", repeated(name), Shown::NAMES));
         };
-        let asked = match Asked::of(exchange.head.target(), &exchange.head.fields, Some(Form::Text)) {
-            Ok(asked) => asked,
-            Err(why) => return problem(400, why),
-        };
-        let edition = self.edition.load();
-        let facts = self.facts_of(&edition, exchange, whose);
+        let asked =
+            match FactRequest::of(exchange.head.target(), &exchange.head.fields, Some(AnswerFormat::Text)) {
+                Ok(asked) => asked,
+                Err(why) => return problem(400, why),
+            };
+        let dataset = self.dataset.load();
+        let facts = self.facts_of(&dataset, exchange, whose);
         match shown.text(&facts, &asked.languages()) {
-            Some(text) => self.said(exchange, whose, Form::Text.content_type(), format!("{text}\n")),
+            Some(text) => self.said(exchange, whose, AnswerFormat::Text.content_type(), format!("{text}\n")),
             None => problem(
                 404,
                 format_args!("{}: that is not known of this address", String::from_utf8_lossy(name)),
@@ -107,11 +111,11 @@ impl Geo {
         }
     }
 
-    pub(super) fn batch(&self, exchange: &Exchange, form: Option<Form>) -> Whole {
+    pub(super) fn batch(&self, exchange: &Exchange, form: Option<AnswerFormat>) -> Whole {
         if let Some(refusal) = self.refusal(exchange) {
             return refusal;
         }
-        let asked = match Asked::of(exchange.head.target(), &exchange.head.fields, form) {
+        let asked = match FactRequest::of(exchange.head.target(), &exchange.head.fields, form) {
             Ok(asked) => asked,
             Err(why) => return problem(400, why),
         };
@@ -123,31 +127,33 @@ impl Geo {
             Ok(items) => items,
             Err(refusal) => return *refusal,
         };
-        let body = batch::body(self, &self.edition.load(), &items, &asked);
+        let body = batch::body(self, &self.dataset.load(), &items, &asked);
         Whole::new(head(200, asked.form.content_type(), "private, no-store"), body)
     }
 
     pub(super) fn meta(&self) -> Whole {
         let attribution = self.settings.attribution.as_deref();
-        let body = meta::body(&self.edition.load(), attribution, self.counters.reloads.get());
-        Whole::new(head(200, Form::Json.content_type(), "no-cache"), format!("{body}\n"))
+        let body = meta::body(&self.dataset.load(), attribution, self.counters.reloads.get());
+        Whole::new(head(200, AnswerFormat::Json.content_type(), "no-cache"), format!("{body}\n"))
     }
 
     pub(super) fn nearest(
         &self,
         exchange: &Exchange,
-        whose: Whose,
-        form: Option<Form>,
+        whose: AboutWhom,
+        form: Option<AnswerFormat>,
         near: Option<&dyn Nearest>,
     ) -> Whole {
         let Some(near) = near else { return problem(404, "there are no postal codes on this route") };
-        let edition = self.edition.load();
-        let facts = self.facts_of(&edition, exchange, whose);
+        let dataset = self.dataset.load();
+        let facts = self.facts_of(&dataset, exchange, whose);
         let Some((latitude, longitude)) = facts.place.coordinates else {
             return problem(404, "where this address is, is not known");
         };
-        let told = Query::of(exchange.head.target()).and_then(|query| {
-            let form = form.or(Form::said(&query)?).unwrap_or_else(|| Form::liked(&exchange.head.fields));
+        let told = QueryString::of(exchange.head.target()).and_then(|query| {
+            let form = form
+                .or(AnswerFormat::said(&query)?)
+                .unwrap_or_else(|| AnswerFormat::liked(&exchange.head.fields));
             Ok((form, near.nearest((latitude, longitude), &query, form)?))
         });
         match told {
@@ -158,8 +164,8 @@ impl Geo {
     }
 
     /// An answer about an address: nobody but the caller may keep what is about him, and he need not.
-    fn said(&self, exchange: &Exchange, whose: Whose, content_type: &str, body: String) -> Whole {
-        let Whose::Named(_) = whose else {
+    fn said(&self, exchange: &Exchange, whose: AboutWhom, content_type: &str, body: String) -> Whole {
+        let AboutWhom::Named(_) = whose else {
             return Whole::new(head(200, content_type, "private, no-store"), body);
         };
         let scope = match self.settings.lookups {

@@ -4,26 +4,26 @@ use hostler_wire::Fields;
 
 use super::facts::Field;
 use crate::native::accept::by_weight;
-use crate::native::form::Form;
+use crate::native::form::AnswerFormat;
 use crate::native::problem::repeated;
-use crate::native::query::Query;
+use crate::native::query::QueryString;
 
 /// More languages than anybody reads.
 const MOST_LANGUAGES: usize = 16;
 
 /// How facts are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct FactRequest {
     pub fields: Vec<Field>,
     /// The best first.
     pub languages: Vec<String>,
-    pub form: Form,
+    pub form: AnswerFormat,
 }
 
-impl Asked {
+impl FactRequest {
     /// Out of a request's target and fields; `suffix` is the form that its path has named. What it says wrong is told.
-    pub fn of(target: &[u8], head: &Fields, suffix: Option<Form>) -> Result<Self, String> {
-        let query = Query::of(target)?;
+    pub fn of(target: &[u8], head: &Fields, suffix: Option<AnswerFormat>) -> Result<Self, String> {
+        let query = QueryString::of(target)?;
         let mut fields = Vec::new();
         for name in query.list("fields") {
             fields.extend(named(name)?);
@@ -33,12 +33,12 @@ impl Asked {
         }
         // In their order, whatever the order in which they were asked for: tables stay together.
         let fields = Field::ALL.iter().copied().filter(|field| fields.contains(field)).collect();
-        let chosen = suffix.or(Form::said(&query)?);
+        let chosen = suffix.or(AnswerFormat::said(&query)?);
         let said = query.get("lang").map(|_| query.list("lang").map(str::to_owned).take(MOST_LANGUAGES));
         Ok(Self {
             fields,
             languages: said.map_or_else(|| languages_of(head), Iterator::collect),
-            form: chosen.unwrap_or_else(|| Form::liked(head)),
+            form: chosen.unwrap_or_else(|| AnswerFormat::liked(head)),
         })
     }
 
@@ -65,10 +65,10 @@ fn languages_of(head: &Fields) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn asked(query: &str, lines: &[(&str, &str)]) -> Result<Asked, String> {
+    fn asked(query: &str, lines: &[(&str, &str)]) -> Result<FactRequest, String> {
         let mut head = Fields::default();
         lines.iter().for_each(|(name, value)| head.add(name.as_bytes(), value.as_bytes()));
-        Asked::of(format!("/?{query}").as_bytes(), &head, None)
+        FactRequest::of(format!("/?{query}").as_bytes(), &head, None)
     }
 
     #[test]
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn the_form_is_named_or_else_liked() {
         let accept = [("Accept", "text/csv")];
-        assert_eq!(asked("", &accept).unwrap().form, Form::Csv);
-        assert_eq!(asked("format=xml", &accept).unwrap().form, Form::Xml);
-        let suffix = Asked::of(b"/?format=xml", &Fields::default(), Some(Form::Text));
-        assert_eq!(suffix.unwrap().form, Form::Text);
+        assert_eq!(asked("", &accept).unwrap().form, AnswerFormat::Csv);
+        assert_eq!(asked("format=xml", &accept).unwrap().form, AnswerFormat::Xml);
+        let suffix = FactRequest::of(b"/?format=xml", &Fields::default(), Some(AnswerFormat::Text));
+        assert_eq!(suffix.unwrap().form, AnswerFormat::Text);
         assert!(asked("format=exe", &accept).unwrap_err().starts_with("format: \"exe\" is none of"));
     }
 }

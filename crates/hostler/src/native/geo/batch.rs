@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Geo;
-use super::asked::Asked;
-use super::edition::Edition;
+use super::asked::FactRequest;
+use super::dataset::Dataset;
 use super::render::{many, said};
 use crate::exchange::Whole;
 use crate::native::problem::{problem, repeated};
@@ -49,9 +49,9 @@ fn json_items(text: &str) -> serde_json::Result<Vec<Cow<'_, str>>> {
 }
 
 /// The body of the answer.
-pub(super) fn body(geo: &Geo, edition: &Edition, items: &[Cow<'_, str>], asked: &Asked) -> String {
+pub(super) fn body(geo: &Geo, dataset: &Dataset, items: &[Cow<'_, str>], asked: &FactRequest) -> String {
     let languages = asked.languages();
-    let found: Vec<_> = items.iter().map(|item| geo.look(edition, item.as_bytes())).collect();
+    let found: Vec<_> = items.iter().map(|item| geo.look(dataset, item.as_bytes())).collect();
     let told = items.iter().zip(&found).map(|(item, found)| match found {
         Ok(facts) => (Ok(said(facts, &asked.fields, &languages)), facts.at()),
         Err(why) => (Err((repeated_plain(item), why.clone())), None),

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 /// One count.
 #[derive(Debug, Default)]
-pub(super) struct Count(AtomicU64);
+pub(super) struct GeoCount(AtomicU64);
 
-impl Count {
+impl GeoCount {
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -21,23 +21,23 @@ impl Count {
 
 /// All counts.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct GeoCounters {
     /// Answers to `/get_city`.
-    pub cities: Count,
+    pub cities: GeoCount,
     /// Answers to `/crossdomain.xml`.
-    pub xmls: Count,
+    pub xmls: GeoCount,
     /// Paths that there are not.
-    pub fnf: Count,
+    pub fnf: GeoCount,
     /// Answers to `/status`.
-    pub status: Count,
+    pub status: GeoCount,
     /// Addresses that were looked up, for whatever path.
-    pub lookups: Count,
+    pub lookups: GeoCount,
     /// Those for which no city is known.
-    pub unknown: Count,
+    pub unknown: GeoCount,
     /// Those whose record was no good.
-    pub broken: Count,
+    pub broken: GeoCount,
     /// Databases that took the place of others.
-    pub reloads: Count,
+    pub reloads: GeoCount,
 }
 
 /// What Hostler's own status says of the service.
@@ -51,7 +51,7 @@ pub struct GeoStatus {
     pub databases: Vec<String>,
 }
 
-impl Counters {
+impl GeoCounters {
     /// What `/status` says, under the names that the original service gave them.
     pub fn original(&self) -> Value {
         json!({

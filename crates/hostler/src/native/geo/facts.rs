@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use hostler_address::Kind;
+use hostler_address::AddressKind;
 use hostler_lookup::geo::Place;
 
 /// A fact.
@@ -48,7 +48,7 @@ fields! {
     Accuracy = "accuracy_km",
     Timezone = "timezone",
     Postal = "postal",
-    Kind = "type",
+    AddressKind = "type",
     Source = "source",
 }
 
@@ -69,9 +69,9 @@ impl Field {
 }
 
 /// All that is known of an address.
-pub(super) struct Facts<'a> {
+pub(super) struct GeoFacts<'a> {
     pub ip: IpAddr,
-    pub kind: Kind,
+    pub kind: AddressKind,
     pub place: Place<'a>,
     pub network: Option<(IpAddr, u8)>,
     /// Who says that it is the caller's; none where it was named.
@@ -79,10 +79,10 @@ pub(super) struct Facts<'a> {
     pub decimals: u8,
 }
 
-impl Facts<'_> {
+impl GeoFacts<'_> {
     /// Nothing is known but the address itself.
     pub fn unknown(ip: IpAddr, source: Option<&'static str>, decimals: u8) -> Self {
-        Self { ip, kind: Kind::of(ip), place: Place::default(), network: None, source, decimals }
+        Self { ip, kind: AddressKind::of(ip), place: Place::default(), network: None, source, decimals }
     }
 
     pub fn get(&self, field: Field, languages: &[&str]) -> Fact<'_> {
@@ -104,7 +104,7 @@ impl Facts<'_> {
             Field::Accuracy => place.accuracy_km.map(Fact::Count),
             Field::Timezone => text(place.timezone),
             Field::Postal => text(place.postal),
-            Field::Kind => text(Some(self.kind.as_str())),
+            Field::AddressKind => text(Some(self.kind.as_str())),
             Field::Source => text(self.source),
         };
         fact.unwrap_or(Fact::Unknown)

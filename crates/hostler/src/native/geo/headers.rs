@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hostler_address::{Kind, plain};
-use hostler_lookup::geo::{Atlas, Broken, ByRecord, Place};
+use hostler_address::{AddressKind, plain};
+use hostler_lookup::geo::{Atlas, ByRecord, DatabaseError, Place};
 use hostler_wire::Fields;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -12,11 +12,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// Names and values.
-pub(super) type Lines = Arc<[(&'static str, Box<str>)]>;
+pub(super) type GeoLines = Arc<[(&'static str, Box<str>)]>;
 
 /// What was made of the records of one set of databases.
 pub(super) struct Headers {
-    made: ByRecord<Lines>,
+    made: ByRecord<GeoLines>,
     decimals: u8,
 }
 
@@ -27,9 +27,9 @@ impl Headers {
     }
 
     /// What is known of an address; nothing of one that is nowhere.
-    pub fn of(&self, atlas: &Atlas, ip: IpAddr) -> Result<Option<Lines>, Broken> {
+    pub fn of(&self, atlas: &Atlas, ip: IpAddr) -> Result<Option<GeoLines>, DatabaseError> {
         let ip = plain(ip);
-        if !Kind::of(ip).has_place() {
+        if !AddressKind::of(ip).has_place() {
             return Ok(None);
         }
         let Some(found) = atlas.find(ip)? else { return Ok(None) };
@@ -39,7 +39,7 @@ impl Headers {
 }
 
 /// Puts them in the place of what came under such names, whoever sent it.
-pub(super) fn replace(fields: &mut Fields, lines: Option<&Lines>) {
+pub(super) fn replace(fields: &mut Fields, lines: Option<&GeoLines>) {
     fields.remove(is_geo);
     for (name, value) in lines.into_iter().flat_map(|lines| lines.iter()) {
         fields.add_own(name.as_bytes(), value.as_bytes());
@@ -55,7 +55,7 @@ fn is_geo(name: &[u8]) -> bool {
         })
 }
 
-fn lines(place: &Place<'_>, decimals: u8) -> Lines {
+fn lines(place: &Place<'_>, decimals: u8) -> GeoLines {
     let text = |text: Option<&str>| text.map(|text| utf8_percent_encode(text, ENCODED).to_string().into());
     let scale = 10_f64.powi(i32::from(decimals));
     // What is added makes a zero of a negative one.

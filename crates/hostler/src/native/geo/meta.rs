@@ -6,7 +6,7 @@ use hostler_lookup::geo::About;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::edition::Edition;
+use super::dataset::Dataset;
 
 /// Whom the licences of well-known data want to be thanked, by what its type or file is called.
 const THANKS: [(&str, &str); 3] = [
@@ -22,25 +22,25 @@ const THANKS: [(&str, &str); 3] = [
 ];
 
 /// The body.
-pub(super) fn body(edition: &Edition, attribution: Option<&str>, reloads: u64) -> Value {
-    let databases: Vec<_> = edition.atlas.about().map(database).collect();
-    let attribution = attribution.map(str::to_owned).or_else(|| thanks(edition));
+pub(super) fn body(dataset: &Dataset, attribution: Option<&str>, reloads: u64) -> Value {
+    let databases: Vec<_> = dataset.atlas.about().map(database).collect();
+    let attribution = attribution.map(str::to_owned).or_else(|| thanks(dataset));
     json!({
         "databases": databases,
         "attribution": attribution,
-        "loaded": edition.since.to_string(),
+        "loaded": dataset.since.to_string(),
         "reloads": reloads,
     })
 }
 
 /// Each database in a few words.
-pub(super) fn describe(edition: &Edition) -> Vec<String> {
+pub(super) fn describe(dataset: &Dataset) -> Vec<String> {
     let describe = |about: &About| {
         let built =
             built(about).map_or(String::new(), |built| format!(", built {}", built.strftime("%Y-%m-%d")));
         format!("{} ({}{built})", file_name(&about.path), about.database_type)
     };
-    edition.atlas.about().map(describe).collect()
+    dataset.atlas.about().map(describe).collect()
 }
 
 fn built(about: &About) -> Option<Timestamp> {
@@ -66,13 +66,13 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn thanks(edition: &Edition) -> Option<String> {
+fn thanks(dataset: &Dataset) -> Option<String> {
     let is_of = |about: &About, whose: &str| {
         let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_'], "");
         plain(&about.database_type).contains(whose) || plain(&file_name(&about.path)).contains(whose)
     };
     let mut found: Vec<&str> = Vec::new();
-    for about in edition.atlas.about() {
+    for about in dataset.atlas.about() {
         found.extend(THANKS.iter().find(|(whose, _)| is_of(about, whose)).map(|(_, thanks)| thanks));
     }
     found.dedup();

@@ -4,7 +4,7 @@ mod about;
 mod asked;
 mod batch;
 mod counters;
-mod edition;
+mod dataset;
 mod facts;
 mod headers;
 mod meta;
@@ -18,14 +18,14 @@ use arc_swap::ArcSwap;
 use hostler_lookup::geo::{self as lookup, OpenError};
 use hostler_wire::ResponseHead;
 
-use super::form::Form;
+use super::form::AnswerFormat;
 use super::problem::{method, problem, repeated};
 use super::{Nearest, cors};
 use crate::config;
 use crate::exchange::{Exchange, Whole};
-use about::{Whose, address};
-use counters::Counters;
-use edition::Edition;
+use about::{AboutWhom, address};
+use counters::GeoCounters;
+use dataset::Dataset;
 use original::Original;
 use shown::Shown;
 
@@ -37,20 +37,20 @@ const READ: &[&str] = &["GET", "HEAD"];
 /// The service.
 pub struct Geo {
     settings: config::Geo,
-    edition: ArcSwap<Edition>,
-    counters: Arc<Counters>,
+    dataset: ArcSwap<Dataset>,
+    counters: Arc<GeoCounters>,
     original: Original,
 }
 
 impl Geo {
     /// Maps the databases; `before`, whose counts go on, keeps its own.
     pub fn open(settings: &config::Geo, before: Option<&Self>) -> Result<Self, OpenError> {
-        let edition = match before {
-            Some(before) if before.has_the_same(settings) => before.edition.load_full(),
-            _ => Arc::new(Edition::open(&settings.databases, settings.decimals)?),
+        let dataset = match before {
+            Some(before) if before.has_the_same(settings) => before.dataset.load_full(),
+            _ => Arc::new(Dataset::open(&settings.databases, settings.decimals)?),
         };
         Ok(Self {
-            edition: ArcSwap::new(edition),
+            dataset: ArcSwap::new(dataset),
             counters: before.map(|before| before.counters.clone()).unwrap_or_default(),
             original: Original::default(),
             settings: settings.clone(),
@@ -75,22 +75,22 @@ impl Geo {
     /// Looks at all of the files, and goes over to them if they are good; what is odd about them. Takes seconds.
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
         let verified = lookup::verify(&self.settings.databases)?;
-        let edition = Edition::open(&self.settings.databases, self.settings.decimals)?;
-        edition.may_replace(&self.edition.load(), &verified.without_cities)?;
-        self.edition.store(Arc::new(edition));
+        let dataset = Dataset::open(&self.settings.databases, self.settings.decimals)?;
+        dataset.may_replace(&self.dataset.load(), &verified.without_cities)?;
+        self.dataset.store(Arc::new(dataset));
         self.counters.reloads.add();
         Ok(verified.warnings)
     }
 
     /// Its part of Hostler's status.
     pub fn status(&self) -> GeoStatus {
-        let Counters { lookups, unknown, broken, reloads, .. } = &*self.counters;
+        let GeoCounters { lookups, unknown, broken, reloads, .. } = &*self.counters;
         GeoStatus {
             lookups: lookups.get(),
             unknown: unknown.get(),
             broken: broken.get(),
             reloads: reloads.get(),
-            databases: meta::describe(&self.edition.load()),
+            databases: meta::describe(&self.dataset.load()),
         }
     }
 
@@ -112,7 +112,7 @@ impl Geo {
     /// doubtful, nothing: it may be that of a proxy.
     pub fn introduce(&self, exchange: &mut Exchange) {
         let client = exchange.client;
-        let lines = if client.doubtful { Ok(None) } else { self.edition.load().headers(client.ip) };
+        let lines = if client.doubtful { Ok(None) } else { self.dataset.load().headers(client.ip) };
         self.counters.lookups.add();
         let lines = lines.unwrap_or_else(|_| {
             self.counters.broken.add();
@@ -137,7 +137,7 @@ impl Geo {
     fn get_city(&self, exchange: &Exchange) -> Whole {
         self.counters.cities.add();
         self.counters.lookups.add();
-        let city = self.edition.load().city(exchange.client.ip).unwrap_or_else(|_| {
+        let city = self.dataset.load().city(exchange.client.ip).unwrap_or_else(|_| {
             self.counters.broken.add();
             None
         });
@@ -153,7 +153,7 @@ impl Geo {
             b"" | b"/" => (&b""[..], None),
             // `/geology` is another path.
             _ if !matches!(below[0], b'/' | b'.') => return None,
-            _ => Form::split(below),
+            _ => AnswerFormat::split(below),
         };
         let rest = rest.strip_prefix(b"/").unwrap_or(rest);
         let rest = rest.strip_suffix(b"/").unwrap_or(rest);
@@ -171,20 +171,20 @@ impl Geo {
             return Some(other);
         }
         Some(match (first, second) {
-            (b"", None) => self.all(exchange, Whose::Own, form),
+            (b"", None) => self.all(exchange, AboutWhom::Own, form),
             (b"batch", None) => self.batch(exchange, form),
             (b"meta", None) => self.meta(),
-            (b"nearest-zip", None) => self.nearest(exchange, Whose::Own, form, near),
+            (b"nearest-zip", None) => self.nearest(exchange, AboutWhom::Own, form, near),
             (field, None) if address(field).is_err() && Shown::named(field).is_some() => {
-                self.field(exchange, Whose::Own, field)
+                self.field(exchange, AboutWhom::Own, field)
             }
             (ip, second) => match address(ip) {
                 Err(why) => problem(400, why),
                 Ok(ip) => match (self.refusal(exchange), second) {
                     (Some(refusal), _) => refusal,
-                    (None, None) => self.all(exchange, Whose::Named(ip), form),
-                    (None, Some(b"nearest-zip")) => self.nearest(exchange, Whose::Named(ip), form, near),
-                    (None, Some(field)) => self.field(exchange, Whose::Named(ip), field),
+                    (None, None) => self.all(exchange, AboutWhom::Named(ip), form),
+                    (None, Some(b"nearest-zip")) => self.nearest(exchange, AboutWhom::Named(ip), form, near),
+                    (None, Some(field)) => self.field(exchange, AboutWhom::Named(ip), field),
                 },
             },
         })

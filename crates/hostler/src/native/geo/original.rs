@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hostler_wire::ResponseHead;
 
-use super::counters::Counters;
-use super::edition::UNKNOWN;
+use super::counters::GeoCounters;
+use super::dataset::UNKNOWN;
 use super::head;
 use crate::exchange::Whole;
 
@@ -46,7 +46,7 @@ impl Original {
     }
 
     /// The answer to `/status`.
-    pub fn status(&self, counters: &Counters) -> Whole {
+    pub fn status(&self, counters: &GeoCounters) -> Whole {
         Whole { head: self.status.clone(), body: format!("{}\n", counters.original()).into() }
     }
 }

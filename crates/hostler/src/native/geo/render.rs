@@ -2,60 +2,66 @@
 
 use serde_json::{Map, Value, json};
 
-use super::facts::{Fact, Facts, Field};
-use crate::native::form::{Form, csv_cell, text_line, xml_text};
+use super::facts::{Fact, Field, GeoFacts};
+use crate::native::form::{AnswerFormat, csv_cell, text_line, xml_text};
 
 /// What is said of one address: facts under their names.
-pub(super) type Said<'a> = Vec<(Field, Fact<'a>)>;
+pub(super) type FactList<'a> = Vec<(Field, Fact<'a>)>;
 
 /// What is said of one item of a list; or the item, and what is wrong with it.
-pub(super) type Told<'a> = Result<Said<'a>, (String, String)>;
+pub(super) type GeoReply<'a> = Result<FactList<'a>, (String, String)>;
 
 /// The facts that are wanted.
-pub(super) fn said<'a>(facts: &'a Facts<'_>, fields: &[Field], languages: &'a [&str]) -> Said<'a> {
+pub(super) fn said<'a>(facts: &'a GeoFacts<'_>, fields: &[Field], languages: &'a [&str]) -> FactList<'a> {
     fields.iter().map(|field| (*field, facts.get(*field, languages))).collect()
 }
 
 /// The facts about one address.
-pub(super) fn one(said: &Said<'_>, at: Option<(f64, f64)>, form: Form) -> String {
+pub(super) fn one(said: &FactList<'_>, at: Option<(f64, f64)>, form: AnswerFormat) -> String {
     match form {
-        Form::Json | Form::Lines => format!("{}\n", object(said)),
-        Form::GeoJson => format!("{}\n", feature(object(said), at)),
-        Form::Csv => format!("{}\r\n{}\r\n", csv_head(said.iter().map(|(field, _)| *field)), csv_row(said)),
-        Form::Text => text(said),
-        Form::Xml => format!("{XML}{}", xml("geo", said)),
+        AnswerFormat::Json | AnswerFormat::Lines => format!("{}\n", object(said)),
+        AnswerFormat::GeoJson => format!("{}\n", feature(object(said), at)),
+        AnswerFormat::Csv => {
+            format!("{}\r\n{}\r\n", csv_head(said.iter().map(|(field, _)| *field)), csv_row(said))
+        }
+        AnswerFormat::Text => text(said),
+        AnswerFormat::Xml => format!("{XML}{}", xml("geo", said)),
     }
 }
 
 /// What is said of each item of a list.
-pub(super) fn many(all: &[(Told<'_>, Option<(f64, f64)>)], fields: &[Field], form: Form) -> String {
-    let object_of = |told: &Told<'_>| match told {
+pub(super) fn many(
+    all: &[(GeoReply<'_>, Option<(f64, f64)>)],
+    fields: &[Field],
+    form: AnswerFormat,
+) -> String {
+    let object_of = |told: &GeoReply<'_>| match told {
         Ok(said) => object(said),
         Err((item, why)) => json!({ "ip": item, "error": why }),
     };
     let objects = || all.iter().map(|(told, _)| object_of(told));
     match form {
-        Form::Json => format!("{}\n", Value::Array(objects().collect())),
-        Form::Lines => objects().map(|object| format!("{object}\n")).collect(),
-        Form::GeoJson => {
+        AnswerFormat::Json => format!("{}\n", Value::Array(objects().collect())),
+        AnswerFormat::Lines => objects().map(|object| format!("{object}\n")).collect(),
+        AnswerFormat::GeoJson => {
             let features = all.iter().map(|(told, at)| feature(object_of(told), *at));
             format!("{}\n", json!({ "type": "FeatureCollection", "features": features.collect::<Value>() }))
         }
-        Form::Csv => {
+        AnswerFormat::Csv => {
             let rows = all.iter().map(|(told, _)| match told {
                 Ok(said) => format!("{},\r\n", csv_row(said)),
                 Err((_, why)) => format!("{}{}\r\n", ",".repeat(fields.len()), csv_cell(why)),
             });
             format!("{},error\r\n{}", csv_head(fields.iter().copied()), rows.collect::<String>())
         }
-        Form::Text => {
+        AnswerFormat::Text => {
             let blocks = all.iter().map(|(told, _)| match told {
                 Ok(said) => text(said),
                 Err((item, why)) => text_line("ip", item) + &text_line("error", why),
             });
             blocks.collect::<Vec<_>>().join("\n")
         }
-        Form::Xml => {
+        AnswerFormat::Xml => {
             let items = all.iter().map(|(told, _)| match told {
                 Ok(said) => xml("geo", said),
                 Err((item, why)) => {
@@ -68,7 +74,7 @@ pub(super) fn many(all: &[(Told<'_>, Option<(f64, f64)>)], fields: &[Field], for
 }
 
 /// As a JSON object, tables in it.
-fn object(said: &Said<'_>) -> Value {
+fn object(said: &FactList<'_>) -> Value {
     let mut all = Map::new();
     for (field, fact) in said {
         let value = match fact {
@@ -100,17 +106,17 @@ fn csv_head(fields: impl Iterator<Item = Field>) -> String {
     fields.map(Field::name).collect::<Vec<_>>().join(",")
 }
 
-fn csv_row(said: &Said<'_>) -> String {
+fn csv_row(said: &FactList<'_>) -> String {
     said.iter().map(|(_, fact)| csv_cell(&fact.to_string())).collect::<Vec<_>>().join(",")
 }
 
-fn text(said: &Said<'_>) -> String {
+fn text(said: &FactList<'_>) -> String {
     said.iter().map(|(field, fact)| text_line(field.name(), &fact.to_string())).collect()
 }
 
 const XML: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
-fn xml(name: &str, said: &Said<'_>) -> String {
+fn xml(name: &str, said: &FactList<'_>) -> String {
     let mut out = format!("<{name}>\n");
     let mut open = None;
     for (field, fact) in said {

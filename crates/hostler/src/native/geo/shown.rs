@@ -1,6 +1,6 @@
 //! One fact by itself, as text. Knows no requests.
 
-use super::facts::{Facts, Field};
+use super::facts::{Field, GeoFacts};
 
 /// What is shown by itself, as text.
 pub(super) struct Shown(Vec<Field>);
@@ -22,7 +22,7 @@ impl Shown {
         }))
     }
 
-    pub fn text(&self, facts: &Facts<'_>, languages: &[&str]) -> Option<String> {
+    pub fn text(&self, facts: &GeoFacts<'_>, languages: &[&str]) -> Option<String> {
         let texts = self.0.iter().map(|field| facts.get(*field, languages).to_string());
         let mut texts = texts.filter(|text| !text.is_empty());
         match self.0.as_slice() {

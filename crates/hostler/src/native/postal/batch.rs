@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use hostler_lookup::postal::Point;
 use serde_json::Value;
 
-use super::edition::Edition;
+use super::dataset::Dataset;
 use super::near::FARTHEST_KM;
 use super::rows::{Cell, Rows, Unit};
 use crate::exchange::{Body, Exchange, Whole};
 use crate::native::problem::problem;
-use crate::native::query::Query;
+use crate::native::query::QueryString;
 
 /// Items in one request.
 const MOST: usize = 1000;
@@ -31,12 +31,12 @@ pub(super) struct Item {
 }
 
 /// What was posted.
-pub(super) struct Batch(Vec<Item>);
+pub(super) struct PostalBatch(Vec<Item>);
 
-impl Batch {
+impl PostalBatch {
     /// A JSON array of codes and of `{"country": .., "code": ..}`, or a code a line; `country=` says whose codes they are that do
     /// not say so, and they are the US's where it does not.
-    pub fn read(exchange: &Exchange, query: &Query) -> Result<Self, Whole> {
+    pub fn read(exchange: &Exchange, query: &QueryString) -> Result<Self, Whole> {
         let Body::Memory(body) = &exchange.body else {
             return Err(problem(400, "which codes? Send a list in JSON, or one code a line"));
         };
@@ -92,9 +92,9 @@ fn short(text: &str) -> Cow<'_, str> {
     }
 }
 
-impl Edition {
+impl Dataset {
     /// Where many codes are.
-    pub(super) fn batch(&self, batch: &Batch, _: &Query) -> Result<Rows<'_>, Whole> {
+    pub(super) fn batch(&self, batch: &PostalBatch, _: &QueryString) -> Result<Rows<'_>, Whole> {
         let mut rows = Self::asked_rows();
         rows.rows.extend(batch.0.iter().map(|item| match &item.code {
             Some(code) => self.asked(&item.query, self.data().country(&item.country), code),
@@ -109,7 +109,7 @@ impl Edition {
     }
 
     /// Which of many codes lie within a distance of each other. Those that there are not lie nowhere.
-    pub(super) fn match_close(&self, batch: &Batch, query: &Query) -> Result<Rows<'_>, Whole> {
+    pub(super) fn match_close(&self, batch: &PostalBatch, query: &QueryString) -> Result<Rows<'_>, Whole> {
         let wrong = |detail| problem(400, detail);
         let within = query.number("within_km", 0.0..=FARTHEST_KM).map_err(wrong)?.unwrap_or(CLOSE_KM);
         let unit = Unit::of(query.get("unit")).map_err(wrong)?;
@@ -140,7 +140,7 @@ impl Edition {
     }
 
     /// Whether many codes could be ones, and are.
-    pub(super) fn validate(&self, batch: &Batch, _: &Query) -> Result<Rows<'_>, Whole> {
+    pub(super) fn validate(&self, batch: &PostalBatch, _: &QueryString) -> Result<Rows<'_>, Whole> {
         let mut rows = Rows::new(["query", "country", "valid", "known", "code"]);
         rows.rows.extend(batch.0.iter().map(|item| {
             let found = item.code.as_deref().zip(self.data().country(&item.country));

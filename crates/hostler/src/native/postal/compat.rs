@@ -2,27 +2,28 @@
 
 use std::fmt::Write as _;
 
-use hostler_lookup::postal::{Place, Places, Point, Region, Table, zip_code};
+use hostler_lookup::postal::{Place, Places, Point, PostalTable, Region, zip_code};
 use hostler_wire::Name;
 
-use super::edition::{Edition, Told};
+use super::dataset::{Dataset, PostalReply};
 use super::form::quoted;
 use crate::config::Origin;
 use crate::exchange::{Exchange, Whole};
 use crate::native::cors;
 use crate::native::problem::{self, problem, repeated};
-use crate::native::query::Query;
+use crate::native::query::QueryString;
 
 /// How these answers have always been told.
-const TOLD: Told<'_> = Told { kind: "application/json", kept: "public, max-age=7200", varies: false };
+const TOLD: PostalReply<'_> =
+    PostalReply { kind: "application/json", kept: "public, max-age=7200", varies: false };
 
-impl Edition {
+impl Dataset {
     /// The answer to what follows `/api/zipinfo/`.
     pub fn zipinfo(&self, exchange: &Exchange, below: &str) -> Result<Whole, Whole> {
         if let Some(refused) = problem::method(exchange.head.method(), &["GET", "HEAD"]) {
             return Err(refused);
         }
-        let query = Query::of(exchange.head.target()).map_err(|detail| problem(400, detail))?;
+        let query = QueryString::of(exchange.head.target()).map_err(|detail| problem(400, detail))?;
         let callback = query.get("callback").filter(|_| self.settings.jsonp);
         if let Some(odd) = callback.filter(|name| !is_callback(name)) {
             let odd = repeated(odd.as_bytes());
@@ -43,7 +44,7 @@ impl Edition {
         }?;
         let Some(name) = callback else { return Ok(self.tell(exchange, &TOLD, body.into())) };
         let kind = "application/javascript; charset=utf-8";
-        let mut whole = self.tell(exchange, &Told { kind, ..TOLD }, jsonp(name, &body).into());
+        let mut whole = self.tell(exchange, &PostalReply { kind, ..TOLD }, jsonp(name, &body).into());
         std::sync::Arc::make_mut(&mut whole.head).fields.add(b"X-Content-Type-Options", b"nosniff");
         Ok(whole)
     }
@@ -122,7 +123,7 @@ impl Edition {
         Ok(self.list(table, &places))
     }
 
-    fn list(&self, table: &Table, places: &Places) -> String {
+    fn list(&self, table: &PostalTable, places: &Places) -> String {
         let mut body = String::with_capacity(2 + places.len() * 112);
         body.push('[');
         for (at, place) in table.each(places).enumerate() {

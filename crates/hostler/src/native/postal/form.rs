@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::rows::{Cell, Rows};
-use crate::native::form::{Form, csv_cell, text_line, xml_text};
+use crate::native::form::{AnswerFormat, csv_cell, text_line, xml_text};
 
 /// Whether the rows are a list, or one thing that may have others beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,18 +13,18 @@ pub(super) enum Number {
 }
 
 /// Writes rows, the wanted columns of them.
-pub(super) fn write(rows: &Rows<'_>, wanted: &[usize], number: Number, form: Form) -> String {
+pub(super) fn write(rows: &Rows<'_>, wanted: &[usize], number: Number, form: AnswerFormat) -> String {
     let mut out = String::with_capacity(64 + rows.rows.len() * wanted.len() * 16);
     match form {
-        Form::Json => json(&mut out, rows, wanted, number),
-        Form::Lines => rows.rows.iter().for_each(|row| {
+        AnswerFormat::Json => json(&mut out, rows, wanted, number),
+        AnswerFormat::Lines => rows.rows.iter().for_each(|row| {
             object(&mut out, rows, row, wanted, "");
             out.push('\n');
         }),
-        Form::Csv => csv(&mut out, rows, wanted),
-        Form::GeoJson => geojson(&mut out, rows, wanted),
-        Form::Xml => xml(&mut out, rows, wanted),
-        Form::Text => text(&mut out, rows, wanted),
+        AnswerFormat::Csv => csv(&mut out, rows, wanted),
+        AnswerFormat::GeoJson => geojson(&mut out, rows, wanted),
+        AnswerFormat::Xml => xml(&mut out, rows, wanted),
+        AnswerFormat::Text => text(&mut out, rows, wanted),
     }
     out
 }
@@ -192,7 +192,7 @@ mod tests {
         rows
     }
 
-    fn written(wanted: &[usize], number: Number, form: Form) -> String {
+    fn written(wanted: &[usize], number: Number, form: AnswerFormat) -> String {
         write(&rows(), wanted, number, form)
     }
 
@@ -201,13 +201,16 @@ mod tests {
         let all = [0, 1, 2, 3];
         let first = r#"{"city":"A \"b\", c","lat":1.5,"lng":-2.25,"codes":3"#;
         let second = r#"{"city":null,"lat":null,"lng":null,"codes":0}"#;
-        assert_eq!(written(&all, Number::Many, Form::Json), format!("[{first}}},{second}]\n"));
-        assert_eq!(written(&all, Number::One, Form::Json), format!("{first},\"others\":[{second}]}}\n"));
-        assert_eq!(written(&all, Number::One, Form::Lines), format!("{first}}}\n{second}\n"));
-        let csv = written(&all, Number::Many, Form::Csv);
+        assert_eq!(written(&all, Number::Many, AnswerFormat::Json), format!("[{first}}},{second}]\n"));
+        assert_eq!(
+            written(&all, Number::One, AnswerFormat::Json),
+            format!("{first},\"others\":[{second}]}}\n")
+        );
+        assert_eq!(written(&all, Number::One, AnswerFormat::Lines), format!("{first}}}\n{second}\n"));
+        let csv = written(&all, Number::Many, AnswerFormat::Csv);
         assert_eq!(csv, "city,lat,lng,codes\r\n\"A \"\"b\"\", c\",1.5,-2.25,3\r\n,,,0\r\n");
         let geo: serde_json::Value =
-            serde_json::from_str(&written(&[0], Number::Many, Form::GeoJson)).unwrap();
+            serde_json::from_str(&written(&[0], Number::Many, AnswerFormat::GeoJson)).unwrap();
         assert_eq!(geo["features"][0]["geometry"]["coordinates"], serde_json::json!([-2.25, 1.5]));
         assert_eq!(geo["features"][1]["geometry"], serde_json::Value::Null);
         assert_eq!(geo["features"][0]["properties"], serde_json::json!({ "city": "A \"b\", c" }));
@@ -215,12 +218,12 @@ mod tests {
 
     #[test]
     fn rows_are_lists_in_xml_and_blocks_of_lines_in_text() {
-        let xml = written(&[0, 3], Number::One, Form::Xml);
+        let xml = written(&[0, 3], Number::One, AnswerFormat::Xml);
         let item =
             |city: &str, codes: u8| format!("<item>\n<city>{city}</city>\n<codes>{codes}</codes>\n</item>\n");
         let expected = format!("<postal>\n{}{}</postal>\n", item("A \"b\", c", 3), item("", 0));
         assert_eq!(xml.split_once("?>\n").unwrap().1, expected);
-        let text = written(&[0, 1], Number::Many, Form::Text);
+        let text = written(&[0, 1], Number::Many, AnswerFormat::Text);
         assert_eq!(text, "city: A \"b\", c\nlat: 1.5\n\ncity: \nlat: \n");
     }
 }

@@ -1,13 +1,13 @@
 //! Countries, states, a state's codes page by page, and what a half-typed text could become. Knows no single code.
 
-use hostler_lookup::postal::{Country, Places, Region, Suggestion, Table};
+use hostler_lookup::postal::{Country, Places, PostalTable, Region, Suggestion};
 
-use super::edition::Edition;
+use super::dataset::Dataset;
 use super::place::no_state;
 use super::rows::{Cell, PLACE, Rows, place};
 use crate::exchange::Whole;
 use crate::native::problem::{problem, repeated};
-use crate::native::query::Query;
+use crate::native::query::QueryString;
 
 /// Codes on a page.
 const PER_PAGE: usize = 100;
@@ -17,7 +17,7 @@ const MOST_PAGES: usize = 1_000_000;
 const SUGGESTED: usize = 20;
 const MOST_SUGGESTED: usize = 100;
 
-impl Edition {
+impl Dataset {
     /// What there is.
     pub(super) fn countries(&self) -> Rows<'_> {
         let mut rows = Rows::new(["country", "codes", "places", "states"]);
@@ -33,7 +33,7 @@ impl Edition {
     }
 
     /// A country's states.
-    pub(super) fn states<'a>(&'a self, (table, country): (&'a Table, &'a Country)) -> Rows<'a> {
+    pub(super) fn states<'a>(&'a self, (table, country): (&'a PostalTable, &'a Country)) -> Rows<'a> {
         let mut rows = Rows::new(["country", "state", "state_name", "cities", "places"]);
         rows.rows.extend(named(table, country).map(|region| {
             vec![
@@ -50,9 +50,9 @@ impl Edition {
     /// A page of a state's codes, or of those in one of its counties.
     pub(super) fn state<'a>(
         &'a self,
-        (table, _): (&'a Table, &'a Country),
+        (table, _): (&'a PostalTable, &'a Country),
         region: &Region<'_>,
-        query: &Query,
+        query: &QueryString,
         link: &mut Option<String>,
     ) -> Result<Rows<'a>, Whole> {
         let wrong = |detail| problem(400, detail);
@@ -88,8 +88,8 @@ impl Edition {
     /// What somebody may mean who has begun to type.
     pub(super) fn search<'a>(
         &'a self,
-        (table, country): (&'a Table, &'a Country),
-        query: &Query,
+        (table, country): (&'a PostalTable, &'a Country),
+        query: &QueryString,
     ) -> Result<Rows<'a>, Whole> {
         let wrong = |detail| problem(400, detail);
         let most = query.number("limit", 1..=MOST_SUGGESTED).map_err(wrong)?.unwrap_or(SUGGESTED);
@@ -123,6 +123,6 @@ impl Edition {
 }
 
 /// The states of a country; what belongs to none is in one without a name.
-fn named<'a>(table: &'a Table, country: &Country) -> impl Iterator<Item = Region<'a>> {
+fn named<'a>(table: &'a PostalTable, country: &Country) -> impl Iterator<Item = Region<'a>> {
     table.regions(country).filter(|region| !(region.code.is_empty() && region.name.is_empty()))
 }

@@ -1,12 +1,12 @@
 //! Where postal codes are, over HTTP: the service, whatever data it has at the moment. Knows no paths and no forms.
 //!
-//! `edition` is the service out of one state of the data: which path asks what, and what all answers have in common. `compat` has the
+//! `dataset` is the service out of one state of the data: which path asks what, and what all answers have in common. `compat` has the
 //! paths of the service that was here before, `place` those about one code, `lists` those about many, `near` distances, `batch` what
 //! is posted. All say `rows`, and `form` writes them down.
 
 mod batch;
 mod compat;
-mod edition;
+mod dataset;
 mod form;
 mod lists;
 mod near;
@@ -27,11 +27,11 @@ use serde_json::json;
 
 use crate::config;
 use crate::exchange::{Exchange, Whole};
-use crate::native::form::Form;
+use crate::native::form::AnswerFormat;
 use crate::native::problem::{method, problem};
-use crate::native::query::Query;
+use crate::native::query::QueryString;
 use crate::native::{Nearest, cors};
-use edition::Edition;
+use dataset::Dataset;
 use form::Number;
 use rows::{Rows, Unit};
 
@@ -41,7 +41,7 @@ const THANKS: &str = "Postal codes: GeoNames, https://www.geonames.org, CC BY 4.
 /// The service.
 pub struct Postal {
     settings: Arc<config::Postal>,
-    edition: ArcSwap<Edition>,
+    dataset: ArcSwap<Dataset>,
     reloads: AtomicU64,
 }
 
@@ -49,7 +49,7 @@ pub struct Postal {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PostalStatus {
     /// Which state of the data it is.
-    pub edition: String,
+    pub dataset: String,
     /// How many countries it has.
     pub countries: u64,
     /// How many places.
@@ -64,8 +64,8 @@ impl Postal {
     /// Reads the data. Takes a while with large texts.
     pub fn open(settings: &config::Postal) -> Result<Self, PostalError> {
         let settings = Arc::new(settings.clone());
-        let edition = ArcSwap::from_pointee(Edition::open(&settings)?);
-        Ok(Self { settings, edition, reloads: AtomicU64::new(0) })
+        let dataset = ArcSwap::from_pointee(Dataset::open(&settings)?);
+        Ok(Self { settings, dataset, reloads: AtomicU64::new(0) })
     }
 
     /// The files that it was opened with.
@@ -80,29 +80,29 @@ impl Postal {
 
     /// Reads all of the files anew, and goes over to them if they are good.
     pub fn renew(&self) -> Result<(), PostalError> {
-        self.edition.store(Arc::new(Edition::open(&self.settings)?));
+        self.dataset.store(Arc::new(Dataset::open(&self.settings)?));
         self.reloads.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     /// Its part of Hostler's status.
     pub fn status(&self) -> PostalStatus {
-        let edition = self.edition.load();
+        let dataset = self.dataset.load();
         PostalStatus {
-            edition: edition.name().to_owned(),
-            countries: edition.data().countries().count() as u64,
-            places: edition.data().len(),
-            bytes: edition.data().bytes(),
+            dataset: dataset.name().to_owned(),
+            countries: dataset.data().countries().count() as u64,
+            places: dataset.data().len(),
+            bytes: dataset.data().bytes(),
             reloads: self.reloads.load(Ordering::Relaxed),
         }
     }
 
     /// The answer; none where the path is none of the service's.
     pub fn answer(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
-        let edition = self.edition.load();
+        let dataset = self.dataset.load();
         let zipinfo = path.strip_prefix(b"/api/zipinfo/");
         if let Some(code) = zipinfo.and_then(|rest| rest.strip_prefix(b"byzip/"))
-            && let Some(whole) = edition.at_once(exchange, code)
+            && let Some(whole) = dataset.at_once(exchange, code)
         {
             return Some(whole);
         }
@@ -111,9 +111,9 @@ impl Postal {
         let below = zipinfo.or_else(postal)?;
         let whole = match std::str::from_utf8(below) {
             Err(_) => Err(problem(400, "the path is not UTF-8, percent-encoded")),
-            Ok(below) if zipinfo.is_some() => edition.zipinfo(exchange, below),
+            Ok(below) if zipinfo.is_some() => dataset.zipinfo(exchange, below),
             Ok("/meta" | "/meta/" | "/meta.json") => self.meta(exchange),
-            Ok(below) => edition.ask(exchange, below.trim_matches('/')),
+            Ok(below) => dataset.ask(exchange, below.trim_matches('/')),
         };
         Some(cors::allow(&self.settings.cors, exchange, whole.unwrap_or_else(|problem| problem)))
     }
@@ -123,11 +123,11 @@ impl Postal {
         if let Some(refused) = method(exchange.head.method(), &["GET", "HEAD"]) {
             return Err(refused);
         }
-        let PostalStatus { edition, countries, places, bytes, reloads } = self.status();
+        let PostalStatus { dataset, countries, places, bytes, reloads } = self.status();
         let made =
-            self.edition.load().data().made().and_then(|made| Timestamp::from_second(made as i64).ok());
+            self.dataset.load().data().made().and_then(|made| Timestamp::from_second(made as i64).ok());
         let body = json!({
-            "edition": edition,
+            "edition": dataset,
             "made": made.map(|made| made.to_string()),
             "countries": countries,
             "places": places,
@@ -143,15 +143,20 @@ impl Postal {
 
     /// The answer to what is no path of any service here.
     pub fn not_found(&self) -> Whole {
-        problem(404, edition::PATHS)
+        problem(404, dataset::PATHS)
     }
 }
 
 impl Nearest for Postal {
-    fn nearest(&self, at: (f64, f64), query: &Query, form: Form) -> Result<Option<String>, String> {
-        let edition = self.edition.load();
+    fn nearest(
+        &self,
+        at: (f64, f64),
+        query: &QueryString,
+        form: AnswerFormat,
+    ) -> Result<Option<String>, String> {
+        let dataset = self.dataset.load();
         let Some(point) = Point::new(at.0, at.1) else { return Ok(None) };
-        let rows = Rows::near(edition.data().near(point, 1, None), Unit::of(query.get("unit"))?);
+        let rows = Rows::near(dataset.data().near(point, 1, None), Unit::of(query.get("unit"))?);
         let wanted = rows.wanted(query.list("fields"))?;
         Ok((!rows.rows.is_empty()).then(|| form::write(&rows, &wanted, Number::One, form)))
     }

@@ -1,12 +1,12 @@
 //! What is near, and how far things are. Knows no earth.
 
-use hostler_lookup::postal::{Country, Point, Table};
+use hostler_lookup::postal::{Country, Point, PostalTable};
 
-use super::edition::Edition;
+use super::dataset::Dataset;
 use super::rows::{Cell, Rows, Unit};
 use crate::exchange::Whole;
 use crate::native::problem::problem;
-use crate::native::query::Query;
+use crate::native::query::QueryString;
 
 const NEAREST: usize = 10;
 const MOST: usize = 1000;
@@ -22,7 +22,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(query: &Query) -> Result<Self, Whole> {
+    fn of(query: &QueryString) -> Result<Self, Whole> {
         let wrong = |detail| problem(400, detail);
         Ok(Self {
             most: query.number("limit", 1..=MOST).map_err(wrong)?.unwrap_or(NEAREST),
@@ -32,9 +32,9 @@ impl Wanted {
     }
 }
 
-impl Edition {
+impl Dataset {
     /// The codes nearest to a point, of all countries or of one.
-    pub(super) fn near_point(&self, query: &Query) -> Result<Rows<'_>, Whole> {
+    pub(super) fn near_point(&self, query: &QueryString) -> Result<Rows<'_>, Whole> {
         let wrong = |detail| problem(400, detail);
         let lat = query.number("lat", -90.0..=90.0).map_err(wrong)?;
         let lng = query.number("lng", -180.0..=180.0).map_err(wrong)?;
@@ -54,9 +54,9 @@ impl Edition {
     /// The codes of its country nearest to a code, without itself.
     pub(super) fn nearest_to<'a>(
         &'a self,
-        (table, country): (&'a Table, &'a Country),
+        (table, country): (&'a PostalTable, &'a Country),
         code: &str,
-        query: &Query,
+        query: &QueryString,
     ) -> Result<Rows<'a>, Whole> {
         let from = self.first_place((table, country), code)?;
         let point = from.point.ok_or_else(|| nowhere(from.code))?;
@@ -69,10 +69,10 @@ impl Edition {
     /// How far codes are from one.
     pub(super) fn distances<'a>(
         &'a self,
-        (table, country): (&'a Table, &'a Country),
+        (table, country): (&'a PostalTable, &'a Country),
         from: &str,
         to: &str,
-        query: &Query,
+        query: &QueryString,
     ) -> Result<Rows<'a>, Whole> {
         let unit = Unit::of(query.get("unit")).map_err(|detail| problem(400, detail))?;
         let from = self.first_place((table, country), from)?;

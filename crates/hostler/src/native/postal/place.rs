@@ -1,26 +1,26 @@
 //! One code, or a few of them by name. Knows no batches.
 
-use hostler_lookup::postal::{Country, Place, Region, Table};
+use hostler_lookup::postal::{Country, Place, PostalTable, Region};
 
-use super::edition::{Answered, Edition};
+use super::dataset::{Dataset, PostalAnswer};
 use super::form::Number;
 use super::rows::{Cell, PLACE, Rows, place};
 use crate::exchange::Whole;
 use crate::native::problem::{problem, repeated};
-use crate::native::query::Query;
+use crate::native::query::QueryString;
 
 /// Codes in one path.
 const MOST_CODES: usize = 100;
 
-impl Edition {
+impl Dataset {
     /// A code with its places; else a state with its codes.
     pub(super) fn code_or_state<'a>(
         &'a self,
-        (table, country): (&'a Table, &'a Country),
+        (table, country): (&'a PostalTable, &'a Country),
         text: &str,
-        query: &Query,
+        query: &QueryString,
         link: &mut Option<String>,
-    ) -> Answered<'a> {
+    ) -> PostalAnswer<'a> {
         let places = self.data().code(table, country, text);
         if !places.is_empty() {
             return Ok((Rows::places(places), Number::One));
@@ -34,7 +34,7 @@ impl Edition {
     /// Where a code is first.
     pub(super) fn first_place<'a>(
         &'a self,
-        (table, country): (&'a Table, &'a Country),
+        (table, country): (&'a PostalTable, &'a Country),
         code: &str,
     ) -> Result<Place<'a>, Whole> {
         self.data().code(table, country, code).into_iter().next().ok_or_else(|| unknown(country, code))
@@ -43,7 +43,7 @@ impl Edition {
     /// Several codes, each with whether there is one.
     pub(super) fn several<'a>(
         &'a self,
-        found: (&'a Table, &'a Country),
+        found: (&'a PostalTable, &'a Country),
         codes: &str,
     ) -> Result<Rows<'a>, Whole> {
         let codes: Vec<&str> = codes.split(',').map(str::trim).filter(|code| !code.is_empty()).collect();
@@ -67,7 +67,7 @@ impl Edition {
     pub(super) fn asked<'a>(
         &'a self,
         query: &str,
-        country: Option<(&'a Table, &'a Country)>,
+        country: Option<(&'a PostalTable, &'a Country)>,
         code: &str,
     ) -> Vec<Cell<'a>> {
         let found = country.map(|(table, country)| self.data().code(table, country, code));
@@ -86,14 +86,14 @@ impl Edition {
     }
 
     /// Any of a country's.
-    pub(super) fn random<'a>(&'a self, (table, country): (&'a Table, &'a Country)) -> Rows<'a> {
+    pub(super) fn random<'a>(&'a self, (table, country): (&'a PostalTable, &'a Country)) -> Rows<'a> {
         Rows::places(table.random(country, fastrand::u32(..)))
     }
 
     /// The codes of a city, or of the part of it that lies in a county.
     pub(super) fn city<'a>(
         &'a self,
-        (table, country): (&'a Table, &'a Country),
+        (table, country): (&'a PostalTable, &'a Country),
         state: &str,
         city: &str,
         county: Option<&str>,

@@ -7,10 +7,10 @@ use crate::exchange::Whole;
 const PAGES: usize = 1000;
 const PAGE: usize = 100;
 
-type Page = Box<[OnceLock<Whole>; PAGE]>;
+type ReadyPage = Box<[OnceLock<Whole>; PAGE]>;
 
 /// Room for an answer to each code, made as codes are asked for: most never are.
-pub(super) struct Ready(Box<[OnceLock<Page>]>);
+pub(super) struct Ready(Box<[OnceLock<ReadyPage>]>);
 
 impl Ready {
     pub fn new() -> Self {

@@ -1,6 +1,6 @@
 //! Calls to members in HTTP/2. Knows no client protocol.
 
-mod carrier;
+mod connection;
 mod head;
 mod stream;
 
@@ -12,8 +12,8 @@ use hostler_wire::{Name, Stream, tokens};
 use http::Request;
 use http::uri::Scheme;
 
-pub(super) use carrier::Carriers;
-use carrier::Ride;
+pub(super) use connection::Http2Connections;
+use connection::StreamPermit;
 pub(super) use stream::{Fault, MemberStream};
 
 use super::upload::Upload;
@@ -30,11 +30,11 @@ pub(super) async fn forward<D: Downstream>(
 ) -> Result<Box<Call>, Failure> {
     let mut is_first = true;
     loop {
-        let ride = match ride(&lease, exchange, settings, thread).await {
-            Ok(ride) => ride,
+        let permit = match permit(&lease, exchange, settings, thread).await {
+            Ok(permit) => permit,
             Err(failure) => return Err(part((failure, Some(lease)))),
         };
-        let outcome = match begin(exchange, lease, ride, settings, thread) {
+        let outcome = match begin(exchange, lease, permit, settings, thread) {
             Ok(call) => call.head(exchange, client).await,
             Err(failed) => Err(failed),
         };
@@ -66,15 +66,16 @@ pub(super) async fn ask(stream: Stream, request: Request<()>) -> Result<u16, h2:
 }
 
 /// Room on a connection, in `connect_timeout` and before the request's own deadline.
-async fn ride(
+async fn permit(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Ride, Failure> {
+) -> Result<StreamPermit, Failure> {
     exchange.prepares();
-    let patience = settings.connect_timeout;
-    let mut riding = Box::pin(lease.carriers(thread).ride(&lease.dial, &settings.limits, patience));
+    let time_limit = settings.connect_timeout;
+    let mut riding =
+        Box::pin(lease.http2_connections(thread).permit(&lease.connector, &settings.limits, time_limit));
     let outcome = poll_fn(|cx| match riding.as_mut().poll(cx) {
         Poll::Ready(outcome) => Poll::Ready(outcome),
         Poll::Pending => exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut)),
@@ -87,7 +88,7 @@ async fn ride(
 fn begin(
     exchange: &Exchange,
     lease: Lease<Endpoint>,
-    ride: Ride,
+    permit: StreamPermit,
     settings: &CallSettings,
     thread: usize,
 ) -> Result<Box<Call>, (Failure, Option<Lease<Endpoint>>)> {
@@ -95,7 +96,7 @@ fn begin(
     let Some(head) = head_for(exchange, &lease, &upload) else {
         return Err((Failure::Unspeakable, Some(lease)));
     };
-    match MemberStream::begin(ride, head, !upload.is_done()) {
+    match MemberStream::begin(permit, head, !upload.is_done()) {
         Ok(stream) => Ok(Call::on_stream(exchange, lease, Box::new(stream), upload, settings, thread)),
         Err(error) => Err((Failure::Unprocessed(error.to_string()), Some(lease))),
     }
@@ -105,7 +106,7 @@ fn begin(
 fn head_for(exchange: &Exchange, lease: &Lease<Endpoint>, upload: &Upload) -> Option<Request<()>> {
     let mut text = Vec::with_capacity(1024);
     request::write_head(&mut text, exchange, upload.framing());
-    let scheme = if lease.dial.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+    let scheme = if lease.connector.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
     // Unlike other fields about a connection it is for this one as well: some members send none otherwise.
     let mut wanted = exchange.head.fields.all(Name::Te).flat_map(tokens);
     head::request(&text, scheme, wanted.any(|token| token.eq_ignore_ascii_case(b"trailers")))

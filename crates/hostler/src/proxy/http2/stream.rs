@@ -10,12 +10,12 @@ use h2::{Reason, RecvStream, SendStream};
 use hostler_wire::{BodyLength, CallError, Fields, Limits, ResponseHead, response_body};
 use http::Request;
 
-use super::carrier::Ride;
+use super::connection::StreamPermit;
 use super::head;
 
 /// A call on a stream of its own.
 pub(in crate::proxy) struct MemberStream {
-    ride: Ride,
+    permit: StreamPermit,
     /// More of the request's body, to be sent.
     outbox: Vec<u8>,
     sending: Bytes,
@@ -24,7 +24,7 @@ pub(in crate::proxy) struct MemberStream {
     /// All of the body has been handed in; with these trailers.
     ending: Option<Option<Fields>>,
     send_failed: bool,
-    answer: Answer,
+    answer: StreamAnswer,
     head: ResponseHead,
     length: BodyLength,
     trailers: Option<Fields>,
@@ -33,7 +33,7 @@ pub(in crate::proxy) struct MemberStream {
     fault: Option<Fault>,
 }
 
-enum Answer {
+enum StreamAnswer {
     Awaited(ResponseFuture),
     /// What has come of its body, and is not asked for yet; and the rest.
     Coming(Bytes, RecvStream),
@@ -51,16 +51,16 @@ pub(in crate::proxy) enum Fault {
 
 impl MemberStream {
     /// Sends the head of a request. An error means that none of it was sent.
-    pub fn begin(mut ride: Ride, request: Request<()>, has_body: bool) -> Result<Self, h2::Error> {
-        let (answer, sending) = ride.requests.send_request(request, !has_body)?;
+    pub fn begin(mut permit: StreamPermit, request: Request<()>, has_body: bool) -> Result<Self, h2::Error> {
+        let (answer, sending) = permit.requests.send_request(request, !has_body)?;
         Ok(Self {
-            ride,
+            permit,
             outbox: Vec::new(),
             sending: Bytes::new(),
             to_send: has_body.then_some(sending),
             ending: None,
             send_failed: false,
-            answer: Answer::Awaited(answer),
+            answer: StreamAnswer::Awaited(answer),
             head: ResponseHead::default(),
             length: BodyLength::Known(0),
             trailers: None,
@@ -70,8 +70,8 @@ impl MemberStream {
     }
 
     /// The connection that it is on.
-    pub fn ride(&self) -> &Ride {
-        &self.ride
+    pub fn permit(&self) -> &StreamPermit {
+        &self.permit
     }
 
     pub fn outbox(&mut self) -> &mut Vec<u8> {
@@ -134,7 +134,9 @@ impl MemberStream {
         limits: &Limits,
         to_head: bool,
     ) -> Poll<Result<(), CallError>> {
-        let Answer::Awaited(answer) = &mut self.answer else { return Poll::Ready(Err(CallError::Closed)) };
+        let StreamAnswer::Awaited(answer) = &mut self.answer else {
+            return Poll::Ready(Err(CallError::Closed));
+        };
         if let Poll::Ready(Some(interim)) = answer.poll_informational(cx) {
             let interim = interim.map_err(|error| self.fault(error))?;
             self.answered = true;
@@ -152,8 +154,8 @@ impl MemberStream {
             length => length,
         };
         self.answer = match body.is_end_stream() {
-            true => Answer::Whole,
-            false => Answer::Coming(Bytes::new(), body),
+            true => StreamAnswer::Whole,
+            false => StreamAnswer::Coming(Bytes::new(), body),
         };
         Poll::Ready(Ok(()))
     }
@@ -191,9 +193,9 @@ impl MemberStream {
     ) -> Poll<Result<bool, CallError>> {
         loop {
             let (held, stream) = match &mut self.answer {
-                Answer::Awaited(_) => return Poll::Ready(Err(CallError::Closed)),
-                Answer::Whole => return Poll::Ready(Ok(true)),
-                Answer::Coming(held, stream) => (held, stream),
+                StreamAnswer::Awaited(_) => return Poll::Ready(Err(CallError::Closed)),
+                StreamAnswer::Whole => return Poll::Ready(Ok(true)),
+                StreamAnswer::Coming(held, stream) => (held, stream),
             };
             if !held.is_empty() {
                 let taken = held.len().min(max);
@@ -202,9 +204,9 @@ impl MemberStream {
                 // A stream that is over needs no more room.
                 let _ = stream.flow_control().release_capacity(taken);
                 if held.is_empty() && stream.is_end_stream() {
-                    self.answer = Answer::Whole;
+                    self.answer = StreamAnswer::Whole;
                 }
-                return Poll::Ready(Ok(matches!(self.answer, Answer::Whole)));
+                return Poll::Ready(Ok(matches!(self.answer, StreamAnswer::Whole)));
             }
             match ready!(stream.poll_data(cx)) {
                 Some(Ok(data)) => *held = data,
@@ -212,7 +214,7 @@ impl MemberStream {
                 None => {
                     let trailers = ready!(stream.poll_trailers(cx)).map_err(|error| self.fault(error))?;
                     self.trailers = trailers.as_ref().and_then(head::trailers);
-                    self.answer = Answer::Whole;
+                    self.answer = StreamAnswer::Whole;
                 }
             }
         }
@@ -220,7 +222,7 @@ impl MemberStream {
 
     /// Looks a little way ahead: an answer that has broken off by now is known before any of it is passed on.
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        let Answer::Coming(held, stream) = &mut self.answer else { return Poll::Ready(Ok(())) };
+        let StreamAnswer::Coming(held, stream) = &mut self.answer else { return Poll::Ready(Ok(())) };
         if held.is_empty() && !stream.is_end_stream() {
             match ready!(stream.poll_data(cx)) {
                 Some(Ok(data)) => *held = data,
@@ -236,7 +238,7 @@ impl MemberStream {
     pub fn hang_up(&mut self) {
         self.send_failed = true;
         // Without anything that refers to it, a stream is reset.
-        (self.to_send, self.answer) = (None, Answer::Whole);
+        (self.to_send, self.answer) = (None, StreamAnswer::Whole);
     }
 
     fn fault(&mut self, error: h2::Error) -> CallError {

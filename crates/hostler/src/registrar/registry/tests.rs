@@ -9,8 +9,8 @@ struct Told {
     now: Instant,
 }
 
-fn rules() -> Rules {
-    Rules {
+fn rules() -> RegistrationRules {
+    RegistrationRules {
         stale_threshold: 120 * SECOND,
         keep_empty: 30 * SECOND,
         suspend_pruning: true,
@@ -22,7 +22,7 @@ fn rules() -> Rules {
     }
 }
 
-fn told(rules: Rules) -> Told {
+fn told(rules: RegistrationRules) -> Told {
     Told { registry: Registry::new(rules), now: Instant::now() }
 }
 
@@ -44,7 +44,7 @@ impl Told {
     }
 
     fn members(&self, uri: &str) -> Vec<String> {
-        let entry = self.registry.entry(&Key::parse(uri, false).unwrap());
+        let entry = self.registry.entry(&RouteKey::parse(uri, false).unwrap());
         entry
             .into_iter()
             .flat_map(|entry| &entry.members)
@@ -53,12 +53,14 @@ impl Told {
     }
 }
 
-fn show(change: &Change) -> String {
+fn show(change: &RouteChange) -> String {
     match change {
-        Change::Joined(key, facts) => format!("{key} + {}", facts.address),
-        Change::Left(key, address, gone) => format!("{key} - {address} {gone:?}"),
-        Change::Ruled(key, terms) => format!("{key} {:?} {:?}", terms.balancing, terms.service_url),
-        Change::Closed(key) => format!("{key} closed"),
+        RouteChange::Joined(key, facts) => format!("{key} + {}", facts.address),
+        RouteChange::Left(key, address, gone) => format!("{key} - {address} {gone:?}"),
+        RouteChange::Ruled(key, options) => {
+            format!("{key} {:?} {:?}", options.balancing, options.service_url)
+        }
+        RouteChange::Closed(key) => format!("{key} closed"),
     }
 }
 
@@ -121,7 +123,7 @@ fn a_route_without_members_stays_for_a_while() {
 
 #[test]
 fn a_route_without_members_goes_at_once_if_none_is_to_stay() {
-    let mut told = told(Rules { keep_empty: Duration::ZERO, ..rules() });
+    let mut told = told(RegistrationRules { keep_empty: Duration::ZERO, ..rules() });
     told.register(A);
     told.register(B);
     assert_eq!(told.unregister(A), ["a.test - 10.0.0.1:80 Unregistered"]);
@@ -157,7 +159,7 @@ fn a_member_with_tls_goes_only_when_it_says_so_or_fails() {
     assert_eq!(told.after(100_000, true), ["a.test - 10.0.0.2:80 Silent"]);
     told.register(B);
     let mut fail = |address| {
-        let key = Key::parse("a.test", false).unwrap();
+        let key = RouteKey::parse("a.test", false).unwrap();
         let changes = told.registry.failed(key, address, told.now);
         changes.iter().map(show).collect::<Vec<_>>()
     };
@@ -181,7 +183,7 @@ fn nobody_goes_while_nats_is_away_and_all_begin_anew_when_it_is_back() {
 
 #[test]
 fn who_is_silent_goes_in_an_outage_too_if_that_is_wanted() {
-    let mut told = told(Rules { suspend_pruning: false, ..rules() });
+    let mut told = told(RegistrationRules { suspend_pruning: false, ..rules() });
     told.register(A);
     assert_eq!(told.after(121, false), ["a.test - 10.0.0.1:80 Silent"]);
 }
@@ -196,11 +198,12 @@ fn segments_that_are_not_ours_are_not_heard() {
         (Sharding::SharedAndSegments, [true, true, false]),
         (Sharding::Segments, [false, true, false]),
     ] {
-        let rules = Rules { sharding, segments: vec!["ours".into()], ..rules() };
+        let rules = RegistrationRules { sharding, segments: vec!["ours".into()], ..rules() };
         let one_by_one = [shared, &ours, &theirs].map(|text| !told(rules.clone()).register(text).is_empty());
         assert_eq!(one_by_one, taken, "{sharding:?}");
     }
-    let mut told = told(Rules { sharding: Sharding::Segments, segments: vec!["ours".into()], ..rules() });
+    let mut told =
+        told(RegistrationRules { sharding: Sharding::Segments, segments: vec!["ours".into()], ..rules() });
     told.register(&ours);
     assert_eq!(told.unregister(&theirs), [""; 0]);
     assert_eq!(told.unregister(&ours).len(), 1);
@@ -210,7 +213,7 @@ fn segments_that_are_not_ours_are_not_heard() {
 fn the_case_of_paths_counts_unless_it_is_said_not_to() {
     let upper = A.replace("a.test", "A.TEST/Path/");
     assert_eq!(told(rules()).register(&upper), ["a.test/Path + 10.0.0.1:80"]);
-    let mut folding = told(Rules { folds_paths: true, ..rules() });
+    let mut folding = told(RegistrationRules { folds_paths: true, ..rules() });
     assert_eq!(folding.register(&upper), ["a.test/path + 10.0.0.1:80"]);
     assert_eq!(folding.unregister(&upper.to_lowercase()), ["a.test/path - 10.0.0.1:80 Unregistered"]);
 }
@@ -220,7 +223,7 @@ async fn beyond_the_limits_nothing_new_is_taken_and_what_is_known_goes_on() {
     let register = |told: &mut Told, host: &str, uri: &str| {
         told.register(&format!(r#"{{"host":"{host}","port":80,"uris":["{uri}"]}}"#))
     };
-    let mut few = told(Rules { max_routes: 2, ..rules() });
+    let mut few = told(RegistrationRules { max_routes: 2, ..rules() });
     register(&mut few, "10.0.0.1", "a.test");
     register(&mut few, "10.0.0.1", "b.test");
     let refused = "further routes are refused: there are 2 already (registrar.max_routes)";
@@ -230,7 +233,7 @@ async fn beyond_the_limits_nothing_new_is_taken_and_what_is_known_goes_on() {
     few.after(31, true);
     assert_eq!(register(&mut few, "10.0.0.1", "c.test"), ["c.test + 10.0.0.1:80"]);
 
-    let mut small = told(Rules { max_memory: 12 << 10, ..rules() });
+    let mut small = told(RegistrationRules { max_memory: 12 << 10, ..rules() });
     register(&mut small, "10.0.0.1", "a.test");
     register(&mut small, "10.0.0.1", "b.test");
     let refused =

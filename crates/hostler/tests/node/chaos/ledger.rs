@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 
-use hostler_testkit::{Answer, Ending};
+use hostler_testkit::{ConnectionEnding, ReceivedAnswer};
 use tokio::time::Instant;
 
 use super::request::Request;
@@ -15,7 +15,7 @@ pub enum Outcome {
     /// 200, whole, with the right body.
     Right,
     /// Any other answer.
-    Other(Box<Answer>),
+    Other(Box<ReceivedAnswer>),
     /// No answer, for this reason.
     Nothing(String),
     /// The client did not wait for it.
@@ -61,9 +61,9 @@ impl Blow {
 }
 
 impl Outcome {
-    pub fn of(request: &Request, answer: Answer) -> Self {
+    pub fn of(request: &Request, answer: ReceivedAnswer) -> Self {
         let is_right = answer.status == 200
-            && answer.ending == Ending::Whole
+            && answer.ending == ConnectionEnding::Whole
             && answer.body == request.right_body()
             && answer.interim.is_empty();
         if is_right { Self::Right } else { Self::Other(Box::new(answer)) }
@@ -78,7 +78,7 @@ impl Outcome {
     pub fn refusal(&self) -> Option<(u16, String)> {
         let Self::Other(answer) = self else { return None };
         let reason = answer.field("hostler-refusal")?;
-        (answer.ending == Ending::Whole).then_some((answer.status, reason))
+        (answer.ending == ConnectionEnding::Whole).then_some((answer.status, reason))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hostler_testkit::{Answer, Client, Ending, client, try_client_from};
+use hostler_testkit::{Client, ConnectionEnding, ReceivedAnswer, client, try_client_from};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
@@ -167,7 +167,7 @@ async fn exchange(mut client: Client, request: &Request, is_last: bool) -> (Outc
 }
 
 struct Read {
-    answer: Option<Answer>,
+    answer: Option<ReceivedAnswer>,
     /// What came after it.
     surplus: String,
     client: Client,
@@ -175,7 +175,7 @@ struct Read {
 
 async fn read(mut client: Client, method: &'static str, is_last: bool) -> Read {
     let answer = client.maybe_answer(method).await;
-    let is_whole = answer.as_ref().is_some_and(|answer| answer.ending == Ending::Whole);
+    let is_whole = answer.as_ref().is_some_and(|answer| answer.ending == ConnectionEnding::Whole);
     let surplus = if is_last && is_whole { client.rest().await.0 } else { String::new() };
     Read { answer, surplus, client }
 }

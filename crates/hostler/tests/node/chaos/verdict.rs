@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use hostler_testkit::Ending;
+use hostler_testkit::ConnectionEnding;
 use serde_json::Value;
 
 use super::diary::Diary;
@@ -73,7 +73,7 @@ impl<'a> Judge<'a> {
         }
         if let Outcome::Other(answer) = &entry.outcome
             && answer.status == 200
-            && answer.ending == Ending::Whole
+            && answer.ending == ConnectionEnding::Whole
         {
             return Err("the wrong body".into());
         }
@@ -137,7 +137,8 @@ impl<'a> Judge<'a> {
 
     /// What a request that kills or hangs its worker may get.
     fn is_deserved(&self, entry: &Entry) -> Result<(), String> {
-        let is_broken = matches!(&entry.outcome, Outcome::Other(answer) if answer.ending != Ending::Whole);
+        let is_broken =
+            matches!(&entry.outcome, Outcome::Other(answer) if answer.ending != ConnectionEnding::Whole);
         let refusal = entry.outcome.refusal();
         let refusal = refusal.as_ref().map(|(status, reason)| (*status, reason.as_str()));
         let fits = match (entry.request.way, refusal) {

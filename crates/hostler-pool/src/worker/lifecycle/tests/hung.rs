@@ -4,10 +4,10 @@ use super::*;
 
 #[test]
 fn a_hung_one_is_killed_and_replaced() {
-    let life = ready().after(60 * SECOND).on(Event::Hung).does(&[Action::Leave, Action::Diagnose]);
-    let life = life.on(Event::Diagnosed).does(&[Action::Kill(Why::Hung)]);
+    let life = ready().after(60 * SECOND).on(LifecycleEvent::Hung).does(&[Action::Leave, Action::Diagnose]);
+    let life = life.on(LifecycleEvent::Diagnosed).does(&[Action::Kill(Why::Hung)]);
     life.gets_killed().does(&[Action::AskTurn]);
-    booting().on(Event::Hung).does(&[]);
+    booting().on(LifecycleEvent::Hung).does(&[]);
 }
 
 #[test]
@@ -16,15 +16,27 @@ fn a_hung_one_that_does_not_say_where_is_killed_all_the_same_and_in_time() {
     let before = life.now;
     let life = life.at_deadline().does(&[Action::Kill(Why::Hung)]);
     assert!(life.now - before < SECOND);
-    life.on(Event::Diagnosed).does(&[]).gets_killed().does(&[Action::AskTurn]);
+    life.on(LifecycleEvent::Diagnosed).does(&[]).gets_killed().does(&[Action::AskTurn]);
 }
 
 #[test]
 fn a_hung_one_is_asked_once_and_outlives_no_stop() {
-    hung().on(Event::Hung).does(&[]).on(Event::Listening).does(&[]);
-    hung().on(Event::Stop).does(&[Action::Kill(Why::Hung)]).gets_killed().is(State::Stopped);
-    hung().on(Event::Kill).does(&[Action::Kill(Why::Ordered)]).gets_killed().is(State::Stopped);
-    hung().on(Event::Orphaned).does(&[Action::Kill(Why::Orphaned)]).gets_killed().does(&[Action::AskTurn]);
+    hung().on(LifecycleEvent::Hung).does(&[]).on(LifecycleEvent::Listening).does(&[]);
+    hung()
+        .on(LifecycleEvent::Stop)
+        .does(&[Action::Kill(Why::Hung)])
+        .gets_killed()
+        .is(LifecycleState::Stopped);
+    hung()
+        .on(LifecycleEvent::Kill)
+        .does(&[Action::Kill(Why::Ordered)])
+        .gets_killed()
+        .is(LifecycleState::Stopped);
+    hung()
+        .on(LifecycleEvent::Orphaned)
+        .does(&[Action::Kill(Why::Orphaned)])
+        .gets_killed()
+        .does(&[Action::AskTurn]);
     hung().dies().does(&[Action::AskTurn]);
-    ready().on(Event::Diagnosed).does(&[]);
+    ready().on(LifecycleEvent::Diagnosed).does(&[]);
 }

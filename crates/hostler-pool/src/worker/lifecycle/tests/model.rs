@@ -1,37 +1,42 @@
-//! Random lives against what must hold at every moment, whatever a keeper hears and in whichever order.
+//! Random lives against what must hold at every moment, whatever a worker task hears and in whichever order.
 
 use proptest::prelude::*;
 
 use super::*;
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = LifecycleEvent> {
     prop_oneof![
-        6 => Just(Event::Turn),
-        4 => Just(Event::Listening),
-        2 => Just(Event::Healthy),
-        2 => Just(Event::Warmed),
-        1 => any::<bool>().prop_map(|proven| Event::SpawnFailed { proven }),
-        1 => Just(Event::Hears),
-        1 => Just(Event::Orphaned),
-        1 => Just(Event::Hung),
-        1 => Just(Event::Diagnosed),
-        2 => death().prop_map(Event::Exited),
-        3 => Just(Event::StepIn),
-        2 => Just(Event::StepBack),
-        1 => Just(Event::Stop),
-        1 => Just(Event::Retire),
-        1 => Just(Event::Finished),
-        1 => Just(Event::Kill),
-        6 => Just(Event::Tick),
+        6 => Just(LifecycleEvent::Turn),
+        4 => Just(LifecycleEvent::Listening),
+        2 => Just(LifecycleEvent::Healthy),
+        2 => Just(LifecycleEvent::Warmed),
+        1 => any::<bool>().prop_map(|proven| LifecycleEvent::SpawnFailed { proven }),
+        1 => Just(LifecycleEvent::Hears),
+        1 => Just(LifecycleEvent::Orphaned),
+        1 => Just(LifecycleEvent::Hung),
+        1 => Just(LifecycleEvent::Diagnosed),
+        2 => death().prop_map(LifecycleEvent::Exited),
+        3 => Just(LifecycleEvent::StepIn),
+        2 => Just(LifecycleEvent::StepBack),
+        1 => Just(LifecycleEvent::Stop),
+        1 => Just(LifecycleEvent::Retire),
+        1 => Just(LifecycleEvent::Finished),
+        1 => Just(LifecycleEvent::Kill),
+        6 => Just(LifecycleEvent::Tick),
     ]
 }
 
-fn death() -> impl Strategy<Value = Death> {
+fn death() -> impl Strategy<Value = DeathReport> {
     let facts = (any::<bool>(), any::<bool>(), any::<bool>(), 0..2_u32);
-    facts.prop_map(|(killed, served, proven, owed)| Death { killed, served, proven, owed: owed * SECOND })
+    facts.prop_map(|(killed, served, proven, owed)| DeathReport {
+        killed,
+        served,
+        proven,
+        owed: owed * SECOND,
+    })
 }
 
-/// What a keeper would have at hand.
+/// What a worker task would have at hand.
 #[derive(Default)]
 struct Hands {
     process: bool,
@@ -41,11 +46,15 @@ struct Hands {
 }
 
 impl Hands {
-    fn take(&mut self, event: Event, before: &Lifecycle, life: &Lifecycle, actions: &[Action]) {
-        self.dismissed |= matches!(event, Event::Stop | Event::Retire | Event::Kill);
-        self.turn |= event == Event::Turn && before.state() == State::Queued;
+    fn take(&mut self, event: LifecycleEvent, before: &Lifecycle, life: &Lifecycle, actions: &[Action]) {
+        self.dismissed |=
+            matches!(event, LifecycleEvent::Stop | LifecycleEvent::Retire | LifecycleEvent::Kill);
+        self.turn |= event == LifecycleEvent::Turn && before.state() == LifecycleState::Queued;
         // Also one that cannot be killed is given up at last.
-        if matches!(life.state(), State::Queued | State::BackingOff { .. } | State::Stopped) {
+        if matches!(
+            life.state(),
+            LifecycleState::Queued | LifecycleState::BackingOff { .. } | LifecycleState::Stopped
+        ) {
             self.process = false;
         }
         for action in actions {
@@ -75,14 +84,17 @@ impl Hands {
             }
         }
         if life.standing() != Standing::Spare {
-            assert!(!matches!(life.state(), State::Standby | State::SteppingBack), "only spares stand by");
+            assert!(
+                !matches!(life.state(), LifecycleState::Standby | LifecycleState::SteppingBack),
+                "only spares stand by"
+            );
         }
         assert_eq!(
             self.member,
-            life.state() == State::Ready,
+            life.state() == LifecycleState::Ready,
             "who is ready, and only who is, is in the pool"
         );
-        if !matches!(life.state(), State::Booting { .. } | State::Warming { .. }) {
+        if !matches!(life.state(), LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {
             self.turn = false;
         }
     }
@@ -98,12 +110,12 @@ proptest! {
         checks_health in any::<bool>(),
         warms_up in any::<bool>(),
     ) {
-        let rules = Rules { checks_health, warms_up, ..rules() };
+        let rules = LifecycleRules { checks_health, warms_up, ..rules() };
         let mut life = Lifecycle::new(rules, standing, fastrand::Rng::with_seed(7));
         let (mut now, mut hands) = (Instant::now(), Hands::default());
-        let mut step = |life: Lifecycle, event: Event, now: Instant| {
+        let mut step = |life: Lifecycle, event: LifecycleEvent, now: Instant| {
             // Only what has been spawned can fail, listen or end.
-            let needs_process = matches!(event, Event::Exited(_) | Event::SpawnFailed { .. } | Event::Listening | Event::Orphaned);
+            let needs_process = matches!(event, LifecycleEvent::Exited(_) | LifecycleEvent::SpawnFailed { .. } | LifecycleEvent::Listening | LifecycleEvent::Orphaned);
             if needs_process && !hands.process {
                 return life;
             }
@@ -116,11 +128,11 @@ proptest! {
             now += Duration::from_millis(milliseconds);
             life = step(life, event, now);
         }
-        life = step(life, Event::Retire, now);
+        life = step(life, LifecycleEvent::Retire, now);
         for _ in 0..9 {
             now = life.deadline().unwrap_or(now).max(now);
-            life = step(life, Event::Tick, now);
+            life = step(life, LifecycleEvent::Tick, now);
         }
-        prop_assert_eq!(life.state(), State::Stopped);
+        prop_assert_eq!(life.state(), LifecycleState::Stopped);
     }
 }

@@ -51,14 +51,14 @@ enum Is {
 
 struct Worker {
     is: Is,
-    role: Role,
+    role: WorkerRole,
     failed_boots: u32,
     index: usize,
 }
 
 impl Worker {
     fn is_successor(&self) -> bool {
-        matches!(self.role, Role::Successor(_))
+        matches!(self.role, WorkerRole::Successor(_))
     }
 }
 
@@ -66,9 +66,9 @@ impl Worker {
 struct World {
     plan: Plan,
     now: Instant,
-    workers: BTreeMap<KeeperId, Worker>,
+    workers: BTreeMap<WorkerTaskId, Worker>,
     /// Spares that have stepped in.
-    in_pool: BTreeSet<KeeperId>,
+    in_pool: BTreeSet<WorkerTaskId>,
     wanted: usize,
     spares: usize,
     /// Restarts that somebody waits for.
@@ -89,13 +89,13 @@ impl World {
             ordered: 0,
             answered: 0,
         };
-        world.on(Event::Count(2));
+        world.on(RolloutEvent::Count(2));
         world
     }
 
-    fn on(&mut self, event: Event) {
+    fn on(&mut self, event: RolloutEvent) {
         let taken_over = match &event {
-            Event::Heard(keeper, Heard::TookOver) => Some(*keeper),
+            RolloutEvent::Heard(task, WorkerReport::TookOver) => Some(*task),
             _ => None,
         };
         let (plan, actions) = std::mem::take(&mut self.plan).step(event, self.now);
@@ -106,75 +106,77 @@ impl World {
         self.check();
     }
 
-    fn perform(&mut self, action: Action, taken_over: Option<KeeperId>) {
+    fn perform(&mut self, action: RolloutAction, taken_over: Option<WorkerTaskId>) {
         match action {
-            Action::Hire { keeper, index, role } => {
+            RolloutAction::Hire { task, index, role } => {
                 let worker = Worker { is: Is::Booting, role, failed_boots: 0, index };
-                assert!(self.workers.insert(keeper, worker).is_none(), "{keeper:?} is hired twice");
+                assert!(self.workers.insert(task, worker).is_none(), "{task:?} is hired twice");
             }
-            Action::StepIn(keeper) => {
-                assert_eq!(self.workers[&keeper].is, Is::Ready, "{keeper:?} cannot step in");
-                assert!(self.in_pool.insert(keeper), "{keeper:?} is in the pool");
+            RolloutAction::StepIn(task) => {
+                assert_eq!(self.workers[&task].is, Is::Ready, "{task:?} cannot step in");
+                assert!(self.in_pool.insert(task), "{task:?} is in the pool");
             }
-            Action::StepBack(keeper) => {
-                assert!(self.in_pool.remove(&keeper), "{keeper:?} is not in the pool")
+            RolloutAction::StepBack(task) => {
+                assert!(self.in_pool.remove(&task), "{task:?} is not in the pool")
             }
-            Action::Retire { keeper, .. } => {
-                let worker = &self.workers[&keeper];
+            RolloutAction::Retire { task, .. } => {
+                let worker = &self.workers[&task];
                 let has_heir = taken_over.is_some_and(|heir| self.workers[&heir].index == worker.index);
-                let unneeded = worker.index > self.wanted || worker.role != Role::Regular;
-                assert!(has_heir || unneeded, "{keeper:?} retires and nobody takes its place");
-                self.workers.get_mut(&keeper).unwrap().is = Is::Retiring;
-                self.in_pool.remove(&keeper);
+                let unneeded = worker.index > self.wanted || worker.role != WorkerRole::Regular;
+                assert!(has_heir || unneeded, "{task:?} retires and nobody takes its place");
+                self.workers.get_mut(&task).unwrap().is = Is::Retiring;
+                self.in_pool.remove(&task);
             }
-            Action::Reached(release) => {
+            RolloutAction::Reached(release) => {
                 assert!(release > self.answered && release <= self.ordered);
                 self.answered = release;
             }
-            Action::Fail(_) => self.answered = self.ordered,
-            Action::KeepOld { .. } => {}
+            RolloutAction::Fail(_) => self.answered = self.ordered,
+            RolloutAction::KeepOld { .. } => {}
         }
     }
 
     fn check(&self) {
         let stays = |worker: &&Worker| worker.is != Is::Retiring;
-        let regulars = self.workers.values().filter(stays).filter(|worker| worker.role == Role::Regular);
-        let mut seats: Vec<usize> = regulars.map(|worker| worker.index).collect();
-        seats.sort_unstable();
-        assert_eq!(seats, (1..=self.wanted).collect::<Vec<_>>(), "each seat has one worker");
+        let regulars =
+            self.workers.values().filter(stays).filter(|worker| worker.role == WorkerRole::Regular);
+        let mut places: Vec<usize> = regulars.map(|worker| worker.index).collect();
+        places.sort_unstable();
+        assert_eq!(places, (1..=self.wanted).collect::<Vec<_>>(), "each place has one worker");
         let successors = self.workers.values().filter(stays).filter(|worker| worker.is_successor());
         assert!(successors.count() <= 1, "one successor at a time");
-        let spares = self.workers.values().filter(stays).filter(|worker| worker.role == Role::Spare);
+        let spares = self.workers.values().filter(stays).filter(|worker| worker.role == WorkerRole::Spare);
         assert!(spares.count() <= self.spares, "more spares than are wanted");
         let missing = self.workers.values().filter(stays);
-        let missing = missing.filter(|worker| worker.role == Role::Regular && worker.is != Is::Ready).count();
+        let missing =
+            missing.filter(|worker| worker.role == WorkerRole::Regular && worker.is != Is::Ready).count();
         assert!(self.in_pool.len() <= missing, "more spares in the pool than workers are missing");
         assert_eq!(self.plan.is_restarting(), self.answered < self.ordered, "nobody waits for nothing");
     }
 
-    fn pick(&self, index: usize, is: Is) -> Option<KeeperId> {
+    fn pick(&self, index: usize, is: Is) -> Option<WorkerTaskId> {
         let all: Vec<_> = self.workers.iter().filter(|(_, worker)| worker.is == is).collect();
         (!all.is_empty()).then(|| *all[index % all.len()].0)
     }
 
-    fn hear(&mut self, keeper: KeeperId, heard: Heard) {
-        self.on(Event::Heard(keeper, heard));
+    fn hear(&mut self, task: WorkerTaskId, heard: WorkerReport) {
+        self.on(RolloutEvent::Heard(task, heard));
     }
 
     /// A regular one comes back, whatever happens; a successor whose boot has failed does not.
-    fn lose(&mut self, keeper: KeeperId) {
+    fn lose(&mut self, task: WorkerTaskId) {
         let how = String::new();
-        let worker = self.workers.get_mut(&keeper).unwrap();
+        let worker = self.workers.get_mut(&task).unwrap();
         worker.failed_boots = if worker.is == Is::Ready { 0 } else { worker.failed_boots + 1 };
         worker.is = Is::Booting;
-        self.in_pool.remove(&keeper);
+        self.in_pool.remove(&task);
         let failed_boots = worker.failed_boots;
-        self.hear(keeper, Heard::Died { failed_boots, how: how.clone() });
+        self.hear(task, WorkerReport::Died { failed_boots, how: how.clone() });
         // The plan may have retired it at that.
         let is_over = |worker: &Worker| worker.is_successor() && worker.is == Is::Booting;
-        if failed_boots > 1 && self.workers.get(&keeper).is_some_and(is_over) {
-            self.workers.remove(&keeper);
-            self.hear(keeper, Heard::Ended { how });
+        if failed_boots > 1 && self.workers.get(&task).is_some_and(is_over) {
+            self.workers.remove(&task);
+            self.hear(task, WorkerReport::Ended { how });
         }
     }
 
@@ -182,33 +184,33 @@ impl World {
         match *step {
             Step::Restart => {
                 self.ordered += 1;
-                self.on(Event::Restart);
+                self.on(RolloutEvent::Restart);
             }
             Step::Count(count) => {
                 self.wanted = count;
-                self.on(Event::Count(count));
+                self.on(RolloutEvent::Count(count));
             }
             Step::Due(index) => {
-                if let Some(keeper) =
-                    self.pick(index, Is::Ready).filter(|keeper| !self.workers[keeper].is_successor())
+                if let Some(task) =
+                    self.pick(index, Is::Ready).filter(|task| !self.workers[task].is_successor())
                 {
-                    self.on(Event::Due(keeper, OLD));
+                    self.on(RolloutEvent::Due(task, OLD));
                 }
             }
             Step::Ready(index) => {
-                if let Some(keeper) = self.pick(index, Is::Booting) {
-                    self.workers.get_mut(&keeper).unwrap().is = Is::Ready;
-                    self.hear(keeper, Heard::Ready);
+                if let Some(task) = self.pick(index, Is::Booting) {
+                    self.workers.get_mut(&task).unwrap().is = Is::Ready;
+                    self.hear(task, WorkerReport::Ready);
                 }
             }
             Step::Die(index) => {
-                if let Some(keeper) = self.pick(index, Is::Ready) {
-                    self.lose(keeper);
+                if let Some(task) = self.pick(index, Is::Ready) {
+                    self.lose(task);
                 }
             }
             Step::Fail(index) => {
-                if let Some(keeper) = self.pick(index, Is::Booting) {
-                    self.lose(keeper);
+                if let Some(task) = self.pick(index, Is::Booting) {
+                    self.lose(task);
                 }
             }
             Step::TakeOver => {
@@ -216,30 +218,30 @@ impl World {
                     .workers
                     .iter_mut()
                     .find(|(_, worker)| worker.is_successor() && worker.is == Is::Ready);
-                if let Some((&keeper, worker)) = ready {
-                    worker.role = Role::Regular;
-                    self.heir(keeper);
+                if let Some((&task, worker)) = ready {
+                    worker.role = WorkerRole::Regular;
+                    self.heir(task);
                 }
             }
             Step::Finish(index) => {
-                if let Some(keeper) = self.pick(index, Is::Retiring) {
-                    self.workers.remove(&keeper);
-                    self.hear(keeper, Heard::Ended { how: String::new() });
+                if let Some(task) = self.pick(index, Is::Retiring) {
+                    self.workers.remove(&task);
+                    self.hear(task, WorkerReport::Ended { how: String::new() });
                 }
             }
             Step::Wait => {
                 self.now += 20 * SECOND;
-                self.on(Event::Tick);
+                self.on(RolloutEvent::Tick);
             }
             Step::Spares(count) => {
                 self.spares = count.max(1);
-                self.on(Event::Spares(if count == 0 { Spares::Auto } else { Spares::Fixed(count) }));
+                self.on(RolloutEvent::Spares(if count == 0 { Spares::Auto } else { Spares::Fixed(count) }));
             }
         }
     }
 
-    fn heir(&mut self, keeper: KeeperId) {
-        self.hear(keeper, Heard::TookOver);
+    fn heir(&mut self, task: WorkerTaskId) {
+        self.hear(task, WorkerReport::TookOver);
     }
 
     /// Whatever boots gets ready from now on.
@@ -260,7 +262,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_each_seat_has_a_worker_and_each_restart_an_end(
+    fn whatever_happens_each_place_has_a_worker_and_each_restart_an_end(
         steps in proptest::collection::vec(step(), 1..80)
     ) {
         let mut world = World::new();
@@ -278,11 +280,11 @@ proptest! {
         for step in steps.iter().take(at) {
             world.take(step);
         }
-        let (plan, actions) = std::mem::take(&mut world.plan).step(Event::Stop, world.now);
-        prop_assert!(actions.iter().all(|action| *action == Action::Fail(RestartError::Stopping)));
-        let keepers: Vec<KeeperId> = world.workers.keys().copied().collect();
-        keepers.into_iter().fold(plan, |plan, keeper| {
-            let (plan, actions) = plan.step(Event::Heard(keeper, Heard::Ended { how: String::new() }), world.now);
+        let (plan, actions) = std::mem::take(&mut world.plan).step(RolloutEvent::Stop, world.now);
+        prop_assert!(actions.iter().all(|action| *action == RolloutAction::Fail(RestartError::Stopping)));
+        let tasks: Vec<WorkerTaskId> = world.workers.keys().copied().collect();
+        tasks.into_iter().fold(plan, |plan, task| {
+            let (plan, actions) = plan.step(RolloutEvent::Heard(task, WorkerReport::Ended { how: String::new() }), world.now);
             assert_eq!(actions, []);
             plan
         });

@@ -3,26 +3,26 @@
 use super::super::spares::{CALM, WINDOW};
 use super::*;
 
-fn spare(keeper: u64, index: usize) -> Action {
-    Action::Hire { keeper: KeeperId(keeper), index, role: Role::Spare }
+fn spare(task: u64, index: usize) -> RolloutAction {
+    RolloutAction::Hire { task: WorkerTaskId(task), index, role: WorkerRole::Spare }
 }
 
-fn steps_in(keeper: u64) -> Action {
-    Action::StepIn(KeeperId(keeper))
+fn steps_in(task: u64) -> RolloutAction {
+    RolloutAction::StepIn(WorkerTaskId(task))
 }
 
-fn steps_back(keeper: u64) -> Action {
-    Action::StepBack(KeeperId(keeper))
+fn steps_back(task: u64) -> RolloutAction {
+    RolloutAction::StepBack(WorkerTaskId(task))
 }
 
-fn dismissed(keeper: u64, why: &str) -> Action {
-    Action::Retire { keeper: KeeperId(keeper), why: why.into() }
+fn dismissed(task: u64, why: &str) -> RolloutAction {
+    RolloutAction::Retire { task: WorkerTaskId(task), why: why.into() }
 }
 
 /// With a spare that stands by.
 fn with_spare(count: usize) -> Pool {
     let next = count as u64 + 1;
-    let pool = pool(count).on(Event::Spares(Spares::Fixed(1))).does(&[spare(next, count + 1)]);
+    let pool = pool(count).on(RolloutEvent::Spares(Spares::Fixed(1))).does(&[spare(next, count + 1)]);
     pool.ready(next).does(&[])
 }
 
@@ -33,7 +33,8 @@ fn the_second_death_in_half_a_minute_brings_a_spare_and_a_minute_without_one_end
     assert_eq!(pool.plan.deadline(pool.now), Some(pool.now + CALM));
     let pool =
         pool.ready(3).after(CALM - SECOND).dies(2).does(&[steps_in(3)]).ready(2).does(&[steps_back(3)]);
-    let pool = pool.after(CALM - SECOND).on(Event::Tick).does(&[]).after(SECOND).on(Event::Tick);
+    let pool =
+        pool.after(CALM - SECOND).on(RolloutEvent::Tick).does(&[]).after(SECOND).on(RolloutEvent::Tick);
     let pool = pool.does(&[dismissed(3, "no spare is needed any more")]);
     assert_eq!(pool.plan.deadline(pool.now), None);
     pool.dies(1).does(&[]);
@@ -42,9 +43,9 @@ fn the_second_death_in_half_a_minute_brings_a_spare_and_a_minute_without_one_end
 #[test]
 fn a_single_worker_has_no_spare_unless_somebody_says_so_and_0_is_none() {
     let alone = pool(1).dies(1).ready(1).dies(1).does(&[]).ready(1);
-    alone.on(Event::Spares(Spares::Fixed(1))).does(&[spare(2, 2)]);
-    let pool = pool(2).on(Event::Spares(Spares::Fixed(0))).dies(1).dies(2).does(&[]);
-    pool.on(Event::Spares(Spares::Auto)).does(&[spare(3, 3)]);
+    alone.on(RolloutEvent::Spares(Spares::Fixed(1))).does(&[spare(2, 2)]);
+    let pool = pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).dies(1).dies(2).does(&[]);
+    pool.on(RolloutEvent::Spares(Spares::Auto)).does(&[spare(3, 3)]);
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn boots_that_fail_bring_no_spare() {
 
 #[test]
 fn a_spare_steps_in_as_soon_as_a_worker_is_missing_and_for_as_long() {
-    let left = Event::Heard(KeeperId(1), Heard::Left);
+    let left = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Left);
     let pool = with_spare(2).on(left).does(&[steps_in(3)]).dies(1).does(&[]).dies(2).does(&[]);
     pool.ready(1).does(&[]).ready(2).does(&[steps_back(3)]).dies(2).does(&[steps_in(3)]);
 }
@@ -68,38 +69,43 @@ fn a_spare_that_dies_steps_in_again_when_it_is_back() {
 #[test]
 fn workers_that_boot_for_the_first_time_are_not_missed() {
     let pool = Pool { plan: Plan::default(), now: Instant::now(), todo: vec![] };
-    let pool =
-        pool.on(Event::Count(2)).on(Event::Spares(Spares::Fixed(1))).does(&[spare(3, 3)]).ready(3).does(&[]);
+    let pool = pool
+        .on(RolloutEvent::Count(2))
+        .on(RolloutEvent::Spares(Spares::Fixed(1)))
+        .does(&[spare(3, 3)])
+        .ready(3)
+        .does(&[]);
     pool.ready(1).does(&[]).ready(2).does(&[]);
 }
 
 #[test]
 fn a_spare_of_the_old_generation_stays_until_all_workers_are_new() {
-    let pool = with_spare(1).on(Event::Restart).does(&[Action::Hire {
-        keeper: KeeperId(3),
+    let pool = with_spare(1).on(RolloutEvent::Restart).does(&[RolloutAction::Hire {
+        task: WorkerTaskId(3),
         index: 1,
-        role: Role::Successor(Cause::Restart),
+        role: WorkerRole::Successor(ReplaceCause::Restart),
     }]);
     let pool = pool.takes_over(3).dies(3).does(&[steps_in(2)]).ready(3).does(&[steps_back(2)]).ends(1);
-    let pool = pool.does(&[Action::Reached(1), dismissed(2, "replaced by a new generation"), spare(4, 2)]);
+    let pool =
+        pool.does(&[RolloutAction::Reached(1), dismissed(2, "replaced by a new generation"), spare(4, 2)]);
     // One that fails changes nothing.
-    pool.ready(4).ends(2).on(Event::Restart).ends(5).dies(3).does(&[steps_in(4)]);
+    pool.ready(4).ends(2).on(RolloutEvent::Restart).ends(5).dies(3).does(&[steps_in(4)]);
 }
 
 #[test]
 fn no_spare_is_hired_during_a_restart() {
-    let pool = pool(2).on(Event::Restart).dies(1).does(&[]).dies(2).does(&[]).ready(1).ready(2);
+    let pool = pool(2).on(RolloutEvent::Restart).dies(1).does(&[]).dies(2).does(&[]).ready(1).ready(2);
     let pool = pool.replaced(1, 3).takes_over(4).ends(2);
-    pool.does(&[Action::Reached(1), spare(5, 3)]);
+    pool.does(&[RolloutAction::Reached(1), spare(5, 3)]);
 }
 
 #[test]
 fn the_numbers_of_spares_come_after_those_of_the_workers() {
     let why = "the number of workers changes";
-    let pool = with_spare(1).on(Event::Count(2));
+    let pool = with_spare(1).on(RolloutEvent::Count(2));
     pool.does(&[
         dismissed(2, why),
-        Action::Hire { keeper: KeeperId(3), index: 2, role: Role::Regular },
+        RolloutAction::Hire { task: WorkerTaskId(3), index: 2, role: WorkerRole::Regular },
         spare(4, 3),
     ]);
 }
@@ -113,5 +119,5 @@ fn a_spare_that_has_had_its_time_is_replaced_and_nobody_waits_for_that() {
 
 #[test]
 fn a_stop_hires_no_spare() {
-    with_spare(2).on(Event::Stop).does(&[]).dies(1).does(&[]).on(Event::Tick).does(&[]);
+    with_spare(2).on(RolloutEvent::Stop).does(&[]).dies(1).does(&[]).on(RolloutEvent::Tick).does(&[]);
 }

@@ -51,7 +51,7 @@ async fn what_was_never_sent_goes_to_another_member_whatever_the_method() {
         let got = edge.ask("POST /x", "Host: app.test\r\nContent-Length: 3\r\n", b"abc").await;
         got.assert(200, "b");
         let registered = got.exchange.registered.as_ref().unwrap();
-        assert_eq!((registered.failed_attempts, got.exchange.trail.attempts), (1, 2));
+        assert_eq!((registered.failed_attempts, got.exchange.log_facts.attempts), (1, 2));
         assert_eq!(registered.instance.as_ref().unwrap().id, "inst-B");
         assert_eq!(seen(&b).head.all("X-CF-InstanceID"), ["inst-B"], "what was for the other is gone");
         assert_eq!(*edge.failed.lock().unwrap(), [gone.id()]);
@@ -69,7 +69,10 @@ async fn gorouter_asks_nobody_twice_and_waits_for_nobody() {
         got.assert(502, "502 Bad Gateway: Registered endpoint failed to handle the request.\n");
         let error = format!("endpoint_failure (dial tcp {dead}: connect: connection refused)");
         assert_eq!(got.field("X-Cf-Routererror"), Some(&*error));
-        assert_eq!(got.exchange.trail.attempts, 1, "the benched one is tried again, but once a request");
+        assert_eq!(
+            got.exchange.log_facts.attempts, 1,
+            "the unreachable one is tried again, but once a request"
+        );
     }
 }
 

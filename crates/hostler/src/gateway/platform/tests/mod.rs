@@ -10,11 +10,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_pool::dispatch::{BenchSettings, Choice, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_pool::dispatch::{
+    BackoffSettings, MemberChoice, MemberId, Membership, Pool, PoolSettings, Priority,
+};
 use hostler_testkit::{Seen, Step, Upstream, no_upstream, ok, text, upstream};
 use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead};
 
-use super::{Platform, Rules, Words, answer, forwarded_for, forwarded_proto};
+use super::{Platform, PlatformRules, Words, answer, forwarded_for, forwarded_proto};
 use crate::config::{self, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
 use crate::exchange::{
     BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust,
@@ -22,7 +24,7 @@ use crate::exchange::{
 use crate::gateway::{
     Answer, Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, Route, SpoolSettings, Target,
 };
-use crate::journal::{Form, Journal};
+use crate::journal::{Journal, LogFormat};
 use crate::proxy::{CallSettings, Endpoint, Meter};
 use crate::route::Table;
 
@@ -71,14 +73,14 @@ impl Downstream for Client {
 }
 
 fn edge(settings: config::Platform) -> Edge {
-    edge_with(settings, PoolSettings { choice: Choice::RoundRobin, ..PoolSettings::default() }, false)
+    edge_with(settings, PoolSettings { choice: MemberChoice::RoundRobin, ..PoolSettings::default() }, false)
 }
 
 fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: bool) -> Edge {
     let connections = Arc::new(Connections::default());
     let health = Arc::new(Health::new(connections.clone()));
     health.watch(Vec::new());
-    let rules = Arc::new(Rules::new(settings, health.clone()));
+    let rules = Arc::new(PlatformRules::new(settings, health.clone()));
     let (pool, meter) = (Pool::new("app.test", pool), Arc::new(Meter::new(1)));
     let failed: Arc<Mutex<Vec<MemberId>>> = Arc::default();
     let told = failed.clone();
@@ -104,9 +106,9 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
 }
 
 fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
-    let journal = Journal::new(Form::Json, false, std::fs::File::create("/dev/null").unwrap());
+    let journal = Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap());
     let never =
-        PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true, patience: Duration::ZERO };
+        PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true, suspect_after: Duration::ZERO };
     let target = PoolTarget {
         name: "app.test".into(),
         pool,
@@ -238,6 +240,6 @@ const SESSION: &str = "HTTP/1.1 200 OK\r\nSet-Cookie: JSESSIONID=1; Secure\r\nX-
 
 /// Half a minute: nobody comes back from there in a test.
 fn long_bench() -> PoolSettings {
-    let bench = BenchSettings { min: Duration::from_secs(30), max: Duration::from_secs(30) };
-    PoolSettings { choice: Choice::RoundRobin, bench, ..PoolSettings::default() }
+    let backoff = BackoffSettings { min: Duration::from_secs(30), max: Duration::from_secs(30) };
+    PoolSettings { choice: MemberChoice::RoundRobin, backoff, ..PoolSettings::default() }
 }

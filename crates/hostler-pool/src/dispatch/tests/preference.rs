@@ -1,0 +1,170 @@
+//! Which members a claim is for.
+
+use super::super::{MemberPreference, Tried};
+use super::*;
+
+fn aimed(pool: &Pool<&'static str>, preference: MemberPreference) -> Request<&'static str> {
+    of(pool.acquire(Claim { preference, ..Claim::default() }))
+}
+
+fn served_by(pool: &Pool<&'static str>, preference: MemberPreference) -> &'static str {
+    *aimed(pool, preference).lease()
+}
+
+#[test]
+fn one_that_is_wanted_is_taken_while_it_has_a_slot_and_another_when_not() {
+    let pool = pool_with(MemberChoice::RoundRobin);
+    let [_a, b, _c] = ["a", "b", "c"].map(|name| pool.join(name, 1));
+    let preference = MemberPreference { wanted: Some(b.id()), ..MemberPreference::default() };
+    let held = aimed(&pool, preference).lease();
+    assert_eq!(*held, "b");
+    assert_eq!(served_by(&pool, preference), "c");
+    drop(held);
+    assert_eq!([served_by(&pool, preference), served_by(&pool, preference)], ["b", "b"]);
+    drop(b);
+    assert_ne!(served_by(&pool, preference), "b");
+}
+
+#[test]
+fn one_that_waits_for_a_wanted_member_takes_the_first_that_is_free() {
+    let pool = pool(10);
+    let [a, b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let (_busy, other) = (lease_of(&pool, a.id()), lease_of(&pool, b.id()));
+    let mut waiting = aimed(&pool, MemberPreference { wanted: Some(a.id()), ..MemberPreference::default() });
+    waiting.assert_waits();
+    drop(other);
+    assert_eq!(*waiting.lease(), "b");
+}
+
+fn lease_of(pool: &Pool<&'static str>, only: super::super::MemberId) -> Lease<&'static str> {
+    aimed(pool, MemberPreference { only: Some(only), ..MemberPreference::default() }).lease()
+}
+
+#[test]
+fn one_that_is_for_a_member_alone_waits_for_nobody() {
+    let pool = pool(10);
+    let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let only = MemberPreference { only: Some(a.id()), ..MemberPreference::default() };
+    let held = aimed(&pool, only).lease();
+    aimed(&pool, only).assert_refused(AcquireError::MemberBusy);
+    let _other = lease(&pool);
+    let mut waiting = request(&pool);
+    waiting.assert_waits();
+    aimed(&pool, only).assert_refused(AcquireError::MemberBusy);
+    drop(held);
+    waiting.assert_served();
+    aimed(&pool, only).assert_served();
+    drop(a);
+    aimed(&pool, only).assert_refused(AcquireError::NoMember);
+    assert_eq!(pool.snapshot().counters.refused_aim, 3);
+}
+
+#[test]
+fn a_pause_holds_it_and_at_its_end_it_holds_up_nobody() {
+    let pool = pool(10);
+    let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let only = MemberPreference { only: Some(a.id()), ..MemberPreference::default() };
+    pool.pause();
+    let [mut first, mut second] = [aimed(&pool, only), aimed(&pool, only)];
+    let mut third = request(&pool);
+    first.assert_waits();
+    second.assert_waits();
+    third.assert_waits();
+    pool.resume();
+    let _held = first.lease();
+    second.assert_refused(AcquireError::MemberBusy);
+    assert_eq!(*third.lease(), "b");
+}
+
+#[test]
+fn near_ones_are_first_as_long_as_one_has_a_slot() {
+    let pool = pool_with(MemberChoice::RoundRobin);
+    let _far = pool.join("far", 10);
+    let _near = [pool.join_near("near", 1), pool.join_near("near", 1)];
+    let near = MemberPreference { near: true, ..MemberPreference::default() };
+    assert_eq!(served_by(&pool, near), "near");
+    let _held = [aimed(&pool, near).lease(), aimed(&pool, near).lease()];
+    assert_eq!(served_by(&pool, near), "far");
+    let all: Vec<_> = (0..4).map(|_| served_by(&pool, MemberPreference::default())).collect();
+    assert_eq!(all, ["far"; 4], "the near ones are busy");
+}
+
+#[test]
+fn ones_that_were_tried_come_last() {
+    let pool = pool_with(MemberChoice::Warm);
+    let members = ["a", "b", "c"].map(|name| pool.join(name, 1));
+    let mut tried = Tried::default();
+    for member in &members {
+        let preference = MemberPreference { tried, ..MemberPreference::default() };
+        assert!(!tried.contains(aimed(&pool, preference).lease().member()));
+        tried.add(member.id());
+    }
+    aimed(&pool, MemberPreference { tried, ..MemberPreference::default() }).assert_served();
+}
+
+#[test]
+fn only_the_last_few_that_were_tried_are_remembered_and_each_once() {
+    let pool = pool(10);
+    let members: Vec<_> = (0..4).map(|_| pool.join("m", 1)).collect();
+    let mut tried = Tried::default();
+    assert!(tried.is_empty());
+    for member in [0, 1, 1, 2] {
+        tried.add(members[member].id());
+    }
+    assert!((0..3).all(|at| tried.contains(members[at].id())));
+    tried.add(members[3].id());
+    assert!(!tried.contains(members[0].id()) && tried.contains(members[3].id()));
+}
+
+#[test]
+fn one_that_is_for_those_who_are_there_does_not_wait_for_others() {
+    let pool = pool(10);
+    let present = MemberPreference { present: true, ..MemberPreference::default() };
+    aimed(&pool, present).assert_refused(AcquireError::NoMember);
+    let member = pool.join("a", 1);
+    let _held = aimed(&pool, present).lease();
+    let mut waiting = aimed(&pool, present);
+    waiting.assert_waits();
+    drop(member);
+    aimed(&pool, present).assert_refused(AcquireError::NoMember);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgiving_one_tries_those_that_could_not_be_reached_rather_than_wait() {
+    let pool = pool(10);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    lease(&pool).fail();
+    lease(&pool).fail();
+    request(&pool).assert_waits();
+    let forgiving = MemberPreference { forgiving: true, ..MemberPreference::default() };
+    let first = aimed(&pool, forgiving).lease();
+    // All is forgotten, for the next one as well, which need not be so forgiving.
+    let second = lease(&pool);
+    assert_ne!(*first, *second);
+    aimed(&pool, forgiving).assert_waits();
+}
+
+#[test]
+fn a_tunnel_may_aim_as_well() {
+    let pool = pool(10);
+    let [_a, b] = ["a", "b"].map(|name| pool.join(name, 9));
+    let preference = MemberPreference { wanted: Some(b.id()), ..MemberPreference::default() };
+    for _ in 0..3 {
+        let tunnel_guard = of(pool.acquire(Claim { tunnel: true, preference, ..Claim::default() })).lease();
+        assert_eq!(*tunnel_guard, "b");
+    }
+}
+
+#[test]
+fn a_member_is_found_by_what_its_endpoint_is_and_the_newest_is_first() {
+    let pool = pool(10);
+    let [first, second] = ["same", "same"].map(|name| pool.join(name, 1));
+    let other = pool.join("other", 1);
+    assert_eq!(pool.find(|name| *name == "same"), Some(second.id()));
+    assert_eq!(pool.find_all(|name| *name == "same"), [first.id(), second.id()]);
+    assert_eq!((pool.find(|name| *name == "none"), pool.members()), (None, 3));
+    drop(second);
+    drop(other);
+    assert_eq!(pool.find(|name| *name == "same"), Some(first.id()));
+    assert_eq!(pool.members(), 1);
+}

@@ -1,0 +1,56 @@
+//! What goes on at a member after its slot has gone back: a tunnel. Knows not what goes through it.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::roster::{Member, MemberId};
+use super::shared::PoolInner;
+
+/// Holds a member without a slot. The member has not finished before this is dropped. Derefs to the member's endpoint.
+#[must_use = "dropping a tunnel guard says that the tunnel has ended"]
+pub struct TunnelGuard<E> {
+    shared: Arc<PoolInner<E>>,
+    member: Arc<Member<E>>,
+}
+
+impl<E> TunnelGuard<E> {
+    pub(super) fn new(shared: Arc<PoolInner<E>>, member: Arc<Member<E>>) -> Self {
+        Self { shared, member }
+    }
+
+    /// Which member it is.
+    pub fn member(&self) -> MemberId {
+        self.member.id
+    }
+
+    /// Waits until the tunnel is to end: the member leaves, or all tunnels of the pool are dismissed. Ready at once if that was
+    /// before.
+    pub fn dismissed(&self) -> impl Future<Output = ()> + Send + use<E> {
+        let mut dismissed = self.member.dismissed();
+        async move {
+            // An error: nobody is left who could say so, nor anybody who would.
+            let _ = dismissed.wait_for(|dismissed| *dismissed).await;
+        }
+    }
+}
+
+impl<E> Deref for TunnelGuard<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        &self.member.endpoint
+    }
+}
+
+impl<E> Drop for TunnelGuard<E> {
+    fn drop(&mut self) {
+        self.shared.end_tunnel(self.member.id);
+    }
+}
+
+impl<E> fmt::Debug for TunnelGuard<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TunnelGuard").field("member", &self.member.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! What all workers of one Hostler share: the runtime directory, the boot gate, the guard, the log; knows no pool.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::Mode;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use tempfile::TempDir;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::guard::{DIRECTORY_PREFIX, Guard, GuardCommand};
+use super::log::LogSink;
+
+/// `sun_path` has 108 bytes, the last of which is 0.
+const SOCKET_PATH_LIMIT: usize = 107;
+/// The longest file name that is made here: pool, worker number, serial and ending.
+const FILE_NAME_LIMIT: usize = 48;
+const POOL_NAME_LIMIT: usize = 16;
+
+/// What a [`SupervisorContext`] is made of.
+pub struct SupervisorContextSettings {
+    /// Where the runtime directory may be made, best first: as a rule `$XDG_RUNTIME_DIR` and the temporary directory.
+    pub parents: Vec<PathBuf>,
+    /// The text of packages/worker/preload.cjs.
+    pub preload: Cow<'static, str>,
+    /// How to start the guard process.
+    pub guard: GuardCommand,
+    /// Where the log of all workers goes.
+    pub log: LogSink,
+    /// How many workers may boot at the same time, over all pools; and as many besides that have died after they were ready.
+    pub boots_at_once: usize,
+    /// The soft limit on file descriptors that workers are to have, where it is another than ours.
+    pub open_files: Option<u64>,
+}
+
+/// What a boot is to its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turns {
+    /// A first start, or one after a failed boot.
+    Starts,
+    /// The return of a worker that was ready: no boot that takes long holds it up.
+    Returns,
+}
+
+/// There is no context.
+#[derive(Debug, thiserror::Error)]
+pub enum SupervisorContextError {
+    /// No place for the runtime directory.
+    #[error("no directory for the workers' sockets: {}", .0.join("; "))]
+    NoDirectory(Vec<String>),
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}")]
+    Preload {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The guard did not start.
+    #[error("cannot start the guard process {program}: {source}")]
+    Guard {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// What all workers of one Hostler share. Cheap to clone. The last clone removes the runtime directory and lets
+/// the guard go.
+#[derive(Clone)]
+pub struct SupervisorContext(Arc<ContextInner>);
+
+struct ContextInner {
+    // Dropped in this order: the guard, told that all is well, before the directory it would remove.
+    guard: Guard,
+    directory: TempDir,
+    preload: PathBuf,
+    /// One gate for each kind of [`Turns`].
+    gates: [Arc<Semaphore>; 2],
+    serial: AtomicU64,
+    ports: Mutex<BTreeSet<u16>>,
+    log: LogSink,
+    open_files: Option<u64>,
+}
+
+impl SupervisorContext {
+    /// Makes the runtime directory, writes the preload into it, and starts the guard.
+    pub fn new(settings: SupervisorContextSettings) -> Result<Self, SupervisorContextError> {
+        let directory = make_directory(&settings.parents)?;
+        let preload = directory.path().join("preload.cjs");
+        std::fs::write(&preload, settings.preload.as_bytes())
+            .map_err(|source| SupervisorContextError::Preload { path: preload.clone(), source })?;
+        let program = settings.guard.program.clone();
+        let guard = Guard::start(settings.guard, directory.path())
+            .map_err(|source| SupervisorContextError::Guard { program, source })?;
+        Ok(Self(Arc::new(ContextInner {
+            guard,
+            directory,
+            preload,
+            gates: [(); 2].map(|()| Arc::new(Semaphore::new(settings.boots_at_once.max(1)))),
+            serial: AtomicU64::new(1),
+            ports: Mutex::default(),
+            log: settings.log,
+            open_files: settings.open_files,
+        })))
+    }
+
+    /// The private runtime directory.
+    pub fn directory(&self) -> &Path {
+        self.0.directory.path()
+    }
+
+    pub(super) fn preload(&self) -> &Path {
+        &self.0.preload
+    }
+
+    pub(super) fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
+
+    pub(super) fn log(&self) -> LogSink {
+        Arc::clone(&self.0.log)
+    }
+
+    /// Gives a process that was just started the soft limit that it is to have: ours is as high as the system allows, and programs
+    /// that use `select` must not have descriptors over 1024.
+    pub(super) fn limit_open_files(&self, process: u32) {
+        let Some(soft) = self.0.open_files else { return };
+        let limit = getrlimit(Resource::Nofile);
+        if let Some(process) = Pid::from_raw(process.cast_signed()) {
+            // It may have ended already.
+            let _ = prlimit(Some(process), Resource::Nofile, Rlimit { current: Some(soft), ..limit });
+        }
+    }
+
+    /// Waits until this one may boot; the turn ends when the permit is dropped.
+    pub(super) async fn turn(&self, kind: Turns) -> OwnedSemaphorePermit {
+        let gate = Arc::clone(&self.0.gates[kind as usize]);
+        gate.acquire_owned().await.expect("invariant: the gate is never closed")
+    }
+
+    /// The beginning of paths that have never been used before, for one start of one worker.
+    pub(super) fn stem(&self, pool: &str, worker: usize) -> Stem {
+        let serial = self.0.serial.fetch_add(1, Ordering::Relaxed);
+        let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let name: String = pool.chars().filter(is_plain).take(POOL_NAME_LIMIT).collect();
+        Stem { directory: self.directory().to_owned(), name: format!("{name}-{worker}-{serial}.") }
+    }
+
+    /// A loopback port that nobody listens on, and that no other worker is given meanwhile.
+    pub(super) fn free_port(&self) -> io::Result<Port> {
+        for _ in 0..64 {
+            let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+            if self.0.ports.lock().unwrap_or_else(PoisonError::into_inner).insert(address.port()) {
+                return Ok(Port { address, context: self.clone() });
+            }
+        }
+        Err(io::Error::other("no free port on the loopback interface"))
+    }
+}
+
+/// The paths of one start of one worker; what is left of them is removed when this is dropped.
+pub(super) struct Stem {
+    directory: PathBuf,
+    name: String,
+}
+
+impl Stem {
+    pub fn path(&self, ending: &str) -> PathBuf {
+        self.directory.join(format!("{}{ending}", self.name))
+    }
+}
+
+impl Drop for Stem {
+    fn drop(&mut self) {
+        // The preload makes files with further endings, so all that begin like this one go.
+        for entry in std::fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            if entry.file_name().as_bytes().starts_with(self.name.as_bytes()) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// A port that is kept from other workers for as long as this lives.
+pub(super) struct Port {
+    pub address: SocketAddr,
+    context: SupervisorContext,
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.context.0.ports.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.address.port());
+    }
+}
+
+/// Private to this user, and short enough that sockets in it have names at all.
+fn make_directory(parents: &[PathBuf]) -> Result<TempDir, SupervisorContextError> {
+    let mut refusals = Vec::new();
+    for parent in parents {
+        let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).rand_bytes(6).tempdir_in(parent);
+        match directory.and_then(private) {
+            Ok(directory)
+                if directory.path().as_os_str().len() + 1 + FILE_NAME_LIMIT <= SOCKET_PATH_LIMIT =>
+            {
+                return Ok(directory);
+            }
+            Ok(_) => refusals.push(format!("{}: too long for a socket's path", parent.display())),
+            Err(error) => refusals.push(format!("{}: {error}", parent.display())),
+        }
+    }
+    Err(SupervisorContextError::NoDirectory(refusals))
+}
+
+/// Absolute, because workers run elsewhere; mode 0700, whatever the umask.
+fn private(directory: TempDir) -> io::Result<TempDir> {
+    if !directory.path().is_absolute() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path"));
+    }
+    rustix::fs::chmod(directory.path(), Mode::RWXU)?;
+    Ok(directory)
+}

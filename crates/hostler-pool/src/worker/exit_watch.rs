@@ -1,0 +1,136 @@
+//! What becomes of a worker's process, for those who had a request with it. Knows neither process nor requests.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// What has become of one process. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ExitWatch {
+    pid: u32,
+    course: watch::Receiver<WatchState>,
+}
+
+/// Whose doing the end of a process was, as far as can be seen from how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitCause {
+    /// Its own: an exit code, an abort (V8 without memory), a crash; or it hung.
+    Own,
+    /// A signal from somebody else (the kernel without memory, an operator), or nothing is known.
+    Outside,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct WatchState {
+    dismissed: bool,
+    hung: bool,
+    ended: Option<ExitCause>,
+}
+
+impl ExitWatch {
+    /// The process that listens.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Waits for the end, but no longer than this. Returns the cause if the end comes and nobody had told the process to stop: it
+    /// crashed, hung, exited, or was killed from outside.
+    pub async fn death_within(&self, time_limit: Duration) -> Option<ExitCause> {
+        let mut course = self.course.clone();
+        let news = async { course.wait_for(|course| course.ended.is_some()).await.is_ok() };
+        let ended = match timeout(time_limit, news).await {
+            Ok(ended) => ended,
+            // Whoever watches it may be slow; the kernel knows.
+            Err(_) => has_exited(self.pid).await,
+        };
+        let course = *self.course.borrow();
+        let cause = if course.hung { ExitCause::Own } else { course.ended.unwrap_or(ExitCause::Outside) };
+        (ended && !course.dismissed).then_some(cause)
+    }
+}
+
+/// Gone, or a zombie that nobody has buried yet.
+async fn has_exited(pid: u32) -> bool {
+    let look = spawn_blocking(move || std::fs::read_to_string(format!("/proc/{pid}/stat")));
+    match look.await {
+        Ok(Ok(stat)) => stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X'])),
+        Ok(Err(_)) => true,
+        Err(_) => false,
+    }
+}
+
+/// The other end of all watches of one process; dropped, the process has ended.
+#[derive(Debug)]
+pub(super) struct ExitNotifier(watch::Sender<WatchState>);
+
+impl ExitNotifier {
+    pub fn new() -> Self {
+        Self(watch::Sender::default())
+    }
+
+    pub fn exit_watch(&self, pid: u32) -> ExitWatch {
+        ExitWatch { pid, course: self.0.subscribe() }
+    }
+
+    /// It is told to stop: whatever ends with it is not its requests' doing.
+    pub fn dismiss(&self) {
+        self.0.send_modify(|course| course.dismissed = true);
+    }
+
+    /// It is killed because it hangs: its end is its own doing, whatever the signal.
+    pub fn hangs(&self) {
+        self.0.send_modify(|course| course.hung = true);
+    }
+
+    pub fn end(&self, cause: ExitCause) {
+        self.0.send_modify(|course| course.ended = Some(cause));
+    }
+}
+
+impl Drop for ExitNotifier {
+    fn drop(&mut self) {
+        self.0.send_modify(|course| course.ended = course.ended.or(Some(ExitCause::Outside)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_that_was_told_to_stop_has_not_died() {
+        let (stopped, crashed) = (ExitNotifier::new(), ExitNotifier::new());
+        let watches = [stopped.exit_watch(1), crashed.exit_watch(2)];
+        stopped.dismiss();
+        drop((stopped, crashed));
+        let death = async |exit_watch: &ExitWatch| exit_watch.death_within(Duration::MAX).await;
+        assert_eq!((death(&watches[0]).await, death(&watches[1]).await), (None, Some(ExitCause::Outside)));
+    }
+
+    #[tokio::test]
+    async fn whoever_had_a_request_with_it_hears_whose_doing_the_end_was() {
+        let notifiers = [ExitNotifier::new(), ExitNotifier::new(), ExitNotifier::new()];
+        let watches = [1, 2, 3].map(|pid| notifiers[pid as usize - 1].exit_watch(pid));
+        let [exits, is_killed, hangs] = notifiers;
+        exits.end(ExitCause::Own);
+        is_killed.end(ExitCause::Outside);
+        hangs.hangs();
+        // How it is killed then is not what counts.
+        hangs.end(ExitCause::Outside);
+        drop((exits, is_killed, hangs));
+        for (exit_watch, cause) in watches.iter().zip([ExitCause::Own, ExitCause::Outside, ExitCause::Own]) {
+            assert_eq!(exit_watch.death_within(Duration::MAX).await, Some(cause), "{exit_watch:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn when_news_is_slow_the_kernel_is_asked() {
+        let exit_notifier = ExitNotifier::new();
+        let mut process = std::process::Command::new("true").spawn().unwrap();
+        process.wait().unwrap();
+        assert!(exit_notifier.exit_watch(process.id()).death_within(Duration::ZERO).await.is_some());
+        assert!(exit_notifier.exit_watch(std::process::id()).death_within(Duration::ZERO).await.is_none());
+    }
+}

@@ -1,0 +1,166 @@
+//! How a worker's process comes into the world: its command, environment and descriptors (protocol/README.md);
+//! knows nothing of what becomes of it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use command_fds::{CommandFdExt, FdMapping};
+use tokio::process::{ChildStderr, ChildStdout, Command};
+
+use super::context::{Port, Stem, SupervisorContext};
+use super::process::Process;
+use super::settings::{Bind, WorkerSettings};
+
+const LISTEN_FD: i32 = 3;
+const CHANNEL_FD: i32 = 4;
+
+/// What only one worker's start is told, besides the settings.
+pub(super) struct Spawn<'a> {
+    pub settings: &'a WorkerSettings,
+    pub context: &'a SupervisorContext,
+    pub pool: &'a str,
+    pub index: usize,
+    pub generation: u64,
+}
+
+/// A started process and the ends of everything that leads to it.
+pub(super) struct Spawned {
+    pub process: Process,
+    pub channel: UnixStream,
+    pub stdout: Option<ChildStdout>,
+    pub stderr: Option<ChildStderr>,
+    pub ways: Ways,
+}
+
+/// Where the app may come to listen, and what is kept for it until the process is gone.
+pub(super) enum Ways {
+    Socket { inherited: PathBuf, own: PathBuf, control: Option<UnixListener>, _stem: Stem },
+    Port(Port),
+}
+
+impl Spawn<'_> {
+    /// Starts the process: no shell, a group of its own, nothing inherited but what is named here.
+    pub fn spawn(&self) -> io::Result<Spawned> {
+        let (program, args) =
+            self.settings.command.split_first().ok_or_else(|| io::Error::other("no command"))?;
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut descriptors = vec![FdMapping { parent_fd: theirs.into(), child_fd: CHANNEL_FD }];
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&self.settings.cwd).env_clear();
+        command.envs(self.settings.env.iter().filter(|(name, _)| !is_ours(name)).cloned());
+        command.env("NODE_CHANNEL_FD", CHANNEL_FD.to_string()).env("NODE_CHANNEL_SERIALIZATION_MODE", "json");
+        command.env("HOSTLER_POOL", self.pool).env("HOSTLER_WORKER", self.index.to_string());
+        command.env("HOSTLER_GENERATION", self.generation.to_string());
+        command.env("NODE_APP_INSTANCE", (self.index - 1).to_string());
+        let ways = match self.settings.bind {
+            Bind::Socket => {
+                let (ways, listener) = self.socket(&mut command)?;
+                descriptors.push(FdMapping { parent_fd: listener, child_fd: LISTEN_FD });
+                ways
+            }
+            Bind::Port => self.port(&mut command)?,
+        };
+        command.fd_mappings(descriptors).map_err(io::Error::other)?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        // With `command` go our copies of the descriptors: a dead worker then refuses connections at once.
+        let mut child = command.spawn().map_err(|error| explain(error, program, &self.settings.cwd))?;
+        drop(command);
+        if let Some(pid) = child.id() {
+            self.context.limit_open_files(pid);
+        }
+
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let process = Process::new(child, self.context)?;
+        Ok(Spawned { process, channel: ours, stdout, stderr, ways })
+    }
+
+    fn socket(&self, command: &mut Command) -> io::Result<(Ways, OwnedFd)> {
+        let stem = self.context.stem(self.pool, self.index);
+        let (inherited, own, control) = (stem.path("fd"), stem.path("app"), stem.path("ctl"));
+        let listener = UnixListener::bind(&inherited)?;
+        let inode = rustix::fs::fstat(listener.as_fd())?.st_ino;
+        let control_listener = UnixListener::bind(&control)?;
+        command
+            .env("HOSTLER_LISTEN_FD", LISTEN_FD.to_string())
+            .env("HOSTLER_LISTEN_INODE", inode.to_string());
+        command.env("HOSTLER_LISTEN_PATH", &own).env("HOSTLER_CONTROL_PATH", &control);
+        if let Some(port) = self.settings.port {
+            command.env("HOSTLER_APP_PORT", port.to_string());
+        }
+        let before = self.settings.env.iter().rev().find(|(name, _)| name == "NODE_OPTIONS");
+        let before = before.map(|(_, value)| value.as_os_str()).unwrap_or_default();
+        command.env("NODE_OPTIONS", with_preload(before, self.context.preload()));
+        let ways = Ways::Socket { inherited, own, control: Some(control_listener), _stem: stem };
+        Ok((ways, listener.into()))
+    }
+
+    fn port(&self, command: &mut Command) -> io::Result<Ways> {
+        let port = self.context.free_port()?;
+        command.env("PORT", port.address.port().to_string());
+        command.env("HOST", "127.0.0.1").env("HOSTNAME", "127.0.0.1");
+        Ok(Ways::Port(port))
+    }
+}
+
+/// Names that must not come from a Hostler around this one.
+fn is_ours(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b"HOSTLER_LISTEN_")
+        || name == b"HOSTLER_CONTROL_PATH"
+        || name == b"HOSTLER_APP_PORT"
+        || name.starts_with(b"NODE_CHANNEL_")
+}
+
+/// `NODE_OPTIONS` with our `--require` at the end, quoted as Node reads it: `"` and `\` with a `\` before them.
+fn with_preload(before: &OsStr, preload: &Path) -> OsString {
+    let mut options = before.to_owned();
+    if !options.is_empty() {
+        options.push(" ");
+    }
+    let path = preload.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    options.push(format!("--require \"{path}\""));
+    options
+}
+
+/// "No such file" does not say which: the program, or the directory it was to run in.
+fn explain(error: io::Error, program: &OsStr, cwd: &Path) -> io::Error {
+    let program = program.to_string_lossy();
+    let what = match error.kind() {
+        io::ErrorKind::NotFound if !cwd.is_dir() => format!("its directory {} does not exist", cwd.display()),
+        io::ErrorKind::NotFound => format!("there is no program {program:?}"),
+        _ => format!("{program:?}: {error}"),
+    };
+    io::Error::new(error.kind(), what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preload_is_added_to_node_options_quoted_as_node_reads_it() {
+        let cases = [
+            ("", "/run/a/preload.cjs", r#"--require "/run/a/preload.cjs""#),
+            ("--max-old-space-size=64", "/a b/p.cjs", r#"--max-old-space-size=64 --require "/a b/p.cjs""#),
+            ("", r#"/a"b\c"#, r#"--require "/a\"b\\c""#),
+        ];
+        for (before, path, expected) in cases {
+            assert_eq!(with_preload(OsStr::new(before), Path::new(path)), *expected);
+        }
+    }
+
+    #[test]
+    fn what_a_hostler_around_this_one_has_set_is_not_passed_on() {
+        for name in ["HOSTLER_LISTEN_FD", "HOSTLER_CONTROL_PATH", "NODE_CHANNEL_FD", "HOSTLER_APP_PORT"] {
+            assert!(is_ours(OsStr::new(name)), "{name}");
+        }
+        for name in ["NODE_OPTIONS", "PATH", "HOSTLER_LOG"] {
+            assert!(!is_ours(OsStr::new(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Bodies that come in pieces, readers of all speeds.
+
+use std::collections::VecDeque;
+use std::task::Context;
+
+use super::*;
+
+/// A source that gives piece by piece what it is given, and then its end; or breaks off where that is none.
+#[derive(Default)]
+struct Pieces {
+    left: VecDeque<Vec<u8>>,
+    ends: bool,
+    breaks: bool,
+}
+
+impl BodyFeed for Pieces {
+    fn poll_body(&mut self, _: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, Cut>> {
+        match self.left.front_mut() {
+            Some(piece) => {
+                into.extend(piece.drain(..piece.len().min(max)));
+                if piece.is_empty() {
+                    self.left.pop_front();
+                }
+                Poll::Ready(Ok(self.left.is_empty() && self.ends))
+            }
+            None if self.breaks => Poll::Ready(Err(Cut("broken".into()))),
+            None if self.ends => Poll::Ready(Ok(true)),
+            None => Poll::Pending,
+        }
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        None
+    }
+}
+
+fn pieces(pieces: &[&str]) -> Pieces {
+    Pieces { left: pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect(), ..Pieces::default() }
+}
+
+/// What a reader gets now: what has come, and whether that was all; none if it will never be all.
+fn read(reading: &mut BodyReading, max: usize) -> Option<(String, bool)> {
+    let mut into = Vec::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    let ended = loop {
+        let room = max - into.len();
+        match reading.poll_body(&mut cx, &mut into, room) {
+            Poll::Ready(Ok(true)) => break true,
+            Poll::Ready(Ok(false)) if into.len() < max => {}
+            Poll::Ready(Err(_)) => return None,
+            Poll::Ready(Ok(false)) | Poll::Pending => break false,
+        }
+    };
+    Some((String::from_utf8(into).unwrap(), ended))
+}
+
+fn some(text: &str, ended: bool) -> Option<(String, bool)> {
+    Some((text.into(), ended))
+}
+
+#[test]
+fn everybody_gets_all_of_it_at_his_own_speed_and_whenever_he_comes() {
+    let incoming_body = IncomingBody::new(100);
+    let mut source = pieces(&["one ", "two "]);
+    let mut first = incoming_body.reading().unwrap();
+    assert_eq!(read(&mut first, 9), some("", false));
+    assert_eq!(incoming_body.begin(&mut source), None);
+    assert_eq!(read(&mut first, 2), some("on", false));
+    let mut second = incoming_body.reading().unwrap();
+    assert_eq!(read(&mut second, 99), some("one two ", false));
+    source.left.push_back(b"three".into());
+    source.ends = true;
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Whole("one two three".into())));
+    assert_eq!(read(&mut first, 99), some("e two three", true));
+    assert_eq!(read(&mut second, 99), some("three", true));
+    assert_eq!(read(&mut incoming_body.reading().unwrap(), 99), some("one two three", true));
+}
+
+#[test]
+fn it_is_poured_to_its_end_though_nobody_reads() {
+    let incoming_body = IncomingBody::new(100);
+    let mut source = Pieces { ends: true, ..pieces(&["one ", "two"]) };
+    drop(incoming_body.reading());
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Whole("one two".into())));
+}
+
+#[test]
+fn a_part_ends_where_it_ends_and_waits_for_no_more() {
+    let incoming_body = IncomingBody::new(100);
+    let mut source = pieces(&["0123"]);
+    let (mut part, mut later) =
+        (incoming_body.reading().unwrap().only(1..3), incoming_body.reading().unwrap().only(5..7));
+    assert_eq!(incoming_body.begin(&mut source), None);
+    assert_eq!(read(&mut part, 99), some("12", true));
+    assert_eq!(read(&mut later, 99), some("", false));
+    source.left.push_back(b"456789".into());
+    assert_eq!(incoming_body.begin(&mut source), None);
+    assert_eq!(read(&mut later, 1), some("5", false));
+    assert_eq!(read(&mut later, 99), some("6", true));
+}
+
+#[test]
+fn who_has_not_all_when_it_breaks_off_is_told_and_nobody_may_begin() {
+    let incoming_body = IncomingBody::new(100);
+    let mut reading = incoming_body.reading().unwrap();
+    let mut source = Pieces { breaks: true, ..pieces(&["one"]) };
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Cut(Cut("broken".into()))));
+    assert_eq!(read(&mut reading, 99), None);
+    assert!(incoming_body.reading().is_none());
+}
+
+#[test]
+fn who_pours_no_more_tells_the_readers() {
+    let incoming_body = IncomingBody::new(100);
+    let mut reading = incoming_body.reading().unwrap();
+    drop(incoming_body.pouring());
+    assert_eq!(read(&mut reading, 99), None);
+}
+
+#[test]
+fn what_is_as_large_as_may_be_kept_is_kept_and_a_byte_more_is_not() {
+    let mut source = Pieces { ends: true, ..pieces(&["12345"]) };
+    assert_eq!(IncomingBody::new(5).begin(&mut source), Some(Poured::Whole("12345".into())));
+    let incoming_body = IncomingBody::new(5);
+    let mut first = incoming_body.reading().unwrap();
+    let mut source = Pieces { ends: true, ..pieces(&["123456789"]) };
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    assert!(incoming_body.reading().is_none(), "who comes now finds no beginning for long");
+    assert_eq!(incoming_body.begin(&mut source), None, "there is no room until somebody has read");
+    assert_eq!(read(&mut first, 4), some("1234", false));
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Passed));
+    assert_eq!(read(&mut first, 99), some("56789", true));
+}
+
+#[test]
+fn what_is_too_large_waits_for_the_first_reader_and_leaves_slower_ones_behind() {
+    let incoming_body = IncomingBody::new(4);
+    let (mut first, mut slow, mut fast) = (
+        incoming_body.reading().unwrap(),
+        incoming_body.reading().unwrap(),
+        incoming_body.reading().unwrap(),
+    );
+    let mut source = pieces(&["01234", "56", "78"]);
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    assert_eq!(read(&mut fast, 99), some("01234", false));
+    assert_eq!(incoming_body.begin(&mut source), None);
+    assert_eq!(read(&mut fast, 99), some("", false), "the first has not read anything");
+    assert_eq!(read(&mut first, 99), some("01234", false));
+    assert_eq!(incoming_body.begin(&mut source), None);
+    assert_eq!(read(&mut first, 99), some("5678", false));
+    assert_eq!(read(&mut fast, 99), some("5678", false));
+    assert_eq!(read(&mut slow, 99), None, "it was in the way");
+}
+
+#[test]
+fn when_the_first_reader_leaves_another_is_waited_for_and_without_any_it_is_not_wanted() {
+    let incoming_body = IncomingBody::new(4);
+    let (first, mut second) = (incoming_body.reading().unwrap(), incoming_body.reading().unwrap());
+    let mut source = pieces(&["01234", "56", "78"]);
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    drop(first);
+    assert_eq!(incoming_body.begin(&mut source), None);
+    assert_eq!(read(&mut second, 99), some("01234", false));
+    assert_eq!(incoming_body.begin(&mut source), None);
+    assert_eq!(read(&mut second, 99), some("5678", false));
+    drop(second);
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Unwanted));
+}
+
+#[test]
+fn a_body_without_bytes_is_whole() {
+    let incoming_body = IncomingBody::new(4);
+    let mut reading = incoming_body.reading().unwrap();
+    assert_eq!(
+        incoming_body.begin(&mut Pieces { ends: true, ..pieces(&[]) }),
+        Some(Poured::Whole(Bytes::new()))
+    );
+    assert_eq!(read(&mut reading, 99), some("", true));
+    assert_eq!(read(&mut IncomingBody::full("ab".into()).reading().unwrap(), 99), some("ab", true));
+}
+
+#[tokio::test]
+async fn readers_on_other_threads_are_woken() {
+    let incoming_body = IncomingBody::new(1 << 20);
+    let mut readers = Vec::new();
+    for _ in 0..8 {
+        let mut reading = incoming_body.reading().unwrap();
+        readers.push(std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                let mut all = Vec::new();
+                while !poll_fn(|cx| reading.poll_body(cx, &mut all, 1000)).await.unwrap() {}
+                all.len()
+            })
+        }));
+    }
+    let mut source = Pieces::default();
+    for _ in 0..500 {
+        source.left.push_back(vec![b'x'; 1000]);
+        assert_eq!(incoming_body.begin(&mut source), None);
+    }
+    source.ends = true;
+    assert!(
+        matches!(incoming_body.pouring().pour(&mut source).await, Poured::Whole(body) if body.len() == 500_000)
+    );
+    for reader in readers {
+        assert_eq!(reader.join().unwrap(), 500_000);
+    }
+}

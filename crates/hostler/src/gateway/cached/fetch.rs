@@ -1,0 +1,354 @@
+//! A request on its way to a member for the cache: what it asks for, and what becomes of what it brings. Knows no client protocol.
+
+mod validation;
+
+use std::sync::Arc;
+
+use hostler_cache::{
+    CacheStatus, FetchMark, Flight, FlightOutcome, Forward, Freshness, Kept, Method, Moment, NotStored,
+    RequestDirectives, Reuse, Selecting, Validators, Vary, invalidated, is_failure, judge,
+    may_serve_on_error, may_share, tags, write_key,
+};
+use hostler_wire::{BodyLength, ResponseHead};
+
+use super::arrival::{Arrival, BrokenOff};
+use super::request::{self, CONDITIONS, MemberRequestView};
+use super::{serve, show};
+use crate::cache::{self, Caching, Entry, FetchOutcome, HeadLines};
+use crate::exchange::{Downstream, Edit, Exchange};
+use crate::gateway::wait::WaitBudget;
+use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_within};
+use crate::proxy::Call;
+
+/// A request on its way.
+pub(in crate::gateway) struct Fetch {
+    pub(super) caching: Arc<Caching>,
+    pub(super) asks: RequestDirectives,
+    pub(super) key: Box<[u8]>,
+    /// Its member is told that it came over TLS.
+    pub(super) secure: bool,
+    why: Forward,
+    /// Its host is written as it is in the key: what it brings may be for others.
+    pub(super) is_as_stored: bool,
+    /// What it brings may be stored.
+    pub(super) stores: bool,
+    /// What it has in the fields by which answers to it are chosen, as far as they are known.
+    selection: Vec<u8>,
+    /// Others wait for what it brings.
+    flight: Option<Flight<FetchOutcome>>,
+    /// What is stored and may be good still; to be validated, and to stand in where its member fails.
+    pub(super) stale: Option<Arc<Entry>>,
+    /// None: its wait has not begun.
+    pub(super) wait_budget: Option<WaitBudget>,
+}
+
+impl Fetch {
+    pub(super) fn new(
+        caching: &Arc<Caching>,
+        exchange: &Exchange,
+        asks: RequestDirectives,
+        key: Box<[u8]>,
+        why: Forward,
+        stale: Option<Arc<Entry>>,
+    ) -> Box<Self> {
+        Box::new(Self {
+            caching: caching.clone(),
+            asks,
+            key,
+            secure: request::is_secure(exchange),
+            why,
+            is_as_stored: request::is_as_stored(exchange),
+            // What HEAD brings is no answer to GET.
+            stores: caching.stores
+                && asks.method == Method::Get
+                && !asks.no_store
+                && request::is_as_stored(exchange),
+            selection: Vec::new(),
+            flight: None,
+            stale,
+            wait_budget: None,
+        })
+    }
+
+    /// Whether others may have what it brings, as far as the request says.
+    pub(super) fn may_share(&self) -> bool {
+        let is_wanted_anew = self.asks.no_cache || self.asks.no_store || self.asks.max_age == Some(0);
+        let is_usual =
+            self.asks.method == Method::Get && !self.asks.authorized && !is_wanted_anew && self.is_as_stored;
+        is_usual && (self.caching.stores || self.caching.collapses && !self.asks.cookies)
+    }
+
+    /// Equal requests have the same. Those whose answers are known to differ have not.
+    pub(super) fn flight_key(&self) -> Vec<u8> {
+        let secure: &[u8] = if self.secure { b"\0s" } else { b"\0" };
+        [&*self.key, secure, &self.selection].concat()
+    }
+
+    /// An answer to others is there, and says by what it was chosen: this request goes with those that are like it in that. False if
+    /// it has done so already.
+    pub(super) fn select(&mut self, exchange: &Exchange, answer: &ResponseHead) -> bool {
+        let Ok(vary) = Vary::of(&HeadLines(&answer.fields), &MemberRequestView(exchange), self.secure) else {
+            return false;
+        };
+        let mut selection = Vec::new();
+        for Selecting { name, value } in &vary.fields {
+            selection.push(0);
+            selection.extend_from_slice(name.as_bytes());
+            selection.push(if value.is_some() { b'=' } else { b'-' });
+            selection.extend_from_slice(value.as_deref().unwrap_or_default());
+        }
+        let is_new = selection != self.selection;
+        self.selection = selection;
+        is_new
+    }
+
+    pub(super) fn lead(&mut self, flight: Flight<FetchOutcome>) {
+        self.flight = Some(flight);
+    }
+
+    /// What all who wait get is stored already.
+    pub(super) fn land(&mut self, entry: &Arc<Entry>) {
+        self.settle(FlightOutcome::Shared(FetchOutcome::Stored(entry.clone())));
+    }
+
+    /// What another has fetched, if it is for this request as well.
+    pub(super) fn take(
+        &self,
+        exchange: &mut Exchange,
+        fetch_outcome: &FetchOutcome,
+    ) -> Option<Result<Answer, Refusal>> {
+        let now = Moment::now();
+        let (head, vary, freshness) = match fetch_outcome {
+            FetchOutcome::Stored(entry) => (&entry.head, &entry.vary, Ok(entry.freshness)),
+            FetchOutcome::Coming(coming) => (&coming.head, &coming.vary, coming.freshness),
+            FetchOutcome::Failed => return self.serve_stale(exchange, None, now),
+            FetchOutcome::Form(..) => return None,
+        };
+        if !vary.matches(&MemberRequestView(exchange), self.secure) {
+            return None;
+        }
+        let age = match freshness.map(|freshness| judge(&freshness, &self.asks, now)) {
+            Ok(Reuse::Serve { age, .. } | Reuse::ServeAndRefresh { age, .. }) => Some(age),
+            Ok(_) if !self.may_collapse(NotStored::Lifetime, head) => return None,
+            Err(why) if !self.may_collapse(why, head) => return None,
+            Ok(_) | Err(_) => None,
+        };
+        let answer = match fetch_outcome {
+            FetchOutcome::Stored(entry) => show::stored(&self.caching, exchange, &self.asks, entry),
+            FetchOutcome::Coming(coming) => {
+                let reading = coming.incoming_body.reading()?;
+                show::coming(exchange, &self.asks, &coming.head, coming, reading)
+            }
+            FetchOutcome::Form(..) | FetchOutcome::Failed => return None,
+        };
+        let status = Some(head.status);
+        exchange.log_facts.cache =
+            Some(CacheStatus::Forwarded { why: self.why, status, stored: false, collapsed: true });
+        exchange.log_facts.age = age.filter(|age| *age > 0);
+        Some(answer)
+    }
+
+    /// Asks a member, and does with the answer what there is to do.
+    pub async fn run<D: Downstream>(
+        mut self: Box<Self>,
+        (route, target): (&Route, &PoolTarget),
+        exchange: &mut Exchange,
+        client: &mut D,
+        thread: usize,
+    ) -> Result<Answer, Refusal> {
+        let wait_budget = self.wait_budget.unwrap_or_else(WaitBudget::begin);
+        loop {
+            self.note(exchange, None, false);
+            let mark = exchange.to_member.own.len();
+            let validates = self.prepare(exchange);
+            let asked = self.caching.stock.mark_fetch(&self.key);
+            let called = call_within(wait_budget, (route, target), exchange, client, thread).await;
+            exchange.to_member.own.truncate(mark);
+            let call = match called {
+                Ok(call) => call,
+                Err(refusal) => return self.failed(exchange, refusal),
+            };
+            let status = call.answer().status;
+            self.note(exchange, Some(status), false);
+            match self.asks.method {
+                Method::Unsafe => self.invalidate(exchange, call.answer()),
+                Method::Head if status == 200 => self.compare(exchange, call.answer(), asked),
+                Method::Head | Method::Get | Method::Safe => {}
+            }
+            if is_failure(status)
+                && let Some(answer) = self.serve_stale(exchange, Some(status), Moment::now())
+            {
+                exchange.pending_end = call.leave();
+                self.settle(FlightOutcome::Shared(FetchOutcome::Failed));
+                return answer;
+            }
+            if !(self.stores || self.flight.is_some()) {
+                return Ok(call.into());
+            }
+            if validates && status == 304 {
+                match self.confirmed(exchange, call, asked) {
+                    Some(answer) => return answer,
+                    // It was about something that is gone.
+                    None => continue,
+                }
+            }
+            return self.received(exchange, call, asked, target);
+        }
+    }
+
+    /// Changes what the member is asked for; true if it is asked whether what is stored is still good.
+    fn prepare(&mut self, exchange: &mut Exchange) -> bool {
+        let stale = self.stale.as_ref().filter(|_| self.stores).map(|stale| HeadLines(&stale.head.fields));
+        let validators = stale.as_ref().map(Validators::of).unwrap_or_default();
+        let validates = validators != Validators::default();
+        // One that cannot be shared, as far as we know, is its client's own business.
+        if self.flight.is_none() && !validates {
+            return false;
+        }
+        let own = &mut exchange.to_member.own;
+        own.extend(CONDITIONS.map(|name| Edit::Remove(name.into())));
+        let lines = [
+            ("If-None-Match", validators.if_none_match),
+            ("If-Modified-Since", validators.if_modified_since),
+        ];
+        for (name, value) in lines {
+            own.extend(value.map(|value| Edit::Set(name.into(), value.into())));
+        }
+        validates
+    }
+
+    /// A member has answered.
+    fn received(
+        &mut self,
+        exchange: &mut Exchange,
+        call: Box<Call>,
+        asked: FetchMark,
+        target: &PoolTarget,
+    ) -> Result<Answer, Refusal> {
+        let Some(arrival) = self.arrival(exchange, &call, asked) else {
+            self.keep_to_itself(call.answer().status);
+            return Ok(call.into());
+        };
+        self.note(exchange, Some(call.answer().status), arrival.coming.freshness.is_ok() && self.stores);
+        match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
+            Ok(answer) => answer,
+            Err(BrokenOff { refusal, flight }) => {
+                self.flight = flight;
+                self.failed(exchange, refusal)
+            }
+        }
+    }
+
+    /// How an answer arrives that is stored, or that others wait for; none for one that is this client's alone.
+    fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: FetchMark) -> Option<Arrival> {
+        let (head, now) = (call.answer(), Moment::now());
+        let lines = HeadLines(&head.fields);
+        let Ok(vary) = Vary::of(&lines, &MemberRequestView(exchange), self.secure) else {
+            self.caching.tell_of_vary(exchange.log_facts.route.as_deref().unwrap_or_default(), head);
+            return None;
+        };
+        let freshness = Freshness::of(&self.caching.rules, &self.asks, head.status, &lines, asked.at, now);
+        let freshness = if self.stores { freshness } else { freshness.and(Err(NotStored::Lifetime)) };
+        let is_fresh = freshness.is_ok_and(|freshness| is_servable(&freshness, now));
+        let is_shared = is_fresh || self.may_collapse(freshness.err().unwrap_or(NotStored::Lifetime), head);
+        if !is_shared {
+            self.keep_to_itself(head.status);
+        }
+        if freshness.is_err() {
+            // What its member does not want to be kept any more is not what stands in for it.
+            if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
+                self.caching.stock.remove(&self.key, stale);
+            }
+            self.flight.as_ref()?;
+        }
+        // The end of a connection is the end of a body, unless it is an error (RFC 9112 section 8; over TLS also without
+        // close_notify). But the kernel closes as properly for a process that dies as for one that has finished, and ours may.
+        let may_be_cut = call.body_length() == BodyLength::UntilClose && call.is_by_worker();
+        if call.is_event_stream() || may_be_cut {
+            return None;
+        }
+        let kept = Kept::of(&self.caching.rules, head.status, &lines);
+        let stored = Arc::new(cache::stored(head, &kept, now));
+        let own = match kept == Kept::default() {
+            true => stored.clone(),
+            false => Arc::new(cache::stored(head, &Kept::default(), now)),
+        };
+        let parts = (vary, freshness, tags(&lines), call.body_length());
+        Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, self.flight.take())
+    }
+
+    /// Nothing came.
+    pub(super) fn failed(&mut self, exchange: &mut Exchange, refusal: Refusal) -> Result<Answer, Refusal> {
+        if !refusal.facts().may_fall_back {
+            // It is this client's own trouble: dropped unsettled, the flight goes to the next.
+            return Err(refusal);
+        }
+        match self.serve_stale(exchange, None, Moment::now()) {
+            Some(answer) => {
+                self.settle(FlightOutcome::Shared(FetchOutcome::Failed));
+                exchange.log_facts.detail = Some(in_place_of(&refusal));
+                answer
+            }
+            None => {
+                self.settle(FlightOutcome::Failed);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// What is stored stands in for what a member did not give.
+    fn serve_stale(
+        &self,
+        exchange: &mut Exchange,
+        status: Option<u16>,
+        now: Moment,
+    ) -> Option<Result<Answer, Refusal>> {
+        let stale = self.stale.as_ref()?;
+        let (age, ttl) = may_serve_on_error(&stale.freshness, &self.asks, now)?;
+        let answer = serve(&self.caching, exchange, &self.asks, stale, (age, ttl));
+        self.note(exchange, status, false);
+        Some(answer)
+    }
+
+    fn may_collapse(&self, why: NotStored, head: &ResponseHead) -> bool {
+        self.caching.collapses && may_share(why, &self.asks, &HeadLines(&head.fields))
+    }
+
+    /// What it has changed is void (RFC 9111 section 4.4).
+    fn invalidate(&self, exchange: &Exchange, answer: &ResponseHead) {
+        let (host, target) = (exchange.host(), exchange.head.target());
+        let lines = HeadLines(&answer.fields);
+        let mut key = Vec::new();
+        for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
+            write_key(&self.caching.query, self.secure, host, &target, &mut key);
+            self.caching.stock.forget(&key);
+        }
+    }
+
+    /// An answer with this status has come, and is for nobody else.
+    fn keep_to_itself(&mut self, status: u16) {
+        self.settle(if is_failure(status) { FlightOutcome::Failed } else { FlightOutcome::Alone });
+    }
+
+    pub(super) fn settle(&mut self, outcome: FlightOutcome<FetchOutcome>) {
+        if let Some(flight) = self.flight.take() {
+            flight.settle(outcome, Moment::now());
+        }
+    }
+
+    fn note(&self, exchange: &mut Exchange, status: Option<u16>, stored: bool) {
+        exchange.log_facts.cache =
+            Some(CacheStatus::Forwarded { why: self.why, status, stored, collapsed: false });
+    }
+}
+
+/// For the log: what the client is not told.
+fn in_place_of(refusal: &Refusal) -> String {
+    let reason = refusal.facts().reason;
+    refusal.detail().map_or_else(|| reason.to_owned(), |detail| format!("{reason}: {detail}"))
+}
+
+/// Whether it may be served to whoever asks now, without anybody's being asked.
+fn is_servable(freshness: &Freshness, now: Moment) -> bool {
+    !freshness.no_cache && freshness.ttl(now) + i64::from(freshness.stale_while_revalidate) > 0
+}

@@ -1,0 +1,127 @@
+//! What becomes of a stored answer whose member says that it is good still, or is not. Knows no client protocol.
+
+use std::sync::Arc;
+
+use hostler_cache::{
+    FetchMark, FlightOutcome, Freshness, Kept, Likeness, Moment, NotStored, StoredForm, Vary, compare,
+    confirms, outdated, tags,
+};
+use hostler_wire::ResponseHead;
+
+use super::{Fetch, MemberRequestView, is_servable};
+use crate::cache::{self, Entry, FetchOutcome, HeadLines};
+use crate::coding::{self, Coding};
+use crate::exchange::Exchange;
+use crate::gateway::cached::show;
+use crate::gateway::{Answer, Refusal};
+use crate::proxy::Call;
+
+impl Fetch {
+    /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.
+    pub(super) fn confirmed(
+        &mut self,
+        exchange: &mut Exchange,
+        call: Box<Call>,
+        asked: FetchMark,
+    ) -> Option<Result<Answer, Refusal>> {
+        let (stale, now) = (self.stale.take()?, Moment::now());
+        let is_about_it = confirms(&HeadLines(&stale.head.fields), &HeadLines(&call.answer().fields));
+        let fresh = cache::freshened(&stale.head, call.answer());
+        call.finish(exchange);
+        let stock = &self.caching.stock;
+        if !is_about_it {
+            stock.remove(&self.key, &stale);
+            return None;
+        }
+        let (entry, freshness) = self.renewed(exchange, &stale, &fresh, (asked, now));
+        let entry = Arc::new(entry);
+        match freshness {
+            Ok(freshness) => {
+                stock.exchange(&self.key, &stale, entry.clone());
+                self.settle(if is_servable(&freshness, now) {
+                    FlightOutcome::Shared(FetchOutcome::Stored(entry.clone()))
+                } else {
+                    FlightOutcome::Alone
+                });
+            }
+            // It must not be stored any more.
+            Err(_) => {
+                stock.forget(&self.key);
+                self.settle(FlightOutcome::Alone);
+            }
+        }
+        self.note(exchange, Some(304), freshness.is_ok());
+        exchange.log_facts.age = Some(entry.freshness.age(now));
+        Some(show::stored(&self.caching, exchange, &self.asks, &entry))
+    }
+
+    /// A 200 to HEAD has come, and says what a GET would bring: a stored answer that is the same is as good as new, and one that
+    /// is not is stale from now on (RFC 9111 section 4.3.5).
+    pub(super) fn compare(&self, exchange: &Exchange, answer: &ResponseHead, asked: FetchMark) {
+        let may_change = self.caching.stores && self.is_as_stored && !self.asks.no_store;
+        let Some(stored) = self.stale.as_ref().filter(|_| may_change) else { return };
+        let (stock, now) = (&self.caching.stock, Moment::now());
+        let (is_page, length) = (stored.head.status == 200, stored.body.len() as u64);
+        match compare(&HeadLines(&stored.head.fields), length, &HeadLines(&answer.fields)) {
+            Likeness::Same if is_page => {
+                let fresh = cache::freshened(&stored.head, answer);
+                match self.renewed(exchange, stored, &fresh, (asked, now)) {
+                    (entry, Ok(_)) => stock.exchange(&self.key, stored, Arc::new(entry)),
+                    (_, Err(_)) => stock.remove(&self.key, stored),
+                }
+            }
+            Likeness::Unknown if is_page => {}
+            Likeness::Same | Likeness::Unknown | Likeness::Other => {
+                if let Some(freshness) = outdated(&stored.freshness, now) {
+                    stock.exchange(
+                        &self.key,
+                        stored,
+                        Arc::new(with(stored, (stored.head.clone(), stored.vary.clone()), freshness, asked)),
+                    );
+                }
+            }
+        }
+    }
+
+    /// What is stored under its new head, and the terms that this brings. A new `Vary` counts as well: it is for fewer now.
+    fn renewed(
+        &self,
+        exchange: &Exchange,
+        stored: &Entry,
+        fresh: &ResponseHead,
+        (asked, now): (FetchMark, Moment),
+    ) -> (Entry, Result<Freshness, NotStored>) {
+        let (rules, lines) = (&self.caching.rules, HeadLines(&fresh.fields));
+        let freshness = Freshness::of(rules, &self.asks, fresh.status, &lines, asked.at, now);
+        let vary = Vary::of(&lines, &MemberRequestView(exchange), self.secure);
+        let freshness = vary.as_ref().map_or_else(|why| Err(*why), |_| freshness);
+        let head = Arc::new(cache::stored(fresh, &Kept::of(rules, fresh.status, &lines), now));
+        let about = (head, vary.unwrap_or_else(|_| stored.vary.clone()));
+        (with(stored, about, freshness.unwrap_or(stored.freshness), asked), freshness)
+    }
+}
+
+/// The same answer with another head, on other terms.
+fn with(
+    stored: &Entry,
+    (head, vary): (Arc<ResponseHead>, Vary),
+    freshness: Freshness,
+    asked: FetchMark,
+) -> Entry {
+    Entry {
+        head_bytes: cache::size(&head),
+        body: stored.body.clone(),
+        freshness,
+        vary,
+        asked,
+        tags: tags(&HeadLines(&head.fields)),
+        forms: stored.forms.iter().filter_map(|form| with_head(form, &head)).collect(),
+        head,
+    }
+}
+
+/// What was made of a body is as good as the body, under the head that this has now.
+fn with_head(form: &StoredForm<ResponseHead>, head: &ResponseHead) -> Option<StoredForm<ResponseHead>> {
+    let coding = Coding::named(form.coding)?;
+    Some(StoredForm { head: Arc::new(coding::encoded(head, coding)), ..form.clone() })
+}

@@ -1,0 +1,303 @@
+//! An answer's body on its way to a client, whoever gives it. Knows no client protocol.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
+
+use super::behind::BufferKind;
+use crate::cache::{Cut, Encoded, SharedBody};
+use crate::coding::{
+    self, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow, StreamError,
+};
+use crate::exchange::{BodyError, Downstream, Exchange};
+use crate::gateway::{Refusal, Streamed};
+use crate::proxy::Call;
+
+/// An answer: its head, and its body as it comes.
+pub(super) enum ResponseBody {
+    /// From a member.
+    Member(Box<Call>),
+    /// Of our own.
+    Own(Box<Streamed>),
+    /// From a member, on its way into memory.
+    Shared(Box<SharedBody>),
+    /// One of the others that is encoded, or would be for another client.
+    EncodedBody(Box<EncodedBody>),
+}
+
+/// An answer with another head than it came with.
+pub(super) struct EncodedBody {
+    response_body: ResponseBody,
+    head: ResponseHead,
+    /// None where there is no body to encode, or it is sent as it is.
+    stream: Option<EncodedStream>,
+    /// Encoded, so nobody knows how long it will be.
+    is_encoded: bool,
+}
+
+/// Why a body breaks off.
+pub(super) enum Trouble {
+    Member(CallError),
+    Own(std::io::Error),
+    Shared(Cut),
+    Encoder(std::io::Error),
+}
+
+impl ResponseBody {
+    /// The same answer as this client gets it: encoded, if the route says so, the client takes it, and it may cost that.
+    #[inline]
+    pub fn encoded(self, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
+        match &exchange.compress {
+            None => self,
+            Some(plan) => self.dressed_by(plan, exchange, allowance),
+        }
+    }
+
+    fn dressed_by(self, plan: &EncodingPlan, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
+        let request = &exchange.head.fields;
+        if let Some(head) = coding::revalidated(request, self.head()) {
+            return self.with_head(head, None, false);
+        }
+        let verdict = plan.verdict(request, self.head(), self.content_length());
+        // HTTP/1.0 has no chunks: the end of an encoded body would be the end of the connection.
+        let coding = match verdict {
+            EncodingDecision::Leave => return self,
+            EncodingDecision::Encode(coding) if exchange.head.version == Version::Http11 => coding,
+            EncodingDecision::Encode(_) | EncodingDecision::Vary => return self.varying(),
+        };
+        if let Self::Shared(shared) = self {
+            return Self::in_form(shared, coding, plan, allowance);
+        }
+        let head = coding::encoded(self.head(), coding);
+        if exchange.is_head_request() {
+            return self.with_head(head, None, true);
+        }
+        let Some(grant) = allowance.grant(Encoder::memory(coding, plan.effort)) else {
+            return self.varying();
+        };
+        let flow = if self.is_endless() { Flow::Events } else { Flow::Bytes };
+        self.with_head(head, Some(EncodedStream::new(Encoder::new(coding, plan.effort), flow, grant)), true)
+    }
+
+    /// Of what is kept the form is kept as well.
+    fn in_form(
+        shared: Box<SharedBody>,
+        coding: Coding,
+        plan: &EncodingPlan,
+        allowance: &Arc<Allowance>,
+    ) -> Self {
+        let encoder = || {
+            let grant = allowance.grant(Encoder::memory(coding, plan.effort))?;
+            Some(EncodedStream::new(Encoder::new(coding, plan.effort), Flow::Bytes, grant))
+        };
+        let plain = match shared.encoded(coding, encoder) {
+            Encoded::Coming(shared) => return Self::Shared(shared),
+            Encoded::Whole(head, body) => {
+                let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
+                return Self::Own(Box::new(Streamed { head, length, body: Box::new(body) }));
+            }
+            Encoded::Spared(plain) => return Self::Shared(plain).varying(),
+            Encoded::Not(plain) => Self::Shared(plain),
+        };
+        match encoder() {
+            Some(stream) => {
+                let head = coding::encoded(plain.head(), coding);
+                plain.with_head(head, Some(stream), true)
+            }
+            None => plain.varying(),
+        }
+    }
+
+    /// As it is, for this time.
+    fn varying(self) -> Self {
+        let head = coding::varying(self.head());
+        self.with_head(head, None, false)
+    }
+
+    fn with_head(self, head: ResponseHead, stream: Option<EncodedStream>, is_encoded: bool) -> Self {
+        Self::EncodedBody(Box::new(EncodedBody { response_body: self, head, stream, is_encoded }))
+    }
+
+    /// Bytes of the body; of the one that a GET would bring, for an answer to HEAD.
+    fn content_length(&self) -> Option<u64> {
+        let said = |length: &[u8]| std::str::from_utf8(length).ok()?.parse().ok();
+        match self {
+            Self::Member(call) => call.answer().fields.first(Name::ContentLength).and_then(said),
+            Self::Own(streamed) => Some(streamed.length),
+            Self::Shared(shared) => match shared.length {
+                BodyLength::Known(length) => Some(length),
+                BodyLength::Chunked | BodyLength::UntilClose => None,
+            },
+            Self::EncodedBody(encoded) => encoded.response_body.content_length(),
+        }
+    }
+
+    /// The answer's head.
+    pub fn head(&self) -> &ResponseHead {
+        match self {
+            Self::Member(call) => call.answer(),
+            Self::Own(streamed) => &streamed.head,
+            Self::Shared(shared) => &shared.head,
+            Self::EncodedBody(encoded) => &encoded.head,
+        }
+    }
+
+    /// The length of the body.
+    pub fn length(&self) -> BodyLength {
+        match self {
+            Self::Member(call) => call.body_length(),
+            Self::Own(streamed) => BodyLength::Known(streamed.length),
+            Self::Shared(shared) => shared.length,
+            Self::EncodedBody(encoded) if encoded.is_encoded => BodyLength::Chunked,
+            Self::EncodedBody(encoded) => encoded.response_body.length(),
+        }
+    }
+
+    /// It comes from ourselves: the length is that of the body even where there is none, as in an answer to HEAD.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Member(_) | Self::Shared(_) => false,
+            Self::Own(_) => true,
+            Self::EncodedBody(encoded) => encoded.response_body.is_own(),
+        }
+    }
+
+    /// It ends when the client leaves.
+    pub fn is_endless(&self) -> bool {
+        match self {
+            Self::Member(call) => call.is_event_stream(),
+            Self::Own(_) | Self::Shared(_) => false,
+            Self::EncodedBody(encoded) => encoded.response_body.is_endless(),
+        }
+    }
+
+    /// What becomes of its bytes while its client does not take them.
+    pub fn kind(&self) -> BufferKind {
+        match self {
+            Self::Member(call) if call.is_event_stream() || call.refuses_buffering() => BufferKind::Straight,
+            Self::Member(_) => BufferKind::Stored,
+            Self::Own(_) => BufferKind::Ready,
+            // More than the cache can keep: a member waits for this client.
+            Self::Shared(shared) if shared.reading.holds_up() => BufferKind::Stored,
+            Self::Shared(_) => BufferKind::Ready,
+            Self::EncodedBody(encoded) => encoded.response_body.kind(),
+        }
+    }
+
+    /// It lies somewhere until it is read: there is no reason to have much of it in memory besides.
+    pub fn lies_ready(&self) -> bool {
+        match self {
+            Self::Member(_) => false,
+            Self::Own(_) | Self::Shared(_) => true,
+            Self::EncodedBody(encoded) => encoded.response_body.lies_ready(),
+        }
+    }
+
+    /// Sends what is left of the request; ready when there is nothing left to send.
+    pub fn poll_upload<D: Downstream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut D,
+    ) -> Poll<Result<(), BodyError>> {
+        match self {
+            Self::Member(call) => call.poll_upload(cx, client),
+            Self::Own(_) | Self::Shared(_) => Poll::Ready(Ok(())),
+            Self::EncodedBody(encoded) => encoded.response_body.poll_upload(cx, client),
+        }
+    }
+
+    /// Appends some of the body, at most about `max` bytes; `true` when it is complete.
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, Trouble>> {
+        match self {
+            Self::Member(call) => call.poll_body(cx, into, max).map_err(Trouble::Member),
+            Self::Own(streamed) => streamed.body.poll_body(cx, into, max).map_err(Trouble::Own),
+            Self::Shared(shared) => shared.reading.poll_body(cx, into, max).map_err(Trouble::Shared),
+            Self::EncodedBody(encoded) => encoded.poll_body(cx, into, max),
+        }
+    }
+
+    /// The trailers of a body that is complete.
+    pub fn trailers(&self) -> Option<&Fields> {
+        match self {
+            Self::Member(call) => call.trailers(),
+            Self::Own(_) => None,
+            Self::Shared(shared) => shared.reading.trailers(),
+            Self::EncodedBody(encoded) => encoded.response_body.trailers(),
+        }
+    }
+
+    /// All has come: a member's slot is free from here on, whether or not the client has all.
+    pub fn finish(self, exchange: &mut Exchange) {
+        match self {
+            Self::Member(call) => call.finish(exchange),
+            Self::Own(_) | Self::Shared(_) => {}
+            Self::EncodedBody(encoded) => encoded.response_body.finish(exchange),
+        }
+    }
+
+    /// The client has gone.
+    pub fn abandon(self, exchange: &mut Exchange) {
+        match self {
+            Self::Member(call) => call.abandon(exchange),
+            Self::Own(_) | Self::Shared(_) => {}
+            Self::EncodedBody(encoded) => encoded.response_body.abandon(exchange),
+        }
+    }
+
+    /// The body is broken.
+    pub fn give_up(self, exchange: &mut Exchange, trouble: Trouble) -> Refusal {
+        match (self, trouble) {
+            (Self::EncodedBody(encoded), trouble) => encoded.response_body.give_up(exchange, trouble),
+            (Self::Member(call), Trouble::Member(error)) => call.give_up(exchange, error).into(),
+            (Self::Member(call), trouble) => {
+                call.abandon(exchange);
+                trouble.into()
+            }
+            (Self::Own(_) | Self::Shared(_), trouble) => trouble.into(),
+        }
+    }
+}
+
+impl EncodedBody {
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<u8>,
+        max: usize,
+    ) -> Poll<Result<bool, Trouble>> {
+        let Self { response_body, stream, .. } = self;
+        let Some(stream) = stream else { return response_body.poll_body(cx, into, max) };
+        let came = stream.poll(cx, into, |cx, plain, max| response_body.poll_body(cx, plain, max));
+        came.map_err(|error| match error {
+            StreamError::Source(trouble) => trouble,
+            StreamError::Encoder(error) => Trouble::Encoder(error),
+        })
+    }
+}
+
+impl Trouble {
+    /// Who broke it off, for the log.
+    pub fn whose(&self) -> &'static str {
+        match self {
+            Self::Own(_) => "file_system",
+            Self::Member(_) | Self::Shared(_) | Self::Encoder(_) => "worker",
+        }
+    }
+}
+
+impl From<Trouble> for Refusal {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Member(error) => Self::BadAnswer(error.to_string()),
+            Trouble::Own(error) => Self::FileSystem(error),
+            Trouble::Shared(Cut(why)) => Self::WorkerLost(why.to_string()),
+            Trouble::Encoder(error) => Self::BadAnswer(format!("it could not be encoded: {error}")),
+        }
+    }
+}
