@@ -92,7 +92,7 @@ pub(super) struct MemberState<E> {
     /// Before the others for a claim that says so.
     pub near: bool,
     pub in_use: usize,
-    /// tunnel guards that are held, and those that leases in use may become.
+    /// Tunnel guards that are held, and those that leases in use may become.
     pub tunnels: usize,
     pub reserved: usize,
     /// Leases that were really taken.

@@ -48,7 +48,7 @@ pub(super) enum Turns {
     Returns,
 }
 
-/// There is no context.
+/// The supervisor context could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorContextError {
     /// No place for the runtime directory.

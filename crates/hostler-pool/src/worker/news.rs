@@ -1,4 +1,4 @@
-//! What the tasks around a worker report to its worker task; knows neither tasks nor worker task.
+//! What the tasks around a worker report to its worker task; knows none of them.
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 

@@ -8,7 +8,7 @@ use crate::cache_hits::{answer, asked, assert_cache, numbered};
 use crate::site;
 
 /// For whoever is waited for: on a machine under load, nobody here is to be taken for slow.
-const PATIENT: &str = "cache.patience = '5s'\n";
+const PATIENT: &str = "cache.timeout = '5s'\n";
 
 async fn sharing(upstream: &Upstream, memcached: &str, more: &str) -> Site {
     let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
@@ -120,7 +120,7 @@ async fn no_request_fails_whatever_becomes_of_memcached() {
     let between = meddler(memcached.address()).await;
     let address = between.address().to_string();
     let app = upstream().answers(tagged("a")).start().await;
-    let site = sharing(&app, &address, "cache.patience = '500ms'\n").await;
+    let site = sharing(&app, &address, "cache.timeout = '500ms'\n").await;
     let meddlings =
         [Meddling::Garbled, Meddling::Mute, Meddling::Late(Duration::from_secs(2)), Meddling::None];
     for (round, meddling) in meddlings.into_iter().enumerate() {
