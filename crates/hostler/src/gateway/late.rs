@@ -16,11 +16,11 @@ const PROOF: Duration = Duration::from_secs(1);
 
 /// Sets the deadline of an answer, and when it is first looked for; at that moment nothing has been sent yet.
 pub(super) fn arrange(exchange: &mut Exchange, lease: &Lease<Endpoint>, target: &PoolTarget, until: Instant) {
-    let mut wait_budget = target.request_timeout / PART;
+    let mut late_after = target.request_timeout / PART;
     if lease.is_wary() && proxy::is_repeatable(exchange) {
-        wait_budget = wait_budget.min(PROOF);
+        late_after = late_after.min(PROOF);
     }
-    let at = lease.since() + wait_budget;
+    let at = lease.since() + late_after;
     exchange.look = (at < until).then_some(Look { at, until });
     exchange.deadline.set_at(at.min(until));
 }

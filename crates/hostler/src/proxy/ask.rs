@@ -46,17 +46,21 @@ async fn send(address: &Address, method: &str, path: &str, fields: &str) -> Resu
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: hostler/{}\r\nConnection: close\r\n{fields}\r\n",
         env!("CARGO_PKG_VERSION")
     );
+    let status = status_of(&mut connection, &head).await?;
+    let mut body = Vec::new();
+    while !poll_fn(|cx| connection.poll_body(cx, &mut body, usize::MAX)).await? {}
+    Ok(WholeAnswer { status, body })
+}
+
+/// Sends a request without a body, all of it in its `head`, and reads the heads of its answer. Gives the status of the final one.
+pub(super) async fn status_of(connection: &mut MemberConnection, head: &str) -> Result<u16, CallError> {
     connection.start().extend_from_slice(head.as_bytes());
     poll_fn(|cx| connection.poll_send(cx)).await;
     let limits = Limits::default();
     loop {
         poll_fn(|cx| connection.poll_head(cx, &limits, false)).await?;
         if !connection.head().is_interim() {
-            break;
+            return Ok(connection.head().status);
         }
     }
-    let status = connection.head().status;
-    let mut body = Vec::new();
-    while !poll_fn(|cx| connection.poll_body(cx, &mut body, usize::MAX)).await? {}
-    Ok(WholeAnswer { status, body })
 }

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hostler_pool::dispatch::{Gauge, Membership};
-use hostler_wire::{CallError, Limits, MemberConnection};
+use hostler_wire::{CallError, MemberConnection};
 use http::Request;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::ask::status_of;
 use super::{Connector, Endpoint, MemberNews, MemberProtocol, http2};
 use crate::journal::Level;
 
@@ -185,16 +186,7 @@ async fn ask_http1(mut connection: MemberConnection, settings: &CheckSettings) -
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}\r\nConnection: close\r\n\r\n"
     );
-    connection.start().extend_from_slice(head.as_bytes());
-    poll_fn(|cx| connection.poll_send(cx)).await;
-    let limits = Limits::default();
-    loop {
-        poll_fn(|cx| connection.poll_head(cx, &limits, false)).await?;
-        if !connection.head().is_interim() {
-            break;
-        }
-    }
-    let status = connection.head().status;
+    let status = status_of(&mut connection, &head).await?;
     let mut body = Vec::new();
     while body.len() < MOST_READ {
         // The head has said what there is to know.
