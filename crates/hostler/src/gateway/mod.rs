@@ -325,7 +325,7 @@ async fn call_within<D: Downstream>(
     loop {
         // Boxed, as is all that few requests meet: each connection would carry the room for it.
         if exchange.is_suspect || exchange.turn.is_some() {
-            Box::pin(target.poison.turn(exchange, client)).await?;
+            Box::pin(queue_wait.turn(exchange, client)).await?;
         }
         queue_wait.preference.alone = target.poison.isolates(exchange);
         let lease = match queue_wait.slot(exchange, client).await {

@@ -3,11 +3,10 @@
 //! A worker that ends while it holds a request, and was not told to, makes a suspect of every request that it held: of its method
 //! and URL, of its path, its route and its client. A suspect of which one is answered is none any more: what is found here
 //! kills *in a row*, each time sent after the last death. What has killed, or holds a worker for too long, is let in one at a
-//! time, and waits for as long as that one does ([`Poison::turn`]). What has killed too often is refused for `keep_off`, without
-//! touching a worker. Decision 16 says what counts how much.
+//! time ([`super::wait`] waits for its turn). What has killed too often is refused for `keep_off`, without touching a worker.
+//! Decision 16 says what counts how much.
 
 use std::any::Any;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,17 +14,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::futures::Notified;
+use tokio::time::{Instant, timeout};
 
 use super::Refusal;
 use super::identity::{Keyring, Keys, RequestIdentity};
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects};
 use super::toll::Toll;
-use crate::exchange::{Death, Downstream, Exchange, PendingEnd};
+use crate::exchange::{Death, Exchange, PendingEnd};
 use crate::journal::{Journal, Level};
 
-/// How long a suspect waits for its turn. Then it goes on in company and proves nothing; or is refused, if it is risky.
-const TURN_WAIT: Duration = Duration::from_secs(5);
 /// So many may wait for theirs.
 const MOST_WAITING: usize = 100;
 
@@ -157,29 +155,22 @@ impl Poison {
         }
     }
 
-    /// A suspect waits for its turn, so that those like it have one worker at a time at most, and a death says whose doing it was.
-    pub(super) async fn turn<D: Downstream>(
-        self: &Arc<Self>,
-        exchange: &mut Exchange,
-        client: &mut D,
-    ) -> Result<(), Refusal> {
-        exchange.turn = None;
-        if !exchange.is_suspect || !matches!(self.enter(exchange)?, Admission::Closed { .. }) {
-            return Ok(());
-        }
+    /// A place among those that wait for their turn; so many have one.
+    pub(super) fn line_up(&self) -> Result<impl Drop + '_, Refusal> {
+        let place = TurnWait(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
-            drop(TurnWait(&self.waiting));
             return Err(self.refuse());
         }
-        let _waiting = TurnWait(&self.waiting);
-        let asked = Instant::now();
-        let outcome = self.wait(exchange, client, asked + TURN_WAIT).await;
-        exchange.timings.queue_wait += asked.elapsed();
-        outcome
+        Ok(place)
+    }
+
+    /// A turn has ended, or somebody is no suspect any more.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     /// Whether it may go on: as the one of its kind, or because nothing is against it.
-    fn enter(self: &Arc<Self>, exchange: &mut Exchange) -> Result<Admission, Refusal> {
+    pub(super) fn enter(self: &Arc<Self>, exchange: &mut Exchange) -> Result<Admission, Refusal> {
         // Somebody like it may have been answered meanwhile, or convicted.
         self.admit(exchange)?;
         if !exchange.is_suspect {
@@ -193,30 +184,8 @@ impl Poison {
         Ok(entry)
     }
 
-    async fn wait<D: Downstream>(
-        self: &Arc<Self>,
-        exchange: &mut Exchange,
-        client: &mut D,
-        until: Instant,
-    ) -> Result<(), Refusal> {
-        let mut is_over = false;
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            // Before the look: what changes after it is heard.
-            changed.as_mut().enable();
-            match self.enter(exchange)? {
-                Admission::Closed { risky: true } if is_over => return Err(self.refuse()),
-                Admission::Closed { .. } if !is_over => {}
-                _ => return Ok(()),
-            }
-            tokio::select! {
-                () = poll_fn(|cx| client.poll_left(cx)) => return Err(Refusal::ClientLeft),
-                news = timeout_at(until, changed) => is_over = news.is_err(),
-            }
-        }
-    }
-
-    fn refuse(&self) -> Refusal {
+    /// Counts one whose turn did not come.
+    pub(super) fn refuse(&self) -> Refusal {
         self.refused.fetch_add(1, Ordering::Relaxed);
         Refusal::Suspect
     }
@@ -229,7 +198,7 @@ impl Poison {
     /// The answer to this request is late: which of those like it are answered meanwhile is worth to be known.
     pub(super) fn watch(&self, exchange: &mut Exchange, until: Instant) {
         if self.settings.kills > 0 {
-            let identity = self.keyring.identity(exchange);
+            let identity = self.identity(exchange);
             self.with(|suspects| suspects.watch(&identity, until, Instant::now()));
             exchange.is_suspect = true;
         }
@@ -244,7 +213,7 @@ impl Poison {
     ) -> Result<bool, Refusal> {
         let tried = exchange.turn.take();
         let Some(pending_end) = self.pending_end(exchange) else { return Ok(false) };
-        let identity = self.keyring.identity(exchange);
+        let identity = self.identity(exchange);
         if pending_end.is_lingering() {
             // Nobody waits for it any more, but the worker is still at it.
             self.inquire_later(identity, pending_end, tried, Duration::ZERO);
@@ -267,7 +236,7 @@ impl Poison {
     pub(super) fn settle(self: &Arc<Self>, exchange: &mut Exchange) {
         let tried = exchange.turn.take();
         if let Some(pending_end) = self.pending_end(exchange) {
-            let identity = self.keyring.identity(exchange);
+            let identity = self.identity(exchange);
             return self.inquire_later(identity, pending_end, tried, self.settings.suspect_after);
         }
         let log_facts = &exchange.log_facts;
@@ -281,13 +250,18 @@ impl Poison {
         self.changed.notify_waiters();
     }
 
+    /// What it has in common with others.
+    pub(super) fn identity(&self, exchange: &Exchange) -> RequestIdentity {
+        self.keyring.identity(exchange)
+    }
+
     fn pending_end(&self, exchange: &mut Exchange) -> Option<PendingEnd> {
         exchange.pending_end.take().filter(|_| self.settings.kills > 0)
     }
 
     /// For a call that outlives its exchange.
     pub(super) fn following(self: &Arc<Self>, exchange: &Exchange) -> Following {
-        let identity = (self.settings.kills > 0).then(|| self.keyring.identity(exchange));
+        let identity = (self.settings.kills > 0).then(|| self.identity(exchange));
         Following { poison: self.clone(), identity }
     }
 
@@ -321,20 +295,26 @@ impl Poison {
             if let Some(death) = &death {
                 poison.record(&identity, death, tried.is_some());
             }
-            if is_held {
-                poison.with(|suspects| suspects.release(&identity.keys));
-            }
-            // Not before: another suspect would end up with the same worker.
+            // Not before the end: another suspect would end up with the same worker.
             drop(tried);
+            if is_held {
+                poison.release(&identity);
+            }
             poison.changed.notify_waiters();
         });
     }
 
     /// A worker that got a request like this at `since` does not finish.
-    fn hold(&self, identity: &RequestIdentity, since: Instant) {
+    pub(super) fn hold(&self, identity: &RequestIdentity, since: Instant) {
         let now = Instant::now();
         let until = now + self.settings.keep_off.max(self.settings.suspect_after);
         self.with(|suspects| suspects.hold(identity, since, until, now));
+    }
+
+    /// It has finished, or is dead.
+    pub(super) fn release(&self, identity: &RequestIdentity) {
+        self.with(|suspects| suspects.release(&identity.keys));
+        self.changed.notify_waiters();
     }
 
     /// Remembers a death; the verdict, if it was one too many.

@@ -128,7 +128,7 @@ impl Suspects {
         if !is_tried_in_crowd && watched().next().is_none() {
             return Admission::Free;
         }
-        if watched().any(|suspect| suspect.is_held() || is_taken(suspect.turn, now)) {
+        if watched().any(|suspect| suspect.is_closed() || is_taken(suspect.turn, now)) {
             return Admission::Closed { risky: true };
         }
         if is_tried_in_crowd && is_taken(self.crowd_turn, now) {
@@ -349,6 +349,11 @@ impl Suspect {
     /// A worker is held by one like it, and no other one has been answered since.
     fn is_held(&self) -> bool {
         self.held > 0 && self.answered.is_none_or(|answered| answered < self.held_since)
+    }
+
+    /// None like it is let in. A route stays open for one at a time: all that are innocent are on it, too.
+    fn is_closed(&self) -> bool {
+        self.kind != IdentityKind::Route && self.is_held()
     }
 
     /// Whether it is still remembered, and as what.

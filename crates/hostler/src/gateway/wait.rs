@@ -1,13 +1,15 @@
 //! The wait for a slot, for as long as queue, request and client allow. Knows no calls.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
 use hostler_pool::dispatch::{Claim, Lease, MemberPreference, Priority, Ticket};
-use tokio::time::Instant;
+use tokio::sync::futures::Notified;
+use tokio::time::{Instant, timeout_at};
 
+use super::suspects::Admission;
 use super::{PoolTarget, Refusal};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::Endpoint;
@@ -97,37 +99,85 @@ impl<'a> QueueWait<'a> {
     /// The slot, and how many waited when this one came.
     async fn wait<D: Downstream>(
         &mut self,
-        exchange: &Exchange,
+        exchange: &mut Exchange,
         client: &mut D,
         asked: Instant,
     ) -> (Result<Lease<Endpoint>, Refusal>, Option<usize>) {
         let target = self.target;
-        // A request that comes back because its member was lost goes on waiting; it does not begin anew.
-        let waited = exchange.timings.queue_wait;
-        let limit = |queue_wait: &Self| {
-            queue_wait
-                .until()
-                .min(asked + (target.queue_timeout + queue_wait.wait_budget.paused).saturating_sub(waited))
-        };
-        let until = limit(self);
-        exchange.deadline.set_at(until);
         // In the pool's eyes the deadline stands still during a pause by itself.
-        let tunnel = exchange.offer.is_some();
         let claim = Claim {
             ticket: self.ticket,
             priority: self.priority,
-            deadline: Some(until),
-            tunnel,
+            deadline: Some(self.limit(exchange, asked)),
+            tunnel: exchange.offer.is_some(),
             preference: self.preference,
         };
         let mut acquire = pin!(target.pool.acquire(claim));
         self.ticket = Some(acquire.ticket());
+        let acquired = self.within(acquire.as_mut(), exchange, client, asked).await;
+        let outcome = acquired.and_then(|acquired| acquired.map_err(Refusal::from));
+        (outcome, acquire.ahead())
+    }
+
+    /// Waits until nothing that is known of requests like this one is against it; until then those like it have one worker at a
+    /// time. This wait is a part of that for a slot, and has the same limits.
+    pub async fn turn<D: Downstream>(
+        &mut self,
+        exchange: &mut Exchange,
+        client: &mut D,
+    ) -> Result<(), Refusal> {
+        let asked = Instant::now();
+        let outcome = self.wait_for_turn(exchange, client, asked).await;
+        exchange.timings.queue_wait += asked.elapsed();
+        outcome
+    }
+
+    async fn wait_for_turn<D: Downstream>(
+        &mut self,
+        exchange: &mut Exchange,
+        client: &mut D,
+        asked: Instant,
+    ) -> Result<(), Refusal> {
+        let poison = &self.target.poison;
+        exchange.turn = None;
+        let Admission::Closed { .. } = poison.enter(exchange)? else { return Ok(()) };
+        let _place = poison.line_up()?;
+        // The other half of its time is for the slot.
+        let company = asked + self.limit(exchange, asked).saturating_duration_since(asked) / 2;
+        loop {
+            let mut changed = pin!(poison.changed());
+            // Before the look: what changes after it is heard.
+            changed.as_mut().enable();
+            let Admission::Closed { risky } = poison.enter(exchange)? else { return Ok(()) };
+            // One that is not risky goes on in company then, and proves nothing.
+            let until = if risky { None } else { Some(company) };
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Ok(());
+            }
+            let waited = self.within(pin!(until_changed(changed, until)), exchange, client, asked).await;
+            match waited {
+                Err(Refusal::QueueTimeout) => return Err(poison.refuse()),
+                waited => waited?,
+            }
+        }
+    }
+
+    /// What `awaited` gives, unless the client leaves or the time of the request is over first.
+    async fn within<F: Future, D: Downstream>(
+        &mut self,
+        mut awaited: Pin<&mut F>,
+        exchange: &mut Exchange,
+        client: &mut D,
+        asked: Instant,
+    ) -> Result<F::Output, Refusal> {
+        let target = self.target;
+        exchange.deadline.set_at(self.limit(exchange, asked));
         // Asked for only when there is a wait.
         let mut pauses = None;
         let outcome = poll_fn(|cx| {
             loop {
-                if let Poll::Ready(acquired) = acquire.as_mut().poll(cx) {
-                    return Poll::Ready(acquired.map_err(Refusal::from));
+                if let Poll::Ready(output) = awaited.as_mut().poll(cx) {
+                    return Poll::Ready(Ok(output));
                 }
                 if client.poll_left(cx).is_ready() {
                     return Poll::Ready(Err(Refusal::ClientLeft));
@@ -137,14 +187,28 @@ impl<'a> QueueWait<'a> {
                 if !self.wait_budget.give_back(target, before) {
                     return Poll::Ready(Err(Refusal::QueueTimeout));
                 }
-                exchange.deadline.set_at(limit(self));
+                exchange.deadline.set_at(self.limit(exchange, asked));
             }
         })
         .await;
         if let Some(before) = pauses {
             self.wait_budget.give_back(target, before);
         }
-        (outcome, acquire.ahead())
+        outcome
+    }
+
+    /// When the time is over of one that began to wait at `asked`. A request that comes back because its member was lost goes on
+    /// waiting; it does not begin anew.
+    fn limit(&self, exchange: &Exchange, asked: Instant) -> Instant {
+        let queue_timeout = self.target.queue_timeout + self.wait_budget.paused;
+        self.until().min(asked + queue_timeout.saturating_sub(exchange.timings.queue_wait))
+    }
+}
+
+async fn until_changed(changed: Pin<&mut Notified<'_>>, until: Option<Instant>) {
+    match until {
+        Some(until) => drop(timeout_at(until, changed).await),
+        None => changed.await,
     }
 }
 
@@ -206,5 +270,61 @@ mod tests {
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");
+    }
+
+    /// A request of a path that holds a worker, and how long it waits until it is refused.
+    async fn wait_in_vain(target: &PoolTarget) -> Duration {
+        let mut exchange = exchange();
+        let began = Instant::now();
+        target.poison.hold(&target.poison.identity(&exchange), began);
+        exchange.is_suspect = true;
+        let mut queue_wait = QueueWait::begin(target, Priority::Normal, WaitBudget::begin());
+        let refused = queue_wait.turn(&mut exchange, &mut Nobody).await;
+        assert!(matches!(refused, Err(Refusal::Suspect)), "{refused:?}");
+        assert_eq!(target.poison.view().waiting, 0);
+        assert_eq!(exchange.timings.queue_wait, began.elapsed());
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_is_waited_for_as_long_as_the_queue_allows() {
+        for queue_timeout in [seconds(2), seconds(20)] {
+            let target = PoolTarget { queue_timeout, ..target() };
+            let waited = wait_in_vain(&target).await;
+            assert!((queue_timeout..queue_timeout + seconds(1)).contains(&waited), "{waited:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_does_not_count_while_one_waits_for_its_turn() {
+        let target = target();
+        target.pool.pause();
+        let pool = target.pool.clone();
+        tokio::spawn(async move {
+            sleep_until(Instant::now() + seconds(20)).await;
+            pool.resume();
+        });
+        let waited = wait_in_vain(&target).await;
+        assert!((seconds(25)..seconds(26)).contains(&waited), "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_waited_for_its_turn_has_so_much_less_time_for_a_slot() {
+        let (target, mut exchange) = (target(), exchange());
+        exchange.is_suspect = true;
+        let identity = target.poison.identity(&exchange);
+        target.poison.hold(&identity, Instant::now());
+        let poison = target.poison.clone();
+        tokio::spawn(async move {
+            sleep_until(Instant::now() + seconds(3)).await;
+            poison.release(&identity);
+        });
+        let began = Instant::now();
+        let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+        queue_wait.turn(&mut exchange, &mut Nobody).await.unwrap();
+        let refused = queue_wait.slot(&mut exchange, &mut Nobody).await;
+        assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
+        let waited = began.elapsed();
+        assert!((seconds(5)..seconds(6)).contains(&waited), "{waited:?}");
     }
 }

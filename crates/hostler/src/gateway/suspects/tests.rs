@@ -172,6 +172,20 @@ async fn a_worker_that_is_held_beyond_all_patience_keeps_those_like_it_waiting()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_route_that_holds_workers_lets_others_in_one_at_a_time_until_one_is_answered() {
+    let mut court = Court::new();
+    for held in [single(1), single(2)] {
+        court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
+    }
+    assert_eq!(court.enters(&single(1), 30), Err(true), "the path that holds one");
+    let turn = court.enters(&single(3), 30).unwrap().expect("in its turn");
+    assert_eq!(court.enters(&single(4), 30), Err(true), "one at a time");
+    court.suspects.acquit(&single(3).keys, court.at(31));
+    court.suspects.leave(&single(3).keys, turn);
+    assert_eq!(court.enters(&single(4), 31), Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_others_like_it_are_answered_a_held_worker_is_no_reason_to_wait() {
     let mut court = Court::new();
     let [held, good, next] = [1, 2, 3].map(|url| request(url, 1, 1));
