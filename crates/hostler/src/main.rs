@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use hostler::cli::{self, Args, Command};
-use hostler::config::Surroundings;
-use hostler_pool::worker::guard;
+use hostler_config::Surroundings;
+use hostler_worker::guard;
 
 fn main() -> ExitCode {
     match Args::of_process().command {

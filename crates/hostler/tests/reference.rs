@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use hostler::cli::reference;
-use hostler::config::{self, Invocation, Surroundings};
+use hostler_config::{self as config, Invocation, Surroundings};
 use hostler_testkit::{authority, mmdb, mmdb_v4};
 
 #[test]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_pool::dispatch::{Pool, PoolSnapshot};
-use hostler_pool::worker::{Boots, RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
+use hostler_dispatch::{Pool, PoolSnapshot};
+use hostler_worker::{Boots, RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,6 @@ use tokio::time::Instant;
 
 use super::cache::CacheReport;
 use crate::cache::Stock;
-use crate::coding::{EncoderMemory, Usage};
 use crate::exchange::{
     ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
     Spool, SpoolView,
@@ -23,7 +22,8 @@ use crate::journal::{self, Journal};
 use crate::native::geo::{Geo, GeoStatus};
 use crate::native::postal::{Postal, PostalStatus};
 use crate::proxy::{Checked, Endpoint, Meter, Times};
-use crate::tls::{Certificate, Terminator};
+use hostler_coding::{EncoderMemory, Usage};
+use hostler_config::tls::{Certificate, Terminator};
 
 /// Where the Status comes from.
 pub struct Sources {

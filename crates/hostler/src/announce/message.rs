@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Advertise;
+use hostler_config::Advertise;
 
 /// Who we are to others: the same in every message.
 pub(super) struct Sender {

@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::config::Advertise;
 use crate::journal::{Journal, Level};
 use crate::nats::{Listener, NatsConnection, NatsEvent};
+use hostler_config::Advertise;
 use ledger::{AnnouncedNames, Ledger};
 use message::{Sender, wanted_interval};
 

@@ -8,8 +8,8 @@ use hostler_wire::Address;
 use serde_json::Value;
 
 use super::{Ask, print};
-use crate::config::{self, Surroundings};
 use crate::proxy::ask;
+use hostler_config::{self as config, Surroundings};
 
 /// For a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);

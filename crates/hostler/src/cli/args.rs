@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Given, Invocation, Setting, Surroundings};
+use hostler_config::{Given, Invocation, Setting, Surroundings};
 
 const DEFAULT_FILE: &str = "hostler.toml";
 /// The one key whose name has no dot: all other keys are in a section.
@@ -323,7 +323,7 @@ impl Check {
 }
 
 impl Ask {
-    /// For [`crate::config::load_server`]: no file at all if the flag says everything.
+    /// For [`hostler_config::load_server`]: no file at all if the flag says everything.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
         let is_there = |file: &PathBuf| surroundings.folder.join(file).exists();
         let default = Some(PathBuf::from(DEFAULT_FILE)).filter(is_there);

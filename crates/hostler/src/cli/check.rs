@@ -7,9 +7,9 @@ use hostler_lookup::geo::verify;
 use hostler_lookup::postal::PostalFile;
 
 use super::{Check, print};
-use crate::config::{
-    self, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers, Priority,
-    Route, ShowSize, Surroundings, Target, Tls, Workers,
+use hostler_config::{
+    self as config, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers,
+    Priority, Route, ShowSize, Surroundings, Target, Tls, Workers,
 };
 
 /// Prints the meaning and exits with 0, or prints what is wrong and exits with 2.

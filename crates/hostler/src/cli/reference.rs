@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::Args;
-use crate::config::reference;
+use hostler_config::reference;
 
 const INTRODUCTION: &str = "\
 <!-- Generated from crates/hostler/src/cli/args.rs; refresh with: UPDATE=1 cargo test -p hostler --test reference -->

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use expect_test::{Expect, expect};
 
 use super::{Args, Command, summary};
-use crate::config::{self, Config, Invocation, Surroundings};
+use hostler_config::{self as config, Config, Invocation, Surroundings};
 
 fn surroundings() -> Surroundings {
     let folder = PathBuf::from("/");

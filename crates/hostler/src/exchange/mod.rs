@@ -31,7 +31,7 @@ use hostler_cache::{CacheStatus, Forward};
 use hostler_wire::{BodyLength, Fields, Name, RequestHead};
 use tokio::time::Instant;
 
-use crate::coding::EncodingPlan;
+use hostler_coding::EncodingPlan;
 
 pub use body::{Body, BodyError, BodySource, Downstream, InMemory, Nobody};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};

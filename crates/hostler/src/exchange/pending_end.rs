@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_pool::worker::{ExitCause, ExitWatch};
+use hostler_worker::{ExitCause, ExitWatch};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::NotServed;
 use super::open::{Folder, Opened};
 use super::serve::FileRequest;
-use crate::coding::Coding;
-use crate::config::StaticFiles;
+use hostler_coding::Coding;
+use hostler_config::StaticFiles;
 
 /// A file that is to be sent.
 pub(super) struct Chosen {

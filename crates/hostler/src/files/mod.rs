@@ -15,11 +15,11 @@ use hostler_wire::{Fields, Name, ResponseHead, tokens};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use tokio::task::spawn_blocking;
 
-use crate::coding::{self, Coding};
-use crate::config::StaticFiles;
 use crate::exchange::{BodySource, Exchange};
 use choose::Miss;
 use conditions::Conditions;
+use hostler_coding::{self as coding, Coding};
+use hostler_config::StaticFiles;
 use open::Blocking;
 use place::{NoPlace, ends_in_slash, place};
 use serve::{FileLookup, FileRequest};

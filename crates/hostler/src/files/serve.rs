@@ -12,8 +12,8 @@ use super::conditions::{ConditionOutcome, Conditions, FileValidators};
 use super::open::{Blocking, Folder};
 use super::place::FilePath;
 use super::{NotServed, ServedFile};
-use crate::coding::Coding;
-use crate::config::StaticFiles;
+use hostler_coding::Coding;
+use hostler_config::StaticFiles;
 
 /// Who may keep it for a year without asking.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use hostler_wire::tokens;
 
 use super::{Refusal, hypernova};
-use crate::config::{Fallback, LoadedFile};
 use crate::exchange::Exchange;
+use hostler_config::{Fallback, LoadedFile};
 
 /// A route's fallback for one request.
 pub enum StandIn {

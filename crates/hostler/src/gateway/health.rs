@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
-use hostler_pool::dispatch::Pool;
+use hostler_dispatch::Pool;
 use hostler_wire::ResponseHead;
 use serde::Serialize;
 
@@ -184,7 +184,7 @@ fn plain(status: u16, reason: &'static str, body: String) -> Whole {
 mod tests {
     use super::*;
     use crate::proxy::Meter;
-    use hostler_pool::dispatch::{Membership, PoolSettings};
+    use hostler_dispatch::{Membership, PoolSettings};
     use hostler_wire::Address;
 
     fn watched(name: &str, counts: bool) -> Watched {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_pool::dispatch::Lease;
+use hostler_dispatch::Lease;
 use tokio::time::Instant;
 
 use super::PoolTarget;

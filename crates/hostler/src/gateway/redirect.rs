@@ -5,8 +5,8 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use super::rewrite::behind;
 use super::{Answer, Refusal};
-use crate::config::{Piece, Redirect};
 use crate::exchange::{Exchange, Whole};
+use hostler_config::{Piece, Redirect};
 
 /// What cannot stand in a field, or what browsers take for a slash.
 const ODD: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hostler_pool::dispatch::AcquireError;
+use hostler_dispatch::AcquireError;
 use hostler_wire::{CallError, FramingError, HeadError, ScanError};
 
 use super::platform::Objection;

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Pool, Priority};
+use hostler_dispatch::{Pool, Priority};
 
 use super::platform::Platform;
 use super::poison::Poison;
 use super::rewrite::Rewrite;
 use crate::cache::Caching;
-use crate::coding::EncodingPlan;
-use crate::config::{Fallback, Redirect};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
 use crate::native::Native;
 use crate::native::geo::Geo;
 use crate::proxy::{CallSettings, Endpoint, Meter};
+use hostler_coding::EncodingPlan;
+use hostler_config::{Fallback, Redirect};
 
 /// A route: what leads where, with its limits.
 pub struct Route {

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Pool, PoolSettings};
+use hostler_dispatch::{Pool, PoolSettings};
 use hostler_wire::Limits;
 
 use super::{Poison, PoisonSettings, PoolTarget};

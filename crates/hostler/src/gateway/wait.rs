@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Claim, Lease, MemberPreference, Priority, Ticket};
+use hostler_dispatch::{Claim, Lease, MemberPreference, Priority, Ticket};
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout_at};
 

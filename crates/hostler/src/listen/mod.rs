@@ -25,12 +25,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::coding::Allowance;
 use crate::exchange::{ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep};
 use crate::gateway::{Answer, Failed, Gateway, Refusal, access_line};
 use crate::journal::Journal;
 use crate::proxy::Call;
 use arc_swap::ArcSwap;
+use hostler_coding::Allowance;
 use hostler_wire::Stream;
 use tokio::net::{TcpListener, TcpStream};
 

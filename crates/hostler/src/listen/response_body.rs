@@ -7,12 +7,13 @@ use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
 
 use super::behind::BufferKind;
 use crate::cache::{Cut, Encoded, SharedBody};
-use crate::coding::{
-    self, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow, StreamError,
-};
 use crate::exchange::{BodyError, Downstream, Exchange};
 use crate::gateway::{Refusal, Streamed};
 use crate::proxy::Call;
+use hostler_coding::{
+    self as coding, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow,
+    StreamError,
+};
 
 /// An answer: its head, and its body as it comes.
 pub(super) enum ResponseBody {

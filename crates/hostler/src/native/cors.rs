@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::config::Origin;
 use crate::exchange::{Exchange, Whole};
+use hostler_config::Origin;
 
 /// Adds what a browser wants to see, if the page's origin is one of these.
 pub fn allow(origins: &[Origin], exchange: &Exchange, mut whole: Whole) -> Whole {

@@ -13,10 +13,10 @@ pub mod tag;
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
-use crate::config::Origin;
 use crate::exchange::{Exchange, Whole};
 use form::AnswerFormat;
 use geo::Geo;
+use hostler_config::Origin;
 use postal::Postal;
 use query::QueryString;
 

@@ -15,8 +15,8 @@ use futures_util::StreamExt;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::config::Nats;
 use crate::journal::{Journal, Level};
+use hostler_config::Nats;
 
 pub use async_nats::Message;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 
 use super::LONGEST_PAUSE;
-use crate::config::{Nats, NatsLogin};
+use hostler_config::{Nats, NatsLogin};
 
 /// Messages that may wait to be read, of each subscription; what comes beyond is lost, and said so. As many as gorouter's.
 const MOST_WAITING: usize = 131_072;

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hostler_pool::dispatch::Lease;
+use hostler_dispatch::Lease;
 use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, ResponseHead};
 use tokio::time::Instant;
 

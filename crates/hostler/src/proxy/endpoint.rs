@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use hostler_pool::dispatch::MemberId;
-use hostler_pool::worker::ExitWatch;
+use hostler_dispatch::MemberId;
 use hostler_wire::MemberConnection;
+use hostler_worker::ExitWatch;
 use tokio::time::Instant;
 
 use super::connector::{Connector, MemberProtocol};

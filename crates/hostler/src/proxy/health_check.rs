@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Gauge, Membership};
+use hostler_dispatch::{Gauge, Membership};
 use hostler_wire::{CallError, MemberConnection};
 use http::Request;
 use serde::Serialize;

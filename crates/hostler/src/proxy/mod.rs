@@ -23,7 +23,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use hostler_pool::dispatch::Lease;
+use hostler_dispatch::Lease;
 use hostler_wire::{CallError, Limits, MemberConnection};
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hostler_pool::dispatch::TunnelGuard;
+use hostler_dispatch::TunnelGuard;
 use hostler_wire::{Frames, Stream, going_away};
 use tokio::time::{sleep, timeout};
 

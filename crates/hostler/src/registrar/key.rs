@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::config::{HostPattern, MatchPattern, PathPattern};
+use hostler_config::{HostPattern, MatchPattern, PathPattern};
 
 /// A host, and a path with all that is below it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

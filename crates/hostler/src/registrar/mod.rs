@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, interval_at, sleep_until};
 
-use crate::config::HostPattern;
 use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
+use hostler_config::HostPattern;
 use log::{Refused, RegistrarLog};
 use message::Registration;
 use pools::{AddressFailed, Pools};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::OwnAddresses;
-use hostler_pool::dispatch::{self, EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
 use tokio::sync::mpsc;
@@ -14,13 +14,13 @@ use super::facts::RegistrarFacts;
 use super::key::RouteKey;
 use super::registry::{Gone, Registry, RouteChange, RouteOptions};
 use super::words::Balancing;
-use crate::coding::EncodingPlan;
-use crate::config::{self, Buffer, Choice, HostPattern, Policy};
 use crate::exchange::Counters;
 use crate::gateway::platform::{Platform, PlatformRules};
 use crate::gateway::{Changes, Poison, PoisonSettings, PoolTarget, Route, Target};
 use crate::journal::Journal;
 use crate::proxy::{CallSettings, Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
+use hostler_coding::EncodingPlan;
+use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
 
 /// Slots of a member that has no limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;
@@ -288,17 +288,17 @@ impl Pools {
         PoolSettings {
             choice: match (options.balancing, settings.choice) {
                 (Some(Balancing::RoundRobin), _) | (None, Choice::RoundRobin) => {
-                    dispatch::MemberChoice::RoundRobin
+                    hostler_dispatch::MemberChoice::RoundRobin
                 }
                 (Some(Balancing::LeastConnection), _) | (None, Choice::LeastBusy) => {
-                    dispatch::MemberChoice::LeastBusy
+                    hostler_dispatch::MemberChoice::LeastBusy
                 }
-                (None, Choice::Warm) => dispatch::MemberChoice::Warm,
+                (None, Choice::Warm) => hostler_dispatch::MemberChoice::Warm,
             },
             queue_limit: rules.queue_limit(settings.queue.limit),
             policy: match settings.queue.policy {
-                Policy::Adaptive => dispatch::Policy::Adaptive,
-                Policy::Fifo => dispatch::Policy::Fifo,
+                Policy::Adaptive => hostler_dispatch::Policy::Adaptive,
+                Policy::Fifo => hostler_dispatch::Policy::Fifo,
             },
             eject: EjectSettings {
                 failures: settings.ejection.timeouts,

@@ -11,7 +11,7 @@ use super::facts::{self, RegistrarFacts};
 use super::key::RouteKey;
 use super::message::Registration;
 use super::words::{Balancing, Oddity, balancing, keys};
-use crate::config::{HostPattern, Sharding};
+use hostler_config::{HostPattern, Sharding};
 
 /// What registrations are held to.
 #[derive(Debug, Clone)]

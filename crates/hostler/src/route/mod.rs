@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use crate::config::{HostPattern, MatchPattern, PathPattern};
+use hostler_config::{HostPattern, MatchPattern, PathPattern};
 use marks::Marks;
 pub use plain::with as with_plain_path;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_pool::worker::WorkerSnapshot;
+use hostler_worker::WorkerSnapshot;
 use tokio::time::sleep;
 
 use super::pools::RunningPool;

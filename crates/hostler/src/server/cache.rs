@@ -5,8 +5,8 @@ use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 use super::running::RunningServer;
 use crate::admin::{CommandDone, Purging, Undone};
 use crate::cache::Stock;
-use crate::config::Config;
 use crate::journal::{Journal, Level};
+use hostler_config::Config;
 
 /// An empty one.
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {

@@ -9,7 +9,7 @@ use listenfd::ListenFd;
 
 use super::environment::Environment;
 use super::listeners::{Inherited, Purpose};
-use crate::config::Config;
+use hostler_config::Config;
 
 /// Where descriptors begin that are neither input, output nor errors.
 const FIRST: i32 = 3;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::watch::{Read, Renewable};
-use crate::config::{Config, MatchPattern, PathPattern};
 use crate::native::Native;
 use crate::native::geo::Geo;
 use crate::native::postal::Postal;
+use hostler_config::{Config, MatchPattern, PathPattern};
 
 /// What there is.
 #[derive(Clone, Default)]

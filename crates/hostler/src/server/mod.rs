@@ -35,16 +35,16 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_pool::worker::SupervisorContextError;
+use hostler_worker::SupervisorContextError;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::{self, AdminCommand, Order};
-use crate::config::{AccessLog, Config, Invocation};
 use crate::journal::{Journal, Level, LogFormat};
 use crate::listen::ListenerKind;
 use crate::native::geo::Geo;
 use crate::native::postal::Postal;
+use hostler_config::{AccessLog, Config, Invocation};
 
 use listeners::Listeners;
 use notify::Notify;

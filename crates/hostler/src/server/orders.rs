@@ -8,8 +8,8 @@ use super::running::RunningServer;
 use super::signals::Wish;
 use super::{cache, reload, upgrade};
 use crate::admin::{AdminCommand, CommandDone, Order, Undone};
-use crate::config::nearest;
 use crate::journal::Level;
+use hostler_config::nearest;
 
 /// Begins to carry out an order.
 pub(super) fn carry_out(running: &Arc<RunningServer>, order: Order) {

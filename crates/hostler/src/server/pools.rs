@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use hostler_pool::dispatch::{Membership, Pool};
-use hostler_pool::worker::{self, SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
+use hostler_dispatch::{Membership, Pool};
+use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -14,10 +14,10 @@ use super::premises::Premises;
 use super::probe::{HttpProbe, wire_address};
 use super::settings;
 use crate::admin::PoolSource;
-use crate::config::{self, Config, PoolMembers};
 use crate::gateway::Poison;
 use crate::journal::Journal;
 use crate::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
+use hostler_config::{self as config, Config, PoolMembers};
 
 /// A pool that is running. What it shares with its next version, after a reload, is behind an `Arc`.
 #[derive(Clone)]
@@ -173,7 +173,8 @@ impl RunningPool {
                     supervisor.hung(member);
                 }
             });
-            let endpoint = move |address: worker::WorkerAddress, facts: worker::WorkerFacts| {
+            let endpoint = move |address: hostler_worker::WorkerAddress,
+                                 facts: hostler_worker::WorkerFacts| {
                 let label = facts.index.to_string().into();
                 let ours = Ours { on_hang: on_hang.clone(), exit_watch: facts.exit_watch };
                 Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours))

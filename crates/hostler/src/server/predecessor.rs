@@ -10,7 +10,7 @@ use rustix::process::{Pid, getppid};
 
 use super::channel::{self, Channel, SuccessorMessage};
 use super::listeners::Inherited;
-use crate::config::Surroundings;
+use hostler_config::Surroundings;
 
 /// Names the process that waits for its successor at the other end of standard input.
 pub(super) const VARIABLE: &str = "HOSTLER_PREDECESSOR";

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use hostler_pool::worker::{
+use hostler_worker::{
     self, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
 };
 
 use super::StartError;
 use super::environment::Environment;
-use crate::config::Surroundings;
 use crate::journal::{Journal, Level};
+use hostler_config::Surroundings;
 
 /// What goes into every worker: packages/worker/preload.cjs.
 const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
@@ -62,16 +62,16 @@ fn write_down(journal: &Journal, record: &WorkerRecord) {
     match &record.entry {
         LogEntry::Output { stream, line } => {
             let stream = match stream {
-                worker::OutputStream::Stdout => "stdout",
-                worker::OutputStream::Stderr => "stderr",
+                hostler_worker::OutputStream::Stdout => "stdout",
+                hostler_worker::OutputStream::Stderr => "stderr",
             };
             journal.worker_line(&record.pool, record.worker, stream, line);
         }
         LogEntry::Event(event) => {
             let level = match event.level() {
-                worker::WorkerLogLevel::Info => Level::Info,
-                worker::WorkerLogLevel::Warn => Level::Warn,
-                worker::WorkerLogLevel::Error => Level::Error,
+                hostler_worker::WorkerLogLevel::Info => Level::Info,
+                hostler_worker::WorkerLogLevel::Warn => Level::Warn,
+                hostler_worker::WorkerLogLevel::Error => Level::Error,
             };
             journal.event(level, &format!("{}: {event}", record.subject()));
         }

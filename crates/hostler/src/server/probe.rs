@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hostler_pool::worker::{Probe, Probing, WorkerAddress};
+use hostler_worker::{Probe, Probing, WorkerAddress};
 
 use crate::proxy::ask;
 

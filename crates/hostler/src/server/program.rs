@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::config::Surroundings;
+use hostler_config::Surroundings;
 
 /// How this process was started.
 #[derive(Clone, Debug)]

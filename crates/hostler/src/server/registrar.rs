@@ -13,11 +13,11 @@ use serde_json::Value;
 use super::settings;
 use super::tables::Tables;
 use crate::admin::Registrations;
-use crate::config::Config;
 use crate::gateway::platform::PlatformRules;
 use crate::journal::{Journal, Level};
 use crate::nats::NatsConnection;
 use crate::registrar::{RegistrarTask, RouteTemplate};
+use hostler_config::Config;
 
 /// In the table of routes, in the place of where a route leads to.
 const NOT_SERVED: &str = "not served: a configured route has its paths";

@@ -13,7 +13,7 @@ use super::running::RunningServer;
 use super::tls::{self, Fresh};
 use super::{boot, cache, settings};
 use crate::admin::{CommandDone, LastReload, Undone};
-use crate::config::{self, Config, PoolChange};
+use hostler_config::{self as config, Config, PoolChange};
 
 /// Keys that only a new process can apply.
 const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];

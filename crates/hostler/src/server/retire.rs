@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use hostler_pool::worker::Supervisor;
+use hostler_worker::Supervisor;
 use tokio::time::{sleep, timeout};
 
 use super::pools::RunningPool;

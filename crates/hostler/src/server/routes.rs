@@ -11,12 +11,12 @@ use hostler_wire::ResponseHead;
 
 use crate::admin::RouteSource;
 use crate::cache::{Caching, Stock};
-use crate::config::{self, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
 use crate::gateway::{Changes, PoolTarget, Rewrite, Route, Target};
 use crate::native;
 use crate::proxy::CallSettings;
+use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
 
 /// All routes of a configuration: for requests, and for the status in the order written.
 pub(super) struct RouteTables {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_pool::worker::Supervisor;
+use hostler_worker::Supervisor;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
@@ -21,13 +21,13 @@ use super::tls::TlsFiles;
 use super::{StartError, cache, settings};
 use crate::admin::Sources;
 use crate::cache::Stock;
-use crate::coding::EncoderMemory;
-use crate::config::{Config, Invocation};
 use crate::exchange::{Connections, MemoryBudget, Spool};
 use crate::gateway::platform::PlatformRules;
 use crate::gateway::{Gateway, Health, Route};
 use crate::journal::Journal;
 use crate::listen;
+use hostler_coding::EncoderMemory;
+use hostler_config::{Config, Invocation};
 
 /// Everything that outlives a single order.
 pub(super) struct RunningServer {

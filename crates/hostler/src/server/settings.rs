@@ -5,24 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::{AddressHeader, Trust};
-use hostler_pool::dispatch::{self, EjectSettings, PoolSettings};
-use hostler_pool::worker::{self, WorkerSettings};
+use hostler_dispatch::{EjectSettings, PoolSettings};
 use hostler_wire::{Address, Limits};
+use hostler_worker::WorkerSettings;
 use rustls::pki_types::ServerName;
 
 use super::descriptors;
 use super::environment::{self, Environment};
 use super::pools::RunningPool;
 use super::tls::TlsFiles;
-use crate::config::{
-    self, Bind, Choice, ClientIpHeader, ClientLimit, Concurrency, Config, Gc, Policy, PoolMembers, Priority,
-    Spares,
-};
 use crate::exchange::{MemoryBudget, Spool};
 use crate::gateway::platform::PlatformRules;
 use crate::gateway::{Health, PoisonSettings, SpoolSettings, Watched};
 use crate::listen::{self, ByKind, Https, PerClient};
 use crate::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
+use hostler_config::{
+    self as config, Bind, Choice, ClientIpHeader, ClientLimit, Concurrency, Config, Gc, Policy, PoolMembers,
+    Priority, Spares,
+};
 
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -196,26 +196,26 @@ pub(super) fn workers(
         cwd: workers.cwd.clone(),
         env: environment::for_workers(inherited, &workers.env, config.server.max_header_size as usize),
         bind: match workers.bind {
-            Bind::Socket => worker::Bind::Socket,
-            Bind::Port => worker::Bind::Port,
+            Bind::Socket => hostler_worker::Bind::Socket,
+            Bind::Port => hostler_worker::Bind::Port,
         },
         port: workers.port,
         count: workers.count,
         spares: match workers.spares {
-            Spares::Fixed(count) => worker::Spares::Fixed(count.into()),
-            Spares::Auto => worker::Spares::Auto,
+            Spares::Fixed(count) => hostler_worker::Spares::Fixed(count.into()),
+            Spares::Auto => hostler_worker::Spares::Auto,
         },
         boot_cpu: workers.restart_cpu,
         slots: match pool.concurrency {
-            Concurrency::Fixed(slots) => worker::Slots::Fixed(slots),
-            Concurrency::Auto => worker::Slots::Auto,
+            Concurrency::Fixed(slots) => hostler_worker::Slots::Fixed(slots),
+            Concurrency::Auto => hostler_worker::Slots::Auto,
         },
         start_timeout: workers.start_timeout,
         stop_timeout: workers.stop_timeout,
         health: workers.health.clone(),
         warmup: workers.warmup.clone(),
         hang_timeout: workers.hang_timeout,
-        recycling: worker::Recycling {
+        recycling: hostler_worker::Recycling {
             max_requests: workers.max_requests,
             max_age: workers.max_age,
             max_memory: workers.max_memory,
@@ -247,18 +247,18 @@ pub(super) fn connector(member: &config::Endpoint, all: &config::Members) -> Con
     Connector { address, tls, protocol, shuns: None }
 }
 
-fn choice(choice: Choice) -> dispatch::MemberChoice {
+fn choice(choice: Choice) -> hostler_dispatch::MemberChoice {
     match choice {
-        Choice::Warm => dispatch::MemberChoice::Warm,
-        Choice::RoundRobin => dispatch::MemberChoice::RoundRobin,
-        Choice::LeastBusy => dispatch::MemberChoice::LeastBusy,
+        Choice::Warm => hostler_dispatch::MemberChoice::Warm,
+        Choice::RoundRobin => hostler_dispatch::MemberChoice::RoundRobin,
+        Choice::LeastBusy => hostler_dispatch::MemberChoice::LeastBusy,
     }
 }
 
-fn policy(policy: Policy) -> dispatch::Policy {
+fn policy(policy: Policy) -> hostler_dispatch::Policy {
     match policy {
-        Policy::Adaptive => dispatch::Policy::Adaptive,
-        Policy::Fifo => dispatch::Policy::Fifo,
+        Policy::Adaptive => hostler_dispatch::Policy::Adaptive,
+        Policy::Fifo => hostler_dispatch::Policy::Fifo,
     }
 }
 
@@ -271,10 +271,10 @@ pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
     }
 }
 
-pub(super) fn priority(priority: Priority) -> dispatch::Priority {
+pub(super) fn priority(priority: Priority) -> hostler_dispatch::Priority {
     match priority {
-        Priority::High => dispatch::Priority::High,
-        Priority::Normal => dispatch::Priority::Normal,
-        Priority::Low => dispatch::Priority::Low,
+        Priority::High => hostler_dispatch::Priority::High,
+        Priority::Normal => hostler_dispatch::Priority::Normal,
+        Priority::Low => hostler_dispatch::Priority::Low,
     }
 }

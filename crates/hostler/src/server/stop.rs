@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::sync::Arc;
 
-use hostler_pool::worker::Supervisor;
+use hostler_worker::Supervisor;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::pools::RunningPool;

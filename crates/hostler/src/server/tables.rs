@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::config::{Config, HostPattern, MatchPattern, PathPattern};
 use crate::gateway::{Gateway, Route};
 use crate::journal::{Journal, Level};
 use crate::registrar::ServedRoute;
 use crate::route::Table;
+use hostler_config::{Config, HostPattern, MatchPattern, PathPattern};
 
 /// How often a table that was replaced is looked at, until nobody reads it any more.
 const GLANCE: Duration = Duration::from_millis(50);

@@ -10,11 +10,11 @@ use tokio::sync::watch;
 
 use super::listeners::ListenerShare;
 use crate::admin::Sources;
-use crate::coding::Allowance;
 use crate::exchange::Sweep;
 use crate::gateway::Gateway;
 use crate::journal::Journal;
 use crate::listen::{self, Shard};
+use hostler_coding::Allowance;
 
 /// All data-plane threads.
 pub(super) struct DataPlane {

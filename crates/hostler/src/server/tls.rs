@@ -9,9 +9,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::running::RunningServer;
 use super::trace::{Trace, trace};
-use crate::config;
 use crate::journal::Level;
-use crate::tls::{Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator};
+use hostler_config as config;
+use hostler_config::tls::{
+    Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator,
+};
 
 /// How often files are looked at; one that has changed is read when it is found the same twice.
 const LOOKING: Duration = Duration::from_secs(2);

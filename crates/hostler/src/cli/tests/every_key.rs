@@ -8,8 +8,8 @@ use serde_json::Value as Schema;
 use toml::{Table, Value};
 
 use super::{Args, Command};
-use crate::config::file::File;
-use crate::config::{self, Invocation, Surroundings, reference};
+use hostler_config::file::File;
+use hostler_config::{self as config, Invocation, Surroundings, reference};
 
 /// The only pool there is.
 const POOL: &str = "web";

@@ -9,9 +9,9 @@ use hostler_wire::{BodyLength, Name, ResponseHead, Version};
 
 use super::request;
 use crate::cache::{self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody};
-use crate::coding::{self, EncodingDecision};
 use crate::exchange::{Exchange, RequestId, Whole};
 use crate::gateway::{Answer, Refusal, Streamed};
+use hostler_coding::{self as coding, EncodingDecision};
 
 /// What it gets.
 enum Share {

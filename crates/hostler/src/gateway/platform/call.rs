@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use hostler_pool::dispatch::{MemberId, MemberPreference};
+use hostler_dispatch::{MemberId, MemberPreference};
 use tokio::time::Instant;
 
 use super::{Objection, Platform, preference, retry};
-use crate::config::Compat;
 use crate::exchange::{Downstream, Exchange};
 use crate::gateway::late;
 use crate::gateway::wait::{QueueWait, WaitBudget};
 use crate::gateway::{PoolTarget, Refusal, Route};
 use crate::proxy::{self, Call, Failure};
+use hostler_config::Compat;
 
 /// To how many members a request goes that must not be sent for ever.
 const USUAL_ATTEMPTS: u32 = 3;

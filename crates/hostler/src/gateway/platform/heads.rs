@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use hostler_wire::{Name, ResponseHead};
 
 use super::{Platform, sticky};
-use crate::config::{self, Compat, ForwardedClientCert, ForwardedProto};
 use crate::exchange::{Edit, Exchange, Registered, Scheme};
 use crate::proxy::Endpoint;
+use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto};
 
 const REQUEST_ID: &str = "X-Vcap-Request-Id";
 const APP_INSTANCE: &str = "X-CF-App-Instance";

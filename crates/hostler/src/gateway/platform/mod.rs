@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use hostler_pool::dispatch::MemberId;
+use hostler_dispatch::MemberId;
 
 pub use answer::{Objection, Words, answer};
 pub(super) use call::call;

@@ -6,9 +6,9 @@ use arc_swap::{ArcSwap, Guard};
 use hostler_wire::{Name, ResponseHead};
 
 use super::{Objection, preference};
-use crate::config::{Compat, Platform};
 use crate::exchange::{Exchange, Registered, Whole};
 use crate::gateway::{Health, HealthProbe, Refusal};
+use hostler_config::{Compat, Platform};
 
 /// The settings of `[platform]` and what is always answered alike. One for the whole program.
 pub struct PlatformRules {

@@ -11,13 +11,13 @@ use super::facts::{Field, GeoFacts};
 use super::render::said;
 use super::shown::Shown;
 use super::{Geo, batch, head, meta, render};
-use crate::config::Lookups;
 use crate::exchange::{Body, Exchange, Whole};
 use crate::native::Nearest;
 use crate::native::form::AnswerFormat;
 use crate::native::problem::{problem, repeated};
 use crate::native::query::QueryString;
 use crate::native::tag::{self, Tagged};
+use hostler_config::Lookups;
 
 /// Whose address is asked about.
 #[derive(Clone, Copy)]

@@ -21,11 +21,11 @@ use hostler_wire::ResponseHead;
 use super::form::AnswerFormat;
 use super::problem::{method, problem, repeated};
 use super::{Nearest, cors};
-use crate::config;
 use crate::exchange::{Exchange, Whole};
 use about::{AboutWhom, address};
 use counters::GeoCounters;
 use dataset::Dataset;
+use hostler_config as config;
 use original::Original;
 use shown::Shown;
 

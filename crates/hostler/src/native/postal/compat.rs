@@ -7,11 +7,11 @@ use hostler_wire::Name;
 
 use super::dataset::{Dataset, PostalReply};
 use super::form::quoted;
-use crate::config::Origin;
 use crate::exchange::{Exchange, Whole};
 use crate::native::cors;
 use crate::native::problem::{self, problem, repeated};
 use crate::native::query::QueryString;
+use hostler_config::Origin;
 
 /// How these answers have always been told.
 const TOLD: PostalReply<'_> =

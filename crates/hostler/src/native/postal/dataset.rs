@@ -12,12 +12,12 @@ use super::batch::PostalBatch;
 use super::form::{self, Number};
 use super::ready::Ready;
 use super::rows::Rows;
-use crate::config;
 use crate::exchange::{Exchange, Whole};
 use crate::native::form::AnswerFormat;
 use crate::native::problem::{self, problem, repeated};
 use crate::native::query::QueryString;
 use crate::native::tag;
+use hostler_config as config;
 
 /// What there is, for those who have asked for something else.
 pub(super) const PATHS: &str = "there are /postal/{country}/{code} and others; /openapi.json has them all, /postal/countries the countries";

@@ -25,7 +25,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::config;
 use crate::exchange::{Exchange, Whole};
 use crate::native::form::AnswerFormat;
 use crate::native::problem::{method, problem};
@@ -33,6 +32,7 @@ use crate::native::query::QueryString;
 use crate::native::{Nearest, cors};
 use dataset::Dataset;
 use form::Number;
+use hostler_config as config;
 use rows::{Rows, Unit};
 
 /// What the licence of the data asks for (CC BY 4.0).

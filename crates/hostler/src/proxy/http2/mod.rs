@@ -7,7 +7,7 @@ mod stream;
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
-use hostler_pool::dispatch::Lease;
+use hostler_dispatch::Lease;
 use hostler_wire::{Name, Stream, tokens};
 use http::Request;
 use http::uri::Scheme;

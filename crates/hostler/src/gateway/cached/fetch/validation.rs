@@ -10,11 +10,11 @@ use hostler_wire::ResponseHead;
 
 use super::{Fetch, MemberRequestView, is_servable};
 use crate::cache::{self, Entry, FetchOutcome, HeadLines};
-use crate::coding::{self, Coding};
 use crate::exchange::Exchange;
 use crate::gateway::cached::show;
 use crate::gateway::{Answer, Refusal};
 use crate::proxy::Call;
+use hostler_coding::{self as coding, Coding};
 
 impl Fetch {
     /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.

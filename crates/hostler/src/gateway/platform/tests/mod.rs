@@ -10,14 +10,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_pool::dispatch::{
-    BackoffSettings, MemberChoice, MemberId, Membership, Pool, PoolSettings, Priority,
-};
+use hostler_dispatch::{BackoffSettings, MemberChoice, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_testkit::{Seen, Step, Upstream, no_upstream, ok, text, upstream};
 use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead};
 
 use super::{Platform, PlatformRules, Words, answer, forwarded_for, forwarded_proto};
-use crate::config::{self, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
 use crate::exchange::{
     BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust,
 };
@@ -27,6 +24,7 @@ use crate::gateway::{
 use crate::journal::{Journal, LogFormat};
 use crate::proxy::{CallSettings, Endpoint, Meter};
 use crate::route::Table;
+use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
 
 const GUID: &str = "11111111-2222-3333-4444-555555555555";
 

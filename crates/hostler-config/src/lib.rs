@@ -1,0 +1,188 @@
+//! What the operator wrote (`file`) and what it means (`resolved`). Knows no sockets, pools or requests.
+//!
+//! [`load`] is the way from one to the other: read the file, lay variables and flags over it, compare with
+//! the schema, parse, resolve. Everything that is wrong is told at once, with its place.
+
+mod client_tls;
+mod difference;
+mod document;
+mod error;
+pub mod file;
+mod pattern;
+pub mod reference;
+mod resolve;
+mod resolved;
+mod schema;
+mod shape;
+mod source;
+pub mod tls;
+mod value;
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind::NotFound;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+pub use client_tls::ClientTls;
+pub use difference::{Difference, PoolChange};
+use document::{Document, KeyPath, PathStep};
+use error::Report;
+pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
+pub use file::{
+    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
+    Lookups, MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
+};
+pub use pattern::{HostPattern, MatchPattern, PathPattern};
+use resolve::Resolver;
+pub use resolved::{
+    Advertise, Body, Caching, Changes, Concurrency, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange,
+    HealthCheck, LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal,
+    Queue, Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Target, Tls, Workers,
+};
+pub use source::{Given, Setting};
+pub use value::{ClientLimit, Origin, Period, Secret, ShowSize, Spares};
+
+/// What one run of Hostler is configured by.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// The file, relative to the folder that Hostler was started in; none with `hostler run`.
+    pub file: Option<PathBuf>,
+    /// Keys set on the command line; the later of two wins.
+    pub settings: Vec<Setting>,
+    /// The environment and the machine.
+    pub surroundings: Surroundings,
+}
+
+/// What Hostler finds around it: passed in, so that loading depends on nothing else but files and name
+/// look-ups.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
+    /// The folder that Hostler was started in.
+    pub folder: PathBuf,
+    /// The system's folder for temporary files.
+    pub temp_dir: PathBuf,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// File descriptors that this process may have once it has taken all that it may (`ulimit -Hn`); none: as many as it likes.
+    pub open_files: Option<usize>,
+    /// How many it may have as it was started (`ulimit -Sn`): what workers are to have again.
+    pub soft_open_files: Option<u64>,
+}
+
+impl Surroundings {
+    /// Those of this process. Nothing else reads the environment.
+    pub fn of_process() -> Self {
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        Self {
+            open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
+            soft_open_files: open_files.current,
+            environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
+            // A folder that was removed: relative paths will be told to be missing, one by one.
+            folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            temp_dir: std::env::temp_dir(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// Loads and checks the configuration.
+pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {
+    let mut report = Report::default();
+    let config = read(invocation, &mut report).map(|(document, file)| {
+        let folder = folder_of(invocation);
+        let surroundings = &invocation.surroundings;
+        Resolver { document: &document, surroundings, folder: &folder, report: &mut report }
+            .config(file, invocation.file.clone())
+    });
+    report.finish(config).map(|(config, warnings)| Config { warnings, ..config })
+}
+
+/// The `[server]` section alone, for commands that only talk to a running Hostler.
+pub fn load_server(invocation: &Invocation) -> Result<Server, ConfigErrors> {
+    let mut report = Report::default();
+    let server = read(invocation, &mut report).map(|(document, file)| {
+        let folder = folder_of(invocation);
+        let surroundings = &invocation.surroundings;
+        Resolver { document: &document, surroundings, folder: &folder, report: &mut report }
+            .server(&file.server)
+    });
+    report.finish(server).map(|(server, _)| server)
+}
+
+/// What is written, whatever it may mean, and the warnings.
+pub fn written(invocation: &Invocation) -> Result<(file::File, Vec<String>), ConfigErrors> {
+    let mut report = Report::default();
+    let file = read(invocation, &mut report).map(|(_, file)| file);
+    report.finish(file)
+}
+
+fn folder_of(invocation: &Invocation) -> PathBuf {
+    let here = &invocation.surroundings.folder;
+    match invocation.file.as_deref().and_then(Path::parent) {
+        Some(parent) if parent != Path::new("") => here.join(parent),
+        _ => here.clone(),
+    }
+}
+
+fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file::File)> {
+    let mut document = match &invocation.file {
+        None => Document::empty("command line"),
+        Some(path) => {
+            let name = path.display().to_string();
+            match std::fs::read_to_string(invocation.surroundings.folder.join(path)) {
+                Ok(text) => Document::parse(&name, &text, report)?,
+                Err(error) => {
+                    let help = match error.kind() {
+                        NotFound => "; -c names another, and `hostler run -- node server.js` needs none",
+                        _ => "",
+                    };
+                    report.error(SourcePlace::File(name), format!("cannot be read: {error}{help}"));
+                    return None;
+                }
+            }
+        }
+    };
+    let schema = schema::of_file();
+    let environment = &invocation.surroundings.environment;
+    source::overlay(schema, &mut document, environment, &invocation.settings, report);
+    shape::check(schema, &mut document, report);
+    let file = parse(&mut document, report);
+    Some((document, file))
+}
+
+/// Parses the document; what cannot be parsed is reported and dropped, until the rest can.
+fn parse(document: &mut Document, report: &mut Report) -> file::File {
+    loop {
+        let values = toml::Value::Table(document.values().clone());
+        let mut track = serde_path_to_error::Track::new();
+        let parsed = file::File::deserialize(serde_path_to_error::Deserializer::new(values, &mut track));
+        let error = match parsed {
+            Ok(file) => return file,
+            Err(error) => error,
+        };
+        let path = key_path(&track.path());
+        let written = document.original(&path);
+        let why = error.message().replace("a sequence", "a list").replace("a map", "a table");
+        report.error(document.place_of_value(&path), format!("{written}: {why}"));
+        if !document.drop_value(&path) {
+            return file::File::default();
+        }
+    }
+}
+
+fn key_path(path: &serde_path_to_error::Path) -> KeyPath {
+    use serde_path_to_error::Segment;
+    let steps = path.iter().filter_map(|segment| match segment {
+        Segment::Seq { index } => Some(PathStep::Index(*index)),
+        Segment::Map { key } => Some(PathStep::Key(key.clone())),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    });
+    KeyPath(steps.collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What a route changes on the way through: names that may be changed, once each, and prefixes that fit. Knows no requests.
+
+use http::header::{HeaderName, HeaderValue};
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::file;
+use crate::pattern::{MatchPattern, PathPattern};
+use crate::resolved::{Changes, HeaderChange, Rewrite};
+
+/// Whose head is changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Request,
+    Answer,
+}
+
+impl Resolver<'_> {
+    /// The meaning of `request_headers`, `response_headers` and `rewrite`.
+    pub(super) fn changes(
+        &mut self,
+        path: &KeyPath,
+        written: &file::Route,
+        pattern: &MatchPattern,
+    ) -> Changes {
+        Changes {
+            request: self.headers(&path.key("request_headers"), &written.request_headers, Whose::Request),
+            answer: self.headers(&path.key("response_headers"), &written.response_headers, Whose::Answer),
+            rewrite: written
+                .rewrite
+                .as_ref()
+                .map(|rewrite| self.rewrite(&path.key("rewrite"), rewrite, pattern)),
+            geo_headers: written.geo_headers,
+        }
+    }
+
+    fn headers(&mut self, path: &KeyPath, written: &file::HeaderChanges, whose: Whose) -> Vec<HeaderChange> {
+        let lines = |key: &'static str, map: &std::collections::BTreeMap<String, String>| {
+            let lines =
+                map.iter().map(|(name, value)| (path.key(key).key(name), name.clone(), Some(value.clone())));
+            (key, lines.collect::<Vec<_>>())
+        };
+        let removed = written.remove.iter().enumerate();
+        let removed = removed.map(|(at, name)| (path.key("remove").index(at), name.clone(), None));
+        let all = [
+            lines("set", &written.set),
+            lines("add", &written.add),
+            lines("default", &written.default),
+            ("remove", removed.collect()),
+        ];
+        let mut seen: Vec<HeaderName> = Vec::new();
+        let mut changes = Vec::new();
+        for (key, here, text, value) in all
+            .into_iter()
+            .flat_map(|(key, lines)| lines.into_iter().map(move |(at, name, value)| (key, at, name, value)))
+        {
+            match checked(&text, value.as_deref(), key, whose) {
+                Ok(name) if seen.contains(&name) => self.refuse(&here, format!("{name} is changed twice")),
+                Ok(name) => {
+                    seen.push(name);
+                    changes.push(match (key, value) {
+                        ("set", Some(value)) => HeaderChange::Set(text, value),
+                        ("add", Some(value)) => HeaderChange::Add(text, value),
+                        (_, Some(value)) => HeaderChange::Default(text, value),
+                        (_, None) => HeaderChange::Remove(text),
+                    });
+                }
+                Err(why) => self.refuse(&here, why),
+            }
+        }
+        changes
+    }
+
+    fn rewrite(&mut self, path: &KeyPath, written: &file::Rewrite, pattern: &MatchPattern) -> Rewrite {
+        if written.strip_prefix.is_none() && written.add_prefix.is_none() {
+            let known = ["strip_prefix", "add_prefix"];
+            if !known.iter().any(|key| self.document.is_written(&path.key(key))) {
+                self.refuse(path, "says nothing: add strip_prefix or add_prefix");
+            }
+        }
+        let mut prefix = |key: &str, text: Option<&str>| {
+            let text = text.unwrap_or_default();
+            if text.contains('?') {
+                self.refuse(&path.key(key), format!("{text:?} has a query; only paths are rewritten"));
+            }
+            text.trim_end_matches('/').to_owned()
+        };
+        let strip = prefix("strip_prefix", written.strip_prefix.as_ref().map(|path| path.0.as_str()));
+        let add = prefix("add_prefix", written.add_prefix.as_ref().map(|path| path.0.as_str()));
+        // Decoded as patterns are.
+        let strip = match strip.parse::<MatchPattern>() {
+            Ok(MatchPattern { host: None, path: PathPattern::Exact(decoded) }) => decoded,
+            _ => strip,
+        };
+        let (PathPattern::Exact(whole) | PathPattern::Prefix(whole)) = &pattern.path;
+        let rest = whole.strip_prefix(&strip);
+        if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            let why = format!("not everything that \"{pattern}\" takes begins with {strip}");
+            self.refuse(&path.key("strip_prefix"), why);
+        }
+        Rewrite { strip, add }
+    }
+}
+
+/// Fields that say how a message is framed or what the connection is for: the server's own on each side.
+const FRAMING: [&str; 9] = [
+    "connection",
+    "content-length",
+    "http2-settings",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// What members know of a client, they know from us.
+const OURS: [&str; 7] = [
+    "expect",
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-request-id",
+];
+
+/// The name, if it may be changed in this way.
+fn checked(name: &str, value: Option<&str>, key: &str, whose: Whose) -> Result<HeaderName, String> {
+    let parsed: HeaderName =
+        name.parse().map_err(|_| format!("{name:?} is not the name of a header field"))?;
+    if let Some(value) = value.filter(|value| HeaderValue::from_str(value).is_err() || value.trim() != *value)
+    {
+        return Err(format!("{value:?} cannot stand in a header field"));
+    }
+    let known = parsed.as_str();
+    match whose {
+        _ if FRAMING.contains(&known) => Err("is set by the server, as it frames the message".into()),
+        Whose::Request if known == "host" && key != "set" => {
+            Err("every request has exactly one: it can only be set".into())
+        }
+        Whose::Request if OURS.contains(&known) => {
+            Err("is set by the server, from what it knows of the client (server.trusted_proxies)".into())
+        }
+        Whose::Answer if known == "date" => Err("is set by whoever answers".into()),
+        _ => Ok(parsed),
+    }
+}

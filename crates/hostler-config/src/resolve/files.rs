@@ -1,0 +1,114 @@
+//! What `static` means: the folder and the file that stands in are there. Knows no requests.
+
+use std::path::{Component, Path, PathBuf};
+
+use http::HeaderValue;
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::file;
+use crate::pattern::{MatchPattern, PathPattern};
+use crate::resolved::{Rewrite, StaticFiles};
+use crate::value::TextOr;
+
+impl Resolver<'_> {
+    /// The meaning of a route's `static`; reports what is wrong with it.
+    pub(super) fn static_files(
+        &mut self,
+        path: &KeyPath,
+        written: &TextOr<file::Static>,
+        pattern: &MatchPattern,
+        rewrite: Option<&Rewrite>,
+    ) -> Option<StaticFiles> {
+        let (at, written) = match written {
+            TextOr::Text(dir) => {
+                (path.clone(), &file::Static { dir: Some(dir.clone()), ..file::Static::default() })
+            }
+            TextOr::Table(table) => (path.key("dir"), table),
+        };
+        let Some(dir) = &written.dir else {
+            if !self.document.is_written(&at) {
+                self.refuse(path, "dir is missing: which folder?");
+            }
+            return None;
+        };
+        let dir = self.folder_at(&at, dir);
+        self.warn_of_the_missing_prefix(&at, &dir, pattern, rewrite);
+        if HeaderValue::from_str(&written.cache_control).is_err() {
+            self.refuse(&path.key("cache_control"), "cannot stand in a header field");
+        }
+        let index = Some(written.index.clone()).filter(|index| !index.is_empty());
+        if index.as_deref().is_some_and(|index| !is_plain(Path::new(index)) || index.contains('/')) {
+            self.refuse(&path.key("index"), "is not the name of a file, such as \"index.html\"");
+        }
+        let fallback = self.page(&path.key("fallback"), &dir, written.fallback.as_deref());
+        let not_found = self.page(&path.key("not_found"), &dir, written.not_found.as_deref());
+        let list = path.key("immutable");
+        let immutable = written.immutable.iter().enumerate();
+        let immutable = immutable.filter_map(|(at, text)| self.path_pattern(&list.index(at), text)).collect();
+        Some(StaticFiles {
+            dir,
+            index,
+            fallback,
+            not_found,
+            cache_control: written.cache_control.clone(),
+            immutable,
+            precompressed: written.precompressed,
+            dotfiles: written.dotfiles,
+        })
+    }
+
+    fn page(&mut self, path: &KeyPath, dir: &Path, name: Option<&str>) -> Option<PathBuf> {
+        let name = Path::new(name?);
+        let file = dir.join(name);
+        if !is_plain(name) || !file.is_file() {
+            self.refuse(path, format!("{} is not a file in the folder", file.display()));
+        }
+        Some(name.to_path_buf())
+    }
+
+    fn path_pattern(&mut self, path: &KeyPath, text: &str) -> Option<PathPattern> {
+        let parsed = text.parse::<MatchPattern>();
+        match parsed {
+            Ok(MatchPattern { host: None, path }) if text.starts_with('/') => Some(path),
+            Err(why) => {
+                self.refuse(path, why);
+                None
+            }
+            Ok(_) => {
+                self.refuse(path, format!("{text:?} is not a path in the folder, such as \"/assets/*\""));
+                None
+            }
+        }
+    }
+
+    /// nginx's `root` and `alias` are told apart by few: who writes one and means the other gets nothing but 404s.
+    fn warn_of_the_missing_prefix(
+        &mut self,
+        at: &KeyPath,
+        dir: &Path,
+        pattern: &MatchPattern,
+        rewrite: Option<&Rewrite>,
+    ) {
+        let PathPattern::Prefix(prefix) = &pattern.path else { return };
+        let below = prefix.trim_start_matches('/');
+        if rewrite.is_none() && !below.is_empty() && dir.is_dir() && !dir.join(below).exists() {
+            let place = self.document.place_of_value(at);
+            let written = self.document.original(at);
+            let file = dir.join(below).join("x");
+            let why = format!("{prefix}/x is looked for at {}, and there is no such folder", file.display());
+            self.report.warn(
+                place,
+                format!(
+                    "{written}: {why}; rewrite = {{ strip_prefix = \"{prefix}\" }} takes the prefix away"
+                ),
+            );
+        }
+    }
+}
+
+/// Names only, and not from the root.
+fn is_plain(path: &Path) -> bool {
+    let mut parts = path.components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+}

@@ -1,0 +1,31 @@
+//! The meaning of `[geo]`. Knows no requests.
+
+use hostler_lookup::geo::Atlas;
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::file;
+use crate::resolved::Geo;
+
+impl Resolver<'_> {
+    /// The meaning of `[geo]`; none where nothing is written.
+    pub(super) fn geo(&mut self, written: Option<&file::Geo>) -> Option<Geo> {
+        let written = written?;
+        let section = KeyPath::of("geo");
+        let databases = self.data_files(&section, "databases", &written.databases);
+        if databases.len() == written.databases.0.len()
+            && let Err(error) = Atlas::open(&databases)
+        {
+            let index = databases.iter().position(|path| path == error.path()).unwrap_or(0);
+            self.refuse(&self.item(&section.key("databases"), index), error);
+        }
+        Some(Geo {
+            databases,
+            lookups: written.lookups,
+            decimals: u8::try_from(written.decimals.get()).expect("invariant: a count up to 6"),
+            max_age: written.max_age.0,
+            cors: written.cors.0.clone(),
+            attribution: written.attribution.clone(),
+        })
+    }
+}

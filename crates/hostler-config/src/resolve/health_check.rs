@@ -1,0 +1,55 @@
+//! The meaning of what is written about members that fail. Knows no members.
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::file;
+use crate::resolved::{Ejection, HealthCheck};
+use crate::value::Count;
+
+impl Resolver<'_> {
+    /// The meaning of `health_check`; none where no path is written.
+    pub(super) fn health_check(
+        &mut self,
+        path: &KeyPath,
+        written: &file::HealthCheck,
+    ) -> Option<HealthCheck> {
+        let Some(asked) = &written.path else {
+            if self.document.is_written(path) {
+                self.refuse(path, "path is missing: what is asked for? e.g. path = \"/healthz\"");
+            }
+            return None;
+        };
+        if let Some(host) = &written.host
+            && (host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            self.refuse(&path.key("host"), format!("{host:?} cannot be a Host"));
+        }
+        Some(HealthCheck {
+            path: asked.0.clone(),
+            interval: written.interval.0,
+            timeout: written.timeout.0,
+            unhealthy: number(written.unhealthy),
+            healthy: number(written.healthy),
+            status: written.status.0.clone(),
+            host: written.host.clone(),
+        })
+    }
+
+    /// The meaning of `ejection`.
+    pub(super) fn ejection(&mut self, path: &KeyPath, written: &file::Ejection) -> Ejection {
+        if written.max_time.0 < written.time.0 {
+            self.refuse(&path.key("max_time"), format!("is shorter than time, {}", written.time));
+        }
+        Ejection {
+            timeouts: number(written.timeouts),
+            time: written.time.0,
+            max_time: written.max_time.0,
+            max_percent: number(written.max_percent),
+        }
+    }
+}
+
+/// The keys' own bounds are far below it.
+fn number<const LEAST: u64, const MOST: u64>(count: Count<LEAST, MOST>) -> u32 {
+    u32::try_from(count.0).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,95 @@
+//! The meaning of routes with `geo` or `postal`, and that there is what they need. Knows no data.
+
+use std::path::PathBuf;
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::file::{self, File};
+use crate::resolved::{Route, Target};
+use crate::value::{FileName, OneOrMany};
+
+impl Resolver<'_> {
+    /// What Hostler answers itself; both may stand together.
+    pub(super) fn native(&mut self, path: &KeyPath, written: &file::Route, file: &File) -> Option<Target> {
+        let needs = [
+            ("geo", "databases", written.geo, file.geo.is_some()),
+            ("postal", "data", written.postal, file.postal.is_some()),
+        ];
+        for (section, key, wanted, there) in needs {
+            if wanted {
+                self.needs_data(path, section, (section, key), there);
+            }
+        }
+        Some(Target::Native { geo: written.geo, postal: written.postal })
+    }
+
+    /// What a route's `wanted` cannot do without.
+    pub(super) fn needs_data(
+        &mut self,
+        route: &KeyPath,
+        wanted: &str,
+        (section, key): (&'static str, &str),
+        there: bool,
+    ) {
+        if !there && !self.document.is_written(&KeyPath::of(section)) {
+            self.refuse(&route.key(wanted), format!("out of which data? [{section}] with {key} is missing"));
+        }
+    }
+
+    /// Files of data that are there.
+    pub(super) fn data_files(
+        &mut self,
+        section: &KeyPath,
+        key: &str,
+        names: &OneOrMany<FileName>,
+    ) -> Vec<PathBuf> {
+        let list = section.key(key);
+        if names.0.is_empty() && !self.report.has_errors() {
+            self.refuse(section, format!("{key} is missing: which files?"));
+        }
+        let mut files = Vec::new();
+        for (index, name) in names.0.iter().enumerate() {
+            let file = self.folder.join(&name.0);
+            let place = self.item(&list, index);
+            match std::fs::metadata(&file) {
+                Ok(about) if about.is_file() => files.push(file),
+                Ok(_) => self.refuse(&place, format!("{} is not a file", file.display())),
+                Err(error) => self.refuse(&place, format!("{} cannot be read: {error}", file.display())),
+            }
+        }
+        files
+    }
+
+    /// Where an item was written; one text in place of a list has no index.
+    pub(super) fn item(&self, list: &KeyPath, index: usize) -> KeyPath {
+        let item = list.index(index);
+        if self.document.is_written(&item) { item } else { list.clone() }
+    }
+
+    /// Data that nobody asks for costs memory.
+    pub(super) fn warn_of_unused_data(&mut self, file: &File, routes: &[Route]) {
+        let used = |of: fn(&Target) -> bool| routes.iter().any(|route| of(&route.target));
+        let sections = [
+            (
+                "geo",
+                file.geo.is_some(),
+                routes.iter().any(|route| route.changes.geo_headers)
+                    || used(|target| matches!(target, Target::Native { geo: true, .. })),
+            ),
+            (
+                "postal",
+                file.postal.is_some(),
+                used(|target| matches!(target, Target::Native { postal: true, .. })),
+            ),
+        ];
+        for (section, there, used) in sections {
+            if there && !used {
+                let path = KeyPath::of(section);
+                let place = self.document.place_of_key(&path);
+                let ways =
+                    if section == "geo" { "geo = true or geo_headers = true" } else { "postal = true" };
+                self.report.warn(place, format!("{section}: no route has {ways}"));
+            }
+        }
+    }
+}

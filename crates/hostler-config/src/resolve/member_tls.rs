@@ -1,0 +1,91 @@
+//! What a pool's `tls` means: files read while loading, names checked. Knows no pools and no connections.
+
+use rustls::pki_types::{CertificateDer, ServerName};
+
+use super::Resolver;
+use crate::client_tls::{ClientTls, Identity, TrustedAuthorities};
+use crate::document::KeyPath;
+use crate::file::MemberTls;
+use crate::tls;
+
+impl Resolver<'_> {
+    /// TLS to members as written at `path`; reports what is wrong with it.
+    pub(super) fn member_tls(&mut self, path: &KeyPath, written: &MemberTls) -> Option<ClientTls> {
+        let trust = self.trust(path, written);
+        let identity = self.identity(path, written);
+        let server_name = written.server_name.as_ref().map(|name| {
+            let parsed = ServerName::try_from(name.clone());
+            parsed
+                .map_err(|_| self.refuse(&path.key("server_name"), "is neither a DNS name nor an IP address"))
+        });
+        let server_name = server_name.transpose().ok()?;
+        let made = ClientTls::new(trust?, identity?, server_name);
+        // What can be wrong was looked at before; whatever is left has to do with the files.
+        made.map_err(|error| self.refuse(path, error)).ok()
+    }
+
+    fn trust(&mut self, path: &KeyPath, written: &MemberTls) -> Option<TrustedAuthorities> {
+        let here = path.key("ca");
+        if !written.verify {
+            if written.ca.is_some() {
+                self.refuse(&here, "has no meaning with verify = false: nobody is asked who vouches for him");
+            }
+            let verify = path.key("verify");
+            let place = self.document.place_of_value(&verify);
+            self.report.warn(place, format!("{verify}: whoever answers in a member's place is believed"));
+            return Some(TrustedAuthorities::Anybody);
+        }
+        match &written.ca {
+            Some(file) => {
+                let roots = self.certificates(&here, file)?;
+                let added =
+                    roots.iter().try_for_each(|root| rustls::RootCertStore::empty().add(root.clone()));
+                added.map_err(|error| self.refuse(&here, error)).ok()?;
+                Some(TrustedAuthorities::Roots(roots))
+            }
+            None => self.of_system(path),
+        }
+    }
+
+    fn of_system(&mut self, path: &KeyPath) -> Option<TrustedAuthorities> {
+        let mut found = rustls_native_certs::load_native_certs().certs;
+        // Among a hundred there may be one that is too old to be read.
+        found.retain(|root| rustls::RootCertStore::empty().add(root.clone()).is_ok());
+        if found.is_empty() {
+            let place = self.document.place_of_key(path);
+            let message =
+                "the system has no certificates of those who vouch for others; name a file with them in ca";
+            self.report.error(place, format!("{path}: {message}"));
+            return None;
+        }
+        Some(TrustedAuthorities::Roots(found))
+    }
+
+    /// None after an error; `Some(None)` for nobody in particular.
+    fn identity(&mut self, path: &KeyPath, written: &MemberTls) -> Option<Option<Identity>> {
+        let (cert, key) = match (&written.cert, &written.key) {
+            (None, None) => return Some(None),
+            (Some(cert), Some(key)) => (cert, key),
+            (Some(_), None) => {
+                self.refuse(&path.key("cert"), "needs its key beside it");
+                return None;
+            }
+            (None, Some(_)) => {
+                self.refuse(&path.key("key"), "needs its cert beside it");
+                return None;
+            }
+        };
+        let chain = self.certificates(&path.key("cert"), cert)?;
+        let here = path.key("key");
+        let read = tls::private_key(&self.folder.join(key));
+        let key = read.map_err(|error| self.refuse(&here, error)).ok()?;
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let fits = rustls::sign::CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider);
+        fits.map_err(|error| self.refuse(&here, format!("does not go with cert: {error}"))).ok()?;
+        Some(Some(Identity { chain, key }))
+    }
+
+    fn certificates(&mut self, path: &KeyPath, written: &str) -> Option<Vec<CertificateDer<'static>>> {
+        tls::certificates(&self.folder.join(written)).map_err(|error| self.refuse(path, error)).ok()
+    }
+}

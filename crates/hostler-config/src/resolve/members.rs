@@ -1,0 +1,131 @@
+//! The meaning of a pool's members: where they listen, and over what. Knows no workers.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hostler_address::OwnAddresses;
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::file::Pool;
+use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
+use crate::value::MemberAddress;
+
+/// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
+const LONGEST_SOCKET_PATH: usize = 107;
+
+impl Resolver<'_> {
+    /// The meaning of a pool's `members`, and of the keys that are about them.
+    pub(super) fn members(&mut self, path: &KeyPath, pool: &Pool, written: &[MemberAddress]) -> Members {
+        for key in WORKERS_ONLY {
+            let here = path.key(key);
+            if self.document.is_written(&here) {
+                let place = self.document.place_of_key(&here);
+                self.report
+                    .error(place, format!("{here}: has no meaning for members: somebody else runs them"));
+            }
+        }
+        let endpoints = self.endpoints(&path.key("members"), written);
+        let here = path.key("tls");
+        let has_tls = endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::Tls { .. }));
+        if !has_tls && self.document.is_written(&here) {
+            let place = self.document.place_of_key(&here);
+            self.report.error(place, format!("{here}: has no meaning: no member begins with https://"));
+        }
+        let tls = if has_tls { self.member_tls(&here, &pool.tls) } else { None };
+        let health_check = self.health_check(&path.key("health_check"), &pool.health_check);
+        Members { endpoints, protocol: pool.protocol, tls, health_check }
+    }
+
+    /// What is sent to an address of ours comes back to us.
+    pub(super) fn warn_of_own_members(
+        &mut self,
+        pools: &[resolved::Pool],
+        server: &Server,
+        tls: Option<&Tls>,
+    ) {
+        let listening =
+            server.listen.iter().chain(tls.iter().flat_map(|tls| &tls.listen)).chain(&server.admin);
+        let own = OwnAddresses::new(listening.copied());
+        for pool in pools {
+            let PoolMembers::Members(members) = &pool.source else { continue };
+            for (index, member) in members.endpoints.iter().enumerate() {
+                let (Endpoint::Tcp { host, port } | Endpoint::Tls { host, port }) = member else { continue };
+                let addresses: Vec<IpAddr> = match host.as_str() {
+                    "localhost" => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+                    host => host.parse().into_iter().collect(),
+                };
+                let mut found = addresses.iter().filter_map(|ip| own.find(SocketAddr::new(*ip, *port)));
+                let Some(found) = found.next() else { continue };
+                let path = KeyPath::of("pools").key(&pool.name).key("members").index(index);
+                let what = match server.admin == Some(found) {
+                    true => "server.admin: clients would reach orders and the status",
+                    false => "its requests would come back to it",
+                };
+                let place = self.document.place_of_value(&path);
+                self.report
+                    .warn(place, format!("{path}: {member} is an address of this Hostler itself; {what}"));
+            }
+        }
+    }
+
+    fn endpoints(&mut self, list: &KeyPath, written: &[MemberAddress]) -> Vec<Endpoint> {
+        if written.is_empty() && !self.report.has_errors() {
+            self.refuse(list, "at least one member is needed");
+        }
+        let mut found: Vec<Endpoint> = Vec::new();
+        for (index, member) in written.iter().enumerate() {
+            let endpoint = self.endpoint(&list.index(index), member);
+            if found.contains(&endpoint) {
+                self.refuse(
+                    &list.index(index),
+                    format!("{endpoint} is there twice; raise concurrency instead"),
+                );
+            }
+            found.push(endpoint);
+        }
+        found
+    }
+
+    fn endpoint(&mut self, path: &KeyPath, written: &MemberAddress) -> Endpoint {
+        match written {
+            MemberAddress::Tcp(host, port) => Endpoint::Tcp { host: host.clone(), port: *port },
+            MemberAddress::Tls(host, port) => {
+                if rustls::pki_types::ServerName::try_from(host.as_str()).is_err() {
+                    self.refuse(path, format!("\"{host}\" is no name that a certificate could have"));
+                }
+                Endpoint::Tls { host: host.clone(), port: *port }
+            }
+            MemberAddress::Unix(socket) => {
+                let socket = self.folder.join(socket);
+                if socket.as_os_str().len() > LONGEST_SOCKET_PATH {
+                    self.refuse(
+                        path,
+                        format!("a Unix socket's path has at most {LONGEST_SOCKET_PATH} bytes"),
+                    );
+                }
+                Endpoint::Unix(socket)
+            }
+        }
+    }
+}
+
+/// What has a meaning for workers alone.
+const WORKERS_ONLY: [&str; 17] = [
+    "workers",
+    "bind",
+    "port",
+    "env",
+    "cwd",
+    "warmup",
+    "health",
+    "start_timeout",
+    "stop_timeout",
+    "hang_timeout",
+    "max_requests",
+    "max_age",
+    "max_memory",
+    "gc",
+    "spares",
+    "restart_cpu",
+    "poison",
+];

@@ -1,0 +1,25 @@
+//! Whether what `[platform]` says fits together and into heads. Knows no registered routes.
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::file::{Platform, ZonePreference};
+
+pub fn resolve(resolver: &mut Resolver<'_>, written: &Platform) -> Platform {
+    let section = KeyPath::of("platform");
+    let names = section.key("sticky_session_cookie_names");
+    for (index, name) in written.sticky_session_cookie_names.iter().enumerate() {
+        if !is_token(name) {
+            resolver.refuse(&names.index(index), format!("{name:?} is no name for a cookie"));
+        }
+    }
+    if written.zone_preference == ZonePreference::LocallyOptimistic && written.zone.is_none() {
+        resolver.refuse(&section.key("zone_preference"), "`zone` must say which zone this machine is in");
+    }
+    written.clone()
+}
+
+/// A `token` (RFC 9110 section 5.6.2).
+fn is_token(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(fits)
+}

@@ -1,0 +1,196 @@
+//! The meaning of a pool: workers or members, and what each leaves to a default. Knows of routes only their
+//! timeouts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::error::nearest;
+use crate::file::{self, Bind, Gc};
+use crate::resolved::{Concurrency, Members, Poison, Pool, PoolMembers, Queue, Route, Target, Workers};
+use crate::value::{CommandLine, Period, Slots};
+
+/// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on
+/// it.
+const MEMBER_CONCURRENCY: usize = 64;
+
+/// Why a key does not go together with `bind = "port"`.
+const NEEDS_PRELOAD: &str = "needs the preload inside the worker, and with bind = \"port\" there is none";
+
+/// What has a meaning for members alone, and why it has none for workers.
+const MEMBERS_ONLY: [(&str, &str); 4] = [
+    ("protocol", "they are spoken to in HTTP/1.1 and plain text"),
+    ("tls", "they are spoken to in HTTP/1.1 and plain text"),
+    ("health_check", "Hostler watches them itself; health is the path that says when they are ready"),
+    ("ejection", "one that hangs is replaced after hang_timeout"),
+];
+
+impl Resolver<'_> {
+    /// The meaning of `[pools.NAME]`.
+    pub(super) fn pool(&mut self, name: &str, written: &file::Pool, routes: &[Route]) -> Pool {
+        let path = KeyPath::of("pools").key(name);
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        {
+            let place = self.document.place_of_key(&path);
+            self.report.error(
+                place,
+                format!("\"{name}\" is no name for a pool; use letters, digits, \"-\" and \"_\""),
+            );
+        }
+        let (source, concurrency) = match (&written.command, &written.members) {
+            (Some(_), Some(_)) => {
+                self.refuse(&path.key("members"), "a pool has either command or members, not both");
+                (PoolMembers::Members(Members::default()), 1)
+            }
+            (None, Some(members)) => {
+                (PoolMembers::Members(self.members(&path, written, members)), MEMBER_CONCURRENCY)
+            }
+            (Some(command), None) => {
+                (PoolMembers::Workers(self.workers(&path, name, command, written, routes)), 1)
+            }
+            (None, None) => {
+                self.refuse_empty(&path, name);
+                (PoolMembers::Members(Members::default()), 1)
+            }
+        };
+        Pool {
+            name: name.into(),
+            source,
+            announce: written.announce.0.iter().map(|name| name.0.clone()).collect(),
+            concurrency: self.concurrency(&path.key("concurrency"), written, concurrency),
+            choice: written.choice,
+            queue: Queue {
+                limit: written.queue.limit.get(),
+                timeout: written.queue.timeout.0,
+                policy: written.queue.policy,
+            },
+            request_timeout: written.request_timeout.0,
+            connect_timeout: written.connect_timeout.0,
+            max_tunnels: written.max_tunnels.get(),
+            tunnel_idle_timeout: written.tunnel_idle_timeout.0,
+            ejection: self.ejection(&path.key("ejection"), &written.ejection),
+            poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
+        }
+    }
+
+    /// `"auto"` goes by what the preload reports.
+    fn concurrency(&mut self, path: &KeyPath, written: &file::Pool, unless_said: usize) -> Concurrency {
+        match written.concurrency {
+            None => Concurrency::Fixed(unless_said),
+            Some(Slots::Fixed(slots)) => Concurrency::Fixed(slots.into()),
+            Some(Slots::Auto) => {
+                if written.members.is_some() {
+                    self.refuse(
+                        path,
+                        "\"auto\" needs workers: nobody tells how busy a member is; write a number",
+                    );
+                } else if written.bind == Bind::Port {
+                    self.refuse(path, format!("\"auto\" {NEEDS_PRELOAD}; write a number"));
+                }
+                Concurrency::Auto
+            }
+        }
+    }
+
+    fn refuse_empty(&mut self, path: &KeyPath, name: &str) {
+        let was_wrong = ["command", "members"].iter().any(|key| self.document.is_written(&path.key(key)));
+        if !was_wrong {
+            let place = self.document.place_of_key(path);
+            let others = self.document.values().get("pools").and_then(toml::Value::as_table);
+            let others = others
+                .into_iter()
+                .flat_map(toml::Table::keys)
+                .map(String::as_str)
+                .filter(|other| *other != name);
+            let help = nearest(name, others)
+                .map_or(String::new(), |near| format!(", or is it \"{near}\" that you mean?"));
+            self.report
+                .error(place, format!("{path}: a pool needs a command (workers to start) or members{help}"));
+        }
+    }
+
+    fn workers(
+        &mut self,
+        path: &KeyPath,
+        name: &str,
+        command: &CommandLine,
+        written: &file::Pool,
+        routes: &[Route],
+    ) -> Workers {
+        for (key, why) in MEMBERS_ONLY {
+            let here = path.key(key);
+            if self.document.is_written(&here) {
+                let place = self.document.place_of_key(&here);
+                self.report.error(place, format!("{here}: has no meaning for workers: {why}"));
+            }
+        }
+        if let (Bind::Port, Some(_)) = (written.bind, written.port) {
+            self.refuse(
+                &path.key("port"),
+                "has no meaning with bind = \"port\": there each worker is told a port in PORT",
+            );
+        }
+        if let (Bind::Port, Gc::Idle) = (written.bind, written.gc) {
+            self.refuse(&path.key("gc"), format!("\"idle\" {NEEDS_PRELOAD}"));
+        }
+        Workers {
+            command: command.0.clone(),
+            count: written.workers.map_or(self.surroundings.cores, |count| count.get()),
+            spares: written.spares,
+            restart_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
+            bind: written.bind,
+            port: written.port.and_then(|port| u16::try_from(port.0).ok()),
+            env: self.environment(path, written),
+            cwd: self.folder_at(&path.key("cwd"), &written.cwd),
+            warmup: written.warmup.iter().map(|path| path.0.clone()).collect(),
+            health: written.health.as_ref().map(|path| path.0.clone()),
+            start_timeout: written.start_timeout.0,
+            stop_timeout: written.stop_timeout.0,
+            hang_timeout: self.hang_timeout(path, name, written, routes),
+            max_requests: written.max_requests.map(|count| count.0),
+            max_age: written.max_age.map(|age| age.0),
+            max_memory: written.max_memory.map(|size| size.0),
+            gc: written.gc,
+        }
+    }
+
+    /// A worker must not be killed for an answer that a client is still told to wait for.
+    fn hang_timeout(
+        &mut self,
+        path: &KeyPath,
+        name: &str,
+        written: &file::Pool,
+        routes: &[Route],
+    ) -> Duration {
+        let of_routes = routes.iter().filter_map(|route| match &route.target {
+            Target::Pool { name: target, request_timeout } if target == name => Some(*request_timeout),
+            _ => None,
+        });
+        let time_limit = of_routes.fold(written.request_timeout.0, Duration::max);
+        let Some(Period(hang_timeout)) = written.hang_timeout else { return time_limit * 2 };
+        if hang_timeout < time_limit {
+            let longest = Period(time_limit);
+            self.refuse(
+                &path.key("hang_timeout"),
+                format!("is below the longest request_timeout, {longest}"),
+            );
+        }
+        hang_timeout
+    }
+
+    fn environment(&mut self, path: &KeyPath, written: &file::Pool) -> BTreeMap<String, String> {
+        for name in written.env.keys() {
+            let set_by_us = name.starts_with("HOSTLER_") || name.starts_with("NODE_CHANNEL_");
+            let port_is_ours =
+                written.bind == Bind::Port && ["PORT", "HOST", "HOSTNAME"].contains(&name.as_str());
+            let here = path.key("env").key(name);
+            if name.is_empty() || name.contains(['=', '\0']) {
+                self.refuse(&here, format!("{name:?} cannot be the name of a variable"));
+            } else if set_by_us || port_is_ours {
+                self.refuse(&here, "is set by Hostler itself");
+            }
+        }
+        written.env.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
+    }
+}

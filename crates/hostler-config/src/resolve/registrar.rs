@@ -1,0 +1,120 @@
+//! The meaning of `[registrar]`. Knows no connection: servers are looked up and files read when NATS is connected to.
+
+use super::Resolver;
+use crate::client_tls::{ClientTls, TrustedAuthorities};
+use crate::document::KeyPath;
+use crate::file;
+use crate::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar, Server};
+use crate::value::Secret;
+
+impl Resolver<'_> {
+    /// The meaning of `[registrar]`; none where nothing is written.
+    pub(super) fn registrar(&mut self, file: &file::File, server: &Server) -> Option<Registrar> {
+        let announces = self.announces(file, server);
+        let written = file.registrar.as_ref()?;
+        let path = KeyPath::of("registrar");
+        for (key, named) in
+            [("register_interval", written.register_interval), ("stale_threshold", written.stale_threshold)]
+        {
+            // Clients read whole seconds, and some divide by them.
+            if named.0.subsec_nanos() > 0 {
+                self.refuse(&path.key(key), "it is announced in whole seconds");
+            }
+        }
+        if written.stale_threshold.0 < written.register_interval.0 {
+            let why = "is shorter than register_interval: every route would come and go";
+            self.refuse(&path.key("stale_threshold"), why);
+        }
+        let member_tls = self.tls_to_registered(&path, written.member_tls.as_ref());
+        Some(Registrar {
+            member_tls: member_tls?,
+            nats: self.nats(&path, written),
+            accept: written.accept.unwrap_or(!announces),
+            advertise: written.advertise.as_ref().and_then(|at| self.advertise(&path.key("advertise"), at)),
+            register_interval: written.register_interval.0,
+            stale_threshold: written.stale_threshold.0,
+            allow_longer_paths: written.allow_longer_paths,
+            max_message_size: usize::try_from(written.max_message_size.0).unwrap_or(usize::MAX),
+            max_uris: written.max_uris.get(),
+            max_routes: written.max_routes.get(),
+            max_memory: written.max_memory.0,
+            prune_interval: written.prune_interval.0,
+            suspend_pruning: written.suspend_pruning,
+            start_delay: written.start_delay.0,
+            keep_empty: written.keep_empty.0,
+            sharding: written.sharding,
+            isolation_segments: written.isolation_segments.clone(),
+            choice: written.choice,
+            concurrency: written.concurrency.get(),
+            ejection: self.ejection(&path.key("ejection"), &written.ejection),
+            queue: Queue {
+                limit: written.queue.limit.get(),
+                timeout: written.queue.timeout.0,
+                policy: written.queue.policy,
+            },
+            request_timeout: written.request_timeout.0,
+            connect_timeout: written.connect_timeout.0,
+            tunnel_idle_timeout: written.tunnel_idle_timeout.0,
+            buffer: written.buffer,
+            max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
+        })
+    }
+
+    fn nats(&mut self, path: &KeyPath, written: &file::Registrar) -> Nats {
+        let servers: Vec<_> = written.nats.0.iter().map(|address| address.0.clone()).collect();
+        if servers.is_empty() && !self.report.has_errors() {
+            self.refuse(path, "nats is missing: which servers? e.g. nats = [\"nats://127.0.0.1:4222\"]");
+        }
+        Nats {
+            servers,
+            login: self.login(path, written),
+            tls: written.nats_tls.as_ref().map(|tls| self.nats_tls(&path.key("nats_tls"), tls)),
+            ping_interval: written.ping_interval.0,
+        }
+    }
+
+    fn login(&mut self, path: &KeyPath, written: &file::Registrar) -> NatsLogin {
+        match (&written.user, &written.password, &written.token) {
+            (None, None, None) => NatsLogin::None,
+            (None, None, Some(token)) => NatsLogin::Token(token.clone()),
+            (Some(user), password, None) => {
+                let password = password.clone().unwrap_or(Secret(String::new()));
+                NatsLogin::User { user: user.clone(), password }
+            }
+            (None, Some(_), None) => {
+                self.refuse(&path.key("password"), "whose? user is missing");
+                NatsLogin::None
+            }
+            (_, _, Some(_)) => {
+                self.refuse(&path.key("token"), "stands in place of user and password; write one of the two");
+                NatsLogin::None
+            }
+        }
+    }
+
+    /// What is wrong with the files is said now; NATS reads them at each connection, so that new ones count by themselves.
+    fn nats_tls(&mut self, path: &KeyPath, written: &file::NatsTls) -> NatsTls {
+        let file::NatsTls { ca, cert, key } = written.clone();
+        let as_for_members = file::MemberTls { ca, cert, key, ..file::MemberTls::default() };
+        self.member_tls(path, &as_for_members);
+        let at = |name: &String| self.folder.join(name);
+        NatsTls {
+            ca: written.ca.as_ref().map(at),
+            own: written.cert.as_ref().zip(written.key.as_ref()).map(|(cert, key)| (at(cert), at(key))),
+        }
+    }
+
+    /// Where nothing is written, whoever the system trusts is believed; that may be nobody.
+    fn tls_to_registered(&mut self, path: &KeyPath, written: Option<&file::MemberTls>) -> Option<ClientTls> {
+        let path = path.key("member_tls");
+        let Some(written) = written else {
+            let mut roots = rustls_native_certs::load_native_certs().certs;
+            roots.retain(|root| rustls::RootCertStore::empty().add(root.clone()).is_ok());
+            return ClientTls::new(TrustedAuthorities::Roots(roots), None, None).ok();
+        };
+        if written.server_name.is_some() {
+            self.refuse(&path.key("server_name"), "each member names its own when it registers");
+        }
+        self.member_tls(&path, written)
+    }
+}

@@ -1,0 +1,247 @@
+//! The meaning of routes: one target each, no pattern twice, and the catch-all that stands in for none. Knows
+//! no requests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Resolver;
+use crate::document::KeyPath;
+use crate::error::nearest;
+use crate::file::{self, Buffer, File, Priority};
+use crate::pattern::MatchPattern;
+use crate::resolved::{Changes, Route, StaticFiles, Target};
+use hostler_coding::EncodingPlan;
+
+/// What a route can lead to.
+const TARGETS: [&str; 6] = ["pool", "static", "redirect", "respond", "geo", "postal"];
+
+/// Targets that may stand together: files first, and the pool for what is none; and what Hostler answers itself.
+const PAIRS: [(&str, &str); 2] = [("pool", "static"), ("geo", "postal")];
+
+fn one_of(keys: &[&str]) -> String {
+    let (last, others) = keys.split_last().unwrap_or((&"", &[]));
+    format!("{} or {last}", others.join(", "))
+}
+
+impl Resolver<'_> {
+    /// The meaning of `[[routes]]`, or of their absence.
+    pub(super) fn routes(&mut self, file: &File, compress: Option<&Arc<EncodingPlan>>) -> Vec<Route> {
+        let list = KeyPath::of("routes");
+        if file.routes.is_empty() && !self.document.is_written(&list) {
+            return self.catch_all(file, compress);
+        }
+        let mut seen: HashMap<MatchPattern, KeyPath> = HashMap::new();
+        let mut routes = Vec::new();
+        for (index, written) in file.routes.iter().enumerate() {
+            let path = list.index(index);
+            let Some(pattern) = self.pattern(&path, written) else { continue };
+            if let Some(first) = seen.get(&pattern) {
+                let (place, first) =
+                    (self.document.place_of_value(&first.key("match")), self.document.original(first));
+                self.refuse(
+                    &path.key("match"),
+                    format!("\"{pattern}\" is matched by {first} already ({place})"),
+                );
+            }
+            seen.insert(pattern.clone(), path.clone());
+            let changes = self.changes(&path, written, &pattern);
+            if let Some(target) = self.target(&path, written, file, (&pattern, &changes)) {
+                let files_first = self.files_first(&path, written, (&pattern, &changes));
+                let fallback = written.fallback.as_deref().filter(|_| written.pool.is_some());
+                let fallback =
+                    fallback.and_then(|what| self.fallback(&path.key("fallback"), what, written.buffer));
+                if let (Some(_), Target::Pool { name, request_timeout }) = (&fallback, &target) {
+                    self.warn_of_a_late_fallback(&path, name, *request_timeout);
+                }
+                routes.push(Route {
+                    pattern,
+                    target,
+                    buffer: written.buffer,
+                    trace: written.trace,
+                    max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
+                    compress: self.route_compress(&path, written.compress.as_ref(), compress),
+                    priority: written.priority,
+                    fallback,
+                    files_first,
+                    caching: self.caching(&path, written).filter(|_| written.pool.is_some()),
+                    changes,
+                });
+            }
+        }
+        routes
+    }
+
+    fn catch_all(&mut self, file: &File, compress: Option<&Arc<EncodingPlan>>) -> Vec<Route> {
+        let mut pools = file.pools.iter();
+        match (pools.next(), pools.next()) {
+            (Some((name, pool)), None) => {
+                let target = Target::Pool { name: name.clone(), request_timeout: pool.request_timeout.0 };
+                return vec![Route {
+                    pattern: MatchPattern::ALL,
+                    target,
+                    buffer: Buffer::Full,
+                    trace: false,
+                    max_body_size: file.server.max_body_size.0,
+                    compress: compress.cloned(),
+                    priority: Priority::Normal,
+                    fallback: None,
+                    files_first: None,
+                    caching: None,
+                    changes: Changes::default(),
+                }];
+            }
+            (Some(_), Some(_)) => {
+                let names: Vec<_> = file.pools.keys().map(String::as_str).collect();
+                let why = "there are several pools and no [[routes]] that say which request goes where";
+                let place = self.document.place_of_key(&KeyPath::default());
+                self.report.error(place, format!("{why} (pools: {})", names.join(", ")));
+            }
+            (None, _) => {
+                let all_register = self.document.is_written(&KeyPath::of("registrar"));
+                if !all_register && !self.document.is_written(&KeyPath::of("pools")) {
+                    let place = self.document.place_of_key(&KeyPath::default());
+                    self.report.error(
+                        place,
+                        "there is nothing to serve: neither [pools.NAME] nor [[routes]] nor [registrar]",
+                    );
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn pattern(&mut self, path: &KeyPath, written: &file::Route) -> Option<MatchPattern> {
+        if written.pattern.is_none() && !self.document.is_written(&path.key("match")) {
+            self.refuse(path, "match is missing: which requests? \"*\" is all of them");
+        }
+        written.pattern.clone()
+    }
+
+    fn target(
+        &mut self,
+        path: &KeyPath,
+        written: &file::Route,
+        file: &File,
+        (pattern, changes): (&MatchPattern, &Changes),
+    ) -> Option<Target> {
+        let there = [
+            written.pool.is_some(),
+            written.files.is_some(),
+            written.redirect.is_some(),
+            written.respond.is_some(),
+            written.geo,
+            written.postal,
+        ];
+        let mut targets = TARGETS.iter().zip(there).filter(|(_, there)| *there).map(|(key, _)| *key);
+        let (first, second, third) = (targets.next(), targets.next(), targets.next());
+        let second = second.filter(|second| !first.is_some_and(|first| PAIRS.contains(&(first, second))));
+        if let Some(one_too_many) = second.or(third) {
+            let why = format!(
+                "a route has exactly one target: {} (or pool and static, or geo and postal)",
+                one_of(&TARGETS)
+            );
+            self.refuse(&path.key(one_too_many), why);
+            return None;
+        }
+        let Some(target) = first else {
+            // What could not be read is told already; what is written as `false` is no target.
+            let is_off = |key: &str| PAIRS[1].0 == key || PAIRS[1].1 == key;
+            let was_told = |key: &&str| {
+                self.document.is_written(&path.key(key)) && (!is_off(key) || self.report.has_errors())
+            };
+            if !TARGETS.iter().any(was_told) {
+                self.refuse(path, format!("it leads nowhere: add {}", one_of(&TARGETS)));
+            }
+            return None;
+        };
+        self.refuse_what_has_no_meaning(path, target);
+        let here = path.key(target);
+        if written.geo_headers {
+            self.needs_data(path, "geo_headers", ("geo", "databases"), file.geo.is_some());
+        }
+        if let Some(name) = &written.pool {
+            return self.pool_target(path, name, written, file);
+        }
+        if let Some(files) = &written.files {
+            let rewrite = changes.rewrite.as_ref();
+            return self.static_files(&here, files, pattern, rewrite).map(Target::Static);
+        }
+        if let Some(redirect) = &written.redirect {
+            return self.redirect(&here, redirect, pattern).map(Target::Redirect);
+        }
+        if let Some(respond) = &written.respond {
+            return self.respond(&here, respond).map(Target::Respond);
+        }
+        self.native(path, written, file)
+    }
+
+    /// The files that come before the pool.
+    fn files_first(
+        &mut self,
+        path: &KeyPath,
+        written: &file::Route,
+        (pattern, changes): (&MatchPattern, &Changes),
+    ) -> Option<StaticFiles> {
+        let files = written.files.as_ref().filter(|_| written.pool.is_some())?;
+        let here = path.key("static");
+        for key in ["fallback", "not_found"] {
+            if self.document.is_written(&here.key(key)) {
+                self.refuse(&here.key(key), "has no meaning beside pool: what is no file goes there");
+            }
+        }
+        self.static_files(&here, files, pattern, changes.rewrite.as_ref())
+    }
+
+    fn refuse_what_has_no_meaning(&mut self, path: &KeyPath, target: &str) {
+        let about_pools = [
+            "buffer",
+            "max_body_size",
+            "request_timeout",
+            "priority",
+            "fallback",
+            "request_headers",
+            "cache",
+            "collapse",
+            "geo_headers",
+            "trace",
+        ];
+        let meaningless = match target {
+            "pool" => return,
+            "static" => &about_pools[..],
+            _ => &[&about_pools[..], &["rewrite"]].concat(),
+        };
+        for key in meaningless {
+            if self.document.is_written(&path.key(key)) {
+                let help = match (target, *key) {
+                    ("static", "fallback") => "; write static = { dir = ..., fallback = ... }",
+                    _ => "",
+                };
+                self.refuse(&path.key(key), format!("has no meaning beside {target}{help}"));
+            }
+        }
+    }
+
+    fn pool_target(
+        &mut self,
+        path: &KeyPath,
+        name: &str,
+        written: &file::Route,
+        file: &File,
+    ) -> Option<Target> {
+        let Some(pool) = file.pools.get(name) else {
+            let known: Vec<_> = file.pools.keys().map(String::as_str).collect();
+            if !self.document.is_written(&KeyPath::of("pools").key(name)) {
+                let help = match nearest(name, known.iter().copied()) {
+                    Some(near) => format!(", did you mean \"{near}\"?"),
+                    None if known.is_empty() => "; there are no [pools.NAME] at all".into(),
+                    None => format!("; there are: {}", known.join(", ")),
+                };
+                self.refuse(&path.key("pool"), format!("there is no pool \"{name}\"{help}"));
+            }
+            return None;
+        };
+        let request_timeout: Duration = written.request_timeout.unwrap_or(pool.request_timeout).0;
+        Some(Target::Pool { name: name.into(), request_timeout })
+    }
+}

@@ -1,0 +1,86 @@
+//! What `[geo]` and `[postal]` mean, and routes that need them.
+
+use expect_test::{Expect, expect};
+
+use super::site;
+use crate::{Lookups, Origin, Target};
+
+fn check(text: &str, expected: Expect) {
+    site(text).says(expected);
+}
+
+#[test]
+fn a_route_with_geo_needs_data_and_data_needs_a_route() {
+    check(
+        "[[routes]]\nmatch = \"/a/*\"\ngeo = true\npostal = true\n",
+        expect![[r#"
+        hostler.toml:3:7: routes[0].geo: out of which data? [geo] with databases is missing
+        hostler.toml:4:10: routes[0].postal: out of which data? [postal] with data is missing"#]],
+    );
+    check(
+        "[geo]\n[[routes]]\nmatch = \"*\"\ngeo = true\n",
+        expect!["hostler.toml:1:1: geo: databases is missing: which files?"],
+    );
+    check(
+        "[geo]\ndatabases = [\"a.mmdb\", \".\"]\n[[routes]]\nmatch = \"*\"\ngeo = true\n",
+        expect![[r#"
+        hostler.toml:2:14: geo.databases[0]: FOLDER/a.mmdb cannot be read: No such file or directory (os error 2)
+        hostler.toml:2:24: geo.databases[1]: FOLDER/. is not a file"#]],
+    );
+    let site = site("[geo]\ndatabases = \"a.mmdb\"\n[[routes]]\nmatch = \"*\"\nrespond = \"x\"\n");
+    std::fs::write(site.folder().join("a.mmdb"), "none").unwrap();
+    site.says(expect!["hostler.toml:2:13: geo.databases: FOLDER/a.mmdb: invalid database: could not find MaxMind DB metadata in file"]);
+}
+
+#[test]
+fn what_is_switched_off_leads_nowhere() {
+    check(
+        "[[routes]]\nmatch = \"/b\"\ngeo = false\n",
+        expect![
+            "hostler.toml:1:1: routes[0]: it leads nowhere: add pool, static, redirect, respond, geo or postal"
+        ],
+    );
+}
+
+#[test]
+fn geo_and_postal_stand_on_one_route_and_beside_nothing_else() {
+    check(
+        "[geo]\n[postal]\n[[routes]]\nmatch = \"/a\"\ngeo = true\nrespond = \"x\"\n[[routes]]\nmatch = \"/b\"\ngeo = false\n[[routes]]\nmatch = \"/c\"\ngeo = true\nrewrite = { add_prefix = \"/x\" }\nmax_body_size = \"1MB\"\n",
+        expect![[r#"
+            hostler.toml:5:7: routes[0].geo: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)
+            hostler.toml:13:11: routes[2].rewrite: has no meaning beside geo
+            hostler.toml:14:17: routes[2].max_body_size: has no meaning beside geo"#]],
+    );
+}
+
+#[test]
+fn values_that_make_no_sense_are_told() {
+    check(
+        "[geo]\ndatabases = \"\"\nlookups = \"private\"\ndecimals = 7\nmax_age = \"1\"\ncors = [\"https://A.test\", \"a.test\", \"https://a.test/x\"]\n",
+        expect![[r#"
+            hostler.toml: there is nothing to serve: neither [pools.NAME] nor [[routes]] nor [registrar]
+            hostler.toml:2:13: geo.databases: "" is not the name of a file
+            hostler.toml:3:11: geo.lookups: "private" is not one of "public", "private-net", "off"
+            hostler.toml:4:12: geo.decimals: 7 is out of range; from 0 to 6
+            hostler.toml:5:11: geo.max_age: "1" has no unit; write "1s" for seconds or "1ms"
+            hostler.toml:6:9: geo.cors[0]: "https://A.test" is not an origin such as "https://www.example.com", nor "*"
+            hostler.toml:6:27: geo.cors[1]: "a.test" is not an origin such as "https://www.example.com", nor "*"
+            hostler.toml:6:37: geo.cors[2]: "https://a.test/x" is not an origin such as "https://www.example.com", nor "*""#]],
+    );
+}
+
+#[test]
+fn what_is_written_is_what_is_meant() {
+    use hostler_testkit::mmdb;
+    let site = site(
+        "[geo]\ndatabases = \"a.mmdb\"\nlookups = \"public\"\ncors = \"*\"\nmax_age = \"0s\"\n[[routes]]\nmatch = \"*\"\ngeo = true\n",
+    );
+    mmdb("City").city("9.9.9.0/24", &[("en", "Zurich")], "CH", (47.3, 8.5)).write(&site.folder(), "a.mmdb");
+    let config = site.config();
+    assert_eq!(config.warnings, [""; 0]);
+    let geo = config.geo.unwrap();
+    assert_eq!(geo.databases, [site.folder().join("a.mmdb")]);
+    assert_eq!((geo.lookups, geo.decimals, geo.max_age.as_secs()), (Lookups::Public, 4, 0));
+    assert_eq!(geo.cors, [Origin("*".into())]);
+    assert_eq!(config.routes[0].target, Target::Native { geo: true, postal: false });
+}

@@ -1,0 +1,325 @@
+//! What right configurations mean.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use expect_test::{expect, expect_file};
+
+use super::site;
+use crate::file::File;
+use crate::reference::EXAMPLE;
+use crate::{
+    Concurrency, Config, Endpoint, Fallback, Gc, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison,
+    Policy, PoolMembers, Priority, Target, Workers,
+};
+
+fn workers(config: &Config) -> &Workers {
+    match &config.pools[0].source {
+        PoolMembers::Workers(workers) => workers,
+        PoolMembers::Members(members) => panic!("members: {members:?}"),
+    }
+}
+
+#[test]
+fn defaults_are_as_the_reference_says() {
+    let site = site("pools.web.command = \"node server.js\"");
+    let text = format!("{:#?}", site.config());
+    expect_file!["defaults.txt"].assert_eq(&super::hide(&text, &site.folder()));
+}
+
+#[test]
+fn sizes_are_exact() {
+    for (written, bytes) in [
+        ("\"64KiB\"", 65_536),
+        ("\"1 MiB\"", 1_048_576),
+        ("\"10 MB\"", 10_000_000),
+        ("\"1.5 MiB\"", 1_572_864),
+        ("\"100 kb\"", 100_000),
+        ("\"9000\"", 9_000),
+        ("\"4097 B\"", 4_097),
+        ("4_097", 4_097),
+    ] {
+        let config = site(&format!("pools.web.command = \"x\"\nserver.answer_buffer = {written}\n")).config();
+        assert_eq!(config.server.answer_buffer, bytes, "{written}");
+    }
+}
+
+#[test]
+fn durations_are_exact() {
+    for (written, milliseconds) in
+        [("5s", 5_000), ("250ms", 250), ("1m 30s", 90_000), ("2h", 7_200_000), ("1.5s", 1_500)]
+    {
+        let config =
+            site(&format!("pools.web.command = \"x\"\nserver.idle_timeout = \"{written}\"\n")).config();
+        assert_eq!(config.server.idle_timeout, Duration::from_millis(milliseconds), "{written}");
+    }
+}
+
+#[test]
+fn commands_are_split_like_a_shell_does_and_never_expanded() {
+    for (written, words) in [
+        (r#""node server.js""#, vec!["node", "server.js"]),
+        (r#""npx next start -p 3000""#, vec!["npx", "next", "start", "-p", "3000"]),
+        (r#"'node "my app.js" $HOME *.js'"#, vec!["node", "my app.js", "$HOME", "*.js"]),
+        (r#"["node", "my app.js"]"#, vec!["node", "my app.js"]),
+    ] {
+        let config = site(&format!("pools.web.command = {written}\n")).config();
+        assert_eq!(workers(&config).command, words, "{written}");
+    }
+}
+
+#[test]
+fn patterns_mean_host_and_path() {
+    let exact = |host: &str| Some(HostPattern::Exact(host.into()));
+    let prefix = |path: &str| PathPattern::Prefix(path.into());
+    for (written, host, path, shown) in [
+        ("*", None, prefix(""), "*"),
+        ("/*", None, prefix(""), "*"),
+        ("/", None, PathPattern::Exact("/".into()), "/"),
+        ("/ping", None, PathPattern::Exact("/ping".into()), "/ping"),
+        ("/a/b/*", None, prefix("/a/b"), "/a/b/*"),
+        ("Example.com", exact("example.com"), prefix(""), "example.com"),
+        ("example.com./", exact("example.com"), PathPattern::Exact("/".into()), "example.com/"),
+        (
+            "*.example.com/x/*",
+            Some(HostPattern::Below("example.com".into())),
+            prefix("/x"),
+            "*.example.com/x/*",
+        ),
+        ("[::0001]/x", exact("[::1]"), PathPattern::Exact("/x".into()), "[::1]/x"),
+        ("/caf\u{e9} 1", None, PathPattern::Exact("/caf\u{e9} 1".into()), "/caf%C3%A9%201"),
+        ("/caf%c3%A9/*", None, prefix("/caf\u{e9}"), "/caf%C3%A9/*"),
+        ("/%2A%2525", None, PathPattern::Exact("/*%25".into()), "/%2A%2525"),
+        ("10.0.0.1/x", exact("10.0.0.1"), PathPattern::Exact("/x".into()), "10.0.0.1/x"),
+    ] {
+        let pattern: MatchPattern = written.parse().unwrap();
+        assert_eq!(pattern, MatchPattern { host, path }, "{written}");
+        assert_eq!(pattern.to_string(), shown);
+        assert_eq!(shown.parse(), Ok(pattern), "{written}: what is shown means the same");
+    }
+}
+
+#[test]
+fn addresses_are_resolved() {
+    let config = site(
+        "pools.web.command = \"x\"\n[server]\nlisten = [\"localhost:1\", \":2\", \"[::1]:3\", \"127.0.0.1:4\"]\nadmin = \"off\"\n",
+    )
+    .config();
+    let shown: Vec<_> = config.server.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["127.0.0.1:1", "[::]:2", "[::1]:3", "127.0.0.1:4"]);
+    assert_eq!(config.server.admin, None);
+}
+
+#[test]
+fn trusted_networks_are_compared_as_ipv4_where_they_are() {
+    let config = site(
+        "pools.web.command = \"x\"\nserver.trusted_proxies = [\"10.0.0.7\", \"::ffff:10.1.0.0/112\", \"::ffff:1.2.3.4\", \"2001:db8::/32\"]\n",
+    )
+    .config();
+    let shown: Vec<_> = config.server.trusted_proxies.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["10.0.0.7/32", "10.1.0.0/16", "1.2.3.4/32", "2001:db8::/32"]);
+}
+
+#[test]
+fn no_proxies_are_counted_unless_it_is_said_how_many() {
+    let hops =
+        |written: &str| site(&format!("pools.web.command = \"x\"\n{written}\n")).config().server.trusted_hops;
+    assert_eq!((hops(""), hops("server.trusted_hops = 0")), (None, None));
+    assert_eq!(hops("server.trusted_hops = 2").map(NonZeroUsize::get), Some(2));
+}
+
+#[test]
+fn members_are_endpoints_with_more_slots() {
+    let site =
+        site("pools.web.members = [\"10.0.0.5:3000\", \"[::1]:3000\", \"app:80\", \"unix:run/app.sock\"]\n");
+    let config = site.config();
+    let PoolMembers::Members(members) = &config.pools[0].source else { panic!("not members") };
+    let members = &members.endpoints;
+    let shown: Vec<_> =
+        members.iter().map(|member| super::hide(&member.to_string(), &site.folder())).collect();
+    assert_eq!(shown, ["10.0.0.5:3000", "[::1]:3000", "app:80", "unix:FOLDER/run/app.sock"]);
+    assert_eq!(members[1], Endpoint::Tcp { host: "::1".into(), port: 3000 });
+    assert_eq!(config.pools[0].concurrency, Concurrency::Fixed(64));
+}
+
+#[test]
+fn a_route_overrides_the_limits_of_server_and_pool() {
+    let config = site(
+        "[server]\nmax_body_size = \"1 MiB\"\n[pools.web]\ncommand = \"x\"\nrequest_timeout = \"7s\"\n[[routes]]\nmatch = \"/a\"\npool = \"web\"\n[[routes]]\nmatch = \"/b\"\npool = \"web\"\nmax_body_size = \"2 MiB\"\nrequest_timeout = \"40s\"\n",
+    )
+    .config();
+    let target = |seconds| Target::Pool { name: "web".into(), request_timeout: Duration::from_secs(seconds) };
+    assert_eq!((&config.routes[0].target, config.routes[0].max_body_size), (&target(7), 1 << 20));
+    assert_eq!((&config.routes[1].target, config.routes[1].max_body_size), (&target(40), 2 << 20));
+    assert_eq!(workers(&config).hang_timeout, Duration::from_secs(80), "twice the longest");
+}
+
+#[test]
+fn slots_are_a_number_or_auto() {
+    let concurrency = |site: super::Site| site.flag("pools.web.command", "x").config().pools[0].concurrency;
+    assert_eq!(concurrency(site("")), Concurrency::Fixed(1));
+    assert_eq!(concurrency(site("pools.web.concurrency = 4")), Concurrency::Fixed(4));
+    assert_eq!(concurrency(site("pools.web.concurrency = \"auto\"")), Concurrency::Auto);
+    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "1024")), Concurrency::Fixed(1024));
+    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "auto")), Concurrency::Auto);
+    assert_eq!(
+        concurrency(site("pools.web.workers = 1").variable("HOSTLER_POOLS_WEB_CONCURRENCY", "8")),
+        Concurrency::Fixed(8)
+    );
+}
+
+#[test]
+fn a_pool_says_how_it_meets_overload_poison_and_age() {
+    let config = site(
+        "server.upgrade_timeout = \"5m\"\n[pools.web]\ncommand = \"x\"\nmax_requests = 10_000\nmax_age = \"12h\"\nmax_memory = \"512 MiB\"\ngc = \"idle\"\nqueue.policy = \"fifo\"\npoison = { kills = 0, keep_off = \"5m\" }\n",
+    )
+    .config();
+    assert_eq!(config.server.upgrade_timeout, Duration::from_secs(300));
+    let pool = &config.pools[0];
+    assert_eq!(pool.queue.policy, Policy::Fifo);
+    assert_eq!(pool.poison, Poison { kills: 0, keep_off: Duration::from_secs(300) });
+    let Workers { max_requests, max_age, max_memory, gc, .. } = *workers(&config);
+    assert_eq!((max_requests, max_age), (Some(10_000), Some(Duration::from_secs(12 * 3600))));
+    assert_eq!((max_memory, gc), (Some(512 << 20), Gc::Idle));
+}
+
+#[test]
+fn a_fallback_is_read_when_the_file_is_loaded() {
+    let site = site(
+        "pools.web.command = \"x\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\npriority = \"low\"\nfallback = \"pages/shell.html\"\n",
+    );
+    let path = site.folder().join("pages/shell.html");
+    std::fs::create_dir(site.folder().join("pages")).unwrap();
+    std::fs::write(&path, "<p>one").unwrap();
+    let first = site.config();
+    std::fs::write(&path, "<p>two").unwrap();
+    let second = site.config();
+    assert_ne!(first, second, "a reload sees that the file has changed");
+    let route = &first.routes[0];
+    assert_eq!(route.priority, Priority::Low);
+    let content_type = "text/html; charset=utf-8".into();
+    let file = LoadedFile { path, content_type, body: b"<p>one"[..].into() };
+    assert_eq!(route.fallback, Some(Fallback::File(file.into())));
+}
+
+#[test]
+fn a_fallback_is_what_its_extension_says() {
+    for (name, contents, content_type) in [
+        ("a.html", &b"<p>\xc3\xa9"[..], "text/html; charset=utf-8"),
+        ("a.htm", b"<p>\xe9", "text/html"),
+        ("a.TXT", b"x", "text/plain; charset=utf-8"),
+        ("a.json", b"{}", "application/json"),
+        ("a.svg", b"<svg/>", "image/svg+xml"),
+    ] {
+        let site = site(&format!(
+            "pools.web.command = \"x\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\nfallback = \"{name}\"\n"
+        ));
+        std::fs::write(site.folder().join(name), contents).unwrap();
+        let Some(Fallback::File(file)) = site.config().routes[0].fallback.clone() else { panic!("{name}") };
+        assert_eq!(file.content_type, content_type, "{name}");
+    }
+}
+
+#[test]
+fn hypernova_is_a_word_and_not_a_file() {
+    let text = "pools.web.command = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"web\"\nfallback = \"hypernova\"\n";
+    let site = site(text);
+    std::fs::write(site.folder().join("hypernova"), "<p>").unwrap();
+    assert_eq!(site.config().routes[0].fallback, Some(Fallback::Hypernova));
+}
+
+#[test]
+fn a_short_answer_is_plain_text_with_status_200() {
+    let config = site(
+        "[[routes]]\nmatch = \"/ping\"\nrespond = \"PONG\\n\"\n[[routes]]\nmatch = \"/gone\"\nrespond = { status = 410, headers = { content-type = \"text/html\" }, body = \"<p>\" }\n",
+    )
+    .config();
+    let expected = expect![[r#"
+        [
+            Respond(
+                Respond {
+                    status: 200,
+                    headers: {
+                        "content-type": "text/plain; charset=utf-8",
+                    },
+                    body: Text(
+                        "PONG\n",
+                    ),
+                },
+            ),
+            Respond(
+                Respond {
+                    status: 410,
+                    headers: {
+                        "content-type": "text/html",
+                    },
+                    body: Text(
+                        "<p>",
+                    ),
+                },
+            ),
+        ]"#]];
+    expected
+        .assert_eq(&format!("{:#?}", config.routes.iter().map(|route| &route.target).collect::<Vec<_>>()));
+}
+
+#[test]
+fn an_answer_from_a_file_is_what_its_extension_says_unless_told_otherwise() {
+    let site = site(
+        "[[routes]]\nmatch = \"/\"\nrespond = { file = \"front.html\" }\n[[routes]]\nmatch = \"/soon\"\nrespond = { status = 503, file = \"front.html\", headers = { Content-Type = \"text/plain\" } }\n",
+    );
+    std::fs::write(site.folder().join("front.html"), "<p>one").unwrap();
+    let first = site.config();
+    let answers = first.routes.iter().map(|route| match &route.target {
+        Target::Respond(respond) => {
+            let kind = respond.headers["content-type"].to_str().unwrap();
+            (respond.status.as_u16(), kind, respond.body.bytes())
+        }
+        other => panic!("{other:?}"),
+    });
+    let answers = answers.collect::<Vec<_>>();
+    assert_eq!(
+        answers,
+        [(200, "text/html; charset=utf-8", b"<p>one"[..].into()), (503, "text/plain", b"<p>one"[..].into())]
+    );
+    std::fs::write(site.folder().join("front.html"), "<p>two").unwrap();
+    assert_ne!(first, site.config(), "a reload sees that the file has changed");
+}
+
+#[test]
+fn relative_folders_start_at_the_files_folder() {
+    let mut site = site("");
+    std::fs::create_dir_all(site.folder().join("conf/app")).unwrap();
+    std::fs::write(site.folder().join("conf/x.toml"), "pools.web = { command = \"x\", cwd = \"app\" }")
+        .unwrap();
+    site.invocation.file = Some(PathBuf::from("conf/x.toml"));
+    assert_eq!(workers(&site.config()).cwd, site.folder().join("conf/app"));
+}
+
+#[test]
+fn what_was_written_can_be_written_again() {
+    let example: File = toml::from_str(EXAMPLE).unwrap();
+    let written = toml::to_string(&example).unwrap();
+    assert_eq!(toml::from_str::<File>(&written).unwrap(), example, "{written}");
+}
+
+#[test]
+fn a_route_compresses_as_it_says_itself_and_else_as_the_server_does() {
+    let routes = [
+        ("", Some(500)),
+        ("compress = true", Some(500)),
+        ("compress = false", None),
+        ("compress = { min_size = 7 }", Some(7)),
+    ];
+    let mut text = "[pools.web]\ncommand = \"x\"\n[server]\ncompress = { min_size = 500 }\n".to_owned();
+    for (index, (compress, _)) in routes.iter().enumerate() {
+        text.push_str(&format!("[[routes]]\nmatch = \"/{index}\"\npool = \"web\"\n{compress}\n"));
+    }
+    let config = site(&text).config();
+    for ((compress, expected), route) in routes.iter().zip(&config.routes) {
+        assert_eq!(route.compress.as_ref().map(|plan| plan.min_size), *expected, "{compress}");
+    }
+    let config = site("[pools.web]\ncommand = \"x\"\n").variable("HOSTLER_SERVER_COMPRESS", "true").config();
+    assert_eq!(config.routes[0].compress.as_ref().map(|plan| plan.min_size), Some(1024));
+}

@@ -1,0 +1,91 @@
+//! What `[registrar]` means, and what is said where something is wrong with it.
+
+use expect_test::{Expect, expect};
+
+use super::site;
+use crate::NatsLogin;
+
+fn check(keys: &str, expected: Expect) {
+    site(&format!("[registrar]\n{keys}")).says(expected);
+}
+
+#[test]
+fn a_registrar_is_enough_to_serve_something() {
+    let config = site("[registrar]\nnats = [\"a\", \"tls://b:4333\"]\nuser = \"u\"\n").config();
+    let registrar = config.registrar.unwrap();
+    let servers: Vec<_> =
+        registrar.nats.servers.iter().map(|server| (server.host(), server.port())).collect();
+    assert_eq!(servers, [("a", 4222), ("b", 4333)]);
+    assert!(matches!(registrar.nats.login, NatsLogin::User { user, .. } if user == "u"));
+    assert!(config.platform.is_some());
+    assert!(site("pools.a.members = ['a:1']").config().registrar.is_none());
+}
+
+#[test]
+fn a_secret_in_a_variable_is_taken_and_never_shown() {
+    let site = site("registrar.nats = 'a:1'").variable("HOSTLER_REGISTRAR_TOKEN", "s3cret");
+    let config = site.config();
+    assert!(!format!("{config:?}").contains("s3cret"));
+    assert!(matches!(config.registrar.unwrap().nats.login, NatsLogin::Token(token) if token.0 == "s3cret"));
+}
+
+#[test]
+fn what_does_not_fit_together_is_told() {
+    check(
+        "",
+        expect![[
+            r#"hostler.toml:1:1: registrar: nats is missing: which servers? e.g. nats = ["nats://127.0.0.1:4222"]"#
+        ]],
+    );
+    check(
+        "nats = []",
+        expect![[
+            r#"hostler.toml:1:1: registrar: nats is missing: which servers? e.g. nats = ["nats://127.0.0.1:4222"]"#
+        ]],
+    );
+    check(
+        "nats = 'http://u:s3cret@a'",
+        expect![[
+            r#"hostler.toml:2:8: registrar.nats: not an address such as "nats://10.0.0.4:4222": invalid scheme for NATS server URL: http"#
+        ]],
+    );
+    check(
+        "nats = 'a'\npassword = 'p'",
+        expect!["hostler.toml:3:12: registrar.password: whose? user is missing"],
+    );
+    check(
+        "nats = 'a'\nuser = 'u'\ntoken = 't'",
+        expect![
+            "hostler.toml:4:9: registrar.token: stands in place of user and password; write one of the two"
+        ],
+    );
+    check(
+        "nats = 'a'\nregister_interval = '1500ms'",
+        expect!["hostler.toml:3:21: registrar.register_interval: it is announced in whole seconds"],
+    );
+    check(
+        "nats = 'a'\nstale_threshold = '10s'",
+        expect![
+            "hostler.toml:3:19: registrar.stale_threshold: is shorter than register_interval: every route would come and go"
+        ],
+    );
+    check(
+        "nats = 'a'\nnats_tls = { ca = 'none.pem', cert = 'x' }",
+        expect![[r#"
+        hostler.toml:3:19: registrar.nats_tls.ca: FOLDER/none.pem: No such file or directory (os error 2)
+        hostler.toml:3:38: registrar.nats_tls.cert: needs its key beside it"#]],
+    );
+    check(
+        "nats = 'a'\nmember_tls = { server_name = 'x', verify = false }",
+        expect![
+            "hostler.toml:3:30: registrar.member_tls.server_name: each member names its own when it registers"
+        ],
+    );
+    check(
+        "nats = 'a'\nsharding = 'segment'",
+        expect![[
+            r#"hostler.toml:3:12: registrar.sharding: "segment" is not one of "all", "shared_and_segments", "segments"; did you mean "segments"?"#
+        ]],
+    );
+    check("nats = 'a'\nstart_delay = '0'", expect![]);
+}

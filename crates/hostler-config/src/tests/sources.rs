@@ -1,0 +1,155 @@
+//! Where values come from: flag > variable > file > default.
+
+use std::time::Duration;
+
+use expect_test::expect;
+
+use super::{Given, Setting, site};
+use crate::{AccessLog, PoolMembers, Workers, load_server};
+
+const POOL: &str = "pools.web.command = \"x\"\n";
+
+fn workers(config: &crate::Config) -> &Workers {
+    match &config.pools[0].source {
+        PoolMembers::Workers(workers) => workers,
+        PoolMembers::Members(members) => panic!("members: {members:?}"),
+    }
+}
+
+#[test]
+fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
+    let idle = |seconds| Duration::from_secs(seconds);
+    assert_eq!(site(POOL).config().server.idle_timeout, idle(75));
+    let file = format!("{POOL}server.idle_timeout = \"1s\"");
+    assert_eq!(site(&file).config().server.idle_timeout, idle(1));
+    let with_variable = site(&file).variable("HOSTLER_SERVER_IDLE_TIMEOUT", "2s");
+    assert_eq!(with_variable.config().server.idle_timeout, idle(2));
+    let with_flag = with_variable.flag("server.idle-timeout", "3s");
+    assert_eq!(with_flag.config().server.idle_timeout, idle(3));
+    assert_eq!(with_flag.flag("server.idle_timeout", "4s").config().server.idle_timeout, idle(4));
+}
+
+#[test]
+fn a_wrong_value_that_is_overruled_is_no_error() {
+    let file = format!("{POOL}server.idle_timeout = \"never\"");
+    assert_eq!(
+        site(&file).flag("server.idle_timeout", "3s").config().server.idle_timeout,
+        Duration::from_secs(3)
+    );
+}
+
+#[test]
+fn variables_are_taken_as_the_type_of_their_key() {
+    let config = site("[pools.my-web]\ncommand = \"x\"\nwarmup = [\"/old\"]\n")
+        .variable("HOSTLER_SERVER_THREADS", "7")
+        .variable("HOSTLER_SERVER_LISTEN", "127.0.0.1:1, 127.0.0.1:2")
+        .variable("HOSTLER_SERVER_TRUSTED_PROXIES", r#"["10.0.0.0/8"]"#)
+        .variable("HOSTLER_SERVER_ACCESS_LOG", "off")
+        .variable("HOSTLER_SERVER_ANSWER_BUFFER", "65536")
+        .variable("HOSTLER_POOLS_MY_WEB_COMMAND", "node 'a b.js', --x")
+        .variable("HOSTLER_POOLS_MY_WEB_WARMUP", "")
+        .variable("HOSTLER_POOLS_MY_WEB_ENV_NODE_ENV", "007")
+        .variable("HOSTLER_POOLS_MY_WEB_QUEUE_LIMIT", "0")
+        .variable("HOSTLER_ROUTES", r#"[{ match = "/x", pool = "my-web" }]"#)
+        .config();
+    assert_eq!(config.warnings, Vec::<String>::new());
+    assert_eq!(config.server.threads, 7);
+    assert_eq!(config.server.listen.iter().map(|address| address.port()).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(config.server.trusted_proxies.len(), 1);
+    assert_eq!(config.server.access_log, AccessLog::Off);
+    assert_eq!(config.server.answer_buffer, 65536);
+    assert_eq!(workers(&config).command, ["node", "a b.js,", "--x"]);
+    assert_eq!(workers(&config).warmup, Vec::<String>::new());
+    assert_eq!(workers(&config).env["NODE_ENV"], "007");
+    assert_eq!(config.pools[0].queue.limit, 0);
+    assert_eq!(config.routes[0].pattern.to_string(), "/x");
+}
+
+#[test]
+fn errors_name_the_variable_or_the_flag() {
+    site(POOL)
+        .variable("HOSTLER_SERVER_THREADS", "many")
+        .variable("HOSTLER_ROUTES", "[")
+        .flag("server.body-timeout", "5")
+        .flag("server.bdy-timeout", "5s")
+        .flag("routes.0.pool", "web")
+        .flag("pools.wbe.workers", "2")
+        .says(expect![[r#"
+            --pools.wbe.workers: pools.wbe: a pool needs a command (workers to start) or members, or is it "web" that you mean?
+            --routes.0.pool: routes: invalid type: map, expected a list
+            --server.bdy-timeout: unknown key "server.bdy_timeout", did you mean "body_timeout"?
+            --server.body-timeout: server.body_timeout: "5" has no unit; write "5s" for seconds or "5ms"
+            HOSTLER_ROUTES: routes: not valid TOML: unclosed array, expected `]`
+            HOSTLER_SERVER_THREADS: server.threads: invalid type: string "many", expected a whole number from 1 to 1024"#]]);
+}
+
+#[test]
+fn a_switch_takes_true_and_false_and_says_so() {
+    let with = |value: &str| site(POOL).variable("HOSTLER_SERVER_HTTP2", value);
+    assert!(!with("false").config().server.http2);
+    assert!(with("true").flag("server.http2", "true").config().server.http2);
+    with("no").says(expect![[r#"HOSTLER_SERVER_HTTP2: server.http2: "no" is neither true nor false"#]]);
+}
+
+#[test]
+fn a_key_of_a_table_switches_on_what_the_table_is_about_but_not_what_is_said_to_be_off() {
+    let effort = |site: super::Site| site.variable("HOSTLER_SERVER_COMPRESS_EFFORT", "high");
+    assert_eq!(site(POOL).config().routes[0].compress, None);
+    let plain = effort(site(POOL)).config();
+    let on = effort(site(POOL).variable("HOSTLER_SERVER_COMPRESS", "true")).config();
+    assert!(plain.routes[0].compress.is_some());
+    assert_eq!(plain.routes, on.routes);
+    effort(site(POOL).variable("HOSTLER_SERVER_COMPRESS", "false")).says(expect!["HOSTLER_SERVER_COMPRESS_EFFORT: server.compress.effort: it cannot be set alone, because what holds it is no table; set the whole of that, in TOML"]);
+}
+
+#[test]
+fn an_unknown_variable_is_warned_of() {
+    site(POOL)
+        .variable("HOSTLER_SERVER_LISTN", ":80")
+        .variable("HOSTLER_POOLS_API_WORKERS", "2")
+        .variable("HOSTLER_FOO", "bar")
+        .says(expect![[r#"
+            HOSTLER_FOO: unknown variable, ignored
+            HOSTLER_POOLS_API_WORKERS: unknown variable, ignored, did you mean HOSTLER_POOLS_WEB_WORKERS?
+            HOSTLER_SERVER_LISTN: unknown variable, ignored, did you mean HOSTLER_SERVER_LISTEN?"#]]);
+}
+
+#[test]
+fn what_tells_a_worker_who_it_is_is_no_configuration() {
+    let names = ["POOL", "WORKER", "GENERATION", "LISTEN_FD", "LISTEN_PATH", "CONTROL_PATH", "APP_PORT"];
+    let site = names.iter().fold(site(POOL), |site, name| site.variable(&format!("HOSTLER_{name}"), "1"));
+    assert_eq!(site.config().warnings, Vec::<String>::new());
+}
+
+#[test]
+fn a_variable_that_could_mean_two_pools_is_refused() {
+    site("pools.a-b.command = \"x\"\npools.a_b.command = \"x\"\n")
+        .variable("HOSTLER_POOLS_A_B_WORKERS", "2")
+        .says(expect![[r#"
+            hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: a-b, a_b)
+            HOSTLER_POOLS_A_B_WORKERS: it could mean pools.a-b.workers and pools.a_b.workers; set them in the file or by flag"#]]);
+}
+
+#[test]
+fn without_a_file_flags_make_the_pool() {
+    let mut site = site("").without_file().variable("HOSTLER_POOLS_APP_WORKERS", "2");
+    let given = Given::List(vec!["node".into(), "a b.js".into()]);
+    site.invocation.settings.push(Setting {
+        key: "pools.app.command".into(),
+        given,
+        name: "-- COMMAND".into(),
+    });
+    let config = site.config();
+    assert_eq!(workers(&config).command, ["node", "a b.js"]);
+    assert_eq!(workers(&config).count, 2);
+    assert_eq!(workers(&config).cwd, site.folder());
+    assert_eq!(config.routes[0].pattern.to_string(), "*");
+    assert_eq!(config.path, None);
+}
+
+#[test]
+fn the_server_section_can_be_read_without_the_rest_making_sense() {
+    let site = site("pools.a.command = \"x\"\npools.b.command = \"x\"\nserver.admin = \"127.0.0.1:99\"\n");
+    assert!(site.load().is_err());
+    assert_eq!(load_server(&site.invocation).unwrap().admin.unwrap().port(), 99);
+}

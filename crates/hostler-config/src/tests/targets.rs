@@ -1,0 +1,215 @@
+//! Routes to files and elsewhere, and what they change: what they mean, and every mistake with the line that tells it.
+
+use expect_test::{Expect, expect};
+use hostler_testkit::mmdb;
+
+use super::{Site, site};
+use crate::{HeaderChange, PathPattern, Piece, Rewrite, Target};
+
+/// A folder with a `public/index.html` and a `places.mmdb`.
+fn with_files(text: &str) -> Site {
+    let site = site(text);
+    std::fs::create_dir_all(site.folder().join("public/docs")).unwrap();
+    std::fs::write(site.folder().join("public/index.html"), "<p>").unwrap();
+    mmdb("City").flat("81.2.69.0/24", "London", "GB", (51.5, -0.1)).write(&site.folder(), "places.mmdb");
+    site
+}
+
+fn check(text: &str, expected: Expect) {
+    with_files(text).says(expected);
+}
+
+#[test]
+fn files_are_a_folder_or_a_table() {
+    let site = with_files(
+        "[[routes]]\nmatch = \"*\"\nstatic = \"public\"\n[[routes]]\nmatch = \"/docs/*\"\nstatic = { dir = \"public\", index = \"\", fallback = \"index.html\", immutable = [\"/a/*\", \"/b.js\"], precompressed = true }\n",
+    );
+    let config = site.config();
+    assert_eq!(config.warnings, [""; 0]);
+    let files: Vec<_> = config
+        .routes
+        .iter()
+        .map(|route| match &route.target {
+            Target::Static(files) => files,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(files[0].dir, site.folder().join("public"));
+    assert_eq!((files[0].index.as_deref(), &*files[0].cache_control), (Some("index.html"), "no-cache"));
+    assert_eq!((files[1].index.as_deref(), files[1].precompressed), (None, true));
+    assert_eq!(files[1].immutable, [PathPattern::Prefix("/a".into()), PathPattern::Exact("/b.js".into())]);
+    for (file, immutable) in [("a/x", true), ("a", true), ("ab", false), ("b.js", true), ("b.js/x", false)] {
+        assert_eq!(files[1].is_immutable(file.as_ref()), immutable, "{file}");
+    }
+}
+
+#[test]
+fn a_pool_is_told_where_clients_are_only_where_somebody_knows() {
+    let route = |target: &str| {
+        format!("pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\n{target}\ngeo_headers = true\n")
+    };
+    check(
+        &route("pool = \"app\""),
+        expect![
+            "hostler.toml:5:15: routes[0].geo_headers: out of which data? [geo] with databases is missing"
+        ],
+    );
+    let geo = "[geo]\ndatabases = \"places.mmdb\"\n";
+    check(
+        &format!("{}{geo}", route("static = \"public\"")),
+        expect!["hostler.toml:5:15: routes[0].geo_headers: has no meaning beside static"],
+    );
+    let config = with_files(&format!("{}{geo}", route("pool = \"app\"\nstatic = \"public\""))).config();
+    assert_eq!((config.routes[0].changes.geo_headers, config.warnings), (true, vec![]));
+}
+
+#[test]
+fn files_that_are_not_there_are_told() {
+    check(
+        "[[routes]]\nmatch = \"/a\"\nstatic = \"dist\"\n[[routes]]\nmatch = \"/b\"\nstatic = { dir = \"public\", index = \"a/b\", fallback = \"app.html\", not_found = \"../hostler.toml\", cache_control = \"a\\nb\", immutable = [\"assets\", \"a.com/b\", \"/x?y\"] }\n[[routes]]\nmatch = \"/c\"\nstatic = { index = \"\" }\n[[routes]]\nmatch = \"/d\"\nstatic = 5\n",
+        expect![[r#"
+            hostler.toml:3:10: routes[0].static: FOLDER/dist is not a folder
+            hostler.toml:6:36: routes[1].static.index: is not the name of a file, such as "index.html"
+            hostler.toml:6:54: routes[1].static.fallback: FOLDER/public/app.html is not a file in the folder
+            hostler.toml:6:78: routes[1].static.not_found: FOLDER/public/../hostler.toml is not a file in the folder
+            hostler.toml:6:113: routes[1].static.cache_control: cannot stand in a header field
+            hostler.toml:6:134: routes[1].static.immutable[0]: "assets" is not a path in the folder, such as "/assets/*"
+            hostler.toml:6:144: routes[1].static.immutable[1]: "a.com/b" is not a path in the folder, such as "/assets/*"
+            hostler.toml:6:155: routes[1].static.immutable[2]: the path "/x?y" contains '?'; only the path is matched, never the query
+            hostler.toml:9:10: routes[2].static: dir is missing: which folder?
+            hostler.toml:12:10: routes[3].static: invalid type: integer `5`, expected a string or a table"#]],
+    );
+}
+
+#[test]
+fn who_means_alias_and_writes_root_is_warned() {
+    check("[[routes]]\nmatch = \"/docs/*\"\nstatic = \"public\"\n", expect![[r#""#]]);
+    check(
+        "[[routes]]\nmatch = \"/files/*\"\nstatic = \"public\"\n",
+        expect![[
+            r#"hostler.toml:3:10: routes[0].static: /files/x is looked for at FOLDER/public/files/x, and there is no such folder; rewrite = { strip_prefix = "/files" } takes the prefix away"#
+        ]],
+    );
+    check(
+        "[[routes]]\nmatch = \"/files/*\"\nstatic = \"public\"\nrewrite = { strip_prefix = \"/files\" }\n",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn keys_about_pools_have_no_meaning_beside_files_and_redirects() {
+    check(
+        "[[routes]]\nmatch = \"/a\"\nstatic = \"public\"\nbuffer = \"none\"\nfallback = \"public/index.html\"\nrequest_headers = { remove = [\"Cookie\"] }\nresponse_headers = { set = { A = \"b\" } }\n[[routes]]\nmatch = \"/b\"\nredirect = \"/c\"\nrewrite = { add_prefix = \"/d\" }\npriority = \"low\"\n",
+        expect![[r#"
+            hostler.toml:4:10: routes[0].buffer: has no meaning beside static
+            hostler.toml:5:12: routes[0].fallback: has no meaning beside static; write static = { dir = ..., fallback = ... }
+            hostler.toml:6:19: routes[0].request_headers: has no meaning beside static
+            hostler.toml:11:11: routes[1].rewrite: has no meaning beside redirect
+            hostler.toml:12:12: routes[1].priority: has no meaning beside redirect"#]],
+    );
+}
+
+#[test]
+fn files_may_come_before_a_pool_and_before_nothing_else() {
+    let pool = "pools.app.members = [\"a:1\"]\n";
+    let config =
+        with_files(&format!("{pool}[[routes]]\nmatch = \"*\"\npool = \"app\"\nstatic = \"public\"\n"))
+            .config();
+    assert!(matches!(&config.routes[0].target, Target::Pool { name, .. } if name == "app"));
+    assert!(config.routes[0].files_first.is_some());
+    check(
+        &format!(
+            "{pool}[[routes]]\nmatch = \"/a\"\npool = \"app\"\nstatic = {{ dir = \"public\", fallback = \"index.html\" }}\n[[routes]]\nmatch = \"/b\"\npool = \"app\"\nstatic = \"public\"\nrespond = \"x\"\n[[routes]]\nmatch = \"/c\"\nstatic = \"public\"\nrespond = \"x\"\n"
+        ),
+        expect![[r#"
+            hostler.toml:5:39: routes[0].static.fallback: has no meaning beside pool: what is no file goes there
+            hostler.toml:10:11: routes[1].respond: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)
+            hostler.toml:14:11: routes[2].respond: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)"#]],
+    );
+}
+
+#[test]
+fn a_redirect_is_a_url_with_places() {
+    let config = site(
+        "[[routes]]\nmatch = \"/old/*\"\nredirect = { to = \"https://{host}/new/{rest}\", status = 301 }\n",
+    )
+    .config();
+    let Target::Redirect(redirect) = &config.routes[0].target else { panic!("{:?}", config.routes[0]) };
+    assert_eq!((redirect.status.as_u16(), &*redirect.prefix), (301, "/old"));
+    assert_eq!(redirect.to[1..], [Piece::Host, Piece::Text("/new/".into()), Piece::Rest]);
+    assert_eq!(redirect.to_string(), "301 to https://{host}/new/{rest}");
+}
+
+#[test]
+fn a_redirect_that_leads_astray_is_told() {
+    check(
+        "[[routes]]\nmatch = \"/a\"\nredirect = \"example.com\"\n[[routes]]\nmatch = \"/b/*\"\nredirect = \"https://example.com{rest}\"\n[[routes]]\nmatch = \"/c\"\nredirect = { to = \"/x/{rest}\", status = 304 }\n[[routes]]\nmatch = \"/d\"\nredirect = \"/x{pth}\"\n[[routes]]\nmatch = \"/e\"\nredirect = { status = 301 }\n[[routes]]\nmatch = \"/f\"\nredirect = \"/a b\"\n",
+        expect![[r#"
+            hostler.toml:3:12: routes[0].redirect: "example.com" is neither a URL (https://...) nor a path (/...)
+            hostler.toml:6:12: routes[1].redirect: in "https://example.com{rest}" {rest} is a part of the host; write /{rest}
+            hostler.toml:9:19: routes[2].redirect.to: there is no {rest}: "/c" has no *
+            hostler.toml:9:41: routes[2].redirect.status: 304 is none of [301, 302, 303, 307, 308]
+            hostler.toml:12:12: routes[3].redirect: nothing is called {pth}; did you mean {path}?
+            hostler.toml:15:12: routes[4].redirect: to is missing: where to?
+            hostler.toml:18:12: routes[5].redirect: "/a b" contains ' ', which must be %XX in a URL"#]],
+    );
+}
+
+#[test]
+fn a_prefix_is_one_that_every_path_has() {
+    let text = |rewrite: &str| {
+        format!(
+            "pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"/caf\u{e9}/x/*\"\npool = \"app\"\nrewrite = {rewrite}\n"
+        )
+    };
+    let meaning = |rewrite: &str| site(&text(rewrite)).config().routes[0].changes.rewrite.clone().unwrap();
+    let expected = |strip: &str, add: &str| Rewrite { strip: strip.into(), add: add.into() };
+    assert_eq!(meaning("{ strip_prefix = \"/caf%C3%A9/\" }"), expected("/caf\u{e9}", ""));
+    assert_eq!(meaning("{ add_prefix = \"/a%20b/\" }"), expected("", "/a%20b"));
+    for rewrite in [
+        "{}",
+        "{ strip_prefix = \"/other\" }",
+        "{ strip_prefix = \"/ca\" }",
+        "{ add_prefix = \"/a?b\" }",
+        "{ strip_prefix = \"x\" }",
+    ] {
+        assert!(site(&text(rewrite)).load().is_err(), "{rewrite}");
+    }
+    check(
+        &text("{ strip_prefix = \"/api\" }").replace("/caf\u{e9}/x/*", "*"),
+        expect![[
+            r#"hostler.toml:5:28: routes[0].rewrite.strip_prefix: not everything that "*" takes begins with /api"#
+        ]],
+    );
+}
+
+#[test]
+fn header_changes_are_told_apart_and_checked() {
+    let config = site(
+        "pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\npool = \"app\"\nrequest_headers = { set = { Host = \"in\" }, remove = [\"cookie\"] }\nresponse_headers = { add = { Link = \"<a>\" }, default = { X-A = \"b\" } }\n",
+    )
+    .config();
+    let changes = &config.routes[0].changes;
+    assert_eq!(
+        changes.request,
+        [HeaderChange::Set("Host".into(), "in".into()), HeaderChange::Remove("cookie".into())]
+    );
+    assert_eq!(
+        changes.answer,
+        [HeaderChange::Add("Link".into(), "<a>".into()), HeaderChange::Default("X-A".into(), "b".into())]
+    );
+    check(
+        "pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\npool = \"app\"\n[routes.request_headers]\nset = { Content-Length = \"5\", X-Forwarded-For = \"me\", \"a b\" = \"c\" }\nadd = { Host = \"x\" }\nremove = [\"Connection\", \"x-a\", \"Via\"]\ndefault = { X-A = \"1\" }\n[routes.response_headers]\nset = { Date = \"now\", X-B = \"a\\r\\nSet-Cookie: b\" }\nremove = [\"Transfer-Encoding\", \"X-B\"]\n",
+        expect![[r#"
+            hostler.toml:6:26: routes[0].request_headers.set.Content-Length: is set by the server, as it frames the message
+            hostler.toml:6:49: routes[0].request_headers.set.X-Forwarded-For: is set by the server, from what it knows of the client (server.trusted_proxies)
+            hostler.toml:6:63: routes[0].request_headers.set.a b: "a b" is not the name of a header field
+            hostler.toml:7:16: routes[0].request_headers.add.Host: every request has exactly one: it can only be set
+            hostler.toml:8:11: routes[0].request_headers.remove[0]: is set by the server, as it frames the message
+            hostler.toml:8:25: routes[0].request_headers.remove[1]: x-a is changed twice
+            hostler.toml:8:32: routes[0].request_headers.remove[2]: is set by the server, from what it knows of the client (server.trusted_proxies)
+            hostler.toml:11:16: routes[0].response_headers.set.Date: is set by whoever answers
+            hostler.toml:11:29: routes[0].response_headers.set.X-B: "a\r\nSet-Cookie: b" cannot stand in a header field
+            hostler.toml:12:11: routes[0].response_headers.remove[0]: is set by the server, as it frames the message"#]],
+    );
+}

@@ -1,0 +1,193 @@
+//! TLS to clients: what is read, and what is said about it.
+
+use expect_test::{Expect, expect};
+use hostler_testkit::authority;
+
+use super::{Site, site};
+use crate::Tls;
+
+const PING: &str = "[[routes]]\nmatch = \"*\"\nrespond = \"pong\"\n";
+
+/// A site with a few good and bad files.
+fn with_files(text: &str) -> Site {
+    let site = site(&format!("{text}\n{PING}"));
+    let trust = authority();
+    let (one, other, old) =
+        (trust.vouch_for(&["a.test"]), trust.vouch_for(&["b.test"]), trust.vouched_for(&["a.test"]));
+    let nameless = trust.vouch_for(&[]);
+    let broken_off = &one.cert[..one.cert.len() / 2];
+    let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    for (name, text) in [
+        ("a.pem", &*one.cert),
+        ("a.key", &one.key),
+        ("b.key", &other.key),
+        ("old.pem", &old.cert),
+        ("old.key", &old.key),
+        ("nameless.pem", &nameless.cert),
+        ("nameless.key", &nameless.key),
+        ("chain.pem", &format!("{}{}", one.cert, trust.cert())),
+        ("half.pem", broken_off),
+        ("empty.pem", "nothing\n"),
+        ("encrypted.key", encrypted),
+        ("noise.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+    ] {
+        std::fs::write(site.folder().join(name), text).unwrap();
+    }
+    site
+}
+
+fn check(keys: &str, expected: Expect) {
+    with_files(&format!("[tls]\nlisten = \":8443\"\n{keys}")).says(expected);
+}
+
+fn pair(cert: &str, key: &str) -> String {
+    format!("certificates = [{{ cert = \"{cert}\", key = \"{key}\" }}]\n")
+}
+
+fn meaning(keys: &str) -> Tls {
+    let text = format!("[tls]\nlisten = \":8443\"\n{}{keys}", pair("a.pem", "a.key"));
+    with_files(&text).config().tls.unwrap()
+}
+
+#[test]
+fn a_file_that_is_no_good_is_told_with_what_is_wrong_with_it() {
+    check(&pair("chain.pem", "a.key"), expect![""]);
+    check(
+        &pair("missing.pem", "a.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/missing.pem: No such file or directory (os error 2)"
+        ],
+    );
+    check(
+        &pair("empty.pem", "a.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/empty.pem: it has no certificate in PEM form (-----BEGIN ...)"
+        ],
+    );
+    check(
+        &pair("a.key", "a.key"),
+        expect![[
+            r#"hostler.toml:3:26: tls.certificates[0].cert: FOLDER/a.key: it has no certificate, but "PRIVATE KEY""#
+        ]],
+    );
+    check(
+        &pair("half.pem", "a.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/half.pem: it breaks off: the end of CERTIFICATE is missing"
+        ],
+    );
+    check(
+        &pair("noise.pem", "a.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/noise.pem: its first certificate is malformed (TrailingData(SignedData))"
+        ],
+    );
+    check(
+        &pair(".", "a.key"),
+        expect!["hostler.toml:3:26: tls.certificates[0].cert: FOLDER/.: is not a file"],
+    );
+    check(
+        &pair("a.pem", "b.key"),
+        expect![
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/b.key: is not the key of the certificate that comes first in FOLDER/a.pem"
+        ],
+    );
+    check(
+        &pair("a.pem", "a.pem"),
+        expect![[
+            r#"hostler.toml:3:41: tls.certificates[0].key: FOLDER/a.pem: it has no private key, but "CERTIFICATE""#
+        ]],
+    );
+    check(
+        &pair("a.pem", "encrypted.key"),
+        expect![
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/encrypted.key: the private key is encrypted with a passphrase; Hostler needs it without one, readable by it alone"
+        ],
+    );
+}
+
+#[test]
+fn a_certificate_that_clients_will_not_take_is_doubted() {
+    check(
+        &pair("old.pem", "old.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/old.pem: has expired at 2002-01-01T00:00:00Z"
+        ],
+    );
+    check(
+        &pair("nameless.pem", "nameless.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/nameless.pem: names no host (subjectAltName), so that clients will not accept it"
+        ],
+    );
+}
+
+#[test]
+fn keys_that_do_not_fit_together_are_refused() {
+    check(
+        "",
+        expect![[r#"hostler.toml:1:1: tls: certificates are needed: [{ cert = "...", key = "..." }]"#]],
+    );
+    check(
+        &format!("{}client_certificates = \"optional\"\n", pair("a.pem", "a.key")),
+        expect!["hostler.toml:4:23: tls.client_certificates: needs tls.client_ca"],
+    );
+    check(
+        &format!("{}client_ca = \"empty.pem\"\n", pair("a.pem", "a.key")),
+        expect![
+            "hostler.toml:4:13: tls.client_ca: FOLDER/empty.pem: it has no certificate in PEM form (-----BEGIN ...)"
+        ],
+    );
+    check(
+        &format!("{}min_version = \"1.1\"\n", pair("a.pem", "a.key")),
+        expect![[
+            r#"hostler.toml:4:15: tls.min_version: "1.1" is not one of "1.2", "1.3"; did you mean "1.2"?"#
+        ]],
+    );
+    check(
+        &format!("{}hsts = \"soon\"\n", pair("a.pem", "a.key")),
+        expect![[
+            r#"hostler.toml:4:8: tls.hsts: "soon" is not a duration such as "1year" (expected number at 0)"#
+        ]],
+    );
+    check(
+        &format!("{}hsts = {{ max_age = \"1day\", preload = true }}\n", pair("a.pem", "a.key")),
+        expect![
+            "hostler.toml:4:38: tls.hsts.preload: needs include_subdomains = true and a max_age of a year or more"
+        ],
+    );
+    check(
+        "certificates = [{ cert = \"a.pem\" }]\n",
+        expect!["hostler.toml:3:17: tls.certificates[0]: missing field `key`"],
+    );
+}
+
+#[test]
+fn a_place_has_one_listener() {
+    let plain = "server.listen = \":8443\"\n";
+    with_files(&format!("{plain}[tls]\nlisten = \"127.0.0.1:8443\"\n{}", pair("a.pem", "a.key")))
+        .says(expect!["hostler.toml:3:10: tls.listen[0]: 127.0.0.1:8443 and [::]:8443 in server.listen are the same place"]);
+    with_files("[tls]\nredirect_http = true\n").says(expect![[r#"
+        hostler.toml:1:1: tls.listen: at least one address is needed
+        hostler.toml:1:1: tls: certificates are needed: [{ cert = "...", key = "..." }]"#]]);
+    with_files("server.listen = []\n")
+        .says(expect!["hostler.toml:1:17: server.listen: at least one address is needed"]);
+    let config = format!("server.listen = []\n[tls]\nlisten = \":8443\"\n{}", pair("a.pem", "a.key"));
+    assert!(with_files(&config).config().server.listen.is_empty());
+}
+
+#[test]
+fn hsts_is_the_field_as_browsers_read_it() {
+    let hsts = |keys: &str| meaning(keys).hsts;
+    assert_eq!(hsts(""), None);
+    assert_eq!(hsts("hsts = \"365days\"").as_deref(), Some("max-age=31536000"));
+    assert_eq!(
+        hsts("hsts = { max_age = \"2years\", include_subdomains = true, preload = true }").as_deref(),
+        Some("max-age=63115200; includeSubDomains; preload")
+    );
+}
+
+#[test]
+fn without_any_key_there_is_no_tls() {
+    assert_eq!(with_files("").config().tls, None);
+}

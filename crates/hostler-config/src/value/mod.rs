@@ -1,0 +1,81 @@
+//! The scalar words of the configuration (durations, sizes, addresses, commands): text in, meaning out. Knows
+//! no keys.
+
+mod address;
+mod amount;
+mod announced;
+mod client_limit;
+mod memcached;
+mod nats;
+mod origin;
+mod secret;
+mod slots;
+mod spares;
+mod status_range;
+mod switch;
+mod text;
+
+pub use address::{Address, AdminAddress, MemberAddress, Proxy};
+pub use amount::{Count, Delay, Period, ShowSize, Size};
+pub use announced::Announced;
+pub use client_limit::ClientLimit;
+pub use memcached::MemcachedAddress;
+pub use nats::NatsAddress;
+pub use origin::Origin;
+pub use secret::Secret;
+pub use slots::Slots;
+pub use spares::Spares;
+pub use status_range::StatusRange;
+pub use switch::Switch;
+pub use text::{CommandLine, FileName, OneOrMany, Plain, RequestPath, TextOr};
+
+/// What one string in TOML stands for.
+pub trait OneString: std::str::FromStr<Err = String> {
+    /// What would be accepted, for errors.
+    const EXPECTS: &'static str;
+}
+
+/// Makes a type that is one string in TOML: parsed by `FromStr`, shown by `Display`, named `$kind` in the
+/// reference.
+macro_rules! one_string {
+    ($type:ty, kind: $kind:literal, expects: $expects:literal) => {
+        impl $crate::value::OneString for $type {
+            const EXPECTS: &'static str = $expects;
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visit;
+                impl serde::de::Visitor<'_> for Visit {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($expects)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Visit)
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $kind.into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "x-kind": $kind })
+            }
+        }
+    };
+}
+pub(crate) use one_string;

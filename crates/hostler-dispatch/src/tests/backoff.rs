@@ -1,0 +1,185 @@
+//! Members that could not be reached.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, advance};
+
+use super::*;
+
+/// Lets the timers that are due run.
+async fn pass(time: Duration) {
+    advance(time).await;
+    tokio::task::yield_now().await;
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_could_not_be_reached_gets_nothing_until_its_back_off_ends() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    lease(&pool).fail();
+    let mut request = waiting(&pool);
+    assert!(pool.snapshot().members[0].unreachable);
+
+    pass(Duration::from_millis(79)).await;
+    assert!(!request.woken());
+    pass(Duration::from_millis(22)).await;
+    assert!(request.woken());
+    request.assert_served();
+    assert_eq!(pool.snapshot().counters.member_failures, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_others_serve_while_one_is_ejected() {
+    let pool = pool_with(MemberChoice::RoundRobin);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    lease(&pool).fail();
+    for _ in 0..3 {
+        assert_eq!(*lease(&pool), "b");
+    }
+}
+
+/// How long the member is ejected when its next request fails.
+async fn bench_of_next_failure(pool: &Pool<&'static str>) -> Duration {
+    let start = Instant::now();
+    lease(pool).fail();
+    let lease = tokio::time::timeout(60 * SECOND, pool.acquire(Claim::default())).await;
+    drop(lease.expect("a bench ends by itself"));
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bench_grows_while_it_keeps_failing_and_starts_again_once_it_answered() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let mut times = Vec::new();
+    for _ in 0..8 {
+        times.push(bench_of_next_failure(&pool).await);
+    }
+    assert!(times[0] <= Duration::from_millis(101), "{times:?}");
+    assert!(times[2] >= Duration::from_millis(320), "{times:?}");
+    assert!(times[7] >= 4 * SECOND && times[7] <= 5 * SECOND + Duration::from_millis(1), "{times:?}");
+
+    lease(&pool).reached();
+    assert!(bench_of_next_failure(&pool).await <= Duration::from_millis(101));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_that_failed_together_count_once() {
+    let pool = pool(9);
+    let _member = pool.join("a", 8);
+    let together: Vec<_> = (0..8).map(|_| lease(&pool)).collect();
+    let mut together = together.into_iter();
+    together.next().unwrap().fail();
+    let mut request = waiting(&pool);
+    pass(Duration::from_millis(101)).await;
+    assert!(request.woken());
+    // Granted before the ejection: says nothing about the member as it is now.
+    together.for_each(Lease::fail);
+    let trial = request.lease();
+    trial.reached();
+    drop(lease(&pool));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_bench_it_is_tried_with_one_request_before_it_gets_all_of_them() {
+    let pool = pool(9);
+    let _member = pool.join("a", 4);
+    lease(&pool).fail();
+    let mut requests: Vec<_> = (0..3).map(|_| waiting(&pool)).collect();
+    pass(SECOND).await;
+    let trial = requests[0].lease();
+    requests[1].assert_waits();
+    trial.reached();
+    let _second = requests[1].lease();
+    let _third = requests[2].lease();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_that_ends_without_news_leaves_the_next_one_to_try() {
+    let pool = pool(9);
+    let _member = pool.join("a", 4);
+    lease(&pool).fail();
+    pass(SECOND).await;
+    let trial = lease(&pool);
+    let mut next = waiting(&pool);
+    drop(trial);
+    next.assert_served();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_fails_and_returns_is_served_before_those_who_came_later() {
+    let pool = pool_with(MemberChoice::RoundRobin);
+    let _members = ["dead", "alive"].map(|name| pool.join(name, 1));
+    let dead = lease(&pool);
+    let alive = lease(&pool);
+    let mut later = waiting(&pool);
+    let ticket = dead.ticket();
+    dead.fail();
+    let mut again = of(pool.acquire(Claim::again(ticket)));
+    again.assert_waits();
+    drop(alive);
+    assert_eq!(*again.lease(), "alive");
+    later.assert_served();
+}
+
+#[test]
+fn without_its_timer_an_ended_bench_is_noticed_by_the_next_arrival_which_does_not_overtake() {
+    let time = Duration::from_millis(1);
+    let backoff = crate::BackoffSettings { min: time, max: time };
+    let pool = Pool::new("test", PoolSettings { backoff, ..PoolSettings::default() });
+    let _member = pool.join("a", 1);
+    let (failed, mut first) = (lease(&pool), waiting(&pool));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { failed.fail() });
+    drop(runtime); // and the timer with it
+
+    let start = Instant::now();
+    while start.elapsed() <= time {
+        std::hint::spin_loop();
+    }
+    first.assert_waits();
+    let mut late = waiting(&pool);
+    first.assert_served();
+    late.assert_served();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_hung_up_gets_nothing_for_a_moment_and_the_others_go_on() {
+    let pool = pool(9);
+    let _members = ["dying", "alive"].map(|name| pool.join(name, 1));
+    let dying = lease(&pool);
+    assert_eq!(*dying, "dying");
+    let ticket = dying.ticket();
+    dying.suspect();
+    let mut again = of(pool.acquire(Claim::again(ticket)));
+    assert_eq!(*again.lease(), "alive");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_up_again_and_again_benches_a_member_no_longer_than_once() {
+    let pool = pool(9);
+    let _member = pool.join("a", 2);
+    for _ in 0..9 {
+        let (one, other) = (lease(&pool), lease(&pool));
+        one.suspect();
+        let mut request = waiting(&pool);
+        pass(Duration::from_millis(51)).await;
+        assert!(request.woken());
+        request.assert_served();
+        drop(other);
+    }
+    assert_eq!(pool.snapshot().counters.member_failures, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_answers_others_is_not_suspected_any_longer() {
+    let pool = pool(9);
+    let _member = pool.join("a", 2);
+    let (one, other) = (lease(&pool), lease(&pool));
+    one.suspect();
+    let mut request = waiting(&pool);
+    other.reached();
+    request.assert_served();
+}

@@ -1,0 +1,156 @@
+//! Members that let requests wait in vain, or are said to be unfit.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::time::advance;
+
+use super::*;
+use crate::{EjectSettings, MemberPreference};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn pool_that_ejects(failures: u32) -> Pool<&'static str> {
+    let eject = EjectSettings { failures, ..EjectSettings::default() };
+    Pool::new("test", PoolSettings { eject, choice: MemberChoice::RoundRobin, ..PoolSettings::default() })
+}
+
+/// The next lease of this member; those of others are given back.
+fn lease_of(pool: &Pool<&'static str>, name: &str) -> Lease<&'static str> {
+    (0..9).map(|_| lease(pool)).find(|lease| **lease == name).expect("it gets some")
+}
+
+fn is_ready(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_lets_requests_wait_in_vain_is_ejected_longer_each_time_and_tried_with_one() {
+    let pool = pool_that_ejects(2);
+    let _members = ["frozen", "alive"].map(|name| pool.join(name, 9));
+    assert_eq!(lease_of(&pool, "frozen").strike(), None);
+    let out = lease_of(&pool, "frozen").strike().expect("two in a row are one too many");
+    assert!(out > 7 * SECOND && out <= 10 * SECOND, "{out:?}");
+    assert!((0..9).all(|_| *lease(&pool) == "alive"));
+    advance(10 * SECOND).await;
+    let trial = lease_of(&pool, "frozen");
+    assert!(trial.is_wary());
+    assert!((0..9).all(|_| *lease(&pool) == "alive"), "one at a time");
+    let out = trial.strike().expect("one is enough now");
+    assert!(out > 15 * SECOND, "{out:?}");
+    drop(trial);
+    let counters = pool.snapshot().counters;
+    assert_eq!((counters.member_timeouts, counters.ejections), (3, 2));
+    advance(20 * SECOND).await;
+    let trial = lease_of(&pool, "frozen");
+    assert!(trial.reached(), "an answer ends it");
+    assert!(!lease_of(&pool, "frozen").is_wary());
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_in_between_and_a_word_of_before_say_nothing() {
+    let pool = pool_that_ejects(2);
+    let _members = ["slow", "other"].map(|name| pool.join(name, 9));
+    for _ in 0..5 {
+        assert_eq!(lease_of(&pool, "slow").strike(), None);
+        lease_of(&pool, "slow").reached();
+    }
+    let together: Vec<_> = (0..4).map(|_| lease_of(&pool, "slow")).collect();
+    let out: Vec<_> = together.iter().filter_map(Lease::strike).collect();
+    assert_eq!(out.len(), 1, "those that waited together are one ejection");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_with_one_slot_is_ejected_by_one_and_somebody_always_stays() {
+    let pool = pool_that_ejects(5);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    let (a, b) = (lease(&pool), lease(&pool));
+    assert!(a.strike().is_some());
+    assert_eq!(b.strike(), None, "the last one stays");
+    drop((a, b));
+    assert_eq!(*lease(&pool), "b");
+    let never = pool_that_ejects(0);
+    let _members = ["a", "b"].map(|name| never.join(name, 1));
+    assert_eq!(lease(&never).strike(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_be_had_only_once_is_not_what_an_ejected_member_is_tried_with() {
+    let pool = pool_that_ejects(1);
+    let _members = ["frozen", "alive"].map(|name| pool.join(name, 9));
+    let out = lease_of(&pool, "frozen").strike().unwrap();
+    advance(out).await;
+    let once = Claim {
+        preference: MemberPreference { cautious: true, ..MemberPreference::default() },
+        ..Claim::default()
+    };
+    assert!((0..9).all(|_| *of(pool.acquire(once)).lease() == "alive"));
+    advance(out).await;
+    assert!((0..9).any(|_| *of(pool.acquire(once)).lease() == "frozen"), "not for ever");
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_for_a_member_that_is_ejected_unfit_or_lost_are_told() {
+    let pool = pool_that_ejects(1);
+    let [ejected, unfit, lost, alive] = ["ejected", "unfit", "lost", "alive"].map(|name| pool.join(name, 9));
+    let waiting = ["ejected", "unfit", "lost", "alive"].map(|name| lease_of(&pool, name));
+    let mut told = waiting.each_ref().map(|lease| Box::pin(lease.forsaken()));
+    assert!(told.iter_mut().all(|told| !is_ready(told)));
+    waiting[0].strike().unwrap();
+    assert!(unfit.set_health(false));
+    assert!(!unfit.set_health(false), "no news");
+    lost.give_up();
+    assert_eq!(told.each_mut().map(is_ready), [true, true, true, false]);
+    // Whoever begins to wait later learns it at once.
+    assert!(is_ready(&mut Box::pin(waiting[1].forsaken())));
+    drop((waiting, ejected, alive));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_said_to_be_unfit_gets_nothing_until_it_is_said_to_be_fit() {
+    let pool = pool(9);
+    let member = pool.join("a", 1);
+    member.set_health(false);
+    let snapshot = pool.snapshot();
+    assert!(snapshot.members[0].unhealthy);
+    let mut request = waiting(&pool);
+    advance(60 * SECOND).await;
+    request.assert_waits();
+    member.set_health(true);
+    request.assert_served();
+    assert_eq!(pool.snapshot().counters.unhealthy, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_to_be_alone_keeps_the_others_from_its_member() {
+    let pool = pool_with(MemberChoice::RoundRobin);
+    let _members = ["a", "b"].map(|name| pool.join(name, 4));
+    let neighbour = lease(&pool);
+    let alone = Claim {
+        preference: MemberPreference { alone: true, ..MemberPreference::default() },
+        ..Claim::default()
+    };
+    let trial = of(pool.acquire(alone)).lease();
+    assert_ne!(*trial, *neighbour, "a member without requests comes first");
+    assert!(trial.is_alone(SECOND));
+    let others: Vec<_> = (0..3).map(|_| lease(&pool)).collect();
+    assert!(others.iter().all(|other| **other == *neighbour), "{others:?}");
+    assert!(!neighbour.is_alone(SECOND));
+    drop((others, trial));
+    assert!(!neighbour.is_alone(SECOND), "it had company a moment ago");
+    advance(SECOND).await;
+    assert!(neighbour.is_alone(SECOND));
+    let _all: Vec<_> = (0..7).map(|_| lease(&pool)).collect();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_member_is_nobodys_alone() {
+    let pool = pool(9);
+    let _member = pool.join("a", 4);
+    let alone = Claim {
+        preference: MemberPreference { alone: true, ..MemberPreference::default() },
+        ..Claim::default()
+    };
+    let _trial = of(pool.acquire(alone)).lease();
+    drop(lease(&pool));
+}

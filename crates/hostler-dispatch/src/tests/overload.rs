@@ -1,0 +1,263 @@
+//! What the queue does under load, in virtual time. docs/concepts/overload.md quotes what these print.
+
+use std::time::Duration;
+
+use super::simulation::{Holding, World};
+use super::*;
+use crate::{Policy, Priority};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+
+const HOLDINGS: [Holding; 3] =
+    [Holding::Fixed(Duration::from_millis(20)), Holding::Exponential(Duration::from_millis(20)), UNEVEN];
+
+/// Nineteen of twenty take 4 ms, the others 100 ms.
+const UNEVEN: Holding = Holding::Either(Duration::from_millis(4), 0.05, Duration::from_millis(100));
+
+#[tokio::test(start_paused = true)]
+async fn as_long_as_the_pool_keeps_up_nobody_is_refused_and_the_order_is_that_of_arrival() {
+    for holding in HOLDINGS {
+        for load in [0.5, 0.8, 0.95] {
+            let mut world = World::new(Policy::Adaptive, 4, holding, TIME_LIMIT);
+            world.pour(load, 30 * SECOND, Priority::Normal);
+            world.run(None).await;
+            assert_eq!(world.refusals(), 0, "{holding:?} at {load}");
+            assert!(world.is_in_order(), "{holding:?} at {load}");
+        }
+    }
+}
+
+/// Twice what can be done for 30 s, then half of it for 10 s.
+async fn flooded(policy: Policy, slots: usize, holding: Holding) -> World {
+    let mut world = World::new(policy, slots, holding, TIME_LIMIT);
+    world.pour(2.0, 30 * SECOND, Priority::Normal);
+    world.run(Some(30 * SECOND)).await;
+    world.pour(0.5, 10 * SECOND, Priority::Normal);
+    world.run(Some(SECOND)).await;
+    let was_overloaded = world.pool.snapshot().overloaded;
+    world.run(None).await;
+    println!(
+        "{policy:?}, {slots} slots, {holding:?}: goodput {:.3}, p50 {:?}, p99 {:?}; a second later p99 {:?}",
+        world.goodput(Duration::ZERO, 30 * SECOND),
+        world.latency(0.5, Duration::ZERO, 30 * SECOND),
+        world.latency(0.99, Duration::ZERO, 30 * SECOND),
+        world.latency(0.99, 31 * SECOND, 41 * SECOND),
+    );
+    assert!(!was_overloaded, "{policy:?}, {holding:?}: still overloaded a second after the end");
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_twice_the_load_the_pool_answers_what_it_can_and_soon_and_recovers_within_a_second() {
+    let four_ms = [Holding::Fixed(4 * MS), Holding::Exponential(4 * MS)].map(|holding| (2, holding));
+    for (slots, holding) in HOLDINGS.map(|holding| (4, holding)).into_iter().chain(four_ms) {
+        let world = flooded(Policy::Adaptive, slots, holding).await;
+        let goodput = world.goodput(Duration::ZERO, 30 * SECOND);
+        assert!(goodput >= 0.95, "{holding:?}: {goodput}");
+        let slowest = world.latency(0.99, Duration::ZERO, 30 * SECOND);
+        assert!(slowest < TIME_LIMIT / 4, "{holding:?}: {slowest:?}");
+        let median = world.latency(0.5, Duration::ZERO, 30 * SECOND);
+        assert!(median < holding.mean() * 2, "{holding:?}: the newest are not first: {median:?}");
+        let after = world.latency(0.99, 31 * SECOND, 41 * SECOND);
+        assert!(after < 150 * MS, "{holding:?}: {after:?}");
+        let late = world.stories.iter().filter(|story| story.arrived > 31 * SECOND);
+        assert_eq!(late.filter(|story| story.refused.is_some()).count(), 0, "{holding:?}");
+        assert_eq!(world.pool.snapshot().queue_length, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_queue_and_a_worker_that_hangs_for_ever_cost_no_more_than_their_share() {
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), TIME_LIMIT);
+    world.pool.update(PoolSettings { queue_limit: 100, ..PoolSettings::default() });
+    let _hung = lease(&world.pool);
+    world.pour(1.5, 30 * SECOND, Priority::Normal);
+    world.run(Some(30 * SECOND)).await;
+    let (goodput, slowest) = (
+        world.goodput(Duration::ZERO, 30 * SECOND) * 4.0 / 3.0,
+        world.latency(0.99, Duration::ZERO, 30 * SECOND),
+    );
+    println!("one of 4 hangs: goodput {goodput:.3}, p99 {slowest:?}");
+    assert!(goodput >= 0.95, "{goodput}");
+    assert!(slowest < TIME_LIMIT / 4, "{slowest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_grows_while_members_are_lost_is_no_overload() {
+    let mut refusals = [0, 0];
+    for (refused, members_are_lost) in refusals.iter_mut().zip([false, true]) {
+        let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
+        world.pour(1.6, 6 * SECOND, Priority::Normal);
+        for _ in 0..12 {
+            world.run(Some(SECOND / 2)).await;
+            if members_are_lost {
+                world.replace_a_member();
+            }
+        }
+        world.run(None).await;
+        *refused = world.refusals();
+    }
+    assert!(refusals[0] > 0, "with the same members it is one");
+    assert_eq!(refusals[1], 0, "all who wait can be served in time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_that_differ_by_a_factor_of_two_thousand_share_a_pool_without_nonsense() {
+    let holding = Holding::Either(MS, 0.05, 2 * SECOND);
+    let mut world = World::new(Policy::Adaptive, 16, holding, TIME_LIMIT);
+    world.pour(0.8, 30 * SECOND, Priority::Normal);
+    world.run(None).await;
+    assert_eq!(world.refusals(), 0);
+    assert!(world.is_in_order());
+
+    let mut goodputs = [Policy::Adaptive, Policy::Fifo].map(|_| 0.0);
+    for (goodput, policy) in goodputs.iter_mut().zip([Policy::Adaptive, Policy::Fifo]) {
+        let mut world = World::new(policy, 16, holding, TIME_LIMIT);
+        world.pour(2.0, 30 * SECOND, Priority::Normal);
+        world.run(Some(30 * SECOND)).await;
+        *goodput = world.goodput(Duration::ZERO, 30 * SECOND);
+        println!(
+            "{policy:?}, 1 ms or 2 s: goodput {goodput:.3}, p50 {:?}",
+            world.latency(0.5, Duration::ZERO, 30 * SECOND)
+        );
+    }
+    assert!(goodputs[0] > goodputs[1] - 0.05, "{goodputs:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_order_of_arrival_only_most_answers_would_come_too_late() {
+    for holding in HOLDINGS {
+        let world = flooded(Policy::Fifo, 4, holding).await;
+        assert!(world.is_in_order());
+        assert_eq!(world.pool.snapshot().counters.shed, 0);
+        let goodput = world.goodput(Duration::ZERO, 30 * SECOND);
+        assert!(goodput < 0.9, "{holding:?}: {goodput}");
+        assert!(world.latency(0.5, Duration::ZERO, 30 * SECOND) > TIME_LIMIT * 9 / 10);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_that_drains_in_time_loses_nobody_and_is_served_in_order() {
+    let holding = Holding::Fixed(20 * MS);
+    for (count, time) in [(100, Duration::ZERO), (200, 300 * MS), (400, SECOND)] {
+        for warm in [false, true] {
+            let mut world = World::new(Policy::Adaptive, 2, holding, TIME_LIMIT);
+            if warm {
+                world.pour(0.9, 5 * SECOND, Priority::Normal);
+                world.run(None).await;
+            }
+            if time.is_zero() {
+                world.burst(count);
+            } else {
+                world.pour(count as f64 / world.capacity() / time.as_secs_f64(), time, Priority::Normal);
+            }
+            world.run(None).await;
+            assert_eq!(world.refusals(), 0, "{count} in {time:?}");
+            assert!(world.is_in_order(), "{count} in {time:?}");
+            assert!(world.stories.iter().all(|story| story.is_good()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_wait_for_their_answers_before_they_ask_again_are_all_served() {
+    for (clients, slots) in [(20, 1), (64, 1), (100, 2)] {
+        let mut world = World::new(Policy::Adaptive, slots, Holding::Exponential(4 * MS), TIME_LIMIT);
+        world.comes_again = true;
+        world.burst(clients);
+        world.run(Some(10 * SECOND)).await;
+        assert_eq!(world.refusals(), 0, "{clients} clients");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_low_class_is_refused_first_and_still_gets_its_share() {
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
+    world.pour(0.7, 20 * SECOND, Priority::High);
+    world.pour(1.3, 20 * SECOND, Priority::Low);
+    world.run(None).await;
+    let of = |priority| world.stories.iter().filter(move |story| story.priority == priority);
+    assert_eq!(of(Priority::High).filter(|story| story.refused.is_some()).count(), 0);
+    assert!(of(Priority::High).all(|story| story.wait().is_some_and(|wait| wait < 100 * MS)));
+    assert!(of(Priority::Low).filter(|story| story.is_good()).count() > 900);
+    assert!(world.goodput(Duration::ZERO, 20 * SECOND) >= 0.95);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_recovers_while_a_lower_one_is_still_overloaded() {
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), TIME_LIMIT);
+    world.pour(2.0, 20 * SECOND, Priority::Low);
+    world.pour(2.0, 5 * SECOND, Priority::High);
+    world.run(Some(6 * SECOND)).await;
+    let served_before = world.served.len();
+    world.pour(0.8, 10 * SECOND, Priority::High);
+    world.run(Some(10 * SECOND)).await;
+    assert!(world.pool.snapshot().overloaded);
+    let high = world.served[served_before..]
+        .iter()
+        .filter(|index| world.stories[**index].priority == Priority::High);
+    assert!(high.is_sorted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_overload_the_next_arrival_refuses_the_overdue_though_no_slot_moves() {
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
+    world.pour(2.0, 5 * SECOND, Priority::Normal);
+    world.run(Some(4 * SECOND)).await;
+    let before = world.pool.snapshot();
+    assert!(before.overloaded && before.queue_length > 0);
+    tokio::time::advance(SECOND).await;
+    let _late = waiting(&world.pool);
+    let after = world.pool.snapshot();
+    assert_eq!(after.queue_length, 1);
+    assert_eq!(after.counters.shed - before.counters.shed, before.queue_length as u64);
+}
+
+/// A pool of one slot that knows its service time: 20 ms.
+async fn measured() -> (World, Duration) {
+    let mut world = World::new(Policy::Adaptive, 1, Holding::Fixed(20 * MS), TIME_LIMIT);
+    world.burst(20);
+    world.run(None).await;
+    (world, 20 * MS)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_service_time_is_measured_and_unknown_at_first() {
+    let cold = World::new(Policy::Adaptive, 1, Holding::Fixed(20 * MS), TIME_LIMIT);
+    assert_eq!(cold.pool.snapshot().service_time, None);
+    let (world, service) = measured().await;
+    assert_eq!(world.pool.snapshot().service_time, Some(service));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_hung_and_was_taken_out_says_nothing_about_the_service_time() {
+    let (world, service) = measured().await;
+    let second = world.pool.join((), 1);
+    let (_busy, hung) = (lease(&world.pool), lease(&world.pool));
+    let _waits = waiting(&world.pool);
+    tokio::time::advance(60 * SECOND).await;
+    drop(second);
+    drop(hung);
+    assert_eq!(world.pool.snapshot().service_time, Some(service));
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_nothing_moves_for_longer_than_one_can_wait_only_as_many_wait_as_there_are_slots() {
+    let (world, _) = measured().await;
+    let pool = &world.pool;
+    let stuck = lease(pool);
+    tokio::time::advance(TIME_LIMIT).await;
+    let patient = || {
+        of(pool
+            .acquire(Claim { deadline: Some(tokio::time::Instant::now() + TIME_LIMIT), ..Claim::default() }))
+    };
+    let mut first = patient();
+    first.assert_waits();
+    patient().assert_refused(AcquireError::Overloaded);
+    assert_eq!(pool.snapshot().counters.refused_overload, 1);
+    drop(stuck);
+    first.assert_served();
+    drop(patient().lease());
+}

@@ -1,0 +1,304 @@
+//! A pool under load in virtual time: seeded arrivals, members that take as long as the dice say, clients with deadlines.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::time::{Instant, advance};
+
+use super::*;
+use crate::{Membership, Policy, Priority};
+
+/// The owner's own timer is that much late, as the gateway's may be.
+const TIMER_LATE: Duration = Duration::from_millis(30);
+
+/// How long a slot is held.
+#[derive(Clone, Copy, Debug)]
+pub enum Holding {
+    Fixed(Duration),
+    Exponential(Duration),
+    /// The one or, with this probability, the other.
+    Either(Duration, f64, Duration),
+}
+
+impl Holding {
+    pub fn mean(self) -> Duration {
+        match self {
+            Self::Fixed(mean) | Self::Exponential(mean) => mean,
+            Self::Either(one, share, other) => one.mul_f64(1.0 - share) + other.mul_f64(share),
+        }
+    }
+
+    fn roll(self, dice: &mut fastrand::Rng) -> Duration {
+        match self {
+            Self::Fixed(time) => time,
+            Self::Exponential(mean) => exponential(mean, dice),
+            Self::Either(one, share, other) => {
+                if dice.f64() < share {
+                    other
+                } else {
+                    one
+                }
+            }
+        }
+    }
+}
+
+fn exponential(mean: Duration, dice: &mut fastrand::Rng) -> Duration {
+    mean.mul_f64(-(1.0 - dice.f64()).ln())
+}
+
+/// One request's story, in time since the start.
+#[derive(Clone, Copy, Debug)]
+pub struct Story {
+    pub arrived: Duration,
+    pub priority: Priority,
+    pub deadline: Duration,
+    pub granted: Option<Duration>,
+    pub answered: Option<Duration>,
+    /// Refused by the pool, or by its own timer.
+    pub refused: Option<(Duration, AcquireError)>,
+}
+
+impl Story {
+    /// Answered, and in time.
+    pub fn is_good(&self) -> bool {
+        self.answered.is_some_and(|answered| answered <= self.deadline)
+    }
+
+    pub fn wait(&self) -> Option<Duration> {
+        self.granted.map(|granted| granted - self.arrived)
+    }
+
+    pub fn latency(&self) -> Option<Duration> {
+        self.answered.map(|answered| answered - self.arrived)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrive(Priority),
+    Finish(usize),
+    GiveUp(usize),
+}
+
+struct Ring(Mutex<Vec<usize>>);
+
+struct Bell {
+    ring: Arc<Ring>,
+    index: usize,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.ring.0.lock().unwrap().push(self.index);
+    }
+}
+
+pub struct World {
+    pub pool: Pool<()>,
+    pub holding: Holding,
+    pub time_limit: Duration,
+    /// Who has been answered or refused comes again at once.
+    pub comes_again: bool,
+    pub stories: Vec<Story>,
+    /// The indices of those that got a slot, in that order.
+    pub served: Vec<usize>,
+    members: Vec<Membership<()>>,
+    slots: usize,
+    dice: fastrand::Rng,
+    start: Instant,
+    events: BinaryHeap<Reverse<(Duration, u64, Event)>>,
+    serial: u64,
+    waiting: Vec<Option<Acquire<()>>>,
+    leases: Vec<Option<Lease<()>>>,
+    ring: Arc<Ring>,
+}
+
+impl World {
+    pub fn new(policy: Policy, slots: usize, holding: Holding, time_limit: Duration) -> Self {
+        let settings = PoolSettings { policy, queue_limit: 100_000, ..PoolSettings::default() };
+        let pool = Pool::new("simulated", settings);
+        let members = (0..slots).map(|_| pool.join((), 1)).collect();
+        Self {
+            pool,
+            holding,
+            time_limit,
+            comes_again: false,
+            stories: Vec::new(),
+            served: Vec::new(),
+            members,
+            slots,
+            dice: fastrand::Rng::with_seed(7),
+            start: Instant::now(),
+            events: BinaryHeap::new(),
+            serial: 0,
+            waiting: Vec::new(),
+            leases: Vec::new(),
+            ring: Arc::new(Ring(Mutex::default())),
+        }
+    }
+
+    /// A member is lost, and another takes its place.
+    pub fn replace_a_member(&mut self) {
+        drop(self.members.remove(0));
+        self.members.push(self.pool.join((), 1));
+    }
+
+    pub fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Answers in a second, at most.
+    pub fn capacity(&self) -> f64 {
+        self.slots as f64 / self.holding.mean().as_secs_f64()
+    }
+
+    /// Requests at random, so many times what can be done, from now on for so long.
+    pub fn pour(&mut self, load: f64, time: Duration, priority: Priority) {
+        let gap = Duration::from_secs_f64(1.0 / (load * self.capacity()));
+        let mut at = self.now() + exponential(gap, &mut self.dice);
+        let end = self.now() + time;
+        while at < end {
+            self.plan(at, Event::Arrive(priority));
+            at += exponential(gap, &mut self.dice);
+        }
+    }
+
+    /// So many at once, now.
+    pub fn burst(&mut self, count: usize) {
+        for _ in 0..count {
+            self.plan(self.now(), Event::Arrive(Priority::Normal));
+        }
+    }
+
+    /// Lives through the time until then; afterwards until all is quiet if it is `None`.
+    pub async fn run(&mut self, time: Option<Duration>) {
+        let until = time.map(|time| self.now() + time);
+        while let Some(Reverse((at, ..))) = self.events.peek()
+            && until.is_none_or(|until| *at <= until)
+        {
+            let Some(Reverse((at, _, event))) = self.events.pop() else { break };
+            self.go_to(at).await;
+            match event {
+                Event::Arrive(priority) => self.arrive(priority),
+                Event::Finish(index) => {
+                    self.stories[index].answered = Some(at);
+                    self.leases[index] = None;
+                    self.again(index);
+                }
+                Event::GiveUp(index) => {
+                    if self.waiting[index].take().is_some() {
+                        self.refuse(index, AcquireError::Expired);
+                    }
+                }
+            }
+            self.answer_bells();
+        }
+        if let Some(until) = until {
+            self.go_to(until).await;
+        }
+    }
+
+    async fn go_to(&mut self, at: Duration) {
+        if let Some(gap) = at.checked_sub(self.now())
+            && !gap.is_zero()
+        {
+            advance(gap).await;
+        }
+    }
+
+    fn plan(&mut self, at: Duration, event: Event) {
+        self.serial += 1;
+        self.events.push(Reverse((at, self.serial, event)));
+    }
+
+    fn arrive(&mut self, priority: Priority) {
+        let (index, now) = (self.stories.len(), self.now());
+        let deadline = now + self.time_limit;
+        let claim = Claim { priority, deadline: Some(self.start + deadline), ..Claim::default() };
+        self.waiting.push(Some(self.pool.acquire(claim)));
+        self.leases.push(None);
+        self.stories.push(Story {
+            arrived: now,
+            priority,
+            deadline,
+            granted: None,
+            answered: None,
+            refused: None,
+        });
+        self.plan(deadline + TIMER_LATE, Event::GiveUp(index));
+        self.poll(index);
+    }
+
+    fn poll(&mut self, index: usize) {
+        let Some(acquire) = &mut self.waiting[index] else { return };
+        let waker = Waker::from(Arc::new(Bell { ring: Arc::clone(&self.ring), index }));
+        let Poll::Ready(answer) = Pin::new(acquire).poll(&mut Context::from_waker(&waker)) else { return };
+        self.waiting[index] = None;
+        match answer {
+            Ok(lease) => {
+                let now = self.now();
+                assert!(now < self.stories[index].deadline, "a slot after the deadline");
+                self.stories[index].granted = Some(now);
+                self.served.push(index);
+                self.leases[index] = Some(lease);
+                let hold = self.holding.roll(&mut self.dice);
+                self.plan(now + hold, Event::Finish(index));
+            }
+            Err(error) => self.refuse(index, error),
+        }
+    }
+
+    fn refuse(&mut self, index: usize, error: AcquireError) {
+        self.stories[index].refused = Some((self.now(), error));
+        self.again(index);
+    }
+
+    fn again(&mut self, index: usize) {
+        if self.comes_again {
+            self.plan(self.now() + Duration::from_millis(1), Event::Arrive(self.stories[index].priority));
+        }
+    }
+
+    fn answer_bells(&mut self) {
+        loop {
+            let rung = std::mem::take(&mut *self.ring.0.lock().unwrap());
+            if rung.is_empty() {
+                return;
+            }
+            rung.into_iter().for_each(|index| self.poll(index));
+        }
+    }
+
+    /// The good answers between two times as a share of what could have been answered.
+    pub fn goodput(&self, from: Duration, to: Duration) -> f64 {
+        let good = self
+            .stories
+            .iter()
+            .filter(|story| story.is_good() && story.answered.is_some_and(|at| at >= from && at < to));
+        good.count() as f64 / (self.capacity() * (to - from).as_secs_f64())
+    }
+
+    /// This share of the answers given between two times took no longer.
+    pub fn latency(&self, share: f64, from: Duration, to: Duration) -> Duration {
+        let mut latencies: Vec<_> = self
+            .stories
+            .iter()
+            .filter(|story| story.answered.is_some_and(|at| at >= from && at < to))
+            .filter_map(Story::latency)
+            .collect();
+        latencies.sort();
+        let index = ((latencies.len() as f64 * share) as usize).min(latencies.len().saturating_sub(1));
+        latencies.get(index).copied().unwrap_or_default()
+    }
+
+    pub fn refusals(&self) -> usize {
+        self.stories.iter().filter(|story| story.refused.is_some()).count()
+    }
+
+    pub fn is_in_order(&self) -> bool {
+        self.served.is_sorted()
+    }
+}

@@ -1,0 +1,130 @@
+//! What goes on at a member without a slot: who gets it, how much of it, and how the member is rid of it.
+
+use std::pin::pin;
+
+use super::*;
+use crate::TunnelGuard;
+
+fn pool_of(max_tunnels: usize) -> Pool<&'static str> {
+    Pool::new("test", PoolSettings { max_tunnels, ..PoolSettings::default() })
+}
+
+fn for_tunnel(pool: &Pool<&'static str>) -> Request<&'static str> {
+    of(pool.acquire(Claim { tunnel: true, ..Claim::default() }))
+}
+
+fn tunnel(pool: &Pool<&'static str>) -> TunnelGuard<&'static str> {
+    for_tunnel(pool).lease().tunnel_guard()
+}
+
+fn is_ready(future: Pin<&mut impl Future<Output = ()>>) -> bool {
+    future.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[test]
+fn a_tunnel_leaves_the_slot_to_others() {
+    let pool = pool(10);
+    let _member = pool.join("a", 1);
+    let lease = for_tunnel(&pool).lease();
+    let mut next = waiting(&pool);
+    let tunnel_guard = lease.tunnel_guard();
+    next.assert_served();
+    let figures = pool.snapshot();
+    assert_eq!((figures.in_use, figures.tunnels, figures.counters.tunnels), (0, 1, 1));
+    drop(tunnel_guard);
+    assert_eq!((pool.snapshot().tunnels, pool.snapshot().counters.tunnels), (0, 1));
+}
+
+#[test]
+fn tunnels_go_where_the_fewest_are_whatever_the_choice_for_requests_and_those_to_be_count() {
+    for choice in [MemberChoice::Warm, MemberChoice::RoundRobin, MemberChoice::LeastBusy] {
+        let pool = pool_with(choice);
+        let _members = ["a", "b", "c"].map(|name| pool.join(name, 9));
+        let begun: Vec<_> = (0..3).map(|_| tunnel(&pool)).collect();
+        let to_be: Vec<_> = (0..3).map(|_| for_tunnel(&pool).lease()).collect();
+        for names in [begun.iter().map(|it| **it).collect::<Vec<_>>(), to_be.iter().map(|it| **it).collect()]
+        {
+            assert!(["a", "b", "c"].iter().all(|name| names.contains(name)), "{choice}: {names:?}");
+        }
+    }
+}
+
+#[test]
+fn over_the_limit_a_tunnel_is_refused_and_a_request_is_not() {
+    let pool = pool_of(1);
+    let _members = ["a", "b"].map(|name| pool.join(name, 2));
+    let (first, second) = (tunnel(&pool), for_tunnel(&pool).lease());
+    for_tunnel(&pool).assert_refused(AcquireError::TooManyTunnels);
+    request(&pool).assert_served();
+    assert_eq!(pool.snapshot().counters.refused_tunnels, 1);
+    // A handshake that came to nothing, and a tunnel that has ended, make room.
+    drop(second);
+    let _again = tunnel(&pool);
+    drop(first);
+    let _and_again = tunnel(&pool);
+    for_tunnel(&pool).assert_refused(AcquireError::TooManyTunnels);
+}
+
+#[test]
+fn one_that_cannot_be_had_keeps_no_slot_from_those_behind() {
+    let pool = pool_of(1);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    let tunnel_guard = tunnel(&pool);
+    let mut both = [lease(&pool), lease(&pool)];
+    both.sort_by_key(|lease| **lease != *tunnel_guard);
+    let [full, other] = both;
+    let mut wants_tunnel = for_tunnel(&pool);
+    wants_tunnel.assert_waits();
+    let mut behind = waiting(&pool);
+    drop(full);
+    behind.assert_served();
+    wants_tunnel.assert_refused(AcquireError::TooManyTunnels);
+    drop(other);
+}
+
+#[test]
+fn with_nobody_there_yet_a_tunnel_waits_like_everybody() {
+    let pool = pool_of(1);
+    let mut first = for_tunnel(&pool);
+    first.assert_waits();
+    let _member = pool.join("a", 1);
+    assert_eq!(*first.lease().tunnel_guard(), "a");
+}
+
+#[test]
+fn a_member_that_leaves_tells_its_tunnels_and_has_not_left_before_they_end() {
+    let pool = pool(10);
+    let old = pool.join("old", 1);
+    let tunnel_guard = tunnel(&pool);
+    let mut dismissed = pin!(tunnel_guard.dismissed());
+    assert!(!is_ready(dismissed.as_mut()));
+    let mut left = pin!(old.leave());
+    assert!(is_ready(dismissed.as_mut()) && !is_ready(left.as_mut()));
+    assert!(is_ready(pin!(tunnel_guard.dismissed())), "also if it is asked later");
+    assert_eq!(pool.snapshot().members.len(), 1);
+    drop(tunnel_guard);
+    assert!(is_ready(left.as_mut()));
+    assert_eq!(pool.snapshot().members.len(), 0);
+}
+
+#[test]
+fn a_pools_tunnels_can_be_dismissed_while_its_members_stay() {
+    let pool = pool(10);
+    let member = pool.join("a", 1);
+    let tunnel_guard = tunnel(&pool);
+    pool.dismiss_tunnels();
+    assert!(is_ready(pin!(tunnel_guard.dismissed())));
+    request(&pool).assert_served();
+    drop((tunnel_guard, member));
+}
+
+#[test]
+fn a_member_with_a_tunnel_is_not_idle() {
+    let pool = pool(10);
+    let member = pool.join("a", 1);
+    let tunnel_guard = tunnel(&pool);
+    let gauge = member.gauge();
+    assert!(gauge.load().unwrap().is_wanted() && gauge.hold().is_none());
+    drop(tunnel_guard);
+    assert!(!gauge.load().unwrap().is_wanted() && gauge.hold().is_some());
+}

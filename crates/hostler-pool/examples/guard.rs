@@ -1,7 +1,0 @@
-//! The guard process for programs that have no binary of their own to re-execute, such as this crate's tests.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    hostler_pool::worker::guard::run()
-}

@@ -1,0 +1,155 @@
+//! Lets a worker collect its garbage between two requests, when its slot can be kept free for so long; knows nothing of
+//! what garbage there is, only how many requests have left some.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::channel::Speaker;
+use super::message::{Garbage, ToWorker};
+use super::settings::WorkerSettings;
+use super::vitals::Vitals;
+use hostler_dispatch::{Gauge, Load};
+
+/// How soon an idle moment is looked for again, at first ...
+const GLANCE: Duration = Duration::from_millis(5);
+/// ... and at last, or while nothing is due.
+const REST: Duration = Duration::from_millis(50);
+/// A worker that does not answer by then gets requests again: others may be slower still.
+const TIME_LIMIT: Duration = Duration::from_millis(250);
+/// A minor collection after so many requests. Node collects by itself at every fifth or sixth of the pages measured in
+/// docs/concepts/gc.md; asked at every eighth, it did a tenth less of it inside requests, at every second nearly half.
+const MINOR_EVERY: u64 = 2;
+/// A major one takes as long as a slow request, so it must be worth it ...
+const MAJOR_EVERY: u64 = 500;
+/// ... and the worker must seem to have nothing to do.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Whom it is about.
+pub(super) struct Collecting<E> {
+    pub gauge: Gauge<E>,
+    pub vitals: Arc<Vitals>,
+    /// The newest.
+    pub settings: watch::Receiver<Arc<WorkerSettings>>,
+}
+
+impl<E: Send + Sync + 'static> Collecting<E> {
+    /// Until the member is gone, or cannot be asked any more.
+    pub async fn attend(mut self, preload: Speaker, mut collected: mpsc::Receiver<Duration>) {
+        let (mut due, mut glance) = (Due::default(), GLANCE);
+        loop {
+            if self.settings.wait_for(|settings| settings.collect_when_idle).await.is_err() {
+                return;
+            }
+            while let Ok(took) = collected.try_recv() {
+                self.vitals.collected(took); // later than it was waited for
+            }
+            let Some(load) = self.gauge.load() else { return };
+            match due.now(&load, Instant::now()) {
+                IdleLook::Collect(garbage) => {
+                    glance = GLANCE;
+                    self.collect(garbage, &preload, &mut collected).await;
+                    due.done(garbage, &load);
+                }
+                IdleLook::Soon => {
+                    sleep(glance).await;
+                    glance = REST.min(glance * 2);
+                }
+                IdleLook::Later => sleep(REST).await,
+            }
+            if !preload.is_open() {
+                return;
+            }
+        }
+    }
+
+    /// The hold lasts until the worker has answered, so that no request meets the pause.
+    async fn collect(&self, garbage: Garbage, preload: &Speaker, collected: &mut mpsc::Receiver<Duration>) {
+        let Some(_hold) = self.gauge.hold() else { return };
+        if preload.tell(ToWorker::Collect(garbage))
+            && let Ok(Some(took)) = timeout(TIME_LIMIT, collected.recv()).await
+        {
+            self.vitals.collected(took);
+        }
+    }
+}
+
+/// When which collection is due.
+#[derive(Default)]
+struct Due {
+    /// Requests up to the last collection, and up to the last major one.
+    minor_at: u64,
+    major_at: u64,
+    idle_since: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdleLook {
+    /// Now is the moment.
+    Collect(Garbage),
+    /// As soon as there is a moment.
+    Soon,
+    /// Nothing is due.
+    Later,
+}
+
+impl Due {
+    fn now(&mut self, load: &Load, now: Instant) -> IdleLook {
+        let is_idle = !load.is_wanted() && load.waiting == 0;
+        let idle_since = *self.idle_since.get_or_insert(now);
+        if !is_idle {
+            self.idle_since = None;
+        }
+        let is_minor_due = load.granted - self.minor_at >= MINOR_EVERY;
+        if is_idle && now - idle_since >= QUIET && load.granted - self.major_at >= MAJOR_EVERY {
+            return IdleLook::Collect(Garbage::Major);
+        }
+        match (is_minor_due, is_idle) {
+            (true, true) => IdleLook::Collect(Garbage::Minor),
+            (true, false) => IdleLook::Soon,
+            _ => IdleLook::Later,
+        }
+    }
+
+    fn done(&mut self, garbage: Garbage, load: &Load) {
+        self.minor_at = load.granted;
+        if garbage == Garbage::Major {
+            self.major_at = load.granted;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(granted: u64, in_use: usize, waiting: usize) -> Load {
+        Load { slots: 1, in_use, tunnels: 0, granted, lease_time: Duration::ZERO, queued: 0, waiting }
+    }
+
+    #[test]
+    fn a_minor_collection_is_due_after_some_requests_and_waits_for_an_idle_moment() {
+        let (mut due, now) = (Due::default(), Instant::now());
+        assert_eq!(due.now(&load(MINOR_EVERY - 1, 0, 0), now), IdleLook::Later);
+        assert_eq!(due.now(&load(MINOR_EVERY, 1, 0), now), IdleLook::Soon);
+        assert_eq!(due.now(&load(MINOR_EVERY, 0, 1), now), IdleLook::Soon, "somebody waits for a slot");
+        assert_eq!(due.now(&load(MINOR_EVERY, 0, 0), now), IdleLook::Collect(Garbage::Minor));
+        due.done(Garbage::Minor, &load(MINOR_EVERY, 0, 0));
+        assert_eq!(due.now(&load(MINOR_EVERY, 0, 0), now), IdleLook::Later, "nothing new");
+    }
+
+    #[test]
+    fn a_major_collection_waits_for_many_requests_and_a_quiet_second() {
+        let (mut due, now) = (Due::default(), Instant::now());
+        let idle = load(MAJOR_EVERY, 0, 0);
+        due.done(Garbage::Minor, &idle);
+        assert_eq!(due.now(&idle, now), IdleLook::Later);
+        assert_eq!(due.now(&load(MAJOR_EVERY, 1, 0), now + QUIET), IdleLook::Later);
+        assert_eq!(due.now(&idle, now + QUIET), IdleLook::Later, "it was busy just now");
+        assert_eq!(due.now(&idle, now + 2 * QUIET), IdleLook::Collect(Garbage::Major));
+        due.done(Garbage::Major, &idle);
+        assert_eq!(due.now(&idle, now + 3 * QUIET), IdleLook::Later);
+    }
+}

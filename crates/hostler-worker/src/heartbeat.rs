@@ -1,0 +1,177 @@
+//! Asks a worker from time to time, while it has requests, how its event loop is doing. What it answers is its utilisation;
+//! that it answers says that it does not hang.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::channel::Speaker;
+use super::concurrency::{ConcurrencyTuner, Round};
+use super::message::{LoopTime, ToWorker};
+use super::news::{Wire, WorkerNews};
+use super::settings::{Slots, WorkerSettings};
+use super::vitals::Vitals;
+use hostler_dispatch::{Gauge, Load};
+
+/// How often it is asked.
+pub(super) const BEAT: Duration = Duration::from_millis(500);
+/// So much later than planned, a beat tells of a Hostler that was held up, not of a worker.
+const LATE: Duration = BEAT.saturating_mul(2);
+/// A longer span between two reports tells more of the rest between than of the work.
+const LONG: Duration = BEAT.saturating_mul(4);
+
+/// Whom it is about, and who wants to know.
+pub(super) struct Heartbeat<E> {
+    pub gauge: Gauge<E>,
+    pub vitals: Arc<Vitals>,
+    pub concurrency: Arc<ConcurrencyTuner>,
+    /// The newest.
+    pub settings: watch::Receiver<Arc<WorkerSettings>>,
+}
+
+impl<E: Send + Sync + 'static> Heartbeat<E> {
+    /// Until the member has left and its last lease has ended, or it is silent for too long.
+    pub async fn attend(self, preload: Speaker, mut reports: mpsc::Receiver<Option<LoopTime>>, wire: Wire) {
+        let mut silence = Silence::default();
+        let mut last: Option<HeartbeatReport> = None;
+        let (mut beat, mut granted) = (Instant::now(), 0);
+        loop {
+            tokio::select! {
+                // An answer that came while Hostler was held up counts before the beat that missed it.
+                biased;
+                Some(time) = reports.recv() => {
+                    silence.ends();
+                    last = self.take_report(time, last);
+                }
+                () = sleep_until(beat + BEAT) => {
+                    let now = Instant::now();
+                    let Some(load) = self.gauge.load() else { return };
+                    self.set_slots(load);
+                    if silence.grows(now - beat, load.is_wanted() && preload.is_open()) >= self.settings.borrow().hang_timeout {
+                        return wire.send(WorkerNews::Silent).await;
+                    }
+                    if load.is_wanted() || load.granted != granted {
+                        silence.asked = silence.asked || preload.tell(ToWorker::Report);
+                    } else {
+                        self.vitals.rests();
+                    }
+                    (beat, granted) = (now, load.granted);
+                }
+            }
+        }
+    }
+
+    fn set_slots(&self, load: Load) {
+        let slots = self.concurrency.slots();
+        if self.settings.borrow().slots == Slots::Auto && slots != load.slots {
+            self.gauge.set_slots(slots);
+        }
+    }
+
+    fn take_report(&self, time: Option<LoopTime>, last: Option<HeartbeatReport>) -> Option<HeartbeatReport> {
+        if time.is_none() {
+            self.concurrency.is_blind("the app is a cluster of its own, whose event loops cannot be asked");
+        }
+        let report = HeartbeatReport { at: Instant::now(), time: time?, load: self.gauge.load()? };
+        if let Some(round) = last.and_then(|last| report.since(&last)) {
+            self.vitals.works(round.utilisation);
+            if self.settings.borrow().slots == Slots::Auto {
+                self.concurrency.report(round, report.at);
+            }
+        }
+        Some(report)
+    }
+}
+
+/// What is known at the moment of a report; all figures but the time only grow.
+struct HeartbeatReport {
+    at: Instant,
+    time: LoopTime,
+    load: Load,
+}
+
+impl HeartbeatReport {
+    fn since(&self, last: &Self) -> Option<Round> {
+        let span = self.at - last.at;
+        let active = self.time.active.checked_sub(last.time.active)? as f64;
+        let idle = self.time.idle.checked_sub(last.time.idle)? as f64;
+        let leases = self.load.lease_time.saturating_sub(last.load.lease_time);
+        (span <= LONG && active + idle > 0.0).then(|| Round {
+            utilisation: active / (active + idle),
+            leases: leases.as_secs_f64() / span.as_secs_f64(),
+            short: self.load.queued > last.load.queued,
+        })
+    }
+}
+
+/// How long a worker has not answered although it should have.
+#[derive(Default)]
+struct Silence {
+    /// It has been asked and has not answered yet.
+    asked: bool,
+    /// It has answered before: there is a way.
+    answers: bool,
+    length: Duration,
+}
+
+impl Silence {
+    fn ends(&mut self) {
+        *self = Self { asked: false, answers: true, length: Duration::ZERO };
+    }
+
+    /// A beat without an answer. One that came late says nothing: Hostler itself did not run, so it did not listen.
+    fn grows(&mut self, by: Duration, should_answer: bool) -> Duration {
+        if !(self.asked && self.answers && should_answer) {
+            self.length = Duration::ZERO;
+        } else if by < LATE {
+            self.length += by;
+        }
+        self.length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_grows_only_while_an_answer_is_due_and_hostler_listens() {
+        let mut silence = Silence { asked: true, ..Silence::default() };
+        assert_eq!(silence.grows(BEAT, true), Duration::ZERO, "it has never answered");
+        silence.ends();
+        assert_eq!(silence.grows(BEAT, true), Duration::ZERO, "it has not been asked");
+        silence.asked = true;
+        assert_eq!(silence.grows(BEAT, true), BEAT);
+        assert_eq!(silence.grows(100 * BEAT, true), BEAT, "Hostler was stopped");
+        assert_eq!(silence.grows(BEAT, true), 2 * BEAT);
+        assert_eq!(silence.grows(BEAT, false), Duration::ZERO, "it has no requests, or no way to answer");
+        silence.grows(BEAT, true);
+        silence.ends();
+        assert_eq!(silence.length, Duration::ZERO);
+    }
+
+    #[test]
+    fn a_round_is_what_happened_between_two_reports() {
+        let load = |lease_ms, queued| Load {
+            slots: 4,
+            in_use: 1,
+            tunnels: 0,
+            granted: 9,
+            lease_time: Duration::from_millis(lease_ms),
+            queued,
+            waiting: 0,
+        };
+        let at = Instant::now();
+        let time = |active, idle| LoopTime { active, idle };
+        let first = HeartbeatReport { at, time: time(1_000, 9_000), load: load(5_000, 1) };
+        let next = HeartbeatReport { at: at + BEAT, time: time(1_125, 9_375), load: load(6_000, 1) };
+        assert_eq!(next.since(&first), Some(Round { utilisation: 0.25, leases: 2.0, short: false }));
+        let later = HeartbeatReport { at: at + 2 * BEAT, time: time(1_125, 9_875), load: load(6_000, 2) };
+        assert_eq!(later.since(&next), Some(Round { utilisation: 0.0, leases: 0.0, short: true }));
+        let after_a_rest = HeartbeatReport { at: at + 20 * BEAT, ..later };
+        assert_eq!(after_a_rest.since(&next), None);
+        assert_eq!(first.since(&next), None, "another process");
+    }
+}

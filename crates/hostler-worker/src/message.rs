@@ -1,0 +1,189 @@
+//! The messages between Hostler and a worker (protocol/README.md), as text of one line; knows no channel.
+
+use serde::Deserialize;
+
+/// What a worker says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FromWorker {
+    /// The app calls itself ready, as PM2 has taught it.
+    Ready,
+    /// The app's server listens.
+    Listening { via: Via, pid: u32 },
+    /// The app listens for messages, so a stop may begin with `"shutdown"`.
+    Hears,
+    /// Something the operator should read.
+    Warning { text: String },
+    /// Its event loop turns, and this is what it has done so far.
+    Report(Option<LoopTime>),
+    /// It has collected garbage.
+    Collected { kind: Garbage, micros: u64 },
+}
+
+/// What an event loop has done since it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LoopTime {
+    /// Milliseconds at work.
+    pub active: u64,
+    /// Milliseconds of waiting.
+    pub idle: u64,
+}
+
+/// What is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Garbage {
+    /// The young generation.
+    Minor,
+    /// All.
+    Major,
+}
+
+/// Where the app listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Via {
+    /// On the descriptor that it inherited.
+    Fd,
+    /// On the path that its environment names.
+    Path,
+}
+
+/// Our own messages wear this, because Node keeps what begins with `NODE_` from the app's listeners.
+const CMD: &str = "NODE_HOSTLER";
+
+#[derive(Deserialize)]
+struct Envelope {
+    cmd: String,
+    #[serde(flatten)]
+    act: Act,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "act", rename_all = "lowercase")]
+enum Act {
+    Listening { via: Via, pid: u32 },
+    Hears,
+    Warning { text: String },
+    Report { active: Option<u64>, idle: Option<u64> },
+    Collected { kind: Garbage, micros: u64 },
+}
+
+impl FromWorker {
+    /// None for all that is none of our business: the app's own messages, and garbage.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        if line == b"\"ready\"" {
+            return Some(Self::Ready);
+        }
+        let envelope: Envelope = serde_json::from_slice(line).ok()?;
+        (envelope.cmd == CMD).then_some(match envelope.act {
+            Act::Listening { via, pid } => Self::Listening { via, pid },
+            Act::Hears => Self::Hears,
+            Act::Warning { text } => Self::Warning { text },
+            Act::Report { active, idle } => {
+                Self::Report(active.zip(idle).map(|(active, idle)| LoopTime { active, idle }))
+            }
+            Act::Collected { kind, micros } => Self::Collected { kind, micros },
+        })
+    }
+}
+
+/// What Hostler says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToWorker {
+    /// Stop, as PM2 says it.
+    Shutdown,
+    /// Say how the event loop is doing.
+    Report,
+    /// Collect garbage now.
+    Collect(Garbage),
+}
+
+impl ToWorker {
+    /// The line to be written, with its end.
+    pub fn line(self) -> &'static [u8] {
+        match self {
+            Self::Shutdown => b"\"shutdown\"\n",
+            Self::Report => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"report\"}\n",
+            Self::Collect(Garbage::Minor) => {
+                b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"minor\"}\n"
+            }
+            Self::Collect(Garbage::Major) => {
+                b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"major\"}\n"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn examples(side: &str) -> serde_json::Map<String, Value> {
+        let text = include_str!("../../../protocol/messages.json");
+        let mut all: Value = serde_json::from_str(text).unwrap();
+        match all[side].take() {
+            Value::Object(examples) => examples,
+            other => panic!("{side} is {other}"),
+        }
+    }
+
+    #[test]
+    fn every_example_of_the_contract_is_understood() {
+        let examples = examples("to_hostler");
+        for (name, message) in &examples {
+            let expected = match name.as_str() {
+                "ready" => Some(FromWorker::Ready),
+                "listening_fd" => Some(FromWorker::Listening { via: Via::Fd, pid: 4711 }),
+                "listening_path" => Some(FromWorker::Listening { via: Via::Path, pid: 4712 }),
+                "hears" => Some(FromWorker::Hears),
+                "warning" => Some(FromWorker::Warning {
+                    text: message["text"].as_str().expect("a warning has a text").to_owned(),
+                }),
+                "report" => Some(FromWorker::Report(Some(LoopTime { active: 5120, idle: 94_880 }))),
+                "report_of_a_cluster" => Some(FromWorker::Report(None)),
+                "collected" => Some(FromWorker::Collected { kind: Garbage::Minor, micros: 1850 }),
+                "the_apps_own" => None,
+                other => panic!("the contract has an example that is new here: {other}"),
+            };
+            assert_eq!(FromWorker::parse(message.to_string().as_bytes()), expected, "{name}");
+        }
+        assert_eq!(examples.len(), 9);
+    }
+
+    #[test]
+    fn what_hostler_says_is_in_the_contract() {
+        let examples = examples("to_worker");
+        let all = [
+            ("shutdown", ToWorker::Shutdown),
+            ("report", ToWorker::Report),
+            ("collect_minor", ToWorker::Collect(Garbage::Minor)),
+            ("collect_major", ToWorker::Collect(Garbage::Major)),
+        ];
+        for (name, message) in all {
+            assert!(message.line().ends_with(b"\n"));
+            let said: Value = serde_json::from_slice(message.line()).unwrap();
+            assert_eq!(examples[name], said);
+        }
+        assert_eq!(examples.len(), all.len());
+    }
+
+    #[test]
+    fn the_apps_own_messages_and_garbage_are_passed_over() {
+        let others: [&[u8]; 9] = [
+            b"",
+            b"{",
+            b"\xff\xfe",
+            b"null",
+            b"\"shutdown\"",
+            b"{\"cmd\":\"NODE_HANDLE\"}",
+            b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"dance\"}",
+            b"{\"cmd\":\"other\",\"act\":\"hears\"}",
+            b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"listening\",\"via\":\"pigeon\",\"pid\":1}",
+        ];
+        for line in others {
+            assert_eq!(FromWorker::parse(line), None, "{}", String::from_utf8_lossy(line));
+        }
+    }
+}

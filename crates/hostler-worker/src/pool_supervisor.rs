@@ -1,0 +1,298 @@
+//! Hires and retires the worker tasks of one pool as its plan says, and tells the plan what became of them.
+//! It decides nothing itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+
+use super::lifecycle::Standing;
+use super::log::{WorkerEvent, WorkerLog};
+use super::recycling::{self, Reason, Wear};
+use super::rollout::{
+    Plan, ReplaceCause, RestartError, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId,
+};
+use super::settings::{Recycling, Spares, WorkerSettings};
+use super::shared::{PoolShared, WorkerCommand};
+use super::snapshot::{RolloutStatus, WorkerState, resident_bytes};
+use super::supervisor::Restarted;
+use super::worker_task::{WorkerSpec, WorkerTask};
+use hostler_dispatch::MemberId;
+
+/// What the program may command.
+#[derive(Debug)]
+pub(super) enum SupervisorCommand {
+    Stop,
+    Kill,
+    Hung(MemberId),
+    Restart(oneshot::Sender<Result<Restarted, RestartError>>),
+}
+
+pub(super) struct PoolSupervisor<E> {
+    shared: Arc<PoolShared<E>>,
+    plan: Plan,
+    settings: watch::Receiver<Arc<WorkerSettings>>,
+    commands: mpsc::UnboundedReceiver<SupervisorCommand>,
+    reports: mpsc::UnboundedReceiver<(WorkerTaskId, WorkerReport)>,
+    tasks: BTreeMap<WorkerTaskId, mpsc::UnboundedSender<WorkerCommand>>,
+    /// How many times a worker of each number has been started.
+    births: Vec<Arc<AtomicU64>>,
+    waiting: Vec<RestartWaiter>,
+    rollout: watch::Sender<RolloutStatus>,
+    looks: Interval,
+    /// The supervisor was dropped: no more commands.
+    abandoned: bool,
+    ending: bool,
+}
+
+/// How many workers there are to be, and how many spares.
+fn wanted(settings: &WorkerSettings) -> (usize, Spares) {
+    (settings.count, settings.spares)
+}
+
+/// Somebody who waits for the end of a restart.
+struct RestartWaiter {
+    release: u64,
+    since: Instant,
+    answer: oneshot::Sender<Result<Restarted, RestartError>>,
+}
+
+impl<E: Send + Sync + 'static> PoolSupervisor<E> {
+    /// Hires the first workers.
+    pub fn new(
+        shared: PoolShared<E>,
+        commands: mpsc::UnboundedReceiver<SupervisorCommand>,
+        reports: mpsc::UnboundedReceiver<(WorkerTaskId, WorkerReport)>,
+        rollout: watch::Sender<RolloutStatus>,
+    ) -> Self {
+        let mut looks = interval(recycling::LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut settings = shared.settings.subscribe();
+        let (count, spares) = wanted(&settings.borrow_and_update());
+        let mut pool_supervisor = Self {
+            shared: Arc::new(shared),
+            plan: Plan::default(),
+            settings,
+            commands,
+            reports,
+            tasks: BTreeMap::new(),
+            births: vec![],
+            waiting: vec![],
+            rollout,
+            looks,
+            abandoned: false,
+            ending: false,
+        };
+        pool_supervisor.decide(RolloutEvent::Count(count));
+        pool_supervisor.decide(RolloutEvent::Spares(spares));
+        pool_supervisor
+    }
+
+    /// Until all have been stopped.
+    pub async fn run(mut self) {
+        while !self.ending || !self.tasks.is_empty() {
+            let recycles = !self.ending && self.settings.borrow().recycling != Recycling::default();
+            let deadline = self.plan.deadline(Instant::now());
+            tokio::select! {
+                biased;
+                command = self.commands.recv(), if !self.abandoned => self.obey(command),
+                Some((task, heard)) = self.reports.recv() => {
+                    if matches!(heard, WorkerReport::Ended { .. }) {
+                        self.tasks.remove(&task);
+                    }
+                    self.decide(RolloutEvent::Heard(task, heard));
+                }
+                Ok(()) = self.settings.changed() => {
+                    let (count, spares) = wanted(&self.settings.borrow_and_update());
+                    self.decide(RolloutEvent::Count(count));
+                    self.decide(RolloutEvent::Spares(spares));
+                }
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    self.decide(RolloutEvent::Tick);
+                }
+                _ = self.looks.tick(), if recycles => self.look(),
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Option<SupervisorCommand>) {
+        match command {
+            Some(SupervisorCommand::Restart(answer)) if self.ending => {
+                drop(answer.send(Err(RestartError::Stopping)))
+            }
+            Some(SupervisorCommand::Restart(answer)) => {
+                if !self.plan.is_restarting() {
+                    let workers = self.plan.progress().1;
+                    self.log(0).event(WorkerEvent::RestartBegan { workers });
+                    self.rollout.send_modify(|rollout| rollout.since = Some(Instant::now()));
+                }
+                let release = self.plan.release() + 1;
+                self.waiting.push(RestartWaiter { release, since: Instant::now(), answer });
+                self.decide(RolloutEvent::Restart);
+            }
+            Some(SupervisorCommand::Hung(member)) => self.order_all(&WorkerCommand::Hung(member)),
+            Some(SupervisorCommand::Stop) => self.end(&WorkerCommand::Stop),
+            Some(SupervisorCommand::Kill) => self.end(&WorkerCommand::Kill),
+            None => {
+                self.abandoned = true;
+                self.end(&WorkerCommand::Kill);
+            }
+        }
+    }
+
+    fn end(&mut self, order: &WorkerCommand) {
+        self.ending = true;
+        self.decide(RolloutEvent::Stop);
+        self.order_all(order);
+    }
+
+    fn decide(&mut self, event: RolloutEvent) {
+        let (plan, actions) = std::mem::take(&mut self.plan).step(event, Instant::now());
+        self.plan = plan;
+        // Before anybody is told that a restart has ended.
+        let (done, total) = self.plan.progress();
+        let replacing = self.plan.replacing();
+        self.shared.restarting.store(self.plan.is_restarting(), Ordering::Relaxed);
+        self.rollout.send_modify(|rollout| {
+            (rollout.done, rollout.total, rollout.replacing) = (done, total, replacing);
+        });
+        for action in actions {
+            self.perform(action);
+        }
+    }
+
+    fn perform(&mut self, action: RolloutAction) {
+        match action {
+            RolloutAction::Hire { task, index, role } => self.hire(task, index, role),
+            RolloutAction::StepIn(task) => self.order(task, WorkerCommand::StepIn),
+            RolloutAction::StepBack(task) => self.order(task, WorkerCommand::StepBack),
+            RolloutAction::Retire { task, why } => self.order(task, WorkerCommand::Retire(why)),
+            RolloutAction::Reached(release) => self.reached(release),
+            RolloutAction::Fail(error) => {
+                self.log(0).event(WorkerEvent::RestartFailed { why: error.to_string() });
+                self.close_rollout(Err(error.to_string()));
+                for waiting in self.waiting.drain(..) {
+                    let _ = waiting.answer.send(Err(error.clone()));
+                }
+            }
+            RolloutAction::KeepOld { index, reason, how, pause } => {
+                let reason = reason.to_string();
+                self.log(index).event(WorkerEvent::NotRecycled { reason, how, pause });
+            }
+        }
+    }
+
+    fn hire(&mut self, task: WorkerTaskId, index: usize, role: WorkerRole) {
+        while self.births.len() < index {
+            self.births.push(Arc::default());
+        }
+        let before = |board: &[_]| {
+            let predecessor =
+                board.iter().rfind(|place: &&super::snapshot::WorkerStatus| place.index == index);
+            predecessor.and_then(|place| place.recycled.clone())
+        };
+        let spec = WorkerSpec {
+            task,
+            index,
+            standing: match role {
+                WorkerRole::Regular => Standing::Regular,
+                WorkerRole::Successor(_) => Standing::Successor,
+                WorkerRole::Spare => Standing::Spare,
+            },
+            release: self.plan.release(),
+            births: Arc::clone(&self.births[index - 1]),
+            recycled: match role {
+                WorkerRole::Successor(ReplaceCause::Recycled(reason)) => Some(reason.to_string().into()),
+                _ => before(&self.shared.board.borrow()),
+            },
+        };
+        if spec.standing == Standing::Spare {
+            self.log(index).event(WorkerEvent::SpareHired);
+        }
+        let (orders, received) = mpsc::unbounded_channel();
+        let hired = WorkerTask::new(Arc::clone(&self.shared), spec, received);
+        self.shared.board.send_modify(|board| {
+            let place = board.partition_point(|place| place.index <= index);
+            board.insert(place, hired.status());
+        });
+        self.tasks.insert(task, orders);
+        tokio::spawn(hired.run());
+    }
+
+    /// All workers are at least of this generation.
+    fn reached(&mut self, release: u64) {
+        let workers = self.plan.progress().1;
+        if release == self.plan.release() {
+            let since = self.rollout.borrow().since;
+            let took = since.map_or(Duration::ZERO, |since| since.elapsed());
+            let done = WorkerEvent::RestartDone { workers, took };
+            self.close_rollout(Ok(done.to_string()));
+            self.log(0).event(done);
+        }
+        for waiting in self.waiting.extract_if(.., |waiting| waiting.release <= release) {
+            let _ = waiting.answer.send(Ok(Restarted { workers, took: waiting.since.elapsed() }));
+        }
+    }
+
+    fn close_rollout(&self, result: Result<String, String>) {
+        self.rollout.send_modify(|rollout| {
+            rollout.since = None;
+            rollout.last = Some((Instant::now(), result));
+        });
+    }
+
+    /// Who has had its time.
+    fn look(&mut self) {
+        let limits = self.settings.borrow().recycling;
+        let due: Vec<_> = {
+            let members = self.shared.pool.snapshot().members;
+            let board = self.shared.board.borrow();
+            let at_work = board.iter().filter(|place| match place.standing {
+                Standing::Regular => place.state == WorkerState::Ready,
+                Standing::Spare => matches!(place.state, WorkerState::Ready | WorkerState::Standby),
+                Standing::Successor | Standing::Retired => false,
+            });
+            at_work
+                .filter_map(|place| {
+                    let member = members.iter().find(|member| Some(member.id) == place.member);
+                    let reason: Option<Reason> = recycling::reason(
+                        limits,
+                        Wear {
+                            requests: member.map_or(0, |member| member.granted),
+                            age: place.started.map_or(Duration::ZERO, |started| started.elapsed()),
+                            memory: place
+                                .pid
+                                .filter(|_| limits.max_memory.is_some())
+                                .and_then(resident_bytes),
+                            share: place.share,
+                        },
+                    );
+                    Some((place.task, reason?))
+                })
+                .collect()
+        };
+        for (task, reason) in due {
+            self.decide(RolloutEvent::Due(task, reason));
+        }
+    }
+
+    fn order(&self, task: WorkerTaskId, order: WorkerCommand) {
+        if let Some(orders) = self.tasks.get(&task) {
+            // One that has ended by itself meanwhile needs no orders.
+            let _ = orders.send(order);
+        }
+    }
+
+    fn order_all(&self, order: &WorkerCommand) {
+        for orders in self.tasks.values() {
+            let _ = orders.send(order.clone());
+        }
+    }
+
+    fn log(&self, worker: usize) -> WorkerLog {
+        WorkerLog { sink: self.shared.context.log(), pool: self.shared.pool.name().into(), worker }
+    }
+}

@@ -1,0 +1,267 @@
+//! Plans, with no process and no clock.
+
+mod model;
+mod spares;
+
+use super::*;
+use crate::settings::Spares;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A plan, its own clock, and what was to be done last.
+struct Pool {
+    plan: Plan,
+    now: Instant,
+    todo: Vec<RolloutAction>,
+}
+
+/// Worker tasks are numbered in the order of their hiring, so the first ones are 1, 2 ...
+fn pool(count: usize) -> Pool {
+    let pool =
+        Pool { plan: Plan::default(), now: Instant::now(), todo: vec![] }.on(RolloutEvent::Count(count));
+    (1..=count as u64).fold(pool, |pool, task| pool.ready(task))
+}
+
+fn hire(task: u64, index: usize) -> RolloutAction {
+    RolloutAction::Hire {
+        task: WorkerTaskId(task),
+        index,
+        role: WorkerRole::Successor(ReplaceCause::Restart),
+    }
+}
+
+fn retire(task: u64) -> RolloutAction {
+    RolloutAction::Retire { task: WorkerTaskId(task), why: "replaced by a new generation".into() }
+}
+
+const OLD: Reason = Reason::Age(SECOND);
+
+impl Pool {
+    fn on(mut self, event: RolloutEvent) -> Self {
+        (self.plan, self.todo) = self.plan.step(event, self.now);
+        self
+    }
+
+    fn ready(self, task: u64) -> Self {
+        self.on(RolloutEvent::Heard(WorkerTaskId(task), WorkerReport::Ready))
+    }
+
+    fn takes_over(self, task: u64) -> Self {
+        self.ready(task).on(RolloutEvent::Heard(WorkerTaskId(task), WorkerReport::TookOver))
+    }
+
+    fn replaced(self, old: u64, new: u64) -> Self {
+        self.takes_over(new).ends(old)
+    }
+
+    /// After so many boots in a row that have failed.
+    fn fails(self, task: u64, failed_boots: u32) -> Self {
+        self.on(RolloutEvent::Heard(
+            WorkerTaskId(task),
+            WorkerReport::Died { failed_boots, how: "exit code 1".into() },
+        ))
+    }
+
+    /// After it was ready.
+    fn dies(self, task: u64) -> Self {
+        self.fails(task, 0)
+    }
+
+    fn ends(self, task: u64) -> Self {
+        self.on(RolloutEvent::Heard(WorkerTaskId(task), WorkerReport::Ended { how: "exit code 3".into() }))
+    }
+
+    fn due(self, task: u64) -> Self {
+        self.on(RolloutEvent::Due(WorkerTaskId(task), OLD))
+    }
+
+    fn after(mut self, time: Duration) -> Self {
+        self.now += time;
+        self
+    }
+
+    #[track_caller]
+    fn does(self, todo: &[RolloutAction]) -> Self {
+        assert_eq!(self.todo, todo);
+        self
+    }
+}
+
+#[test]
+fn a_restart_replaces_one_worker_after_the_other() {
+    let pool = pool(2).on(RolloutEvent::Restart).does(&[hire(3, 1)]);
+    let pool = pool.ready(3).does(&[]).takes_over(3).does(&[retire(1)]);
+    let pool = pool.ends(1).does(&[hire(4, 2)]);
+    assert_eq!((pool.plan.progress(), pool.plan.replacing()), ((1, 2), Some(2)));
+    let pool = pool.takes_over(4).does(&[retire(2)]);
+    assert!(pool.plan.is_restarting());
+    let pool = pool.ends(2).does(&[RolloutAction::Reached(1)]);
+    assert!(!pool.plan.is_restarting());
+}
+
+#[test]
+fn a_generation_that_does_not_get_ready_ends_the_restart_and_the_old_ones_stay() {
+    let pool = pool(2).on(RolloutEvent::Restart).replaced(1, 3).ends(4);
+    let error = RestartError::Boot { worker: 2, how: "exit code 3".into(), replaced: 1, total: 2 };
+    assert_eq!(
+        error.to_string(),
+        "worker 2 of the new generation did not get ready: exit code 3; 1 of 2 workers were replaced, the others stay"
+    );
+    let pool = pool.does(&[RolloutAction::Fail(error)]).ready(2).does(&[]);
+    // The next attempt begins with the oldest, and replaces all.
+    let pool = pool.on(RolloutEvent::Restart).does(&[hire(5, 2)]).replaced(2, 5);
+    pool.does(&[hire(6, 1)]).replaced(3, 6).does(&[RolloutAction::Reached(2)]);
+}
+
+#[test]
+fn a_restart_during_a_restart_joins_it_and_yet_replaces_what_was_booted_before() {
+    let pool = pool(2).on(RolloutEvent::Restart).on(RolloutEvent::Restart).does(&[]);
+    // 3 was booted between the two orders: good enough for the first, not for the second.
+    let pool = pool.replaced(1, 3).does(&[hire(4, 2)]);
+    let pool = pool.replaced(2, 4).does(&[RolloutAction::Reached(1), hire(5, 1)]);
+    pool.replaced(3, 5).does(&[RolloutAction::Reached(2)]);
+}
+
+#[test]
+fn a_new_worker_that_has_died_is_waited_for() {
+    let pool = pool(2).on(RolloutEvent::Restart).takes_over(3).dies(3).does(&[]).ends(1).does(&[]);
+    pool.ready(3).does(&[hire(4, 2)]);
+}
+
+#[test]
+fn a_new_worker_whose_boots_fail_ends_the_restart_before_all_are_like_it() {
+    let pool = pool(3).on(RolloutEvent::Restart).replaced(1, 4).fails(4, 1).does(&[]).fails(4, 2).does(&[]);
+    let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), replaced: 1, total: 3 };
+    let unneeded = RolloutAction::Retire { task: WorkerTaskId(5), why: "its generation keeps dying".into() };
+    pool.fails(4, 3).does(&[unneeded, RolloutAction::Fail(error)]).takes_over(5).does(&[]);
+}
+
+#[test]
+fn a_successor_that_dies_over_requests_is_tried_again_a_few_times() {
+    let mut pool =
+        pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart).does(&[hire(3, 1)]);
+    for _ in 0..MOST_LOSSES {
+        pool = pool.ready(3).dies(3).does(&[]);
+    }
+    let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), replaced: 0, total: 2 };
+    let gone = RolloutAction::Retire { task: WorkerTaskId(3), why: "it keeps dying".into() };
+    pool.dies(3).does(&[gone, RolloutAction::Fail(error)]).ends(3).does(&[]);
+}
+
+#[test]
+fn as_often_as_old_workers_die_new_ones_may() {
+    let mut pool = pool(3).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart);
+    for _ in 0..50 {
+        // The successor, and the one after which it comes, by turns.
+        pool = pool.ready(4).dies(4).does(&[]).dies(1).does(&[]).ready(1);
+    }
+    let mut pool = pool.replaced(1, 4).does(&[hire(5, 2)]);
+    for _ in 0..50 {
+        pool = pool.dies(4).does(&[]).ready(4).dies(3).does(&[]).ready(3);
+    }
+    let pool = pool.replaced(2, 5).replaced(3, 6).does(&[RolloutAction::Reached(1)]);
+    // The next restart counts anew.
+    let mut pool = pool.on(RolloutEvent::Restart).does(&[hire(7, 1)]);
+    for _ in 0..=MOST_LOSSES {
+        pool = pool.ready(7).dies(7);
+    }
+    assert!(matches!(
+        pool.todo[..],
+        [RolloutAction::Retire { .. }, RolloutAction::Fail(RestartError::Unstable { .. })]
+    ));
+}
+
+#[test]
+fn one_that_has_taken_over_may_die_more_often_and_not_for_ever() {
+    let mut pool =
+        pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart).replaced(1, 3);
+    pool = pool.does(&[hire(4, 2)]);
+    for _ in 0..MOST_LOSSES_OF_PROVEN {
+        pool = pool.dies(3).does(&[]).ready(3).does(&[]);
+    }
+    let pool = pool.dies(3);
+    assert!(matches!(
+        pool.todo[..],
+        [RolloutAction::Retire { .. }, RolloutAction::Fail(RestartError::Unstable { .. })]
+    ));
+}
+
+#[test]
+fn a_recycling_whose_successor_keeps_dying_keeps_the_old_worker() {
+    let mut pool = pool(2).due(2);
+    for _ in 0..=MOST_LOSSES {
+        pool = pool.ready(3).dies(3);
+    }
+    let gone = RolloutAction::Retire { task: WorkerTaskId(3), why: "it keeps dying".into() };
+    let (how, pause) = ("exit code 1".into(), 30 * SECOND);
+    pool.does(&[gone, RolloutAction::KeepOld { index: 2, reason: OLD, how, pause }]);
+}
+
+#[test]
+fn an_old_worker_that_dies_during_its_replacement_changes_nothing() {
+    let pool = pool(1).on(RolloutEvent::Restart).dies(1).does(&[]).fails(1, 5).does(&[]);
+    pool.replaced(1, 2).does(&[RolloutAction::Reached(1)]);
+}
+
+#[test]
+fn a_stop_ends_a_restart_and_nobody_is_hired_any_more() {
+    let pool = pool(2)
+        .on(RolloutEvent::Restart)
+        .on(RolloutEvent::Stop)
+        .does(&[RolloutAction::Fail(RestartError::Stopping)]);
+    pool.takes_over(3).does(&[]).on(RolloutEvent::Restart).does(&[]).on(RolloutEvent::Count(5)).does(&[]);
+}
+
+#[test]
+fn more_workers_are_booted_and_fewer_retire_from_the_end() {
+    let pool = pool(2).on(RolloutEvent::Count(3));
+    let pool = pool
+        .does(&[RolloutAction::Hire { task: WorkerTaskId(3), index: 3, role: WorkerRole::Regular }])
+        .ready(3);
+    let fewer =
+        |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "fewer workers are wanted".into() };
+    let pool = pool.on(RolloutEvent::Count(1)).does(&[fewer(2), fewer(3)]);
+    pool.on(RolloutEvent::Count(1)).does(&[]);
+}
+
+#[test]
+fn fewer_workers_during_a_restart_dismiss_a_successor_that_is_needed_no_more() {
+    let pool = pool(2).on(RolloutEvent::Restart).replaced(1, 3).on(RolloutEvent::Count(1));
+    let fewer =
+        |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "fewer workers are wanted".into() };
+    pool.does(&[fewer(2), fewer(4), RolloutAction::Reached(1)]).ends(4).does(&[]);
+}
+
+#[test]
+fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
+    let recycle = ReplaceCause::Recycled(OLD);
+    let first = RolloutAction::Hire { task: WorkerTaskId(3), index: 2, role: WorkerRole::Successor(recycle) };
+    let pool = pool(2).due(2).does(&[first]).due(1).does(&[]).due(2).does(&[]);
+    let gone = RolloutAction::Retire { task: WorkerTaskId(2), why: "recycled: 1 s old".into() };
+    let pool = pool.takes_over(3).does(&[gone]).due(1).does(&[]);
+    assert_eq!(pool.ends(2).due(1).todo.len(), 1);
+}
+
+#[test]
+fn nobody_is_recycled_during_a_restart_and_a_restart_waits_for_a_recycling() {
+    let pool = pool(2).on(RolloutEvent::Restart).due(2).does(&[]);
+    let pool = pool.replaced(1, 3).replaced(2, 4).due(3).on(RolloutEvent::Restart).does(&[]);
+    // What replaced 3 had been booted before the restart was ordered.
+    pool.replaced(3, 5).does(&[hire(6, 1)]);
+}
+
+#[test]
+fn a_recycling_that_fails_keeps_the_old_worker_and_is_tried_again_later_and_later() {
+    let mut pool = pool(1);
+    let mut successor = 2;
+    for seconds in [30, 60, 120, 240, 480, 960, 960] {
+        pool = pool.due(1);
+        assert_eq!(pool.todo.len(), 1, "hired after the pause");
+        let (how, pause) = ("exit code 3".into(), seconds * SECOND);
+        pool = pool.ends(successor).does(&[RolloutAction::KeepOld { index: 1, reason: OLD, how, pause }]);
+        pool = pool.after(pause - SECOND).due(1).does(&[]).after(SECOND);
+        successor += 1;
+    }
+    pool = pool.due(1).replaced(1, successor).due(successor).ends(successor + 1);
+    assert!(matches!(pool.todo[..], [RolloutAction::KeepOld { pause, .. }] if pause == 30 * SECOND));
+}

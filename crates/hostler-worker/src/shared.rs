@@ -1,0 +1,79 @@
+//! What the workers of one pool share, and what is ordered of them and heard from them; decides nothing.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::budget::Budget;
+use super::concurrency::ConcurrencyTuner;
+use super::context::SupervisorContext;
+use super::lifecycle::SETTLED_AFTER;
+use super::rollout::{WorkerReport, WorkerTaskId};
+use super::settings::{Probe, WorkerAddress, WorkerFacts, WorkerSettings};
+use super::snapshot::WorkerStatus;
+use hostler_dispatch::{MemberId, Pool};
+
+/// What may be ordered of one worker.
+#[derive(Clone, Debug)]
+pub(super) enum WorkerCommand {
+    Stop,
+    /// It is needed no more, for this reason; what it has begun it finishes.
+    Retire(Arc<str>),
+    Kill,
+    Hung(MemberId),
+    /// A spare is to take the place of a worker that is missing.
+    StepIn,
+    /// A spare is to stand by.
+    StepBack,
+}
+
+/// What the workers of one pool share.
+pub(super) struct PoolShared<E> {
+    /// The newest; each boot takes what it finds here.
+    pub settings: watch::Sender<Arc<WorkerSettings>>,
+    pub pool: Pool<E>,
+    pub endpoint: Box<dyn Fn(WorkerAddress, WorkerFacts) -> E + Send + Sync>,
+    pub probe: Arc<dyn Probe>,
+    pub context: SupervisorContext,
+    pub board: watch::Sender<Vec<WorkerStatus>>,
+    pub concurrency: Arc<ConcurrencyTuner>,
+    pub reports: mpsc::UnboundedSender<(WorkerTaskId, WorkerReport)>,
+    /// What boots after deaths may still cost.
+    pub budget: Arc<Mutex<Budget>>,
+    /// A restart is under way.
+    pub restarting: AtomicBool,
+    /// All generations below this one, counted by the restarts that were ordered before, have been ready.
+    pub proven: AtomicU64,
+}
+
+impl<E> PoolShared<E> {
+    /// A boot that followed a death has cost so much CPU.
+    pub fn charge(&self, cost: Duration) {
+        self.with_budget(|budget, share| budget.take(cost, share, Instant::now()));
+    }
+
+    /// How long the next boot has to rest for what others have cost.
+    pub fn owed(&self) -> Duration {
+        self.with_budget(|budget, share| budget.rest(share, Instant::now()))
+    }
+
+    /// Workers of this generation work: one has had requests, or has been ready for a while.
+    pub fn prove(&self, release: u64) {
+        self.proven.fetch_max(release + 1, Ordering::Relaxed);
+    }
+
+    pub fn is_proven(&self, release: u64) -> bool {
+        let is_settled = |place: &WorkerStatus| {
+            place.release == release && place.ready_at.is_some_and(|at| at.elapsed() >= SETTLED_AFTER)
+        };
+        self.proven.load(Ordering::Relaxed) > release || self.board.borrow().iter().any(is_settled)
+    }
+
+    fn with_budget<T>(&self, act: impl FnOnce(&mut Budget, f64) -> T) -> T {
+        let share = self.settings.borrow().boot_cpu;
+        act(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner), share)
+    }
+}

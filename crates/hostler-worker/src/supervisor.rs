@@ -1,0 +1,189 @@
+//! The workers of one pool as a whole; knows of each only what it says of itself.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::budget::{Boots, Budget};
+use super::context::SupervisorContext;
+use super::lifecycle::Standing;
+use super::pool_supervisor::{PoolSupervisor, SupervisorCommand};
+use super::rollout::RestartError;
+use super::settings::{Probe, SettingsChange, WorkerAddress, WorkerFacts, WorkerSettings};
+use super::shared::PoolShared;
+use super::snapshot::{RolloutSnapshot, RolloutStatus, WorkerSnapshot, WorkerState, WorkerStatus};
+use hostler_dispatch::{MemberId, Pool};
+
+/// Keeps the workers of one pool alive until it is told to stop. Dropped without that, it kills them.
+pub struct Supervisor {
+    settings: watch::Sender<Arc<WorkerSettings>>,
+    board: watch::Receiver<Vec<WorkerStatus>>,
+    rollout: watch::Receiver<RolloutStatus>,
+    budget: Arc<Mutex<Budget>>,
+    commands: mpsc::UnboundedSender<SupervisorCommand>,
+}
+
+/// A restart that has reached its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restarted {
+    /// How many workers there are, all new.
+    pub workers: usize,
+    /// From the order to the end.
+    pub took: Duration,
+}
+
+impl Supervisor {
+    /// Starts the workers on the current runtime; each joins the pool when it is ready, with the endpoint that
+    /// `endpoint` makes of its address.
+    pub fn start<E: Send + Sync + 'static>(
+        settings: WorkerSettings,
+        pool: Pool<E>,
+        endpoint: impl Fn(WorkerAddress, WorkerFacts) -> E + Send + Sync + 'static,
+        probe: Arc<dyn Probe>,
+        context: SupervisorContext,
+    ) -> Self {
+        let (board, watched) = watch::channel(vec![]);
+        let (rollout, followed) = watch::channel(RolloutStatus::default());
+        let (reports, reported) = mpsc::unbounded_channel();
+        let (commands, commanded) = mpsc::unbounded_channel();
+        let settings = watch::Sender::new(Arc::new(settings));
+        let endpoint = Box::new(endpoint);
+        let (concurrency, settings_of_pool) = (Arc::default(), settings.clone());
+        let budget = Arc::new(Mutex::new(Budget::new(settings.borrow().boot_cpu, Instant::now())));
+        let shared = PoolShared {
+            settings: settings_of_pool,
+            pool,
+            endpoint,
+            probe,
+            context,
+            board,
+            concurrency,
+            reports,
+            budget: Arc::clone(&budget),
+            restarting: AtomicBool::new(false),
+            proven: AtomicU64::new(0),
+        };
+        tokio::spawn(PoolSupervisor::new(shared, commanded, reported, rollout).run());
+        Self { settings, board: watched, rollout: followed, budget, commands }
+    }
+
+    /// The figures of this moment, in order of the workers' numbers; without spares.
+    pub fn snapshot(&self) -> Vec<WorkerSnapshot> {
+        self.snapshot_of(|status| !status.spare)
+    }
+
+    /// The same of those that stand by, or have stepped in.
+    pub fn spares(&self) -> Vec<WorkerSnapshot> {
+        self.snapshot_of(|status| status.spare)
+    }
+
+    fn snapshot_of(&self, is_one: impl Fn(&WorkerStatus) -> bool) -> Vec<WorkerSnapshot> {
+        let now = Instant::now();
+        let board = self.board.borrow().clone();
+        board.iter().filter(|status| is_one(status)).map(|status| status.snapshot(now)).collect()
+    }
+
+    /// What a restart is doing, or how the last one went.
+    pub fn rollout(&self) -> RolloutSnapshot {
+        self.rollout.borrow().snapshot(Instant::now())
+    }
+
+    /// What boots after deaths have cost.
+    pub fn boots(&self) -> Boots {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner).boots()
+    }
+
+    /// Replaces all workers one by one: each new one boots, is ready and joins the pool before its predecessor leaves and
+    /// finishes what it has. If one does not get ready, the restart ends there, and the old ones stay.
+    ///
+    /// The restart begins with the call and goes on if the future is dropped. Ordered while one is under way, it joins
+    /// it, but every worker that was booted before the call is replaced nevertheless.
+    pub fn restart(&self) -> impl Future<Output = Result<Restarted, RestartError>> + Send + use<> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.commands.send(SupervisorCommand::Restart(answer));
+        async move {
+            match sent {
+                Ok(()) => answered.await.unwrap_or(Err(RestartError::Stopping)),
+                Err(_) => Err(RestartError::Stopping),
+            }
+        }
+    }
+
+    /// Other settings from now on, as far as that is possible; says whether the rest needs a [`Self::restart`].
+    /// A worker that crashes before that boots with the new ones; one that crashes during the restart, with those that it was
+    /// ready with: it is not known yet whether the new ones work.
+    pub fn update(&self, settings: WorkerSettings) -> SettingsChange {
+        let mut change = SettingsChange::None;
+        self.settings.send_if_modified(|current| {
+            change = current.change_to(&settings);
+            if change != SettingsChange::None {
+                *current = Arc::new(settings);
+            }
+            change != SettingsChange::None
+        });
+        change
+    }
+
+    /// Waits until a worker is ready; false if all have stopped instead.
+    pub async fn ready(&self) -> bool {
+        self.until(|board| is_any_ready(board) || board.iter().all(is_stopped)).await;
+        is_any_ready(&self.board.borrow())
+    }
+
+    /// Waits until every worker is ready; false if some have stopped instead.
+    pub async fn all_ready(&self) -> bool {
+        self.until(|board| is_complete(board) || regulars(board).any(is_stopped)).await;
+        is_complete(&self.board.borrow())
+    }
+
+    /// Takes the workers out of the pool and stops them gracefully; returns when the last process is gone.
+    pub async fn stop(&self) {
+        self.command(SupervisorCommand::Stop);
+        self.stopped().await;
+    }
+
+    /// Kills the workers, also in the middle of a [`Self::stop`].
+    pub fn kill_now(&self) {
+        self.command(SupervisorCommand::Kill);
+    }
+
+    /// Waits until no worker is left, after a [`Self::stop`] or [`Self::kill_now`] by whomever.
+    pub async fn stopped(&self) {
+        self.until(|board| board.iter().all(is_stopped)).await;
+    }
+
+    /// A lease of this member has lasted longer than any may: its worker is killed and replaced.
+    pub fn hung(&self, member: MemberId) {
+        self.command(SupervisorCommand::Hung(member));
+    }
+
+    fn command(&self, command: SupervisorCommand) {
+        // When all have stopped, nobody listens any more, and nothing is to be done.
+        let _ = self.commands.send(command);
+    }
+
+    async fn until(&self, is_so: impl FnMut(&Vec<WorkerStatus>) -> bool) {
+        // An error means that all worker tasks are gone, which is as final.
+        let _ = self.board.clone().wait_for(is_so).await;
+    }
+}
+
+fn is_any_ready(board: &[WorkerStatus]) -> bool {
+    board.iter().any(|status| status.state == WorkerState::Ready)
+}
+
+/// Without successors that are still to prove themselves, and without those on their way out.
+fn regulars(board: &[WorkerStatus]) -> impl Iterator<Item = &WorkerStatus> {
+    board.iter().filter(|status| status.standing == Standing::Regular)
+}
+
+fn is_complete(board: &[WorkerStatus]) -> bool {
+    regulars(board).all(|status| status.state == WorkerState::Ready)
+}
+
+fn is_stopped(status: &WorkerStatus) -> bool {
+    status.state == WorkerState::Stopped
+}

@@ -1,0 +1,205 @@
+//! Keeps one worker alive: does what its lifecycle decides, and tells the lifecycle what became of it.
+//! It decides nothing itself.
+
+mod act;
+mod hear;
+mod look;
+mod tell;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::lifecycle::{Lifecycle, LifecycleEvent, LifecycleState, Standing};
+use super::log::WorkerLog;
+use super::news::{Mailbox, Wire};
+use super::process::Exit;
+use super::rollout::WorkerTaskId;
+use super::running::RunningProcess;
+use super::settings::WorkerSettings;
+use super::shared::{PoolShared, WorkerCommand};
+use super::snapshot::WorkerStatus;
+use hostler_dispatch::{MemberId, Membership};
+
+/// What one worker task is hired for.
+pub(super) struct WorkerSpec {
+    pub task: WorkerTaskId,
+    /// The worker's number.
+    pub index: usize,
+    pub standing: Standing,
+    /// How many restarts had been ordered when it was hired.
+    pub release: u64,
+    /// How many times a worker of this number has been started, whoever kept it.
+    pub births: Arc<AtomicU64>,
+    /// Why its predecessor, or one before, was recycled.
+    pub recycled: Option<Arc<str>>,
+}
+
+pub(super) struct WorkerTask<E> {
+    shared: Arc<PoolShared<E>>,
+    settings: watch::Receiver<Arc<WorkerSettings>>,
+    births: Arc<AtomicU64>,
+    log: WorkerLog,
+    life: Lifecycle,
+    /// Its process has had a request.
+    served: bool,
+    /// With what it was booted.
+    booted_with: Option<Arc<WorkerSettings>>,
+    /// With what it was booted when it last got ready.
+    known_good: Option<Arc<WorkerSettings>>,
+    /// How many of its deaths the pool supervisor has been told.
+    told_deaths: u64,
+    /// Told to the board after each change; also remembers what is to be seen later.
+    status: WorkerStatus,
+    orders: mpsc::UnboundedReceiver<WorkerCommand>,
+    /// Nobody is left to give orders.
+    abandoned: bool,
+    mailbox: Mailbox,
+    wire: Wire,
+    asking: JoinSet<()>,
+    turn: Option<OwnedSemaphorePermit>,
+    running: Option<RunningProcess>,
+    membership: Option<Membership<E>>,
+    leaving: Option<Leaving>,
+}
+
+/// A worker that has left the pool and finishes its requests.
+struct Leaving {
+    member: MemberId,
+    finished: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl<E: Send + Sync + 'static> WorkerTask<E> {
+    pub fn new(
+        shared: Arc<PoolShared<E>>,
+        spec: WorkerSpec,
+        orders: mpsc::UnboundedReceiver<WorkerCommand>,
+    ) -> Self {
+        let log =
+            WorkerLog { sink: shared.context.log(), pool: shared.pool.name().into(), worker: spec.index };
+        let (wire, mailbox) = Wire::pair(0);
+        let mut settings = shared.settings.subscribe();
+        let rules = settings.borrow_and_update().rules();
+        let mut status = WorkerStatus::new(spec.task, spec.index, spec.standing, spec.release);
+        status.recycled = spec.recycled;
+        Self {
+            settings,
+            births: spec.births,
+            log,
+            life: Lifecycle::new(rules, spec.standing, fastrand::Rng::new()),
+            served: false,
+            booted_with: None,
+            known_good: None,
+            told_deaths: 0,
+            status,
+            orders,
+            abandoned: false,
+            mailbox,
+            wire,
+            asking: JoinSet::new(),
+            turn: None,
+            running: None,
+            membership: None,
+            leaving: None,
+            shared,
+        }
+    }
+
+    /// What the board is to say of it before it runs.
+    pub fn status(&self) -> WorkerStatus {
+        self.status.clone()
+    }
+
+    /// From the first boot to the last exit.
+    pub async fn run(mut self) {
+        self.ask_turn();
+        self.publish();
+        while self.life.state() != LifecycleState::Stopped {
+            let event = self.next_event().await;
+            self.apply(event);
+            self.publish();
+        }
+        self.sign_off();
+    }
+
+    async fn next_event(&mut self) -> LifecycleEvent {
+        loop {
+            let deadline = self.life.deadline();
+            let event = tokio::select! {
+                biased;
+                order = self.orders.recv(), if !self.abandoned => self.understand(order),
+                exit = end_of(&mut self.running, self.life.state()) => Some(self.lay_out(exit).await),
+                // Before the news: a worker that talks without end must not talk itself out of a deadline.
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(LifecycleEvent::Tick),
+                () = last_request_of(&mut self.leaving) => {
+                    self.leaving = None;
+                    Some(LifecycleEvent::Finished)
+                }
+                Ok(()) = self.settings.changed() => {
+                    self.adopt_settings();
+                    None
+                }
+                Some((generation, news)) = self.mailbox.recv() => {
+                    if generation == self.status.generation { self.hear(news) } else { None }
+                }
+            };
+            if let Some(event) = event {
+                return event;
+            }
+        }
+    }
+
+    fn apply(&mut self, event: LifecycleEvent) {
+        let mut next = Some(event);
+        while let Some(event) = next.take() {
+            let before = self.life.state();
+            let (life, actions) = self.life.clone().step(event, Instant::now());
+            self.life = life;
+            self.settle(event, before);
+            for action in actions {
+                next = self.perform(action).or(next);
+            }
+        }
+    }
+
+    /// What follows from the state alone.
+    fn settle(&mut self, event: LifecycleEvent, before: LifecycleState) {
+        let state = self.life.state();
+        if !matches!(state, LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {
+            self.turn = None;
+        }
+        let has_ended = matches!(
+            state,
+            LifecycleState::Queued | LifecycleState::BackingOff { .. } | LifecycleState::Stopped
+        );
+        if has_ended && before != state {
+            self.membership = None;
+            self.leaving = None;
+            self.running = None;
+            self.report_end(event, before);
+        }
+    }
+
+    /// Which member of the pool it is, or was until it retired.
+    fn member(&self) -> Option<MemberId> {
+        self.membership.as_ref().map(Membership::id).or(self.leaving.as_ref().map(|leaving| leaving.member))
+    }
+}
+
+async fn end_of(running: &mut Option<RunningProcess>, state: LifecycleState) -> Exit {
+    match running {
+        Some(running) => running.ended(matches!(state, LifecycleState::Stopping { .. })).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn last_request_of(leaving: &mut Option<Leaving>) {
+    match leaving {
+        Some(leaving) => leaving.finished.as_mut().await,
+        None => std::future::pending().await,
+    }
+}

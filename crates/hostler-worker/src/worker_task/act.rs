@@ -1,0 +1,196 @@
+//! What a worker task does when its lifecycle says so.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::{Leaving, WorkerTask};
+use crate::context::Turns;
+use crate::health;
+use crate::inspector::Diagnosis;
+use crate::lifecycle::{Action, LifecycleEvent, Standing, Why};
+use crate::log::WorkerEvent;
+use crate::message::ToWorker;
+use crate::news::WorkerNews;
+use crate::recycling;
+use crate::rollout::WorkerReport;
+use crate::running::RunningProcess;
+use crate::settings::{WorkerFacts, WorkerSettings};
+use crate::spawn::Spawn;
+use hostler_dispatch::Membership;
+
+impl<E: Send + Sync + 'static> WorkerTask<E> {
+    pub(super) fn perform(&mut self, action: Action) -> Option<LifecycleEvent> {
+        match action {
+            Action::AskTurn => self.ask_turn(),
+            Action::Spawn => return self.spawn(),
+            Action::CheckHealth => self.check_health(),
+            Action::WarmUp => self.warm_up(),
+            Action::Join => self.join(),
+            Action::YieldTurn => self.turn = None,
+            Action::TakeOver => self.report(WorkerReport::TookOver),
+            Action::Leave => self.leave(),
+            Action::Withdraw => self.withdraw(),
+            Action::Diagnose => return self.diagnose(),
+            Action::SayShutdown => {
+                self.dismiss();
+                if !self.running.as_ref().is_some_and(|running| running.say(ToWorker::Shutdown)) {
+                    return self.perform(Action::Terminate);
+                }
+            }
+            Action::Terminate => {
+                self.dismiss();
+                if let Some(running) = &self.running {
+                    running.process.terminate();
+                }
+            }
+            Action::Kill(why) => self.kill(why),
+        }
+        None
+    }
+
+    /// What ends with it from now on ends at our word.
+    fn dismiss(&self) {
+        if let Some(running) = &self.running {
+            running.exit_notifier.dismiss();
+        }
+    }
+
+    pub(super) fn ask_turn(&mut self) {
+        self.status.generation = self.births.fetch_add(1, Ordering::Relaxed) + 1;
+        let (context, wire) = (self.shared.context.clone(), self.wire.of_generation(self.status.generation));
+        // One that was ready is missed by its pool, and does not wait behind boots of others that may take long.
+        let queue = if self.life.deaths() > 0 && self.life.failed_boots() == 0 {
+            Turns::Returns
+        } else {
+            Turns::Starts
+        };
+        self.asking = JoinSet::new();
+        self.asking.spawn(async move { wire.send(WorkerNews::Turn(context.turn(queue).await)).await });
+    }
+
+    /// With what it is booted: the newest settings; but during a restart with those that it was ready with. It is not known yet
+    /// whether the new ones work, and should they not, they are taken back.
+    fn settings_of_boot(&self) -> Arc<WorkerSettings> {
+        let newest = Arc::clone(&self.settings.borrow());
+        match &self.known_good {
+            Some(known) if self.shared.restarting.load(Ordering::Relaxed) => Arc::clone(known),
+            _ => newest,
+        }
+    }
+
+    fn spawn(&mut self) -> Option<LifecycleEvent> {
+        let shared = &self.shared;
+        let settings = self.settings_of_boot();
+        self.served = false;
+        self.booted_with = Some(Arc::clone(&settings));
+        let spawn = Spawn {
+            settings: &settings,
+            context: &shared.context,
+            pool: shared.pool.name(),
+            index: self.status.index,
+            generation: self.status.generation,
+        };
+        match RunningProcess::start(&spawn, &self.log, self.wire.of_generation(self.status.generation)) {
+            Ok(running) => {
+                self.log.event(WorkerEvent::Started { pid: running.pid() });
+                self.running = Some(running);
+                self.status.share = recycling::share(&mut fastrand::Rng::new());
+                None
+            }
+            Err(error) => {
+                self.status.last_error = Some(error.to_string());
+                Some(LifecycleEvent::SpawnFailed { proven: self.shared.is_proven(self.status.release) })
+            }
+        }
+    }
+
+    fn check_health(&mut self) {
+        let path = self.settings.borrow().health.clone();
+        if let (Some(running), Some(path)) = (&mut self.running, path)
+            && let Some(address) = running.address.clone()
+        {
+            let (probe, wire) =
+                (Arc::clone(&self.shared.probe), self.wire.of_generation(self.status.generation));
+            running.tasks.spawn(health::until_healthy(probe, address, path, wire));
+        }
+    }
+
+    fn warm_up(&mut self) {
+        let Some(until) = self.life.warm_by() else { return };
+        let at_once = self.slots();
+        if let Some(running) = &mut self.running
+            && let Some(address) = running.address.clone()
+        {
+            let (probe, paths) = (Arc::clone(&self.shared.probe), self.settings.borrow().warmup.clone());
+            let ways = (self.log.clone(), self.wire.of_generation(self.status.generation));
+            running.tasks.spawn(health::warm_up(probe, address, (paths, at_once), until, ways));
+        }
+    }
+
+    pub(super) fn join(&mut self) {
+        let Some(running) = &self.running else { return };
+        let Some(address) = running.address.clone() else { return };
+        let pid = running.pid();
+        let facts = WorkerFacts {
+            index: self.status.index,
+            generation: self.status.generation,
+            pid,
+            exit_watch: running.exit_notifier.exit_watch(pid),
+        };
+        let endpoint = (self.shared.endpoint)(address, facts);
+        let is_first = self.status.ready_at.is_none();
+        self.membership = Some(self.shared.pool.join(endpoint, self.slots()));
+        if !is_first && self.life.standing() == Standing::Spare {
+            self.log.event(WorkerEvent::StepsIn { pid });
+        }
+        self.attend();
+    }
+
+    /// What it has had counts beyond its stay.
+    pub(super) fn leave(&mut self) {
+        self.note_service();
+        self.membership = None;
+    }
+
+    fn note_service(&mut self) {
+        let load = self.membership.as_ref().and_then(|membership| membership.gauge().load());
+        self.served |= load.is_some_and(|load| load.granted > 0 || load.tunnels > 0);
+    }
+
+    fn withdraw(&mut self) {
+        self.note_service();
+        let leave = |membership: Membership<E>| Leaving {
+            member: membership.id(),
+            finished: Box::pin(membership.leave()),
+        };
+        self.leaving = self.membership.take().map(leave);
+    }
+
+    fn diagnose(&mut self) -> Option<LifecycleEvent> {
+        let is_asked = self.running.as_mut().is_some_and(RunningProcess::diagnose);
+        (!is_asked).then_some(LifecycleEvent::Diagnosed)
+    }
+
+    fn kill(&mut self, why: Why) {
+        let Some(running) = &self.running else { return };
+        if why != Why::Ordered {
+            if why == Why::Hung {
+                running.exit_notifier.hangs();
+                self.status.hung_at = Some(Instant::now());
+                self.status.stack = running.diagnosis.as_ref().and_then(Diagnosis::frames).map(<[_]>::to_vec);
+            }
+            let complaint = running.complaint(why, &self.settings.borrow());
+            let (pid, tail) = (running.pid(), running.tail.lines());
+            self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
+            let line = running.tail.telling_line().filter(|_| why == Why::StartTimeout);
+            let line = line.map_or(String::new(), |line| format!("; it printed last: {line}"));
+            self.status.last_error = Some(format!("{complaint}{line}"));
+        } else {
+            running.exit_notifier.dismiss();
+        }
+        running.process.kill();
+    }
+}

@@ -1,0 +1,153 @@
+//! What a worker task hears, from those who order and from its worker, and what that means to the lifecycle.
+
+use std::time::Duration;
+
+use super::WorkerTask;
+use crate::channel::Speaker;
+use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, Standing};
+use crate::log::WorkerEvent;
+use crate::message::FromWorker;
+use crate::news::WorkerNews;
+use crate::process::Exit;
+use crate::rollout::WorkerReport;
+use crate::running::RunningProcess;
+use crate::settings::Slots;
+use crate::shared::WorkerCommand;
+
+/// A boot that has failed after a long time has waited for something, rather than worked.
+const LONGEST_CHARGE: Duration = Duration::from_secs(1);
+
+impl<E: Send + Sync + 'static> WorkerTask<E> {
+    pub(super) fn understand(&mut self, order: Option<WorkerCommand>) -> Option<LifecycleEvent> {
+        match order {
+            Some(WorkerCommand::Stop) => Some(LifecycleEvent::Stop),
+            Some(WorkerCommand::Retire(why)) => {
+                if let Some(running) = &self.running {
+                    self.log.event(WorkerEvent::Retires { pid: running.pid(), why: why.to_string() });
+                }
+                Some(LifecycleEvent::Retire)
+            }
+            Some(WorkerCommand::Kill) => Some(LifecycleEvent::Kill),
+            Some(WorkerCommand::StepIn) => Some(LifecycleEvent::StepIn),
+            Some(WorkerCommand::StepBack) => Some(LifecycleEvent::StepBack),
+            Some(WorkerCommand::Hung(id)) => (self.member() == Some(id)).then_some(LifecycleEvent::Hung),
+            None => {
+                self.abandoned = true;
+                Some(LifecycleEvent::Kill)
+            }
+        }
+    }
+
+    /// What can be changed while the worker runs is; the rest waits for the next boot.
+    pub(super) fn adopt_settings(&mut self) {
+        let settings = self.settings.borrow_and_update().clone();
+        self.life.adopt(settings.rules());
+        if let (Some(membership), Slots::Fixed(slots)) = (&self.membership, settings.slots) {
+            membership.set_slots(slots);
+        }
+        self.tell_whose_choice();
+    }
+
+    /// The process is gone. It leaves the pool before anything else, then its last words go to the log.
+    pub(super) async fn lay_out(&mut self, exit: Exit) -> LifecycleEvent {
+        self.leave();
+        if matches!(self.life.state(), LifecycleState::Ready | LifecycleState::Standby) {
+            // Before its last words: a spare may step in at once.
+            self.report(WorkerReport::Left);
+        }
+        if let Some(mut running) = self.running.take() {
+            running.exit_notifier.end(exit.cause());
+            if matches!(self.life.state(), LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {
+                // What it has cost is not known any more; it is at most about that.
+                self.shared.charge(running.started.elapsed().min(LONGEST_CHARGE));
+            }
+            running.last_words().await;
+            let when = match self.life.state() {
+                LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => {
+                    Some("before it was ready")
+                }
+                LifecycleState::Ready if self.life.standing() == Standing::Successor => {
+                    Some("as soon as it was ready")
+                }
+                _ => None,
+            };
+            if let Some(when) = when {
+                let line = running.tail.telling_line().map_or(String::new(), |line| format!(": {line}"));
+                self.status.last_error = Some(format!("{exit} {when}{line}"));
+            }
+        }
+        self.status.last_exit = Some(exit.to_string());
+        LifecycleEvent::Exited(self.death(exit))
+    }
+
+    fn death(&self, exit: Exit) -> DeathReport {
+        let (shared, release) = (&self.shared, self.status.release);
+        if self.served {
+            shared.prove(release);
+        }
+        let (killed, served) = (exit.was_killed(), self.served);
+        DeathReport { killed, served, proven: shared.is_proven(release), owed: shared.owed() }
+    }
+
+    pub(super) fn hear(&mut self, news: WorkerNews) -> Option<LifecycleEvent> {
+        if let WorkerNews::Turn(turn) = news {
+            self.turn = Some(turn);
+            return Some(LifecycleEvent::Turn);
+        }
+        let running = self.running.as_mut()?;
+        match news {
+            WorkerNews::Said { message, speaker } => self.listen_to(message, speaker),
+            WorkerNews::Connectable => self.moved(RunningProcess::accepts),
+            WorkerNews::Gone { pid } => running.is_gone(pid).then_some(LifecycleEvent::Orphaned),
+            WorkerNews::Unhealthy(answer) => {
+                running.health = Some(answer);
+                None
+            }
+            WorkerNews::Healthy => Some(LifecycleEvent::Healthy),
+            WorkerNews::Warmed => Some(LifecycleEvent::Warmed),
+            WorkerNews::Diagnosed(diagnosis) => {
+                running.diagnosis = Some(diagnosis);
+                Some(LifecycleEvent::Diagnosed)
+            }
+            WorkerNews::Silent => {
+                running.silent = true;
+                Some(LifecycleEvent::Hung)
+            }
+            WorkerNews::Turn(_) => None,
+        }
+    }
+
+    fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<LifecycleEvent> {
+        match message {
+            FromWorker::Ready => self.moved(RunningProcess::accepts),
+            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid, speaker)),
+            FromWorker::Hears => {
+                self.running.as_mut()?.hears(speaker);
+                Some(LifecycleEvent::Hears)
+            }
+            FromWorker::Warning { text } => {
+                self.log.warn(text);
+                None
+            }
+            FromWorker::Report(time) => {
+                self.running.as_ref()?.reported(time);
+                None
+            }
+            FromWorker::Collected { micros, .. } => {
+                self.running.as_ref()?.collected(Duration::from_micros(micros));
+                None
+            }
+        }
+    }
+
+    /// `change` tells the worker's address and whether it is a new one: then the pool must know of it.
+    fn moved(&mut self, change: impl FnOnce(&mut RunningProcess) -> bool) -> Option<LifecycleEvent> {
+        let running = self.running.as_mut()?;
+        let is_new = change(running);
+        running.address.as_ref()?;
+        if is_new && self.membership.is_some() {
+            self.join();
+        }
+        Some(LifecycleEvent::Listening)
+    }
+}

@@ -1,0 +1,130 @@
+//! What a worker task says of its worker: to the log, to the board, and to the pool supervisor.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::WorkerTask;
+use crate::lifecycle::{LifecycleEvent, LifecycleState, Standing};
+use crate::log::{NextLine, WorkerEvent};
+use crate::rollout::WorkerReport;
+use crate::running::RunningProcess;
+use crate::snapshot::WorkerState;
+
+impl<E: Send + Sync + 'static> WorkerTask<E> {
+    pub(super) fn report_end(&mut self, event: LifecycleEvent, before: LifecycleState) {
+        let (pid, how) = match event {
+            LifecycleEvent::SpawnFailed { .. } => (None, self.status.last_error.clone()),
+            // Published when it still ran, and not overwritten yet.
+            LifecycleEvent::Exited { .. } => (self.status.pid, self.status.last_exit.clone()),
+            // It never ran, has rested, or will not be seen again.
+            _ => return,
+        };
+        let how = how.unwrap_or_default();
+        let was_asked = matches!(before, LifecycleState::Stopping { .. } | LifecycleState::Killed { .. });
+        let restarts_in = match self.life.state() {
+            LifecycleState::Stopped if was_asked => return self.log.event(WorkerEvent::Stopped { pid, how }),
+            LifecycleState::Stopped => None,
+            LifecycleState::BackingOff { until } => Some(until.saturating_duration_since(Instant::now())),
+            _ => Some(Duration::ZERO),
+        };
+        let how = match before {
+            LifecycleState::Booting { .. } | LifecycleState::Warming { .. } if pid.is_some() => {
+                format!("{how} before it was ready")
+            }
+            LifecycleState::Retiring { .. } => format!("{how} before it had finished its requests"),
+            LifecycleState::Standby => format!("{how} while it stood by"),
+            LifecycleState::Diagnosing { .. } => format!("{how} while it hung"),
+            _ => how,
+        };
+        let failed_boots = self.life.failed_boots();
+        let next = restarts_in.map(|restarts_in| NextLine { restarts_in, failed_boots });
+        self.log.event(WorkerEvent::Died { pid, how, next });
+    }
+
+    pub(super) fn publish(&mut self) {
+        let state = self.life.state();
+        let before = self.status.state;
+        self.status.state = match state {
+            LifecycleState::Queued | LifecycleState::Booting { .. } => WorkerState::Booting,
+            LifecycleState::Warming { .. } => WorkerState::Warming,
+            LifecycleState::Ready => WorkerState::Ready,
+            LifecycleState::Standby => WorkerState::Standby,
+            LifecycleState::Retiring { .. } | LifecycleState::SteppingBack => WorkerState::Retiring,
+            LifecycleState::Diagnosing { .. }
+            | LifecycleState::Stopping { .. }
+            | LifecycleState::Killed { .. } => WorkerState::Stopping,
+            LifecycleState::BackingOff { .. } => WorkerState::BackingOff,
+            LifecycleState::Stopped => WorkerState::Stopped,
+        };
+        self.status.standing = self.life.standing();
+        self.status.restarts_at =
+            if let LifecycleState::BackingOff { until } = state { Some(until) } else { None };
+        self.status.crashes = self.life.crashes();
+        self.status.pid = self.running.as_ref().map(RunningProcess::pid);
+        self.status.started = self.running.as_ref().map(|running| running.started);
+        self.status.member = self.member();
+        let is_ready = matches!(state, LifecycleState::Ready | LifecycleState::Standby);
+        match (is_ready, self.status.ready_at) {
+            (true, None) => {
+                self.status.ready_at = Some(Instant::now());
+                self.is_ready();
+            }
+            (false, Some(_)) if self.running.is_none() => self.status.ready_at = None,
+            _ => {}
+        }
+        self.shared.board.send_modify(|board| {
+            if let Some(place) = board.iter_mut().find(|place| place.task == self.status.task) {
+                place.clone_from(&self.status);
+            }
+        });
+        self.report_change(before);
+    }
+
+    fn report_change(&mut self, before: WorkerState) {
+        let can_serve = |state| matches!(state, WorkerState::Ready | WorkerState::Standby);
+        let state = self.status.state;
+        if self.life.deaths() > self.told_deaths {
+            self.told_deaths = self.life.deaths();
+            let failed_boots = self.life.failed_boots();
+            self.report(WorkerReport::Died { failed_boots, how: self.how_it_went() });
+        } else if can_serve(before) && !can_serve(state) {
+            self.report(WorkerReport::Left);
+        }
+        if can_serve(state) && !can_serve(before) {
+            self.report(WorkerReport::Ready);
+        }
+        if before == WorkerState::Ready && state == WorkerState::Retiring && self.status.spare {
+            let pid = self.status.pid.unwrap_or_default();
+            self.log.event(WorkerEvent::StepsBack { pid });
+        }
+    }
+
+    /// It can serve for the first time since it was started.
+    fn is_ready(&mut self) {
+        let Some(running) = &self.running else { return };
+        self.log.event(WorkerEvent::Ready { pid: running.pid(), took: running.started.elapsed() });
+        if self.life.deaths() > 0 {
+            self.shared.charge(running.cost());
+        }
+        self.known_good.clone_from(&self.booted_with);
+    }
+
+    /// The last word. One that was needed no more, or never took over, is not to be seen any longer.
+    pub(super) fn sign_off(&mut self) {
+        if self.life.standing() != Standing::Regular {
+            self.shared.board.send_modify(|board| board.retain(|place| place.task != self.status.task));
+        }
+        self.report(WorkerReport::Ended { how: self.how_it_went() });
+    }
+
+    pub(super) fn report(&self, heard: WorkerReport) {
+        // The pool supervisor outlives the worker tasks, unless the whole runtime ends.
+        let _ = self.shared.reports.send((self.status.task, heard));
+    }
+
+    fn how_it_went(&self) -> String {
+        let how = self.status.last_error.as_ref().or(self.status.last_exit.as_ref());
+        how.cloned().unwrap_or_else(|| "it was stopped".to_owned())
+    }
+}
