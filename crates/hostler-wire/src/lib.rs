@@ -16,6 +16,7 @@ mod spare;
 pub mod stream;
 pub mod trailer;
 pub mod websocket;
+mod whole;
 
 pub use body::{BodyReader, Taken};
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
@@ -28,3 +29,4 @@ pub use scan::{HeadScan, Limits, ScanError};
 pub use stream::{Address, Duplex, Metered, Stream, keep_alive, read_some, read_then};
 pub use trailer::may_trail;
 pub use websocket::{Frames, going_away};
+pub use whole::Whole;

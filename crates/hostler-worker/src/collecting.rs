@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_dispatch::{Gauge, Load};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -11,7 +12,6 @@ use super::channel::Speaker;
 use super::message::{Garbage, ToWorker};
 use super::settings::WorkerSettings;
 use super::vitals::Vitals;
-use hostler_dispatch::{Gauge, Load};
 
 /// How soon an idle moment is looked for again, at first ...
 const GLANCE: Duration = Duration::from_millis(5);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_dispatch::{Gauge, Load};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -13,7 +14,6 @@ use super::message::{LoopTime, ToWorker};
 use super::news::{Wire, WorkerNews};
 use super::settings::{Slots, WorkerSettings};
 use super::vitals::Vitals;
-use hostler_dispatch::{Gauge, Load};
 
 /// How often it is asked.
 pub(super) const BEAT: Duration = Duration::from_millis(500);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hostler_dispatch::MemberId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
@@ -20,7 +21,6 @@ use super::shared::{PoolShared, WorkerCommand};
 use super::snapshot::{RolloutStatus, WorkerState, resident_bytes};
 use super::supervisor::Restarted;
 use super::worker_task::{WorkerSpec, WorkerTask};
-use hostler_dispatch::MemberId;
 
 /// What the program may command.
 #[derive(Debug)]

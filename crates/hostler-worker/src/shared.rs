@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hostler_dispatch::{MemberId, Pool};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -14,7 +15,6 @@ use super::lifecycle::SETTLED_AFTER;
 use super::rollout::{WorkerReport, WorkerTaskId};
 use super::settings::{Probe, WorkerAddress, WorkerFacts, WorkerSettings};
 use super::snapshot::WorkerStatus;
-use hostler_dispatch::{MemberId, Pool};
 
 /// What may be ordered of one worker.
 #[derive(Clone, Debug)]

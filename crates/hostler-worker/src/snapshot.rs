@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_dispatch::MemberId;
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
@@ -10,7 +11,6 @@ use super::concurrency::ConcurrencyTuner;
 use super::lifecycle::Standing;
 use super::rollout::WorkerTaskId;
 use super::vitals::Vitals;
-use hostler_dispatch::MemberId;
 
 /// What a worker is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hostler_dispatch::{MemberId, Pool};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -15,7 +16,6 @@ use super::rollout::RestartError;
 use super::settings::{Probe, SettingsChange, WorkerAddress, WorkerFacts, WorkerSettings};
 use super::shared::PoolShared;
 use super::snapshot::{RolloutSnapshot, RolloutStatus, WorkerSnapshot, WorkerState, WorkerStatus};
-use hostler_dispatch::{MemberId, Pool};
 
 /// Keeps the workers of one pool alive until it is told to stop. Dropped without that, it kills them.
 pub struct Supervisor {

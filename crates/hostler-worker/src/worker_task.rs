@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use hostler_dispatch::{MemberId, Membership};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -23,7 +24,6 @@ use super::running::RunningProcess;
 use super::settings::WorkerSettings;
 use super::shared::{PoolShared, WorkerCommand};
 use super::snapshot::WorkerStatus;
-use hostler_dispatch::{MemberId, Membership};
 
 /// What one worker task is hired for.
 pub(super) struct WorkerSpec {

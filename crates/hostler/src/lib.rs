@@ -9,7 +9,6 @@ pub mod files;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
-pub mod native;
 pub mod nats;
 pub mod proxy;
 pub mod registrar;

@@ -13,12 +13,16 @@ const ROWS: &[&[&str]] = &[
     &["server"],
     &["listen", "registrar", "announce", "admin"],
     &["gateway"],
-    &["route", "files", "proxy", "cache", "native", "nats"],
+    &["route", "files", "proxy", "cache", "nats"],
     &["exchange", "journal"],
 ];
 
 /// The libraries, and those that each of them may know; none knows the program.
 const LIBRARIES: &[(&str, &[&str])] = &[
+    (
+        "hostler_native",
+        &["hostler_config", "hostler_lookup", "hostler_cache", "hostler_address", "hostler_wire"],
+    ),
     ("hostler_config", &["hostler_address", "hostler_cache", "hostler_coding", "hostler_lookup"]),
     ("hostler_coding", &["hostler_wire"]),
     ("hostler_worker", &["hostler_dispatch"]),

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_coding::EncodingPlan;
+
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Buffer, File, Priority};
 use crate::pattern::MatchPattern;
 use crate::resolved::{Changes, Route, StaticFiles, Target};
-use hostler_coding::EncodingPlan;
 
 /// What a route can lead to.
 const TARGETS: [&str; 6] = ["pool", "static", "redirect", "respond", "geo", "postal"];

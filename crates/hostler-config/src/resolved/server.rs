@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_coding::EncodingPlan;
 use ipnet::IpNet;
 
 use crate::file::{AccessLog, ClientIpHeader};
 use crate::value::ClientLimit;
-use hostler_coding::EncodingPlan;
 
 /// The `[server]` section. Each field is described at its key: [`file::Server`](crate::file::Server).
 #[derive(Clone, Debug, PartialEq)]

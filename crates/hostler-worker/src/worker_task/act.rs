@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hostler_dispatch::Membership;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -19,7 +20,6 @@ use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
 use crate::settings::{WorkerFacts, WorkerSettings};
 use crate::spawn::Spawn;
-use hostler_dispatch::Membership;
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn perform(&mut self, action: Action) -> Option<LifecycleEvent> {

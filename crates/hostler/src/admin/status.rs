@@ -4,7 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_coding::{EncoderMemory, Usage};
+use hostler_config::tls::{Certificate, Terminator};
 use hostler_dispatch::{Pool, PoolSnapshot};
+use hostler_native::geo::{Geo, GeoStatus};
+use hostler_native::postal::{Postal, PostalStatus};
 use hostler_worker::{Boots, RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -19,11 +23,7 @@ use crate::exchange::{
 };
 use crate::gateway::{Health, HealthView, KeptOff, Poison, SuspectsView};
 use crate::journal::{self, Journal};
-use crate::native::geo::{Geo, GeoStatus};
-use crate::native::postal::{Postal, PostalStatus};
 use crate::proxy::{Checked, Endpoint, Meter, Times};
-use hostler_coding::{EncoderMemory, Usage};
-use hostler_config::tls::{Certificate, Terminator};
 
 /// Where the Status comes from.
 pub struct Sources {

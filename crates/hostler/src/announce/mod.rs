@@ -10,15 +10,15 @@ mod message;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_config::Advertise;
+use ledger::{AnnouncedNames, Ledger};
+use message::{Sender, wanted_interval};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::journal::{Journal, Level};
 use crate::nats::{Listener, NatsConnection, NatsEvent};
-use hostler_config::Advertise;
-use ledger::{AnnouncedNames, Ledger};
-use message::{Sender, wanted_interval};
 
 const REGISTER: &str = "router.register";
 const UNREGISTER: &str = "router.unregister";

@@ -5,10 +5,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hostler_cache::{Flight, FlightRole, Moment, StoredForm};
+use hostler_coding::{self as coding, Coding, EncodedStream, StreamError};
 use hostler_wire::{BodyLength, Fields, ResponseHead};
 
 use super::{BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, Stock};
-use hostler_coding::{self as coding, Coding, EncodedStream, StreamError};
 
 /// An answer whose body is on its way into memory, or there, for one client among others.
 pub struct SharedBody {

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use hostler_lookup::geo::verify;
-use hostler_lookup::postal::PostalFile;
-
-use super::{Check, print};
 use hostler_config::{
     self as config, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers,
     Priority, Route, ShowSize, Surroundings, Target, Tls, Workers,
 };
+use hostler_lookup::geo::verify;
+use hostler_lookup::postal::PostalFile;
+
+use super::{Check, print};
 
 /// Prints the meaning and exits with 0, or prints what is wrong and exits with 2.
 pub fn check(args: &Check) -> ExitCode {

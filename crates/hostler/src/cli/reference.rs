@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 
 use clap::CommandFactory;
+use hostler_config::reference;
 
 use super::Args;
-use hostler_config::reference;
 
 const INTRODUCTION: &str = "\
 <!-- Generated from crates/hostler/src/cli/args.rs; refresh with: UPDATE=1 cargo test -p hostler --test reference -->

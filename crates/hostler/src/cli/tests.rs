@@ -5,9 +5,9 @@ mod every_key;
 use std::path::PathBuf;
 
 use expect_test::{Expect, expect};
+use hostler_config::{self as config, Config, Invocation, Surroundings};
 
 use super::{Args, Command, summary};
-use hostler_config::{self as config, Config, Invocation, Surroundings};
 
 fn surroundings() -> Surroundings {
     let folder = PathBuf::from("/");

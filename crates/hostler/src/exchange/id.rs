@@ -95,9 +95,11 @@ fn is_fit(given: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use hostler_wire::{Limits, RequestHead};
     use std::collections::HashSet;
+
+    use hostler_wire::{Limits, RequestHead};
+
+    use super::*;
 
     fn of(line: &str) -> String {
         let mut head = RequestHead::default();

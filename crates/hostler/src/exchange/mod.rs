@@ -42,6 +42,7 @@ pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
 pub use handshakes::{Handshakes, HandshakesView};
 pub use hostler_address::{ClientAddress, Trust};
+pub use hostler_wire::Whole;
 pub use id::RequestId;
 pub use instance::Instance;
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
@@ -49,7 +50,6 @@ pub use pace::TransferRate;
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use registered::{Registered, VcapId};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
-pub use whole::Whole;
 
 /// One request and its answer. A connection keeps one and uses it again for each request on it.
 pub struct Exchange {

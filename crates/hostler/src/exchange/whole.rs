@@ -1,30 +1,11 @@
-//! An answer that lies in memory. Knows neither who made it nor who gets it.
+//! The body of an answer in memory, given bit by bit where something is made of it on its way. Knows no client.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hostler_wire::ResponseHead;
 
 use super::BodySource;
 
-/// A head and all of its body, both shared with whoever keeps them: to answer with it copies neither.
-#[derive(Debug, Clone)]
-pub struct Whole {
-    /// Its head, without fields that frame the message.
-    pub head: Arc<ResponseHead>,
-    /// The body.
-    pub body: Bytes,
-}
-
-impl Whole {
-    /// An answer of its own.
-    pub fn new(head: ResponseHead, body: impl Into<Bytes>) -> Self {
-        Self { head: Arc::new(head), body: body.into() }
-    }
-}
-
-/// The rest of it, bit by bit, where something becomes of it on its way.
 impl BodySource for Bytes {
     fn poll_body(
         &mut self,

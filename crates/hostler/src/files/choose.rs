@@ -4,13 +4,13 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hostler_coding::Coding;
+use hostler_config::StaticFiles;
 use rustix::io::Errno;
 
 use super::NotServed;
 use super::open::{Folder, Opened};
 use super::serve::FileRequest;
-use hostler_coding::Coding;
-use hostler_config::StaticFiles;
 
 /// A file that is to be sent.
 pub(super) struct Chosen {

@@ -11,18 +11,18 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hostler_wire::{Fields, Name, ResponseHead, tokens};
-use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
-use tokio::task::spawn_blocking;
-
-use crate::exchange::{BodySource, Exchange};
 use choose::Miss;
 use conditions::Conditions;
 use hostler_coding::{self as coding, Coding};
 use hostler_config::StaticFiles;
+use hostler_wire::{Fields, Name, ResponseHead, tokens};
 use open::Blocking;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use place::{NoPlace, ends_in_slash, place};
 use serve::{FileLookup, FileRequest};
+use tokio::task::spawn_blocking;
+
+use crate::exchange::{BodySource, Exchange};
 
 /// A folder whose files are answers.
 #[derive(Debug)]

@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use hostler_coding::Coding;
+use hostler_config::StaticFiles;
 use hostler_wire::ResponseHead;
 
 use super::body::FileBody;
@@ -12,8 +14,6 @@ use super::conditions::{ConditionOutcome, Conditions, FileValidators};
 use super::open::{Blocking, Folder};
 use super::place::FilePath;
 use super::{NotServed, ServedFile};
-use hostler_coding::Coding;
-use hostler_config::StaticFiles;
 
 /// Who may keep it for a year without asking.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hostler_config::{Fallback, LoadedFile};
 use hostler_wire::tokens;
 
 use super::{Refusal, hypernova};
 use crate::exchange::Exchange;
-use hostler_config::{Fallback, LoadedFile};
 
 /// A route's fallback for one request.
 pub enum StandIn {

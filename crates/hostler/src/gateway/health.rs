@@ -182,10 +182,11 @@ fn plain(status: u16, reason: &'static str, body: String) -> Whole {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::proxy::Meter;
     use hostler_dispatch::{Membership, PoolSettings};
     use hostler_wire::Address;
+
+    use super::*;
+    use crate::proxy::Meter;
 
     fn watched(name: &str, counts: bool) -> Watched {
         let pool = Pool::new(name, PoolSettings::default());

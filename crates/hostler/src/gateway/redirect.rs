@@ -1,12 +1,12 @@
 //! A redirect: its URL, filled with parts of the request. Knows no connection.
 
+use hostler_config::{Piece, Redirect};
 use hostler_wire::ResponseHead;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use super::rewrite::behind;
 use super::{Answer, Refusal};
 use crate::exchange::{Exchange, Whole};
-use hostler_config::{Piece, Redirect};
 
 /// What cannot stand in a field, or what browsers take for a slash.
 const ODD: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_coding::EncodingPlan;
+use hostler_config::{Fallback, Redirect};
 use hostler_dispatch::{Pool, Priority};
+use hostler_native::Native;
+use hostler_native::geo::Geo;
 
 use super::platform::Platform;
 use super::poison::Poison;
@@ -11,11 +15,7 @@ use super::rewrite::Rewrite;
 use crate::cache::Caching;
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
-use crate::native::Native;
-use crate::native::geo::Geo;
 use crate::proxy::{CallSettings, Endpoint, Meter};
-use hostler_coding::EncodingPlan;
-use hostler_config::{Fallback, Redirect};
 
 /// A route: what leads where, with its limits.
 pub struct Route {

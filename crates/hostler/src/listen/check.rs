@@ -147,8 +147,9 @@ fn is_port(port: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use hostler_wire::Limits;
+
+    use super::*;
 
     /// The checked target and Host, or the reason of the refusal.
     fn checked(text: &str) -> Result<(String, String), &'static str> {

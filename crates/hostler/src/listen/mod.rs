@@ -25,21 +25,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use client::Http1Client;
+use deliver::{Delivered, wants_keep_alive};
+use entrance::Entered;
+use hostler_coding::Allowance;
+use hostler_wire::Stream;
+use response_body::ResponseBody;
+use shortage::{DescriptorReserve, is_beyond, is_shortage};
+use tokio::net::{TcpListener, TcpStream};
+use tunnel::UpgradedConnection;
+
 use crate::exchange::{ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep};
 use crate::gateway::{Answer, Failed, Gateway, Refusal, access_line};
 use crate::journal::Journal;
 use crate::proxy::Call;
-use arc_swap::ArcSwap;
-use hostler_coding::Allowance;
-use hostler_wire::Stream;
-use tokio::net::{TcpListener, TcpStream};
-
-use client::Http1Client;
-use deliver::{Delivered, wants_keep_alive};
-use entrance::Entered;
-use response_body::ResponseBody;
-use shortage::{DescriptorReserve, is_beyond, is_shortage};
-use tunnel::UpgradedConnection;
 
 pub use admission::{ByKind, PerClient};
 pub use behind::{LEAST_ANSWER_MEMORY, SendLimits};

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use hostler_coding::{
+    self as coding, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow,
+    StreamError,
+};
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
 
 use super::behind::BufferKind;
@@ -10,10 +14,6 @@ use crate::cache::{Cut, Encoded, SharedBody};
 use crate::exchange::{BodyError, Downstream, Exchange};
 use crate::gateway::{Refusal, Streamed};
 use crate::proxy::Call;
-use hostler_coding::{
-    self as coding, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow,
-    StreamError,
-};
 
 /// An answer: its head, and its body as it comes.
 pub(super) enum ResponseBody {

@@ -12,11 +12,11 @@ use async_nats::connection::State;
 use async_nats::{Client, Event, ServerInfo, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use hostler_config::Nats;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::journal::{Journal, Level};
-use hostler_config::Nats;
 
 pub use async_nats::Message;
 

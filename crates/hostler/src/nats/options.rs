@@ -4,9 +4,9 @@ use std::cmp;
 use std::time::Duration;
 
 use async_nats::ConnectOptions;
+use hostler_config::{Nats, NatsLogin};
 
 use super::LONGEST_PAUSE;
-use hostler_config::{Nats, NatsLogin};
 
 /// Messages that may wait to be read, of each subscription; what comes beyond is lost, and said so. As many as gorouter's.
 const MOST_WAITING: usize = 131_072;

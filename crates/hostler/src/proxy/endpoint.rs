@@ -180,9 +180,10 @@ impl fmt::Debug for Endpoint {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use hostler_wire::Address;
     use tokio::net::UnixListener;
+
+    use super::*;
 
     #[tokio::test]
     async fn a_connection_that_its_member_has_closed_is_not_kept() {

@@ -20,18 +20,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hostler_address::OwnAddresses;
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, interval, interval_at, sleep_until};
-
-use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
 use hostler_config::HostPattern;
 use log::{Refused, RegistrarLog};
 use message::Registration;
 use pools::{AddressFailed, Pools};
 use registry::{RegistrationRules, Registry, RouteChange};
+use serde_json::{Value, json};
 use start::RegistrarStart;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, interval, interval_at, sleep_until};
 use words::Oddity;
+
+use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
 
 pub use pools::{RouteTemplate, ServedRoute};
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::OwnAddresses;
+use hostler_coding::EncodingPlan;
+use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
 use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
@@ -19,8 +21,6 @@ use crate::gateway::platform::{Platform, PlatformRules};
 use crate::gateway::{Changes, Poison, PoisonSettings, PoolTarget, Route, Target};
 use crate::journal::Journal;
 use crate::proxy::{CallSettings, Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
-use hostler_coding::EncodingPlan;
-use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
 
 /// Slots of a member that has no limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;

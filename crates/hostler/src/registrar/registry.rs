@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_config::{HostPattern, Sharding};
 use tokio::time::Instant;
 
 use super::facts::{self, RegistrarFacts};
 use super::key::RouteKey;
 use super::message::Registration;
 use super::words::{Balancing, Oddity, balancing, keys};
-use hostler_config::{HostPattern, Sharding};
 
 /// What registrations are held to.
 #[derive(Debug, Clone)]

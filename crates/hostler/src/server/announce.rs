@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
+use hostler_config::{Advertise, Config};
+
 use super::running::RunningServer;
 use crate::announce::{AnnounceSettings, Announcement};
 use crate::listen::ListenerKind;
-use hostler_config::{Advertise, Config};
 
 /// Begins to announce, where there is somebody to tell. A pool that a reload has changed is told of as it is then.
 pub(super) fn begin(running: &Arc<RunningServer>) -> Option<Announcement> {

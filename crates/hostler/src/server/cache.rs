@@ -1,12 +1,12 @@
 //! Where answers are stored, as the server keeps it: begun, changed and purged. Knows no requests.
 
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
+use hostler_config::Config;
 
 use super::running::RunningServer;
 use crate::admin::{CommandDone, Purging, Undone};
 use crate::cache::Stock;
 use crate::journal::{Journal, Level};
-use hostler_config::Config;
 
 /// An empty one.
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {

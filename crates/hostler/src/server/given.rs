@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 
 use close_fds::set_fds_cloexec;
+use hostler_config::Config;
 use listenfd::ListenFd;
 
 use super::environment::Environment;
 use super::listeners::{Inherited, Purpose};
-use hostler_config::Config;
 
 /// Where descriptors begin that are neither input, output nor errors.
 const FIRST: i32 = 3;

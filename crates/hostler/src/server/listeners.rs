@@ -6,10 +6,10 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use hostler_address::OwnAddresses;
+use hostler_config::Config;
 
 use super::StartError;
 use crate::listen::{self, ListenerKind};
-use hostler_config::Config;
 
 /// What a socket is for: the key that names its address, and the address as it is written there (port 0 stays 0).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]

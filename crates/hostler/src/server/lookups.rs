@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::watch::{Read, Renewable};
-use crate::native::Native;
-use crate::native::geo::Geo;
-use crate::native::postal::Postal;
 use hostler_config::{Config, MatchPattern, PathPattern};
+use hostler_native::Native;
+use hostler_native::geo::Geo;
+use hostler_native::postal::Postal;
+
+use super::watch::{Read, Renewable};
 
 /// What there is.
 #[derive(Clone, Default)]

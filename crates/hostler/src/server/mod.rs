@@ -35,23 +35,22 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_worker::SupervisorContextError;
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
-
-use crate::admin::{self, AdminCommand, Order};
-use crate::journal::{Journal, Level, LogFormat};
-use crate::listen::ListenerKind;
-use crate::native::geo::Geo;
-use crate::native::postal::Postal;
 use hostler_config::{AccessLog, Config, Invocation};
-
+use hostler_native::geo::Geo;
+use hostler_native::postal::Postal;
+use hostler_worker::SupervisorContextError;
 use listeners::Listeners;
 use notify::Notify;
 use predecessor::Talk;
 use running::RunningServer;
 use signals::{Signals, Wish};
 use threads::DataPlane;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::admin::{self, AdminCommand, Order};
+use crate::journal::{Journal, Level, LogFormat};
+use crate::listen::ListenerKind;
 
 pub use environment::Environment;
 pub use given::{GivenError, GivenListeners};

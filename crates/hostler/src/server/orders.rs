@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_config::nearest;
+
 use super::pools::RunningPool;
 use super::running::RunningServer;
 use super::signals::Wish;
 use super::{cache, reload, upgrade};
 use crate::admin::{AdminCommand, CommandDone, Order, Undone};
 use crate::journal::Level;
-use hostler_config::nearest;
 
 /// Begins to carry out an order.
 pub(super) fn carry_out(running: &Arc<RunningServer>, order: Order) {

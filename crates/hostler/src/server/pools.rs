@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use hostler_config::{self as config, Config, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
 use tokio::task::JoinHandle;
@@ -17,7 +18,6 @@ use crate::admin::PoolSource;
 use crate::gateway::Poison;
 use crate::journal::Journal;
 use crate::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
-use hostler_config::{self as config, Config, PoolMembers};
 
 /// A pool that is running. What it shares with its next version, after a reload, is behind an `Arc`.
 #[derive(Clone)]

@@ -6,11 +6,11 @@ use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 
+use hostler_config::Surroundings;
 use rustix::process::{Pid, getppid};
 
 use super::channel::{self, Channel, SuccessorMessage};
 use super::listeners::Inherited;
-use hostler_config::Surroundings;
 
 /// Names the process that waits for its successor at the other end of standard input.
 pub(super) const VARIABLE: &str = "HOSTLER_PREDECESSOR";

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use hostler_config::Surroundings;
 use hostler_worker::{
     self, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
 };
@@ -10,7 +11,6 @@ use hostler_worker::{
 use super::StartError;
 use super::environment::Environment;
 use crate::journal::{Journal, Level};
-use hostler_config::Surroundings;
 
 /// What goes into every worker: packages/worker/preload.cjs.
 const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::OwnAddresses;
+use hostler_config::Config;
 use serde_json::Value;
 
 use super::settings;
@@ -17,7 +18,6 @@ use crate::gateway::platform::PlatformRules;
 use crate::journal::{Journal, Level};
 use crate::nats::NatsConnection;
 use crate::registrar::{RegistrarTask, RouteTemplate};
-use hostler_config::Config;
 
 /// In the table of routes, in the place of where a route leads to.
 const NOT_SERVED: &str = "not served: a configured route has its paths";

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use hostler_config::{self as config, Config, PoolChange};
 use tokio::time::timeout;
 
 use super::lookups::LookupServices;
@@ -13,7 +14,6 @@ use super::running::RunningServer;
 use super::tls::{self, Fresh};
 use super::{boot, cache, settings};
 use crate::admin::{CommandDone, LastReload, Undone};
-use hostler_config::{self as config, Config, PoolChange};
 
 /// Keys that only a new process can apply.
 const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];

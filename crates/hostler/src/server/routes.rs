@@ -4,19 +4,18 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
+use hostler_wire::ResponseHead;
+
 use super::lookups::{self, LookupServices};
 use super::pools::RunningPool;
 use super::settings;
-use hostler_wire::ResponseHead;
-
 use crate::admin::RouteSource;
 use crate::cache::{Caching, Stock};
 use crate::exchange::{Counters, Edit, Whole};
 use crate::files::Files;
 use crate::gateway::{Changes, PoolTarget, Rewrite, Route, Target};
-use crate::native;
 use crate::proxy::CallSettings;
-use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
 
 /// All routes of a configuration: for requests, and for the status in the order written.
 pub(super) struct RouteTables {
@@ -86,7 +85,7 @@ fn route(
             }
         },
         max_body: match written.target {
-            config::Target::Native { .. } => native::MOST_BODY,
+            config::Target::Native { .. } => hostler_native::MOST_BODY,
             _ => written.max_body_size,
         },
         streams_body: written.buffer == Buffer::None,

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_coding::EncoderMemory;
+use hostler_config::{Config, Invocation};
 use hostler_worker::Supervisor;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -26,8 +28,6 @@ use crate::gateway::platform::PlatformRules;
 use crate::gateway::{Gateway, Health, Route};
 use crate::journal::Journal;
 use crate::listen;
-use hostler_coding::EncoderMemory;
-use hostler_config::{Config, Invocation};
 
 /// Everything that outlives a single order.
 pub(super) struct RunningServer {

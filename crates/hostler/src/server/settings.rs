@@ -5,6 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::{AddressHeader, Trust};
+use hostler_config::{
+    self as config, Bind, Choice, ClientIpHeader, ClientLimit, Concurrency, Config, Gc, Policy, PoolMembers,
+    Priority, Spares,
+};
 use hostler_dispatch::{EjectSettings, PoolSettings};
 use hostler_wire::{Address, Limits};
 use hostler_worker::WorkerSettings;
@@ -19,10 +23,6 @@ use crate::gateway::platform::PlatformRules;
 use crate::gateway::{Health, PoisonSettings, SpoolSettings, Watched};
 use crate::listen::{self, ByKind, Https, PerClient};
 use crate::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
-use hostler_config::{
-    self as config, Bind, Choice, ClientIpHeader, ClientLimit, Concurrency, Config, Gc, Policy, PoolMembers,
-    Priority, Spares,
-};
 
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hostler_config::{Config, HostPattern, MatchPattern, PathPattern};
 use tokio::time::sleep;
 
 use crate::gateway::{Gateway, Route};
 use crate::journal::{Journal, Level};
 use crate::registrar::ServedRoute;
 use crate::route::Table;
-use hostler_config::{Config, HostPattern, MatchPattern, PathPattern};
 
 /// How often a table that was replaced is looked at, until nobody reads it any more.
 const GLANCE: Duration = Duration::from_millis(50);

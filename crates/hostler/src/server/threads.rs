@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use hostler_coding::Allowance;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -14,7 +15,6 @@ use crate::exchange::Sweep;
 use crate::gateway::Gateway;
 use crate::journal::Journal;
 use crate::listen::{self, Shard};
-use hostler_coding::Allowance;
 
 /// All data-plane threads.
 pub(super) struct DataPlane {

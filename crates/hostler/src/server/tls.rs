@@ -3,6 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hostler_config as config;
+use hostler_config::tls::{
+    Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator,
+};
 use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
@@ -10,10 +14,6 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::running::RunningServer;
 use super::trace::{Trace, trace};
 use crate::journal::Level;
-use hostler_config as config;
-use hostler_config::tls::{
-    Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator,
-};
 
 /// How often files are looked at; one that has changed is read when it is found the same twice.
 const LOOKING: Duration = Duration::from_secs(2);

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use hostler_config::file::File;
+use hostler_config::{self as config, Invocation, Surroundings, reference};
 use serde_json::Value as Schema;
 use toml::{Table, Value};
 
 use super::{Args, Command};
-use hostler_config::file::File;
-use hostler_config::{self as config, Invocation, Surroundings, reference};
 
 /// The only pool there is.
 const POOL: &str = "web";

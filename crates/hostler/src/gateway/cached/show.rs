@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_cache::{Condition, Method, Moment, Ranged, RequestDirectives, conditions, range};
+use hostler_coding::{self as coding, EncodingDecision};
 use hostler_wire::{BodyLength, Name, ResponseHead, Version};
 
 use super::request;
 use crate::cache::{self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody};
 use crate::exchange::{Exchange, RequestId, Whole};
 use crate::gateway::{Answer, Refusal, Streamed};
-use hostler_coding::{self as coding, EncodingDecision};
 
 /// What it gets.
 enum Share {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hostler_config::Compat;
 use hostler_dispatch::{MemberId, MemberPreference};
 use tokio::time::Instant;
 
@@ -11,7 +12,6 @@ use crate::gateway::late;
 use crate::gateway::wait::{QueueWait, WaitBudget};
 use crate::gateway::{PoolTarget, Refusal, Route};
 use crate::proxy::{self, Call, Failure};
-use hostler_config::Compat;
 
 /// To how many members a request goes that must not be sent for ever.
 const USUAL_ATTEMPTS: u32 = 3;

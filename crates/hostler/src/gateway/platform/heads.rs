@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto};
 use hostler_wire::{Name, ResponseHead};
 
 use super::{Platform, sticky};
 use crate::exchange::{Edit, Exchange, Registered, Scheme};
 use crate::proxy::Endpoint;
-use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto};
 
 const REQUEST_ID: &str = "X-Vcap-Request-Id";
 const APP_INSTANCE: &str = "X-CF-App-Instance";

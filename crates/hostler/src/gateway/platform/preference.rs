@@ -1,5 +1,6 @@
 //! To which member a request wants to go: by its cookies, or by a header that names an instance. Knows no calls.
 
+use hostler_config::ZonePreference;
 use hostler_dispatch::{MemberId, MemberPreference, Pool};
 use hostler_wire::Fields;
 
@@ -7,7 +8,6 @@ use super::{Objection, Platform, sticky};
 use crate::exchange::{Exchange, Instance};
 use crate::gateway::Refusal;
 use crate::proxy::Endpoint;
-use hostler_config::ZonePreference;
 
 /// An instance that a request names, and by what its id is known.
 #[derive(Debug, PartialEq, Eq)]

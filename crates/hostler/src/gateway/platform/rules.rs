@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use hostler_config::{Compat, Platform};
 use hostler_wire::{Name, ResponseHead};
 
 use super::{Objection, preference};
 use crate::exchange::{Exchange, Registered, Whole};
 use crate::gateway::{Health, HealthProbe, Refusal};
-use hostler_config::{Compat, Platform};
 
 /// The settings of `[platform]` and what is always answered alike. One for the whole program.
 pub struct PlatformRules {

@@ -6,6 +6,7 @@ use hostler_cache::{
     FetchMark, FlightOutcome, Freshness, Kept, Likeness, Moment, NotStored, StoredForm, Vary, compare,
     confirms, outdated, tags,
 };
+use hostler_coding::{self as coding, Coding};
 use hostler_wire::ResponseHead;
 
 use super::{Fetch, MemberRequestView, is_servable};
@@ -14,7 +15,6 @@ use crate::exchange::Exchange;
 use crate::gateway::cached::show;
 use crate::gateway::{Answer, Refusal};
 use crate::proxy::Call;
-use hostler_coding::{self as coding, Coding};
 
 impl Fetch {
     /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.

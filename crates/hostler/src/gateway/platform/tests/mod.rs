@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
 use hostler_dispatch::{BackoffSettings, MemberChoice, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_testkit::{Seen, Step, Upstream, no_upstream, ok, text, upstream};
 use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead};
@@ -24,7 +25,6 @@ use crate::gateway::{
 use crate::journal::{Journal, LogFormat};
 use crate::proxy::{CallSettings, Endpoint, Meter};
 use crate::route::Table;
-use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
 
 const GUID: &str = "11111111-2222-3333-4444-555555555555";
 

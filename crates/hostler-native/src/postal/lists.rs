@@ -1,13 +1,13 @@
 //! Countries, states, a state's codes page by page, and what a half-typed text could become. Knows no single code.
 
 use hostler_lookup::postal::{Country, Places, PostalTable, Region, Suggestion};
+use hostler_wire::Whole;
 
 use super::dataset::Dataset;
 use super::place::no_state;
 use super::rows::{Cell, PLACE, Rows, place};
-use crate::exchange::Whole;
-use crate::native::problem::{problem, repeated};
-use crate::native::query::QueryString;
+use crate::problem::{problem, repeated};
+use crate::query::QueryString;
 
 /// Codes on a page.
 const PER_PAGE: usize = 100;

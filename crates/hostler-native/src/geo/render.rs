@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::facts::{Fact, Field, GeoFacts};
-use crate::native::form::{AnswerFormat, csv_cell, text_line, xml_text};
+use crate::form::{AnswerFormat, csv_cell, text_line, xml_text};
 
 /// What is said of one address: facts under their names.
 pub(super) type FactList<'a> = Vec<(Field, Fact<'a>)>;

@@ -2,7 +2,7 @@
 
 use hostler_lookup::postal::{Degrees, Neighbour, Place};
 
-use crate::native::problem::repeated;
+use crate::problem::repeated;
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]

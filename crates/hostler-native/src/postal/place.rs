@@ -1,13 +1,13 @@
 //! One code, or a few of them by name. Knows no batches.
 
 use hostler_lookup::postal::{Country, Place, PostalTable, Region};
+use hostler_wire::Whole;
 
 use super::dataset::{Dataset, PostalAnswer};
 use super::form::Number;
 use super::rows::{Cell, PLACE, Rows, place};
-use crate::exchange::Whole;
-use crate::native::problem::{problem, repeated};
-use crate::native::query::QueryString;
+use crate::problem::{problem, repeated};
+use crate::query::QueryString;
 
 /// Codes in one path.
 const MOST_CODES: usize = 100;

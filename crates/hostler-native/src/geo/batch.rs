@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use hostler_wire::Whole;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -9,8 +10,7 @@ use super::Geo;
 use super::asked::FactRequest;
 use super::dataset::Dataset;
 use super::render::{many, said};
-use crate::exchange::Whole;
-use crate::native::problem::{problem, repeated};
+use crate::problem::{problem, repeated};
 
 /// More is a matter of several requests.
 const MOST: usize = 1000;

@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use hostler_address::AddressKind;
+use hostler_config::Lookups;
 use hostler_lookup::geo::DatabaseError;
+use hostler_wire::Whole;
 
 use super::asked::FactRequest;
 use super::dataset::Dataset;
@@ -11,13 +13,12 @@ use super::facts::{Field, GeoFacts};
 use super::render::said;
 use super::shown::Shown;
 use super::{Geo, batch, head, meta, render};
-use crate::exchange::{Body, Exchange, Whole};
-use crate::native::Nearest;
-use crate::native::form::AnswerFormat;
-use crate::native::problem::{problem, repeated};
-use crate::native::query::QueryString;
-use crate::native::tag::{self, Tagged};
-use hostler_config::Lookups;
+use crate::LookupRequest;
+use crate::Nearest;
+use crate::form::AnswerFormat;
+use crate::problem::{problem, repeated};
+use crate::query::QueryString;
+use crate::tag::{self, Tagged};
 
 /// Whose address is asked about.
 #[derive(Clone, Copy)]
@@ -30,8 +31,8 @@ pub(super) enum AboutWhom {
 
 impl Geo {
     /// Why he may not ask about others, if so.
-    pub(super) fn refusal(&self, exchange: &Exchange) -> Option<Whole> {
-        let client = exchange.client;
+    pub(super) fn refusal(&self, request: &LookupRequest<'_>) -> Option<Whole> {
+        let client = request.client;
         let kind = AddressKind::of(client.ip);
         // A doubtful address may be that of a proxy, which is near though its client is not.
         let is_near = || {
@@ -62,9 +63,14 @@ impl Geo {
         facts
     }
 
-    fn facts_of<'a>(&self, dataset: &'a Dataset, exchange: &Exchange, whose: AboutWhom) -> GeoFacts<'a> {
+    fn facts_of<'a>(
+        &self,
+        dataset: &'a Dataset,
+        request: &LookupRequest<'_>,
+        whose: AboutWhom,
+    ) -> GeoFacts<'a> {
         match whose {
-            AboutWhom::Own => self.facts(dataset, exchange.client.ip, Some(exchange.client.source.as_str())),
+            AboutWhom::Own => self.facts(dataset, request.client.ip, Some(request.client.source.as_str())),
             AboutWhom::Named(ip) => self.facts(dataset, ip, None),
         }
     }
@@ -74,13 +80,18 @@ impl Geo {
         Ok(self.facts(dataset, address(item)?, None))
     }
 
-    pub(super) fn all(&self, exchange: &Exchange, whose: AboutWhom, form: Option<AnswerFormat>) -> Whole {
-        let asked = match FactRequest::of(exchange.head.target(), &exchange.head.fields, form) {
+    pub(super) fn all(
+        &self,
+        request: &LookupRequest<'_>,
+        whose: AboutWhom,
+        form: Option<AnswerFormat>,
+    ) -> Whole {
+        let asked = match FactRequest::of(request.head.target(), &request.head.fields, form) {
             Ok(asked) => asked,
             Err(why) => return problem(400, why),
         };
         let dataset = self.dataset.load();
-        let facts = self.facts_of(&dataset, exchange, whose);
+        let facts = self.facts_of(&dataset, request, whose);
         // Only the caller's own address has somebody who says so.
         let fields = asked.fields.iter().copied();
         let fields: Vec<_> = match whose {
@@ -88,22 +99,22 @@ impl Geo {
             AboutWhom::Named(_) => fields.filter(|field| *field != Field::Source).collect(),
         };
         let body = render::one(&said(&facts, &fields, &asked.languages()), facts.at(), asked.form);
-        self.said(exchange, whose, asked.form.content_type(), body)
+        self.said(request, whose, asked.form.content_type(), body)
     }
 
-    pub(super) fn field(&self, exchange: &Exchange, whose: AboutWhom, name: &[u8]) -> Whole {
+    pub(super) fn field(&self, request: &LookupRequest<'_>, whose: AboutWhom, name: &[u8]) -> Whole {
         let Some(shown) = Shown::named(name) else {
             return problem(404, format_args!("there is no {}; there are {}", repeated(name), Shown::NAMES));
         };
         let asked =
-            match FactRequest::of(exchange.head.target(), &exchange.head.fields, Some(AnswerFormat::Text)) {
+            match FactRequest::of(request.head.target(), &request.head.fields, Some(AnswerFormat::Text)) {
                 Ok(asked) => asked,
                 Err(why) => return problem(400, why),
             };
         let dataset = self.dataset.load();
-        let facts = self.facts_of(&dataset, exchange, whose);
+        let facts = self.facts_of(&dataset, request, whose);
         match shown.text(&facts, &asked.languages()) {
-            Some(text) => self.said(exchange, whose, AnswerFormat::Text.content_type(), format!("{text}\n")),
+            Some(text) => self.said(request, whose, AnswerFormat::Text.content_type(), format!("{text}\n")),
             None => problem(
                 404,
                 format_args!("{}: that is not known of this address", String::from_utf8_lossy(name)),
@@ -111,19 +122,15 @@ impl Geo {
         }
     }
 
-    pub(super) fn batch(&self, exchange: &Exchange, form: Option<AnswerFormat>) -> Whole {
-        if let Some(refusal) = self.refusal(exchange) {
+    pub(super) fn batch(&self, request: &LookupRequest<'_>, form: Option<AnswerFormat>) -> Whole {
+        if let Some(refusal) = self.refusal(request) {
             return refusal;
         }
-        let asked = match FactRequest::of(exchange.head.target(), &exchange.head.fields, form) {
+        let asked = match FactRequest::of(request.head.target(), &request.head.fields, form) {
             Ok(asked) => asked,
             Err(why) => return problem(400, why),
         };
-        let body: &[u8] = match &exchange.body {
-            Body::Memory(body) => body,
-            _ => b"",
-        };
-        let items = match batch::items(body) {
+        let items = match batch::items(request.body) {
             Ok(items) => items,
             Err(refusal) => return *refusal,
         };
@@ -139,32 +146,32 @@ impl Geo {
 
     pub(super) fn nearest(
         &self,
-        exchange: &Exchange,
+        request: &LookupRequest<'_>,
         whose: AboutWhom,
         form: Option<AnswerFormat>,
         near: Option<&dyn Nearest>,
     ) -> Whole {
         let Some(near) = near else { return problem(404, "there are no postal codes on this route") };
         let dataset = self.dataset.load();
-        let facts = self.facts_of(&dataset, exchange, whose);
+        let facts = self.facts_of(&dataset, request, whose);
         let Some((latitude, longitude)) = facts.place.coordinates else {
             return problem(404, "where this address is, is not known");
         };
-        let told = QueryString::of(exchange.head.target()).and_then(|query| {
+        let told = QueryString::of(request.head.target()).and_then(|query| {
             let form = form
                 .or(AnswerFormat::said(&query)?)
-                .unwrap_or_else(|| AnswerFormat::liked(&exchange.head.fields));
+                .unwrap_or_else(|| AnswerFormat::liked(&request.head.fields));
             Ok((form, near.nearest((latitude, longitude), &query, form)?))
         });
         match told {
-            Ok((form, Some(body))) => self.said(exchange, whose, form.content_type(), body),
+            Ok((form, Some(body))) => self.said(request, whose, form.content_type(), body),
             Ok((_, None)) => problem(404, "there is no postal code anywhere"),
             Err(why) => problem(400, why),
         }
     }
 
     /// An answer about an address: nobody but the caller may keep what is about him, and he need not.
-    fn said(&self, exchange: &Exchange, whose: AboutWhom, content_type: &str, body: String) -> Whole {
+    fn said(&self, request: &LookupRequest<'_>, whose: AboutWhom, content_type: &str, body: String) -> Whole {
         let AboutWhom::Named(_) = whose else {
             return Whole::new(head(200, content_type, "private, no-store"), body);
         };
@@ -176,7 +183,7 @@ impl Geo {
         let cache_control = format!("{scope}, max-age={}", self.settings.max_age.as_secs());
         let mut head = head(200, content_type, &cache_control);
         head.fields.add(b"Vary", b"Accept, Accept-Language");
-        tag::tagged(exchange, Tagged { head, tag: tag::of(body.as_bytes()), body: body.into() })
+        tag::tagged(request, Tagged { head, tag: tag::of(body.as_bytes()), body: body.into() })
     }
 }
 

@@ -19,21 +19,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use hostler_lookup::postal::{Point, PostalError};
-use hostler_wire::ResponseHead;
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use crate::exchange::{Exchange, Whole};
-use crate::native::form::AnswerFormat;
-use crate::native::problem::{method, problem};
-use crate::native::query::QueryString;
-use crate::native::{Nearest, cors};
 use dataset::Dataset;
 use form::Number;
 use hostler_config as config;
+use hostler_lookup::postal::{Point, PostalError};
+use hostler_wire::ResponseHead;
+use hostler_wire::Whole;
+use jiff::Timestamp;
 use rows::{Rows, Unit};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::LookupRequest;
+use crate::form::AnswerFormat;
+use crate::problem::{method, problem};
+use crate::query::QueryString;
+use crate::{Nearest, cors};
 
 /// What the licence of the data asks for (CC BY 4.0).
 const THANKS: &str = "Postal codes: GeoNames, https://www.geonames.org, CC BY 4.0";
@@ -98,11 +99,11 @@ impl Postal {
     }
 
     /// The answer; none where the path is none of the service's.
-    pub fn answer(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
+    pub fn answer(&self, request: &LookupRequest<'_>, path: &[u8]) -> Option<Whole> {
         let dataset = self.dataset.load();
         let zipinfo = path.strip_prefix(b"/api/zipinfo/");
         if let Some(code) = zipinfo.and_then(|rest| rest.strip_prefix(b"byzip/"))
-            && let Some(whole) = dataset.at_once(exchange, code)
+            && let Some(whole) = dataset.at_once(request, code)
         {
             return Some(whole);
         }
@@ -111,16 +112,16 @@ impl Postal {
         let below = zipinfo.or_else(postal)?;
         let whole = match std::str::from_utf8(below) {
             Err(_) => Err(problem(400, "the path is not UTF-8, percent-encoded")),
-            Ok(below) if zipinfo.is_some() => dataset.zipinfo(exchange, below),
-            Ok("/meta" | "/meta/" | "/meta.json") => self.meta(exchange),
-            Ok(below) => dataset.ask(exchange, below.trim_matches('/')),
+            Ok(below) if zipinfo.is_some() => dataset.zipinfo(request, below),
+            Ok("/meta" | "/meta/" | "/meta.json") => self.meta(request),
+            Ok(below) => dataset.ask(request, below.trim_matches('/')),
         };
-        Some(cors::allow(&self.settings.cors, exchange, whole.unwrap_or_else(|problem| problem)))
+        Some(cors::allow(&self.settings.cors, request, whole.unwrap_or_else(|problem| problem)))
     }
 
     /// What there is to know about the data itself.
-    fn meta(&self, exchange: &Exchange) -> Result<Whole, Whole> {
-        if let Some(refused) = method(exchange.head.method(), &["GET", "HEAD"]) {
+    fn meta(&self, request: &LookupRequest<'_>) -> Result<Whole, Whole> {
+        if let Some(refused) = method(request.head.method(), &["GET", "HEAD"]) {
             return Err(refused);
         }
         let PostalStatus { dataset, countries, places, bytes, reloads } = self.status();

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::exchange::{Exchange, Whole};
 use hostler_config::Origin;
+use hostler_wire::Whole;
+
+use crate::LookupRequest;
 
 /// Adds what a browser wants to see, if the page's origin is one of these.
-pub fn allow(origins: &[Origin], exchange: &Exchange, mut whole: Whole) -> Whole {
+pub fn allow(origins: &[Origin], request: &LookupRequest<'_>, mut whole: Whole) -> Whole {
     if origins.is_empty() {
         return whole;
     }
     let head = Arc::make_mut(&mut whole.head);
-    let fields = &exchange.head.fields;
+    let fields = &request.head.fields;
     if origins.iter().any(Origin::is_any) {
         head.fields.add(b"Access-Control-Allow-Origin", b"*");
     } else {
@@ -23,7 +25,7 @@ pub fn allow(origins: &[Origin], exchange: &Exchange, mut whole: Whole) -> Whole
         }
         head.fields.add(b"Access-Control-Allow-Origin", origin);
     }
-    if exchange.head.method() == b"OPTIONS" && fields.get("access-control-request-method").is_some() {
+    if request.head.method() == b"OPTIONS" && fields.get("access-control-request-method").is_some() {
         head.fields.add(b"Access-Control-Allow-Methods", b"GET, HEAD, POST");
         head.fields.add(b"Access-Control-Allow-Headers", b"Content-Type, If-None-Match");
         head.fields.add(b"Access-Control-Max-Age", b"86400");

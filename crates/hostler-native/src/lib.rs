@@ -13,12 +13,24 @@ pub mod tag;
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
-use crate::exchange::{Exchange, Whole};
 use form::AnswerFormat;
 use geo::Geo;
+use hostler_address::ClientAddress;
 use hostler_config::Origin;
+use hostler_wire::{RequestHead, Whole};
 use postal::Postal;
 use query::QueryString;
+
+/// What these services read of a request.
+#[derive(Clone, Copy)]
+pub struct LookupRequest<'a> {
+    /// Its head.
+    pub head: &'a RequestHead,
+    /// The address of its client.
+    pub client: ClientAddress,
+    /// Its body, read whole; empty where there is none.
+    pub body: &'a [u8],
+}
 
 /// Bytes of a request's body: far more than the largest batch has.
 pub const MOST_BODY: u64 = 1 << 20;
@@ -55,10 +67,10 @@ impl Native {
 
     /// The answer; `path` is percent-decoded and without dot segments. What follows the prefix is looked up first, then the whole: so
     /// `/lookup/*` has `/lookup/geo/8.8.8.8`, and `/geo/*` need not have `/geo/geo/8.8.8.8`.
-    pub fn answer(&self, exchange: &Exchange, path: &[u8]) -> Whole {
+    pub fn answer(&self, request: &LookupRequest<'_>, path: &[u8]) -> Whole {
         // A route that folds the case of paths takes prefixes that are not written as its own: only their length is the same.
         let behind = path.get(self.prefix.len()..).filter(|_| !self.prefix.is_empty());
-        let known = behind.into_iter().chain([path]).find_map(|path| self.known(exchange, path));
+        let known = behind.into_iter().chain([path]).find_map(|path| self.known(request, path));
         known.unwrap_or_else(|| match (&self.geo, &self.postal) {
             (Some(geo), _) => geo.not_found(),
             (None, Some(postal)) => postal.not_found(),
@@ -67,8 +79,8 @@ impl Native {
     }
 
     /// What is said to whoever asks for this path and is not heard: a problem, which those may read who may read answers.
-    pub fn refuse(&self, exchange: &Exchange, path: &[u8], status: u16, why: impl Display) -> Whole {
-        cors::allow(self.origins(path), exchange, problem::problem(status, why))
+    pub fn refuse(&self, request: &LookupRequest<'_>, path: &[u8], status: u16, why: impl Display) -> Whole {
+        cors::allow(self.origins(path), request, problem::problem(status, why))
     }
 
     /// Whose pages may read what is answered to this path: `/geo` is about visitors, all else is no secret where there are codes.
@@ -82,24 +94,23 @@ impl Native {
         }
     }
 
-    fn known(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
+    fn known(&self, request: &LookupRequest<'_>, path: &[u8]) -> Option<Whole> {
         let near = self.postal.as_deref().map(|postal| postal as &dyn Nearest);
-        let geo = self.geo.as_ref().and_then(|geo| geo.answer(exchange, path, near));
-        geo.or_else(|| self.postal.as_ref()?.answer(exchange, path))
-            .or_else(|| self.described(exchange, path))
+        let geo = self.geo.as_ref().and_then(|geo| geo.answer(request, path, near));
+        geo.or_else(|| self.postal.as_ref()?.answer(request, path)).or_else(|| self.described(request, path))
     }
 
-    fn described(&self, exchange: &Exchange, path: &[u8]) -> Option<Whole> {
+    fn described(&self, request: &LookupRequest<'_>, path: &[u8]) -> Option<Whole> {
         if path != b"/openapi.json" {
             return None;
         }
-        if let Some(refused) = problem::method(exchange.head.method(), &["GET", "HEAD"]) {
+        if let Some(refused) = problem::method(request.head.method(), &["GET", "HEAD"]) {
             return Some(refused);
         }
         // Where the prefix is the name of a service, its paths stand there whole.
         let server = if matches!(&*self.prefix, "/geo" | "/postal") { "" } else { &self.prefix };
         let described = || openapi::describe(self.geo.is_some(), self.postal.is_some(), server);
         let whole = self.openapi.get_or_init(described).clone();
-        Some(cors::allow(self.origins(path), exchange, whole))
+        Some(cors::allow(self.origins(path), request, whole))
     }
 }

@@ -2,16 +2,17 @@
 
 use std::fmt::Write as _;
 
+use hostler_config::Origin;
 use hostler_lookup::postal::{Place, Places, Point, PostalTable, Region, zip_code};
 use hostler_wire::Name;
+use hostler_wire::Whole;
 
 use super::dataset::{Dataset, PostalReply};
 use super::form::quoted;
-use crate::exchange::{Exchange, Whole};
-use crate::native::cors;
-use crate::native::problem::{self, problem, repeated};
-use crate::native::query::QueryString;
-use hostler_config::Origin;
+use crate::LookupRequest;
+use crate::cors;
+use crate::problem::{self, problem, repeated};
+use crate::query::QueryString;
 
 /// How these answers have always been told.
 const TOLD: PostalReply<'_> =
@@ -19,11 +20,11 @@ const TOLD: PostalReply<'_> =
 
 impl Dataset {
     /// The answer to what follows `/api/zipinfo/`.
-    pub fn zipinfo(&self, exchange: &Exchange, below: &str) -> Result<Whole, Whole> {
-        if let Some(refused) = problem::method(exchange.head.method(), &["GET", "HEAD"]) {
+    pub fn zipinfo(&self, request: &LookupRequest<'_>, below: &str) -> Result<Whole, Whole> {
+        if let Some(refused) = problem::method(request.head.method(), &["GET", "HEAD"]) {
             return Err(refused);
         }
-        let query = QueryString::of(exchange.head.target()).map_err(|detail| problem(400, detail))?;
+        let query = QueryString::of(request.head.target()).map_err(|detail| problem(400, detail))?;
         let callback = query.get("callback").filter(|_| self.settings.jsonp);
         if let Some(odd) = callback.filter(|name| !is_callback(name)) {
             let odd = repeated(odd.as_bytes());
@@ -42,19 +43,19 @@ impl Dataset {
                 "there are byzip/{code} and bystate/{state}[/bycity/{city}[/bycounty/{county}]]",
             )),
         }?;
-        let Some(name) = callback else { return Ok(self.tell(exchange, &TOLD, body.into())) };
+        let Some(name) = callback else { return Ok(self.tell(request, &TOLD, body.into())) };
         let kind = "application/javascript; charset=utf-8";
-        let mut whole = self.tell(exchange, &PostalReply { kind, ..TOLD }, jsonp(name, &body).into());
+        let mut whole = self.tell(request, &PostalReply { kind, ..TOLD }, jsonp(name, &body).into());
         std::sync::Arc::make_mut(&mut whole.head).fields.add(b"X-Content-Type-Options", b"nosniff");
         Ok(whole)
     }
 
     /// An answer to a code of the US whose head and body are made once, ready for whoever asks next: none where there is no such
     /// code, or where the question is not that simple.
-    pub fn at_once(&self, exchange: &Exchange, code: &[u8]) -> Option<Whole> {
+    pub fn at_once(&self, request: &LookupRequest<'_>, code: &[u8]) -> Option<Whole> {
         let code = std::str::from_utf8(code).ok()?;
         let zip = zip_code(code)?;
-        let head = &exchange.head;
+        let head = &request.head;
         let is_simple = head.method() == b"GET"
             && memchr::memchr(b'?', head.target()).is_none()
             && head.fields.first(Name::IfNoneMatch).is_none()
@@ -73,7 +74,7 @@ impl Dataset {
         let mut body = String::with_capacity(112);
         self.record(&mut body, &place);
         let whole = Whole::new(self.head(code, &TOLD), body);
-        let whole = cors::allow(&self.settings.cors, exchange, whole);
+        let whole = cors::allow(&self.settings.cors, request, whole);
         Some(ready.get_or_init(|| whole).clone())
     }
 

@@ -3,10 +3,10 @@
 use hostler_wire::Fields;
 
 use super::facts::Field;
-use crate::native::accept::by_weight;
-use crate::native::form::AnswerFormat;
-use crate::native::problem::repeated;
-use crate::native::query::QueryString;
+use crate::accept::by_weight;
+use crate::form::AnswerFormat;
+use crate::problem::repeated;
+use crate::query::QueryString;
 
 /// More languages than anybody reads.
 const MOST_LANGUAGES: usize = 16;

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use hostler_wire::ResponseHead;
 use serde_json::json;
 
-use crate::exchange::Whole;
+use hostler_wire::Whole;
 
 /// The longest part of what was asked that is repeated in an answer.
 const MOST_REPEATED: usize = 64;

@@ -1,12 +1,12 @@
 //! What is near, and how far things are. Knows no earth.
 
 use hostler_lookup::postal::{Country, Point, PostalTable};
+use hostler_wire::Whole;
 
 use super::dataset::Dataset;
 use super::rows::{Cell, Rows, Unit};
-use crate::exchange::Whole;
-use crate::native::problem::problem;
-use crate::native::query::QueryString;
+use crate::problem::problem;
+use crate::query::QueryString;
 
 const NEAREST: usize = 10;
 const MOST: usize = 1000;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_wire::ResponseHead;
+use hostler_wire::Whole;
 
 use super::counters::GeoCounters;
 use super::dataset::UNKNOWN;
 use super::head;
-use crate::exchange::Whole;
 
 /// Flash asked for it before it asked anything else; anybody's page may.
 const CROSSDOMAIN: &str = concat!(

@@ -5,7 +5,8 @@ use hostler_cache::any_tag;
 use hostler_wire::{Name, ResponseHead};
 use sha1::{Digest as _, Sha1};
 
-use crate::exchange::{Exchange, Whole};
+use crate::LookupRequest;
+use hostler_wire::Whole;
 
 /// An answer with its tag.
 pub struct Tagged {
@@ -25,10 +26,10 @@ pub fn of(body: &[u8]) -> String {
 }
 
 /// The answer, or that the client has it already.
-pub fn tagged(exchange: &Exchange, answer: Tagged) -> Whole {
+pub fn tagged(request: &LookupRequest<'_>, answer: Tagged) -> Whole {
     let Tagged { mut head, tag, body } = answer;
     head.fields.add(b"ETag", tag.as_bytes());
-    if !is_known(exchange, &tag) {
+    if !is_known(request, &tag) {
         return Whole::new(head, body);
     }
     let mut unchanged = ResponseHead::new(304, "Not Modified");
@@ -42,7 +43,7 @@ pub fn tagged(exchange: &Exchange, answer: Tagged) -> Whole {
 }
 
 /// `If-None-Match`, by the weak comparison: an answer that was compressed on its way has the tag as a weak one.
-pub fn is_known(exchange: &Exchange, tag: &str) -> bool {
-    let mut lines = exchange.head.fields.all(Name::IfNoneMatch);
+pub fn is_known(request: &LookupRequest<'_>, tag: &str) -> bool {
+    let mut lines = request.head.fields.all(Name::IfNoneMatch);
     lines.any(|list| any_tag(list, |known, _| known == tag.as_bytes()))
 }

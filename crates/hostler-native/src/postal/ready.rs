@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::exchange::Whole;
+use hostler_wire::Whole;
 
 const PAGES: usize = 1000;
 const PAGE: usize = 100;

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 
 use hostler_lookup::postal::Point;
+use hostler_wire::Whole;
 use serde_json::Value;
 
 use super::dataset::Dataset;
 use super::near::FARTHEST_KM;
 use super::rows::{Cell, Rows, Unit};
-use crate::exchange::{Body, Exchange, Whole};
-use crate::native::problem::problem;
-use crate::native::query::QueryString;
+use crate::LookupRequest;
+use crate::problem::problem;
+use crate::query::QueryString;
 
 /// Items in one request.
 const MOST: usize = 1000;
@@ -36,11 +37,8 @@ pub(super) struct PostalBatch(Vec<Item>);
 impl PostalBatch {
     /// A JSON array of codes and of `{"country": .., "code": ..}`, or a code a line; `country=` says whose codes they are that do
     /// not say so, and they are the US's where it does not.
-    pub fn read(exchange: &Exchange, query: &QueryString) -> Result<Self, Whole> {
-        let Body::Memory(body) = &exchange.body else {
-            return Err(problem(400, "which codes? Send a list in JSON, or one code a line"));
-        };
-        let text = std::str::from_utf8(body).map_err(|_| problem(400, "the body is not UTF-8"))?;
+    pub fn read(request: &LookupRequest<'_>, query: &QueryString) -> Result<Self, Whole> {
+        let text = std::str::from_utf8(request.body).map_err(|_| problem(400, "the body is not UTF-8"))?;
         let country = query.get("country").unwrap_or("us");
         let items: Vec<Item> = if text.trim_start().starts_with(['[', '{', '"']) {
             let value: Value = serde_json::from_str(text)

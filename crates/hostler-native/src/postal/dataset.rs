@@ -5,19 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use hostler_config as config;
 use hostler_lookup::postal::{Country, PostalError, PostalFile as Data, PostalTable};
+use hostler_wire::Whole;
 use hostler_wire::{Name, ResponseHead};
 
 use super::batch::PostalBatch;
 use super::form::{self, Number};
 use super::ready::Ready;
 use super::rows::Rows;
-use crate::exchange::{Exchange, Whole};
-use crate::native::form::AnswerFormat;
-use crate::native::problem::{self, problem, repeated};
-use crate::native::query::QueryString;
-use crate::native::tag;
-use hostler_config as config;
+use crate::LookupRequest;
+use crate::form::AnswerFormat;
+use crate::problem::{self, problem, repeated};
+use crate::query::QueryString;
+use crate::tag;
 
 /// What there is, for those who have asked for something else.
 pub(super) const PATHS: &str = "there are /postal/{country}/{code} and others; /openapi.json has them all, /postal/countries the countries";
@@ -70,7 +71,7 @@ impl Dataset {
     }
 
     /// The answer to what follows `/postal/`.
-    pub fn ask(&self, exchange: &Exchange, path: &str) -> Result<Whole, Whole> {
+    pub fn ask(&self, request: &LookupRequest<'_>, path: &str) -> Result<Whole, Whole> {
         let (rest, suffix) = AnswerFormat::split(path.as_bytes());
         let path = &path[..rest.len()];
         let parts: Vec<&str> = path.split('/').collect();
@@ -81,23 +82,23 @@ impl Dataset {
             _ => None,
         };
         let methods: &[&str] = if posted.is_some() { &["POST"] } else { &["GET", "HEAD"] };
-        if let Some(refused) = problem::method(exchange.head.method(), methods) {
+        if let Some(refused) = problem::method(request.head.method(), methods) {
             return Err(refused);
         }
-        let query = QueryString::of(exchange.head.target()).map_err(|detail| problem(400, detail))?;
+        let query = QueryString::of(request.head.target()).map_err(|detail| problem(400, detail))?;
         let named = AnswerFormat::said(&query).map_err(|detail| problem(400, detail))?;
         let chosen = suffix.or(named);
-        let form = chosen.unwrap_or_else(|| AnswerFormat::liked(&exchange.head.fields));
+        let form = chosen.unwrap_or_else(|| AnswerFormat::liked(&request.head.fields));
         let told = |kept| PostalReply { kind: form.content_type(), kept, varies: chosen.is_none() };
         if let Some(answer) = posted {
-            let batch = PostalBatch::read(exchange, &query)?;
+            let batch = PostalBatch::read(request, &query)?;
             let body = written(&answer(self, &batch, &query)?, Number::Many, &query, form)?;
-            return Ok(self.tell(exchange, &told(NOT_KEPT), body));
+            return Ok(self.tell(request, &told(NOT_KEPT), body));
         }
         let mut link = None;
         let (rows, number) = self.rows(&parts, &query, &mut link)?;
         let kept = if parts.last() == Some(&"random") { NOT_KEPT } else { KEPT };
-        let mut whole = self.tell(exchange, &told(kept), written(&rows, number, &query, form)?);
+        let mut whole = self.tell(request, &told(kept), written(&rows, number, &query, form)?);
         if let Some(link) = link {
             Arc::make_mut(&mut whole.head).fields.add(b"Link", link.as_bytes());
         }
@@ -133,15 +134,15 @@ impl Dataset {
     }
 
     /// Tells a body, unless the client has it already.
-    pub fn tell(&self, exchange: &Exchange, told: &PostalReply<'_>, body: Bytes) -> Whole {
+    pub fn tell(&self, request: &LookupRequest<'_>, told: &PostalReply<'_>, body: Bytes) -> Whole {
         if told.kept == NOT_KEPT {
             let mut head = ResponseHead::new(200, "OK");
             head.fields.add(b"Content-Type", told.kind.as_bytes());
             head.fields.add(b"Cache-Control", told.kept.as_bytes());
             return Whole::new(head, body);
         }
-        let key = key_of(exchange, told.kind);
-        if self.is_known(exchange, &key) {
+        let key = key_of(request, told.kind);
+        if self.is_known(request, &key) {
             let mut head = ResponseHead::new(304, "Not Modified");
             self.validators(&mut head, &key, told);
             return Whole::new(head, Bytes::new());
@@ -170,10 +171,10 @@ impl Dataset {
     }
 
     /// Whether the client has it already (RFC 9110 section 13.2.2: a date counts only where no tag is named).
-    fn is_known(&self, exchange: &Exchange, key: &str) -> bool {
-        let fields = &exchange.head.fields;
+    fn is_known(&self, request: &LookupRequest<'_>, key: &str) -> bool {
+        let fields = &request.head.fields;
         if fields.first(Name::IfNoneMatch).is_some() {
-            return tag::is_known(exchange, &self.tag(key));
+            return tag::is_known(request, &self.tag(key));
         }
         let since = fields.get("if-modified-since").and_then(hostler_cache::date);
         let since = since.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
@@ -202,8 +203,8 @@ fn written(rows: &Rows<'_>, number: Number, query: &QueryString, form: AnswerFor
 }
 
 /// What tells an answer from all others out of these data: what was asked, and in which form. A single code is its own key.
-fn key_of(exchange: &Exchange, kind: &str) -> String {
-    let target = exchange.head.target();
+fn key_of(request: &LookupRequest<'_>, kind: &str) -> String {
+    let target = request.head.target();
     if kind == "application/json"
         && let Some(code) = target.strip_suffix(b"/").unwrap_or(target).rsplit(|&byte| byte == b'/').next()
         && (3..=10).contains(&code.len())

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::rows::{Cell, Rows};
-use crate::native::form::{AnswerFormat, csv_cell, text_line, xml_text};
+use crate::form::{AnswerFormat, csv_cell, text_line, xml_text};
 
 /// Whether the rows are a list, or one thing that may have others beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,20 +14,22 @@ mod shown;
 
 use std::sync::Arc;
 
+use about::{AboutWhom, address};
 use arc_swap::ArcSwap;
+use counters::GeoCounters;
+use dataset::Dataset;
+use hostler_address::ClientAddress;
+use hostler_config as config;
 use hostler_lookup::geo::{self as lookup, OpenError};
 use hostler_wire::ResponseHead;
+use hostler_wire::{RequestHead, Whole};
+use original::Original;
+use shown::Shown;
 
 use super::form::AnswerFormat;
 use super::problem::{method, problem, repeated};
 use super::{Nearest, cors};
-use crate::exchange::{Exchange, Whole};
-use about::{AboutWhom, address};
-use counters::GeoCounters;
-use dataset::Dataset;
-use hostler_config as config;
-use original::Original;
-use shown::Shown;
+use crate::LookupRequest;
 
 pub use counters::GeoStatus;
 
@@ -95,30 +97,34 @@ impl Geo {
     }
 
     /// The answer; none where the path is none of the service's.
-    pub fn answer(&self, exchange: &Exchange, path: &[u8], near: Option<&dyn Nearest>) -> Option<Whole> {
+    pub fn answer(
+        &self,
+        request: &LookupRequest<'_>,
+        path: &[u8],
+        near: Option<&dyn Nearest>,
+    ) -> Option<Whole> {
         let whole = match path {
-            b"/get_city" => method(exchange.head.method(), READ).unwrap_or_else(|| self.get_city(exchange)),
-            b"/crossdomain.xml" => self.answer_original(exchange, &self.original.crossdomain),
-            b"/status" => method(exchange.head.method(), READ).unwrap_or_else(|| {
+            b"/get_city" => method(request.head.method(), READ).unwrap_or_else(|| self.get_city(request)),
+            b"/crossdomain.xml" => self.answer_original(request, &self.original.crossdomain),
+            b"/status" => method(request.head.method(), READ).unwrap_or_else(|| {
                 self.counters.status.add();
                 self.original.status(&self.counters)
             }),
-            _ => self.geo(exchange, path.strip_prefix(b"/geo")?, near)?,
+            _ => self.geo(request, path.strip_prefix(b"/geo")?, near)?,
         };
-        Some(cors::allow(&self.settings.cors, exchange, whole))
+        Some(cors::allow(&self.settings.cors, request, whole))
     }
 
     /// Says in the request's head where its client is, in the place of whatever was said of that; of a client whose address is
     /// doubtful, nothing: it may be that of a proxy.
-    pub fn introduce(&self, exchange: &mut Exchange) {
-        let client = exchange.client;
+    pub fn introduce(&self, head: &mut RequestHead, client: ClientAddress) {
         let lines = if client.doubtful { Ok(None) } else { self.dataset.load().headers(client.ip) };
         self.counters.lookups.add();
         let lines = lines.unwrap_or_else(|_| {
             self.counters.broken.add();
             None
         });
-        headers::replace(&mut exchange.head.fields, lines.as_ref());
+        headers::replace(&mut head.fields, lines.as_ref());
     }
 
     /// The answer to what is no path of any service here.
@@ -127,17 +133,17 @@ impl Geo {
         self.original.not_found.clone()
     }
 
-    fn answer_original(&self, exchange: &Exchange, whole: &Whole) -> Whole {
-        method(exchange.head.method(), READ).unwrap_or_else(|| {
+    fn answer_original(&self, request: &LookupRequest<'_>, whole: &Whole) -> Whole {
+        method(request.head.method(), READ).unwrap_or_else(|| {
             self.counters.xmls.add();
             whole.clone()
         })
     }
 
-    fn get_city(&self, exchange: &Exchange) -> Whole {
+    fn get_city(&self, request: &LookupRequest<'_>) -> Whole {
         self.counters.cities.add();
         self.counters.lookups.add();
-        let city = self.dataset.load().city(exchange.client.ip).unwrap_or_else(|_| {
+        let city = self.dataset.load().city(request.client.ip).unwrap_or_else(|_| {
             self.counters.broken.add();
             None
         });
@@ -148,7 +154,7 @@ impl Geo {
     }
 
     /// What lies below `/geo`.
-    fn geo(&self, exchange: &Exchange, below: &[u8], near: Option<&dyn Nearest>) -> Option<Whole> {
+    fn geo(&self, request: &LookupRequest<'_>, below: &[u8], near: Option<&dyn Nearest>) -> Option<Whole> {
         let (rest, form) = match below {
             b"" | b"/" => (&b""[..], None),
             // `/geology` is another path.
@@ -167,24 +173,24 @@ impl Geo {
             ));
         }
         let allowed: &[&str] = if first == b"batch" { &["POST"] } else { READ };
-        if let Some(other) = method(exchange.head.method(), allowed) {
+        if let Some(other) = method(request.head.method(), allowed) {
             return Some(other);
         }
         Some(match (first, second) {
-            (b"", None) => self.all(exchange, AboutWhom::Own, form),
-            (b"batch", None) => self.batch(exchange, form),
+            (b"", None) => self.all(request, AboutWhom::Own, form),
+            (b"batch", None) => self.batch(request, form),
             (b"meta", None) => self.meta(),
-            (b"nearest-zip", None) => self.nearest(exchange, AboutWhom::Own, form, near),
+            (b"nearest-zip", None) => self.nearest(request, AboutWhom::Own, form, near),
             (field, None) if address(field).is_err() && Shown::named(field).is_some() => {
-                self.field(exchange, AboutWhom::Own, field)
+                self.field(request, AboutWhom::Own, field)
             }
             (ip, second) => match address(ip) {
                 Err(why) => problem(400, why),
-                Ok(ip) => match (self.refusal(exchange), second) {
+                Ok(ip) => match (self.refusal(request), second) {
                     (Some(refusal), _) => refusal,
-                    (None, None) => self.all(exchange, AboutWhom::Named(ip), form),
-                    (None, Some(b"nearest-zip")) => self.nearest(exchange, AboutWhom::Named(ip), form, near),
-                    (None, Some(field)) => self.field(exchange, AboutWhom::Named(ip), field),
+                    (None, None) => self.all(request, AboutWhom::Named(ip), form),
+                    (None, Some(b"nearest-zip")) => self.nearest(request, AboutWhom::Named(ip), form, near),
+                    (None, Some(field)) => self.field(request, AboutWhom::Named(ip), field),
                 },
             },
         })

@@ -3,7 +3,7 @@
 use hostler_wire::ResponseHead;
 use serde_json::{Map, Value, json};
 
-use crate::exchange::Whole;
+use hostler_wire::Whole;
 
 /// Written by hand, checked in the tests against the answers.
 const GEO: &str = include_str!("openapi/geo.json");
