@@ -17,7 +17,7 @@ const sized = (bytes) => {
 const packed = (coding, bytes) => ({ headers: { ...JSON_TYPE, 'content-encoding': coding }, body: bytes });
 
 const NO_HTML = {
-  differs: "the error has the message that Hypernova means to send; there it arrives as `{}`",
+  differs: "the error has the intended message; in Hypernova the message is `{}`",
   // In the JSON of an answer, and in pyramid's script, which has the error as a list.
   alike: (text) => text.replaceAll(/\\?"HTML was not returned to Hypernova[^"\\]*\\?"/g, '{}'),
 };
@@ -37,7 +37,7 @@ export const EXCHANGES = [
   { what: 'is registered, but no function', body: body({ a: job('NotAFunction') }) },
   {
     what: 'is an ES module with a default export', body: body({ a: job('Default') }),
-    differs: 'the default export is the component; Hypernova says that it is not registered',
+    differs: 'the default export is the component; in Hypernova it is not registered',
   },
   { what: 'gives empty HTML', body: body({ a: job('Empty') }), ...NO_HTML },
   { what: 'gives undefined', body: body({ a: job('Undefined') }), ...NO_HTML },
@@ -77,13 +77,13 @@ export const EXCHANGES = [
   { what: '`PUT /batch`', method: 'PUT', body: '{}' },
 ];
 
-const FAILED = 'the job has failed; in Hypernova the worker ends, with all that it was rendering';
+const FAILED = 'only the job fails; in Hypernova the worker ends, with all requests that it is rendering';
 
 /** After which the reference is gone. */
 export const DEADLY = [
   { what: '`{"a":null}`', body: '{"a":null}', differs: FAILED },
   { what: '`[null]`', body: '[null]', differs: FAILED },
-  { what: 'ends the process', body: body({ a: job('Exits') }), differs: 'Hostler answers for the worker, with the markup from which the browser renders' },
+  { what: 'ends the process', body: body({ a: job('Exits') }), differs: 'Hostler answers in place of the worker, with the markup from which the browser renders' },
 ];
 
 /** By our bindings (`@hostler/render/react`) in place of Airbnb's. */

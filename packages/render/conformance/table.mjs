@@ -21,7 +21,7 @@ function results(rows) {
     return `| ${NAME[by]} | ${what} | ${told(answers.reference)} | ${told(answers.ours)} | ${verdict} |`;
   });
   const same = rows.filter(({ reference, ours }) => reference === ours).length;
-  return [`${same} of ${rows.length} are the same.`, '', '| asked by | what | npm hypernova 2.5.0 | Hostler, @hostler/render | |', '|---|---|---|---|---|', ...lines].join('\n');
+  return [`${same} of ${rows.length} are the same.`, '', '| client | request | npm hypernova 2.5.0 | Hostler, @hostler/render | result |', '|---|---|---|---|---|', ...lines].join('\n');
 }
 
 function fallbacks(away) {
@@ -29,7 +29,7 @@ function fallbacks(away) {
     const keys = html.map((markup) => /data-hypernova-key="([^"]*)"/.exec(markup)[1]).join('`, `');
     const safe = html.some((markup) => /<\/script\s/.test(markup)) ? 'not escaped' : 'escaped';
     const throws = html.some((markup) => markup.includes('throw new')) ? ', throws in the page' : '';
-    return `| ${by} | ${from === 'edge' ? 'Hostler, `fallback = "hypernova"`' : 'the client itself: nobody answers'} | \`${keys}\` | ${safe}${throws} | ${errors.length} |`;
+    return `| ${by} | ${from === 'edge' ? 'Hostler, `fallback = "hypernova"`' : 'the client itself, without a response'} | \`${keys}\` | ${safe}${throws} | ${errors.length} |`;
   });
   const head = ['| client | markup by | keys of `Boom.js` and `a/b c.js` | `</script >` in the data | errors reported |', '|---|---|---|---|---|'];
   return [...head, ...lines].join('\n');
