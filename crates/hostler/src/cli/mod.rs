@@ -7,6 +7,7 @@ mod check;
 mod order;
 mod pack;
 pub mod reference;
+mod refusals;
 mod routes;
 mod start;
 mod status;

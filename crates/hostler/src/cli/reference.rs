@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::CommandFactory;
 use hostler_config::reference;
 
-use super::Args;
+use super::{Args, refusals};
 
 const INTRODUCTION: &str = "\
 <!-- Generated from crates/hostler/src/cli/args.rs; refresh with: UPDATE=1 cargo test -p hostler --test reference -->
@@ -16,11 +16,12 @@ const INTRODUCTION: &str = "\
 ";
 
 /// Every generated file.
-pub fn files() -> [(&'static str, String); 3] {
+pub fn files() -> [(&'static str, String); 4] {
     [
         ("config.md", reference::markdown()),
         ("hostler.schema.json", reference::json_schema()),
         ("cli.md", commands()),
+        ("refusals.md", refusals::markdown()),
     ]
 }
 

@@ -13,7 +13,7 @@ mod native;
 pub mod platform;
 mod poison;
 mod redirect;
-mod refusal;
+pub mod refusal;
 mod rewrite;
 mod spool;
 mod suspects;

@@ -1,4 +1,8 @@
-//! The one table from failure to answer: every status that Hostler itself gives is here and nowhere else. Knows no connection.
+//! From failure to answer: every failure has its row of the table, and the status that Hostler itself gives is nowhere else. Knows no
+//! connection.
+
+mod examples;
+mod table;
 
 use std::fmt;
 
@@ -9,6 +13,9 @@ use super::platform::Objection;
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
 use crate::proxy::{Failure, TlsFault};
+
+pub use examples::examples;
+pub use table::{ALL, RefusalCause, RefusalFacts};
 
 /// An answer of our own.
 #[derive(Debug)]
@@ -96,108 +103,96 @@ pub enum Refusal {
     AnswerTimeout,
 }
 
-/// What the table says about a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RefusalFacts {
-    /// The status code; 499, as nginx writes it, is never sent.
-    pub status: u16,
-    /// Its name in logs, counters and the `Hostler-Refusal` field.
-    pub reason: &'static str,
-    /// Seconds for `Retry-After`, where trying again makes sense.
-    pub retry_after: Option<u32>,
-    /// The connection is of no use any more.
-    pub closes: bool,
-    /// It is not the client's doing: the route's fallback may stand in.
-    pub may_fall_back: bool,
-}
-
 impl Refusal {
     /// The table.
     pub fn facts(&self) -> RefusalFacts {
         match self {
-            Self::Head(error) => {
-                let (status, reason) = of_head(error);
-                closing(status, reason)
-            }
-            Self::Framing(_) => closing(400, "bad_framing"),
-            Self::Host(_) => closing(400, "bad_host"),
-            Self::Target(_) => closing(400, "bad_target"),
-            Self::Connect => closing(400, "connect"),
-            Self::Trace => facts(405, "trace"),
-            Self::NoWebSocket => facts(400, "no_websocket"),
-            Self::Expectation => closing(417, "expectation"),
-            Self::HeaderTimeout => closing(408, "header_timeout"),
+            Self::Head(error) => of_head(error),
+            Self::Framing(_) => table::BAD_FRAMING,
+            Self::Host(_) => table::BAD_HOST,
+            Self::Target(_) => table::BAD_TARGET,
+            Self::Connect => table::CONNECT,
+            Self::Trace => table::TRACE,
+            Self::NoWebSocket => table::NO_WEBSOCKET,
+            Self::Expectation => table::EXPECTATION,
+            Self::HeaderTimeout => table::HEADER_TIMEOUT,
             Self::Body(error) => of_body(error),
-            Self::PlainHttp => closing(400, "plain_http"),
-            Self::TooManyConnections => {
-                RefusalFacts { closes: true, may_fall_back: false, ..later("too_many_connections") }
-            }
-            Self::ClientConnections => {
-                RefusalFacts { retry_after: Some(1), ..closing(429, "client_connections") }
-            }
-            Self::ClientRequests => RefusalFacts { retry_after: Some(1), ..facts(429, "client_requests") },
-            Self::Loop => facts(508, "loop"),
-            Self::NoRoute => facts(404, "no_route"),
-            Self::NoFile(_) => facts(404, "no_file"),
-            Self::FileMethod => facts(405, "method"),
-            Self::Precondition => facts(412, "precondition"),
-            Self::Range(_) => facts(416, "range"),
-            Self::FileSystem(_) => facts(500, "file_system"),
-            Self::Objection(objection) => facts(objection.status(), objection.reason()),
-            Self::OnlyIfCached => facts(504, "only_if_cached"),
-            Self::QueueFull { .. } => later("queue_full"),
-            Self::Overloaded => later("overloaded"),
-            Self::TooManyTunnels => later("too_many_tunnels"),
-            Self::NoMember => later("no_member"),
-            Self::MemberBusy => later("member_busy"),
-            Self::QueueTimeout => later("queue_timeout"),
-            Self::Stopping => RefusalFacts { closes: true, ..later("stopping") },
-            Self::ClientLeft => closing(499, "client_left"),
-            Self::Poison(_) => ours(502, "poison"),
-            Self::Suspect => later("suspect"),
-            Self::Unreachable(_) => ours(502, "unreachable"),
-            Self::MemberTls(fault, _) => ours(502, tls_reason(*fault)),
-            Self::WorkerLost(_) => ours(502, "worker_lost"),
-            Self::BadAnswer(_) => ours(502, "bad_answer"),
-            Self::InterimAnswers(_) => ours(502, "interim_answers"),
-            Self::AnswerTimeout => ours(504, "answer_timeout"),
+            Self::PlainHttp => table::PLAIN_HTTP,
+            Self::TooManyConnections => table::TOO_MANY_CONNECTIONS,
+            Self::ClientConnections => table::CLIENT_CONNECTIONS,
+            Self::ClientRequests => table::CLIENT_REQUESTS,
+            Self::Loop => table::LOOP,
+            Self::NoRoute => table::NO_ROUTE,
+            Self::NoFile(_) => table::NO_FILE,
+            Self::FileMethod => table::METHOD,
+            Self::Precondition => table::PRECONDITION,
+            Self::Range(_) => table::RANGE,
+            Self::FileSystem(_) => table::FILE_SYSTEM,
+            Self::Objection(objection) => of_objection(objection),
+            Self::OnlyIfCached => table::ONLY_IF_CACHED,
+            Self::QueueFull { .. } => table::QUEUE_FULL,
+            Self::Overloaded => table::OVERLOADED,
+            Self::TooManyTunnels => table::TOO_MANY_TUNNELS,
+            Self::NoMember => table::NO_MEMBER,
+            Self::MemberBusy => table::MEMBER_BUSY,
+            Self::QueueTimeout => table::QUEUE_TIMEOUT,
+            Self::Stopping => table::STOPPING,
+            Self::ClientLeft => table::CLIENT_LEFT,
+            Self::Poison(_) => table::POISON,
+            Self::Suspect => table::SUSPECT,
+            Self::Unreachable(_) => table::UNREACHABLE,
+            Self::MemberTls(fault, _) => of_tls(*fault),
+            Self::WorkerLost(_) => table::WORKER_LOST,
+            Self::BadAnswer(_) => table::BAD_ANSWER,
+            Self::InterimAnswers(_) => table::INTERIM_ANSWERS,
+            Self::AnswerTimeout => table::ANSWER_TIMEOUT,
         }
     }
 }
 
-/// The client's doing, or too little room for it.
-fn facts(status: u16, reason: &'static str) -> RefusalFacts {
-    RefusalFacts { status, reason, retry_after: None, closes: false, may_fall_back: false }
-}
-
-/// As [`facts`], and the connection is closed.
-fn closing(status: u16, reason: &'static str) -> RefusalFacts {
-    RefusalFacts { closes: true, ..facts(status, reason) }
-}
-
-/// Not the client's doing.
-fn ours(status: u16, reason: &'static str) -> RefusalFacts {
-    RefusalFacts { may_fall_back: true, ..facts(status, reason) }
-}
-
-/// Not the client's doing, and it passes.
-fn later(reason: &'static str) -> RefusalFacts {
-    RefusalFacts { retry_after: Some(1), ..ours(503, reason) }
+fn of_head(error: &HeadError) -> RefusalFacts {
+    match error {
+        HeadError::Scan(ScanError::StartLineTooLarge(_)) => table::START_LINE_TOO_LARGE,
+        HeadError::Scan(ScanError::TooLarge(_)) => table::HEADER_TOO_LARGE,
+        HeadError::TooManyFields(_) => table::TOO_MANY_FIELDS,
+        HeadError::Version => table::VERSION,
+        _ => table::BAD_HEAD,
+    }
 }
 
 fn of_body(error: &BodyError) -> RefusalFacts {
     match error {
-        BodyError::Stalled => closing(408, "body_timeout"),
-        BodyError::TooSlow => closing(408, "min_receive_rate"),
-        BodyError::Left => closing(499, "client_left"),
-        BodyError::Malformed(_) => closing(400, "bad_body"),
-        BodyError::TooLarge(_) => closing(413, "body_too_large"),
-        BodyError::NoMemory => RefusalFacts { closes: true, ..later("request_memory") },
-        BodyError::Storage(_) => closing(500, "storage"),
-        BodyError::LargerThanSpool(_) => closing(507, "spool_size"),
-        BodyError::SpoolFull(_) | BodyError::DiskFull(_) => {
-            RefusalFacts { closes: true, ..later("spool_full") }
-        }
+        BodyError::Stalled => table::BODY_TIMEOUT,
+        BodyError::TooSlow => table::MIN_RECEIVE_RATE,
+        BodyError::Left => table::CLIENT_LEFT,
+        BodyError::Malformed(_) => table::BAD_BODY,
+        BodyError::TooLarge(_) => table::BODY_TOO_LARGE,
+        BodyError::NoMemory => table::REQUEST_MEMORY,
+        BodyError::Storage(_) => table::STORAGE,
+        BodyError::LargerThanSpool(_) => table::SPOOL_SIZE,
+        BodyError::SpoolFull(_) | BodyError::DiskFull(_) => table::SPOOL_FULL,
+    }
+}
+
+fn of_objection(objection: &Objection) -> RefusalFacts {
+    match objection {
+        Objection::EmptyHost => table::EMPTY_HOST,
+        Objection::AppInstance => table::BAD_APP_INSTANCE,
+        Objection::ProcessInstance => table::BAD_PROCESS_INSTANCE,
+        Objection::UnknownInstance { .. } => table::UNKNOWN_INSTANCE,
+        Objection::RouteService => table::ROUTE_SERVICE,
+        Objection::RouteServiceTunnel => table::ROUTE_SERVICE_TUNNEL,
+        Objection::NoNegotiator => table::NO_NEGOTIATOR,
+    }
+}
+
+fn of_tls(fault: TlsFault) -> RefusalFacts {
+    match fault {
+        TlsFault::NotTls => table::MEMBER_NOT_TLS,
+        TlsFault::WrongName => table::MEMBER_WRONG_NAME,
+        TlsFault::Untrusted => table::MEMBER_UNTRUSTED,
+        TlsFault::ClientCertificate => table::MEMBER_WANTS_CERTIFICATE,
+        TlsFault::Handshake => table::MEMBER_HANDSHAKE,
     }
 }
 
@@ -242,7 +237,7 @@ impl fmt::Display for Refusal {
             Self::Precondition => f.write_str("the file is not as the request expects it"),
             Self::Range(length) => write!(f, "there are only {length} bytes"),
             Self::FileSystem(_) => f.write_str("the file cannot be read"),
-            Self::Objection(objection) => f.write_str(objection.reason()),
+            Self::Objection(_) => f.write_str(self.facts().reason),
             Self::OnlyIfCached => f.write_str("there is no stored answer, and no other was wanted"),
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
@@ -336,27 +331,6 @@ impl From<AcquireError> for Refusal {
             AcquireError::Expired => Self::QueueTimeout,
             AcquireError::Closed => Self::Stopping,
         }
-    }
-}
-
-/// Status and reason.
-fn of_head(error: &HeadError) -> (u16, &'static str) {
-    match error {
-        HeadError::Scan(ScanError::StartLineTooLarge(_)) => (431, "start_line_too_large"),
-        HeadError::Scan(ScanError::TooLarge(_)) => (431, "header_too_large"),
-        HeadError::TooManyFields(_) => (431, "too_many_fields"),
-        HeadError::Version => (505, "version"),
-        _ => (400, "bad_head"),
-    }
-}
-
-fn tls_reason(fault: TlsFault) -> &'static str {
-    match fault {
-        TlsFault::NotTls => "member_not_tls",
-        TlsFault::WrongName => "member_wrong_name",
-        TlsFault::Untrusted => "member_untrusted",
-        TlsFault::ClientCertificate => "member_wants_certificate",
-        TlsFault::Handshake => "member_handshake",
     }
 }
 

@@ -33,29 +33,6 @@ pub enum Objection {
     NoNegotiator,
 }
 
-impl Objection {
-    /// The reason in logs and counters.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::EmptyHost => "empty_host",
-            Self::AppInstance => "bad_app_instance",
-            Self::ProcessInstance => "bad_process_instance",
-            Self::UnknownInstance { .. } => "unknown_instance",
-            Self::RouteService | Self::RouteServiceTunnel => "route_service",
-            Self::NoNegotiator => "no_negotiator",
-        }
-    }
-
-    /// The status code.
-    pub fn status(&self) -> u16 {
-        match self {
-            Self::EmptyHost | Self::AppInstance | Self::ProcessInstance | Self::UnknownInstance { .. } => 400,
-            Self::RouteService | Self::NoNegotiator => 502,
-            Self::RouteServiceTunnel => 503,
-        }
-    }
-}
-
 /// An answer as gorouter gives it.
 #[derive(Debug)]
 pub struct Words {
@@ -77,6 +54,15 @@ pub fn answer(exchange: &mut Exchange, refusal: &Refusal) -> Option<Words> {
     }
     exchange.registered = Some(registered);
     wording.map(|wording| wording.put(later))
+}
+
+/// What gorouter's clients get for a refusal by a registered route, for the reference. Where the reason of a member's failure would
+/// stand, it says `WHY`.
+pub fn shown(refusal: &Refusal, host: &str, compat: bool) -> Option<Words> {
+    let mut registered = Registered::new(compat);
+    registered.error = Some("endpoint_failure (WHY)".into());
+    let later = refusal.facts().retry_after.filter(|_| !compat);
+    Wording::of(refusal, host, &registered).map(|wording| wording.put(later))
 }
 
 /// Never to be kept, for a route that may come into being at any moment.

@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 use hostler_dispatch::MemberId;
 
-pub use answer::{Objection, Words, answer};
+pub use answer::{Objection, Words, answer, shown};
 pub(super) use call::call;
 pub(super) use heads::forget_answer;
 pub use heads::{forwarded_for, forwarded_proto};
 pub use rules::PlatformRules;
 
-/// A member has failed in such a way that one which is never pruned by age (one with TLS) is to be taken out of its route
-/// (contract 2.5). Called on the data plane: must neither block nor use the pool.
+/// A member has failed in such a way that one which is never pruned by age (one with TLS) is to be taken out of its route.
+/// Called on the data plane: must neither block nor use the pool.
 pub type OnFailed = Arc<dyn Fn(MemberId) + Send + Sync>;
 
 /// What makes a route a registered one. Made by the registrar for each; what they have in common is shared.

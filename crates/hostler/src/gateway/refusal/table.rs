@@ -1,0 +1,280 @@
+//! What is to be known of each refusal: its status, what follows from it, and what its operator reads of it. Knows no error.
+
+/// Whose doing a refusal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalCause {
+    /// The client sent something wrong, too much or too slowly.
+    Client,
+    /// The application, or the member that runs it, failed.
+    App,
+    /// The configuration or the machine.
+    Operator,
+    /// More requests come than can be served.
+    Overload,
+}
+
+/// What the table says about a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusalFacts {
+    /// The status code; 499, as nginx writes it, is never sent.
+    pub status: u16,
+    /// Its name in logs, counters and the `Hostler-Refusal` field.
+    pub reason: &'static str,
+    /// Seconds for `Retry-After`, where trying again makes sense.
+    pub retry_after: Option<u32>,
+    /// The connection is of no use any more.
+    pub closes: bool,
+    /// It is not the client's doing: the route's fallback may stand in.
+    pub may_fall_back: bool,
+    /// Whose doing it is.
+    pub cause: RefusalCause,
+    /// When it happens, for the reference.
+    pub when: &'static str,
+    /// What the operator can do about it, for the reference.
+    pub remedy: &'static str,
+}
+
+impl RefusalFacts {
+    const fn told(self, cause: RefusalCause, when: &'static str, remedy: &'static str) -> Self {
+        Self { cause, when, remedy, ..self }
+    }
+
+    const fn for_a_moment(self) -> Self {
+        Self { retry_after: Some(1), ..self }
+    }
+
+    const fn closed(self) -> Self {
+        Self { closes: true, ..self }
+    }
+
+    const fn without_fallback(self) -> Self {
+        Self { may_fall_back: false, ..self }
+    }
+}
+
+/// The client's doing, or too little room for it.
+const fn plain(status: u16, reason: &'static str) -> RefusalFacts {
+    RefusalFacts {
+        status,
+        reason,
+        retry_after: None,
+        closes: false,
+        may_fall_back: false,
+        cause: RefusalCause::Client,
+        when: "",
+        remedy: "",
+    }
+}
+
+/// As [`plain`], and the connection is closed.
+const fn closing(status: u16, reason: &'static str) -> RefusalFacts {
+    plain(status, reason).closed()
+}
+
+/// Not the client's doing.
+const fn ours(status: u16, reason: &'static str) -> RefusalFacts {
+    RefusalFacts { may_fall_back: true, ..plain(status, reason) }
+}
+
+/// Not the client's doing, and it passes.
+const fn later(reason: &'static str) -> RefusalFacts {
+    ours(503, reason).for_a_moment()
+}
+
+/// Each row as a constant of its own, and all of them in their order.
+macro_rules! rows {
+    ($($name:ident: $facts:expr, $cause:ident, $when:literal, $remedy:literal;)*) => {
+        $(pub(in crate::gateway) const $name: RefusalFacts = $facts.told(RefusalCause::$cause, $when, $remedy);)*
+
+        /// Every row.
+        pub const ALL: &[RefusalFacts] = &[$($name),*];
+    };
+}
+
+// A row: name: status and reason, whose fault, when it happens, what the operator can do.
+rows! {
+    BAD_HEAD: closing(400, "bad_head"), Client,
+        "The request line or a header field breaks RFC 9112: for example a line that ends in a bare LF, or a folded line.",
+        "Nothing. `detail` in the log says which line is wrong.";
+    BAD_FRAMING: closing(400, "bad_framing"), Client,
+        "The length of the body is in doubt: for example `Content-Length` and `Transfer-Encoding` in one request.",
+        "Nothing. Such requests are used for request smuggling; `detail` says which rule is broken.";
+    BAD_HOST: closing(400, "bad_host"), Client,
+        "`Host` is missing, repeated, empty or malformed, or it contradicts the request target.",
+        "Nothing. `detail` says which of these it is.";
+    BAD_TARGET: closing(400, "bad_target"), Client,
+        "The request target is malformed, or the app could read its path as the path of another route.",
+        "Look at `detail`, then at the routes of that host (`hostler routes`).";
+    BAD_BODY: closing(400, "bad_body"), Client,
+        "The body breaks the chunked transfer coding.",
+        "Nothing. `detail` says what is wrong.";
+    CONNECT: closing(400, "connect"), Client,
+        "The method is CONNECT, and the request is not a WebSocket over HTTP/2. Hostler is no forward proxy.",
+        "Nothing.";
+    NO_WEBSOCKET: plain(400, "no_websocket"), Client,
+        "A client asked for a WebSocket over HTTP/2, and the app answered the handshake with an ordinary 2xx.",
+        "Check the path: does the app accept WebSockets there?";
+    PLAIN_HTTP: closing(400, "plain_http"), Client,
+        "The client speaks HTTP without TLS to an address of `tls.listen`.",
+        "Give clients the `https://` URL. Plain HTTP belongs to `server.listen`, with `tls.redirect_http` to send browsers on.";
+    NO_ROUTE: plain(404, "no_route"), Client,
+        "No route matches the host and the path.",
+        "Add a route to `[[routes]]`, or `match = \"*\"` for all others. `hostler routes` shows the table.";
+    NO_FILE: plain(404, "no_file"), Client,
+        "The folder of the route has no such file, or none that may be served.",
+        "If the file exists, `detail` says why it is not served: a permission, or a link that leads out of the folder.";
+    METHOD: plain(405, "method"), Client,
+        "A request for a file has another method than GET or HEAD. The answer has `Allow`.",
+        "Route the path to a pool if the app takes other methods there.";
+    TRACE: plain(405, "trace"), Client,
+        "The method is TRACE and the route has no `trace = true`, or `Max-Forwards` is 0. The answer has `Allow`.",
+        "Set `trace = true` on the route, only where a TRACE cannot show fields that proxies add.";
+    HEADER_TIMEOUT: closing(408, "header_timeout"), Client,
+        "The head of the request did not arrive in `server.header_timeout`.",
+        "Raise `server.header_timeout` if honest clients are this slow.";
+    BODY_TIMEOUT: closing(408, "body_timeout"), Client,
+        "The client paused for longer than `server.body_timeout` while it sent the body.",
+        "Raise `server.body_timeout` if honest clients pause for so long.";
+    MIN_RECEIVE_RATE: closing(408, "min_receive_rate"), Client,
+        "The client sent the body more slowly than `server.min_receive_rate`.",
+        "Lower `server.min_receive_rate` if honest clients are this slow.";
+    PRECONDITION: plain(412, "precondition"), Client,
+        "`If-Match` or `If-Unmodified-Since` do not hold for a file.",
+        "Nothing.";
+    BODY_TOO_LARGE: closing(413, "body_too_large"), Client,
+        "The body is larger than `max_body_size`.",
+        "Raise `max_body_size` of the route or of `[server]`.";
+    RANGE: plain(416, "range"), Client,
+        "The client asked for a part of a file, or of a stored answer, that lies behind its end. The answer has `Content-Range`.",
+        "Nothing.";
+    EXPECTATION: closing(417, "expectation"), Client,
+        "`Expect` asks for something other than `100-continue`.",
+        "Nothing.";
+    CLIENT_CONNECTIONS: closing(429, "client_connections").for_a_moment(), Client,
+        "One client address has more connections than `server.client_connections`. With TLS, Hostler closes the connection without an answer.",
+        "If the address is a proxy or a balancer, add it to `server.trusted_proxies`. Else raise `server.client_connections`.";
+    CLIENT_REQUESTS: plain(429, "client_requests").for_a_moment(), Client,
+        "One client has more requests in progress than `server.client_requests`.",
+        "If the address is a proxy or a balancer, add it to `server.trusted_proxies`. Else raise `server.client_requests`.";
+    START_LINE_TOO_LARGE: closing(431, "start_line_too_large"), Client,
+        "The request line alone is larger than `server.max_header_size`.",
+        "Raise `server.max_header_size` if honest clients have such URLs.";
+    HEADER_TOO_LARGE: closing(431, "header_too_large"), Client,
+        "The request line and all header fields together are larger than `server.max_header_size`.",
+        "Raise `server.max_header_size`. Often the cookies of the app have grown too large.";
+    TOO_MANY_FIELDS: closing(431, "too_many_fields"), Client,
+        "The request has more header fields than `server.max_header_fields`.",
+        "Raise `server.max_header_fields`.";
+    CLIENT_LEFT: closing(499, "client_left"), Client,
+        "The client closed the connection before its answer began. 499 is in the log only; it is never sent.",
+        "Compare `queue_wait_ms` and `worker_time_ms` in the log: clients often leave because answers are slow.";
+    ONLY_IF_CACHED: plain(504, "only_if_cached"), Client,
+        "The request says `Cache-Control: only-if-cached`, and no stored answer fits.",
+        "Nothing.";
+    VERSION: closing(505, "version"), Client,
+        "The protocol version in the request line is neither HTTP/1.0 nor HTTP/1.1.",
+        "Nothing.";
+
+    EMPTY_HOST: plain(400, "empty_host"), Client,
+        "With `[registrar]`: no route matches, and `Host` is empty or is the client's own address.",
+        "Nothing, if it is a scan. A balancer's health check belongs to `platform.healthcheck_user_agent` or `server.health_path`.";
+    BAD_APP_INSTANCE: plain(400, "bad_app_instance"), Client,
+        "With `[registrar]`: `X-CF-App-Instance` is not `GUID:INDEX`.",
+        "Nothing.";
+    BAD_PROCESS_INSTANCE: plain(400, "bad_process_instance"), Client,
+        "With `[registrar]`: `X-CF-Process-Instance` is neither `GUID` nor `GUID:INDEX`.",
+        "Nothing.";
+    UNKNOWN_INSTANCE: plain(400, "unknown_instance"), Client,
+        "With `[registrar]`: no member of the route is the instance that the request names.",
+        "Look at `GET /routes` on the admin address: is the instance registered?";
+    NO_NEGOTIATOR: plain(502, "no_negotiator"), App,
+        "With `sticky_sessions_for_auth_negotiate`: the instance with which the client negotiates its authentication is gone.",
+        "Nothing. The client begins the authentication again.";
+    ROUTE_SERVICE: plain(502, "route_service"), Operator,
+        "The route was registered with a `route_service_url`. Hostler has no route services.",
+        "Register the route without the route service.";
+    ROUTE_SERVICE_TUNNEL: plain(503, "route_service"), Operator,
+        "The same, and the request asks for a WebSocket.",
+        "Register the route without the route service.";
+    NO_MEMBER: later("no_member"), App,
+        "A registered route has no member at the moment: all have unregistered or were silent for too long.",
+        "Start an instance of the app. `registrar.keep_empty` says for how long the route stays; then it is `no_route`.";
+    MEMBER_BUSY: later("member_busy"), Overload,
+        "The request is for one instance of a registered route, and that instance has no free slot.",
+        "Raise `registrar.concurrency`.";
+
+    LOOP: plain(508, "loop"), Operator,
+        "The request has come to this Hostler before: `Via` has its name.",
+        "Find the proxy or the member that sends requests back here.";
+    FILE_SYSTEM: plain(500, "file_system"), Operator,
+        "The folder of a `static` route is missing, or the disk does not give the file.",
+        "Look at `detail`, at `static.dir` and at the disk.";
+    STORAGE: closing(500, "storage"), Operator,
+        "Hostler could not write the body to a temporary file.",
+        "Look at `detail` and at `server.temp_dir`: does the folder exist, and may Hostler write there?";
+    SPOOL_SIZE: closing(507, "spool_size"), Operator,
+        "The body is larger than the part of `server.spool_size` that one connection may have, which is a half.",
+        "Raise `server.spool_size` to at least twice the largest `max_body_size`.";
+    STOPPING: later("stopping").closed(), Operator,
+        "Hostler is stopping, or a reload has removed the pool.",
+        "Nothing. To stop without refusals, take Hostler out of the balancer first (`server.drain_wait`), or use `hostler upgrade`.";
+    MEMBER_NOT_TLS: ours(502, "member_not_tls"), Operator,
+        "A member that should speak TLS does not, and no other member was reached in time.",
+        "Leave `https://` out of `members`, or switch on TLS at the member.";
+    MEMBER_WRONG_NAME: ours(502, "member_wrong_name"), Operator,
+        "The certificate of a member is for another name, and no other member was reached in time.",
+        "Set `server_name` in `[pools.NAME.tls]`, or give the member a certificate with its name. A registered route says the name itself (`server_cert_domain_san`).";
+    MEMBER_UNTRUSTED: ours(502, "member_untrusted"), Operator,
+        "The certificate of a member has expired or is from an unknown authority, and no other member was reached in time.",
+        "Renew the certificate, or name its authority: `ca` in `[pools.NAME.tls]` or `[registrar.member_tls]`.";
+    MEMBER_WANTS_CERTIFICATE: ours(502, "member_wants_certificate"), Operator,
+        "A member asks for a client certificate and does not accept what Hostler shows, and no other member was reached in time.",
+        "Set `cert` and `key` in `[pools.NAME.tls]` or `[registrar.member_tls]`.";
+    MEMBER_HANDSHAKE: ours(502, "member_handshake"), Operator,
+        "The TLS handshake with a member failed in another way, and no other member was reached in time.",
+        "Look at `detail`: often the two have no TLS version in common, or the member did not answer in `connect_timeout`.";
+
+    UNREACHABLE: ours(502, "unreachable"), App,
+        "No member could be connected to until `queue.timeout`.",
+        "Look at `detail` and at `hostler status`: are the members running, and are the addresses in `members` right?";
+    WORKER_LOST: ours(502, "worker_lost"), App,
+        "The worker ended, or closed the connection, before its answer was complete, and the request must not be sent again.",
+        "Look at the worker's last lines in the log. Requests that may be repeated are sent again by themselves.";
+    BAD_ANSWER: ours(502, "bad_answer"), App,
+        "The answer of the worker is not HTTP.",
+        "Look at `detail`. Is it the right port, and does it speak the pool's `protocol`?";
+    INTERIM_ANSWERS: ours(502, "interim_answers"), App,
+        "The worker sent more interim answers (1xx) than `server.max_interim_answers`, or more bytes of them than `server.max_header_size`.",
+        "Correct the app, or raise `server.max_interim_answers`.";
+    POISON: ours(502, "poison"), App,
+        "Workers died over this request, or over others with the same method, host and URL.",
+        "Correct the app. `pools[].kept_off` in the status shows what is refused; `poison.kills` and `poison.keep_off` set the limits.";
+    SUSPECT: later("suspect"), App,
+        "Requests like this one made workers die or hang, so they are tried one at a time, and the turn of this one did not come in time.",
+        "Correct the app. `stack` in the status shows where a worker hung the last time.";
+    ANSWER_TIMEOUT: ours(504, "answer_timeout"), App,
+        "The answer did not begin in `request_timeout`. The slot stays taken until the worker has finished.",
+        "Make the app faster, or raise `request_timeout` of the route or of the pool.";
+
+    QUEUE_FULL: later("queue_full"), Overload,
+        "The queue of the pool has `queue.limit` requests already.",
+        "Add workers or members, or raise `concurrency` if the workers wait more than they compute. Raise `queue.limit` only for short bursts.";
+    QUEUE_TIMEOUT: later("queue_timeout"), Overload,
+        "No slot became free in `queue.timeout`, or `request_timeout` was over while the request waited in the queue.",
+        "Add workers or members, or raise `concurrency` if the workers wait more than they compute.";
+    OVERLOADED: later("overloaded"), Overload,
+        "The pool has had more requests than it can serve for some time, and this one would not have been served in time.",
+        "Add workers or members. `priority` of a route says which requests come first; `queue.policy = \"fifo\"` switches early refusals off.";
+    TOO_MANY_TUNNELS: later("too_many_tunnels"), Overload,
+        "Each worker or member has `max_tunnels` tunnels.",
+        "Raise `max_tunnels`, or add workers.";
+    TOO_MANY_CONNECTIONS: later("too_many_connections").closed().without_fallback(), Overload,
+        "Hostler has `server.max_connections` client connections. With TLS, it closes the new one without an answer.",
+        "Raise `server.max_connections` and the limit of open files (`ulimit -n`).";
+    REQUEST_MEMORY: later("request_memory").closed().without_fallback(), Overload,
+        "`server.request_memory` has no room for the body of a request to a `geo` or `postal` route.",
+        "Raise `server.request_memory`.";
+    SPOOL_FULL: later("spool_full").closed().without_fallback(), Overload,
+        "The temporary files have no room for the body: the connection has its share of `server.spool_size`, or the disk is full.",
+        "Look at `spool` in the status. Raise `server.spool_size`, or make room on the disk of `server.temp_dir`.";
+}
