@@ -1,5 +1,5 @@
 // HAProxy as its own users run it: one thread, every timeout set, connections to the servers shared, a queue in front of
-// servers that are full. Follows contracts of Airbnb's stack, brought up to HAProxy 2.6.
+// servers that are full. The limits are those of Airbnb's published stack for server-side rendering, in the syntax of HAProxy 2.6.
 import { freePort } from '../lib/session.mjs';
 import { untilAnswers } from '../lib/http.mjs';
 

@@ -27,7 +27,7 @@ fn shown(client: ClientAddress) -> String {
 }
 
 #[test]
-fn the_contracts_vectors() {
+fn the_client_is_the_first_untrusted_address_from_the_right() {
     let cases: &[(&str, &[&str], &str)] = &[
         ("198.51.100.7", &["8.8.8.8"], "198.51.100.7"),
         ("10.0.0.1", &["8.8.8.8"], "8.8.8.8 <- header"),
@@ -44,7 +44,7 @@ fn the_contracts_vectors() {
 }
 
 #[test]
-fn the_contracts_table_of_what_is_an_address() {
+fn what_is_no_address_ends_the_walk() {
     let cases: &[(&[&str], &str)] = &[
         (&["1.2.3.4"], "1.2.3.4 <- header"),
         (&["1.2.3.4:5678"], "1.2.3.4 <- header"),
