@@ -1,5 +1,5 @@
 //! `docs/guide/failures.md` and `one-client.md` tell nothing that no test shows: each of their sentences names one, and each of those
-//! exists.
+//! exists. And links between pages lead to files that there are.
 //!
 //! A sentence names tests by footnotes, `Nobody notices.[^name_of_the_test]`; where they are found is written behind
 //! the text by this test: `UPDATE=1 cargo test -p hostler --test guide`.
@@ -143,7 +143,7 @@ fn names(text: &str) -> Vec<&str> {
 fn tests() -> BTreeMap<String, Vec<String>> {
     let root = root();
     let mut files = Vec::new();
-    collect(&root.join("crates"), &mut files);
+    collect(&root.join("crates"), "rs", &mut files);
     files.sort();
     let mut tests: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in files {
@@ -172,15 +172,39 @@ fn tests_in(text: &str) -> Vec<String> {
     found
 }
 
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            collect(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            collect(&path, ending, found);
+        } else if path.extension().is_some_and(|extension| extension == ending) {
             found.push(path);
         }
     }
+}
+
+#[test]
+fn every_link_of_a_page_leads_to_a_file_of_the_repository() {
+    let mut pages = vec!["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+        .into_iter()
+        .map(|page| root().join(page))
+        .collect();
+    ["docs", "protocol"].iter().for_each(|folder| collect(&root().join(folder), "md", &mut pages));
+    let mut dead = Vec::new();
+    for page in &pages {
+        let text = std::fs::read_to_string(page).unwrap();
+        let broken = links(&text).filter(|link| !page.parent().unwrap().join(link).exists());
+        dead.extend(broken.map(|link| format!("{}: {link}", page.display())));
+    }
+    assert!(dead.is_empty(), "these links lead nowhere:\n{}", dead.join("\n"));
+    assert!(pages.len() > 30, "only {} pages were found", pages.len());
+}
+
+/// The files that a page links to, without the headings in them.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.match_indices("](").filter_map(|(at, _)| text[at + 2..].split([')', ' ']).next());
+    let files = targets.filter(|target| !target.contains(':')).filter_map(|target| target.split('#').next());
+    files.filter(|file| !file.is_empty())
 }
 
 #[test]
@@ -193,4 +217,6 @@ fn a_page_is_read_as_people_read_it() {
     assert_eq!(names(text), ["x", "y", "z"]);
     let source = "#[test]\nfn one() {\nfn helper() {\n#[tokio::test(start_paused = true)]\n#[expect(x)]\nasync fn two() {";
     assert_eq!(tests_in(source), ["one", "two"]);
+    let linked = "[a](b.md) [c](https://d.e) [f](#g) [h](../i/j.md#k)";
+    assert_eq!(links(linked).collect::<Vec<_>>(), ["b.md", "../i/j.md"]);
 }
