@@ -72,8 +72,8 @@ pub struct Pool {
     /// code. What it answers does not matter. The worker gets as many of them at once as it has slots (`concurrency`), in this order: a
     /// worker that gets bursts is warmed by a small burst.
     pub warmup: Vec<RequestPath>,
-    /// A path that answers 2xx once a worker is ready. Without it a worker is ready when it says so
-    /// (`process.send('ready')`) or listens.
+    /// A path that answers 2xx once a worker is ready. Without it a worker is ready as soon as it listens. With `bind = "port"` it is also
+    /// ready when it sends `'ready'`, as under PM2; with `bind = "socket"` that message changes nothing.
     #[schemars(with = "RequestPath", extend("x-default" = "none"))]
     pub health: Option<RequestPath>,
     /// The time a worker has from its start until it is ready, warm-up included. Over it: it is killed, its
