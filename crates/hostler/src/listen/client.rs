@@ -14,8 +14,9 @@ use hostler_wire::{
 use tokio::io::AsyncWrite;
 
 use super::behind::{Behind, Progress};
+use super::request_body::ReceivedBody;
 use super::{Settings, Shard, head};
-use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount, TransferRate};
+use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
 use crate::gateway::Refusal;
 use crate::proxy::ClientEnd;
 
@@ -51,11 +52,9 @@ pub(super) struct Http1Client {
     /// What it has not taken of an answer; none while it keeps up.
     pub(super) behind: Option<Box<Behind>>,
     body: BodyReader,
-    most_body: u64,
-    body_bytes: u64,
+    /// What has come of the body.
+    request_body: ReceivedBody,
     awaits_continue: bool,
-    /// How fast the body comes.
-    pace: TransferRate,
     version: Version,
     /// When the client has been silent for too long; while it gets an answer, when to look at it again.
     pub(super) silence: Deadline,
@@ -77,10 +76,8 @@ impl Http1Client {
             spool: None,
             behind: None,
             body: BodyReader::Length(0),
-            most_body: 0,
-            body_bytes: 0,
+            request_body: ReceivedBody::new(),
             awaits_continue: false,
-            pace: TransferRate::default(),
             version: Version::Http11,
             silence: shard.sweep.deadline(),
             refusal_to_read: shard.sweep.deadline(),
@@ -171,9 +168,7 @@ impl Http1Client {
     /// Begins the body of a request whose head was found good.
     pub fn begin(&mut self, head: &RequestHead, length: BodyLength) {
         self.body = BodyReader::new(length);
-        self.body_bytes = 0;
-        self.pace = TransferRate::default();
-        self.most_body = u64::MAX;
+        self.request_body = ReceivedBody::new();
         self.awaits_continue = self.version == Version::Http11
             && !self.body.has_ended()
             && head.fields.first(Name::Expect).is_some();
@@ -331,7 +326,7 @@ impl Downstream for Http1Client {
     }
 
     fn allow_body(&mut self, most: u64) {
-        self.most_body = most;
+        self.request_body.allow(most);
     }
 
     fn poll_body(
@@ -364,23 +359,14 @@ impl Downstream for Http1Client {
                 Poll::Ready(Ok(Err(error))) => return Poll::Ready(Err(BodyError::Malformed(error))),
                 Poll::Ready(_) => return Poll::Ready(Err(BodyError::Left)),
                 Poll::Pending => {
-                    self.pace.wait(self.silence.sweep().millis());
-                    let stalled = self.silence.poll_stalled(cx, self.settings.body_timeout);
-                    return stalled.map(|()| Err(BodyError::Stalled));
+                    return self.request_body.poll_stalled(cx, &self.silence, &self.settings).map(Err);
                 }
             }
         }
-        self.silence.clear();
-        let bytes = (into.len() - before) as u64;
-        self.body_bytes += bytes;
-        if self.body_bytes > self.most_body {
-            return Poll::Ready(Err(BodyError::TooLarge(self.most_body)));
-        }
-        let (now, rate) = (self.silence.sweep().millis(), self.settings.min_receive_rate);
-        if !self.pace.has_moved(bytes, now, rate) && !self.body.has_ended() {
-            return Poll::Ready(Err(BodyError::TooSlow));
-        }
-        Poll::Ready(Ok(self.body.has_ended()))
+        let (bytes, ended) = ((into.len() - before) as u64, self.body.has_ended());
+        self.request_body.count(bytes, &self.silence)?;
+        self.request_body.check_rate(bytes, ended, &self.silence, &self.settings)?;
+        Poll::Ready(Ok(ended))
     }
 
     fn spool(&mut self) -> Option<SpoolAccount> {

@@ -13,6 +13,7 @@ mod hop;
 mod https;
 mod own;
 mod proxy_protocol;
+mod request_body;
 mod response_body;
 mod settings;
 mod shortage;

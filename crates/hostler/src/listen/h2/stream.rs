@@ -13,10 +13,11 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use super::way::SendPiece;
 use super::websocket::{WebSocketKey, Within};
 use super::{Http2Shared, StreamState, head};
-use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount, TransferRate};
+use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
 use crate::gateway::{Answer, Failed, Refusal};
 use crate::listen::Settings;
 use crate::listen::behind::Behind;
+use crate::listen::request_body::ReceivedBody;
 use crate::listen::response_body::ResponseBody;
 use crate::listen::tunnel::UpgradedConnection;
 use crate::proxy::{Call, ClientEnd};
@@ -35,14 +36,12 @@ pub(super) struct StreamClient<'a> {
     body: RecvStream,
     awaits_continue: bool,
     pub common: &'a Http2Shared,
-    /// How fast the bodies of the connection come.
-    pace: TransferRate,
-    /// What had been received on the connection when its pace was last looked at.
+    /// What has come of the body.
+    request_body: ReceivedBody,
+    /// What had been received on the connection at the last check of how fast it comes.
     received: u64,
     /// It has asked for a wide window.
     has_asked: bool,
-    most_body: u64,
-    body_bytes: u64,
     trailers: Option<Fields>,
     /// Until the answer's head has gone.
     pub respond: SendResponse<SendPiece>,
@@ -126,12 +125,10 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
         refusal_to_read,
         awaits_continue,
         common,
-        pace: TransferRate::default(),
+        request_body: ReceivedBody::new(),
         received: common.received.load(Ordering::Relaxed),
         has_asked: false,
         body,
-        most_body: u64::MAX,
-        body_bytes: 0,
         trailers: None,
         respond,
         sender: None,
@@ -269,11 +266,10 @@ impl StreamClient<'_> {
         }
     }
 
-    /// What other streams have received meanwhile counts as well: they share the client's way here.
-    fn is_fast_enough(&mut self, bytes: u64) -> bool {
+    /// Counts bytes of the body. Returns how many all streams have received since the last count: they share one connection.
+    fn receive(&mut self, bytes: u64) -> u64 {
         let received = self.common.received.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let since = received - std::mem::replace(&mut self.received, received);
-        self.pace.has_moved(since, self.silence.sweep().millis(), self.settings.min_receive_rate)
+        received - std::mem::replace(&mut self.received, received)
     }
 
     /// Once a body: the answer may be no.
@@ -343,7 +339,7 @@ impl Downstream for StreamClient<'_> {
     }
 
     fn allow_body(&mut self, most: u64) {
-        self.most_body = most;
+        self.request_body.allow(most);
     }
 
     fn poll_body(
@@ -362,22 +358,15 @@ impl Downstream for StreamClient<'_> {
                 Poll::Ready(outcome) => ended = outcome?,
                 Poll::Pending if into.len() > before => break,
                 Poll::Pending => {
-                    self.pace.wait(self.silence.sweep().millis());
-                    let stalled = self.silence.poll_stalled(cx, self.settings.body_timeout);
-                    return stalled.map(|()| Err(BodyError::Stalled));
+                    return self.request_body.poll_stalled(cx, self.silence, self.settings).map(Err);
                 }
             }
         }
-        self.silence.clear();
         let bytes = (into.len() - before) as u64;
-        self.body_bytes += bytes;
-        if self.body_bytes > self.most_body {
-            return Poll::Ready(Err(BodyError::TooLarge(self.most_body)));
-        }
-        if !self.is_fast_enough(bytes) && !ended {
-            return Poll::Ready(Err(BodyError::TooSlow));
-        }
-        if !ended && self.body_bytes > ROOMY {
+        self.request_body.count(bytes, self.silence)?;
+        let moved = self.receive(bytes);
+        self.request_body.check_rate(moved, ended, self.silence, self.settings)?;
+        if !ended && self.request_body.bytes() > ROOMY {
             self.ask_for_window();
         }
         Poll::Ready(Ok(ended))

@@ -1,0 +1,63 @@
+//! How much of a request's body has come and how fast, for both protocols. Reads nothing itself.
+
+use std::task::{Context, Poll};
+
+use super::Settings;
+use crate::exchange::{BodyError, Deadline, TransferRate};
+
+/// What has come of one request's body, and what may come.
+pub(super) struct ReceivedBody {
+    most: u64,
+    bytes: u64,
+    rate: TransferRate,
+}
+
+impl ReceivedBody {
+    /// Nothing has come, and any number of bytes may.
+    pub fn new() -> Self {
+        Self { most: u64::MAX, bytes: 0, rate: TransferRate::default() }
+    }
+
+    /// So many bytes may come.
+    pub fn allow(&mut self, most: u64) {
+        self.most = most;
+    }
+
+    /// How many bytes have come.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Waits for more; ready when none has come for `body_timeout`.
+    pub fn poll_stalled(
+        &mut self,
+        cx: &mut Context<'_>,
+        silence: &Deadline,
+        settings: &Settings,
+    ) -> Poll<BodyError> {
+        self.rate.wait(silence.sweep().millis());
+        silence.poll_stalled(cx, settings.body_timeout).map(|()| BodyError::Stalled)
+    }
+
+    /// So many bytes have come.
+    pub fn count(&mut self, bytes: u64, silence: &Deadline) -> Result<(), BodyError> {
+        silence.clear();
+        self.bytes += bytes;
+        if self.bytes > self.most {
+            return Err(BodyError::TooLarge(self.most));
+        }
+        Ok(())
+    }
+
+    /// Whether the body comes fast enough. `moved`: bytes that have come on its connection since the last check.
+    pub fn check_rate(
+        &mut self,
+        moved: u64,
+        ended: bool,
+        silence: &Deadline,
+        settings: &Settings,
+    ) -> Result<(), BodyError> {
+        let is_fast = self.rate.has_moved(moved, silence.sweep().millis(), settings.min_receive_rate);
+        if is_fast || ended { Ok(()) } else { Err(BodyError::TooSlow) }
+    }
+}
