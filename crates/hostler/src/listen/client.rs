@@ -13,8 +13,8 @@ use hostler_wire::{
 };
 use tokio::io::AsyncWrite;
 
-use super::behind::{Behind, Progress};
 use super::request_body::ReceivedBody;
+use super::sink::AnswerSink;
 use super::{Settings, Shard, head};
 use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
 use crate::gateway::Refusal;
@@ -49,8 +49,8 @@ pub(super) struct Http1Client {
     pub(super) written: u64,
     /// What it holds of the spool, once it has held anything.
     pub(super) spool: Option<SpoolAccount>,
-    /// What it has not taken of an answer; none while it keeps up.
-    pub(super) behind: Option<Box<Behind>>,
+    /// The connection is kept after the answer, as far as that is known.
+    pub(super) keep: bool,
     body: BodyReader,
     /// What has come of the body.
     request_body: ReceivedBody,
@@ -74,7 +74,7 @@ impl Http1Client {
             tail: Bytes::new(),
             written: 0,
             spool: None,
-            behind: None,
+            keep: false,
             body: BodyReader::Length(0),
             request_body: ReceivedBody::new(),
             awaits_continue: false,
@@ -189,9 +189,9 @@ impl Http1Client {
         self.version
     }
 
-    /// Bytes that wait to be written.
-    pub fn unsent(&self) -> usize {
-        self.outbox.len() - self.sent + self.tail.len()
+    /// Whether the connection is kept for the next request, now that the last one is answered.
+    pub fn is_kept(&self) -> bool {
+        self.keep && self.is_in_step()
     }
 
     /// Writes what waits; ready when all is written.
@@ -236,10 +236,9 @@ impl Http1Client {
         }
     }
 
-    /// How far the client is with what it is sent.
-    pub(super) fn progress(&self) -> Progress {
-        let taken = self.stream.taken_below().unwrap_or(self.written);
-        Progress { all: taken, own: taken, least: 1, now: self.silence.sweep().millis() }
+    /// Bytes that the client has taken of what was written in the life of the connection, as far as the system tells.
+    pub(super) fn taken_by_client(&self) -> u64 {
+        self.stream.taken_below().unwrap_or(self.written)
     }
 
     /// Closes so that the client can read our last answer: what it still sends is read and forgotten for a while, because
@@ -370,7 +369,7 @@ impl Downstream for Http1Client {
     }
 
     fn spool(&mut self) -> Option<SpoolAccount> {
-        Some(self.spool.get_or_insert_with(|| self.settings.spool.account()).clone())
+        Some(self.spool_account())
     }
 
     fn trailers(&self) -> Option<&Fields> {

@@ -10,13 +10,16 @@ mod h2;
 mod head;
 mod health;
 mod hop;
+mod http1_sink;
 mod https;
 mod own;
 mod proxy_protocol;
 mod request_body;
+mod respond;
 mod response_body;
 mod settings;
 mod shortage;
+mod sink;
 mod socket;
 mod spill;
 mod tunnel;
@@ -27,20 +30,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use client::Http1Client;
-use deliver::{Delivered, wants_keep_alive};
-use entrance::Entered;
 use hostler_coding::Allowance;
-use hostler_wire::Stream;
-use response_body::ResponseBody;
-use shortage::{DescriptorReserve, is_beyond, is_shortage};
+use hostler_wire::{Stream, Version};
 use tokio::net::{TcpListener, TcpStream};
+
+use client::Http1Client;
+use deliver::{Delivered, refuse, refuse_silently};
+use entrance::Entered;
+use respond::RequestOutcome;
+use shortage::{DescriptorReserve, is_beyond, is_shortage};
 use tunnel::UpgradedConnection;
 
 use crate::exchange::{ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep};
-use crate::gateway::{Answer, Failed, Gateway, Refusal, access_line};
+use crate::gateway::{Answer, Gateway, Refusal, access_line};
 use crate::journal::Journal;
-use crate::proxy::Call;
 
 pub use admission::{ByKind, PerClient};
 pub use behind::{LEAST_ANSWER_MEMORY, SendLimits};
@@ -110,13 +113,6 @@ enum After {
     Tunnel(Box<UpgradedConnection>),
     /// HTTP/2, of which this much has come already.
     Http2(Stream, Vec<u8>),
-}
-
-/// What came of an exchange.
-enum RequestOutcome {
-    Delivered(Delivered),
-    /// The member has answered with 101. Boxed, as the passage is: most connections never have one, and need no room for it.
-    Switched(Box<Call>),
 }
 
 impl Shard {
@@ -233,8 +229,8 @@ impl Shard {
                     self.gateway.enter_unread(&mut exchange);
                     client.distrust();
                     let delivered = match client.speaks_otherwise() {
-                        true => client.refuse_silently(&mut exchange, &refusal),
-                        false => client.refuse(&mut exchange, &refusal, false).await,
+                        true => refuse_silently(&mut exchange, &refusal),
+                        false => refuse(&mut client, &mut exchange, &refusal).await,
                     };
                     self.settle(&mut exchange);
                     end(client, delivered).await;
@@ -249,7 +245,7 @@ impl Shard {
                 }
             };
             self.settle(&mut exchange);
-            if delivered != Delivered::Keep {
+            if delivered == Delivered::Aborted || !client.is_kept() {
                 end(client, delivered).await;
                 return After::Nothing;
             }
@@ -265,14 +261,7 @@ impl Shard {
             Ok(length) => {
                 exchange.length = length;
                 client.begin(&exchange.head, length);
-                // A health check is never one request too many.
-                match client.settings.answer_early(exchange, &self.gateway) {
-                    Some(answer) => Ok(Answer::Whole(answer)),
-                    None => match self.admit(&client.settings, exchange) {
-                        Ok(()) => self.gateway.answer(exchange, client, self.index).await,
-                        Err(refusal) => Err(refusal.into()),
-                    },
-                }
+                self.answer(client, exchange).await
             }
             Err(refusal) => {
                 client.distrust();
@@ -284,57 +273,8 @@ impl Shard {
                 .map_or(Err(refusal.into()), |health| Ok(Answer::Whole(health)))
             }
         };
-        let keep = wants_keep && !self.connections.is_ending();
-        let instead = match answer {
-            Ok(Answer::Member(call)) => {
-                match self.pass_on(client, exchange, ResponseBody::Member(call), keep).await {
-                    Ok(delivered) => return RequestOutcome::Delivered(delivered),
-                    Err(instead) => instead,
-                }
-            }
-            Ok(Answer::Shared(shared)) => {
-                match self.pass_on(client, exchange, ResponseBody::Shared(shared), keep).await {
-                    Ok(delivered) => return RequestOutcome::Delivered(delivered),
-                    Err(instead) => instead,
-                }
-            }
-            Ok(Answer::Streamed(streamed)) => {
-                let body = ResponseBody::Own(streamed).encoded(exchange, &self.encoding);
-                match client.deliver(exchange, body, keep).await {
-                    Ok(delivered) => return RequestOutcome::Delivered(delivered),
-                    Err(refusal) => refusal.into(),
-                }
-            }
-            Ok(Answer::Tunnel(call)) => return RequestOutcome::Switched(call),
-            Ok(Answer::Whole(whole)) => {
-                return RequestOutcome::Delivered(
-                    client.deliver_own(exchange, &whole.head, whole.body, keep).await,
-                );
-            }
-            Err(instead) => instead,
-        };
-        RequestOutcome::Delivered(match instead.fallback {
-            Some(fallback) => client.deliver_fallback(exchange, &fallback, &instead.refusal, keep).await,
-            None => client.refuse(exchange, &instead.refusal, keep).await,
-        })
-    }
-
-    /// What comes from a member; and where that breaks off before its client had any of it, what stands in.
-    async fn pass_on(
-        &self,
-        client: &mut Http1Client,
-        exchange: &mut Exchange,
-        body: ResponseBody,
-        keep: bool,
-    ) -> Result<Delivered, Failed> {
-        let body = body.encoded(exchange, &self.encoding);
-        let refusal = match client.deliver(exchange, body, keep).await {
-            Ok(delivered) => return Ok(delivered),
-            Err(refusal) => refusal,
-        };
-        // Boxed: answers that come whole need no room for it.
-        let stale = Box::pin(self.gateway.instead(exchange, refusal)).await?;
-        Ok(client.deliver_own(exchange, &stale.head, stale.body, keep).await)
+        client.keep = wants_keep && !self.connections.is_ending();
+        self.respond(client, exchange, answer).await
     }
 
     /// A clear word to one connection too many; none where it would take a handshake to say it.
@@ -358,7 +298,7 @@ impl Shard {
         let mut client = Http1Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         client.distrust();
-        let delivered = client.refuse(&mut exchange, refusal, false).await;
+        let delivered = refuse(&mut client, &mut exchange, refusal).await;
         self.settle(&mut exchange);
         // A crowd of twice the limit is an attack: no patience for it.
         if self.connections.open() <= self.settings.load().max_connections * 2 {
@@ -382,12 +322,22 @@ impl Shard {
 
 async fn end(client: Http1Client, delivered: Delivered) {
     match delivered {
-        Delivered::Abort => client.abort(),
-        Delivered::Close | Delivered::Keep => client.close().await,
+        Delivered::Aborted => client.abort(),
+        Delivered::Whole => client.close().await,
     }
 }
 
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted)
+}
+
+/// Whether the client wants the connection kept (RFC 9112 section 9.3).
+fn wants_keep_alive(exchange: &Exchange) -> bool {
+    let fields = &exchange.head.fields;
+    match exchange.head.version {
+        _ if fields.says_close() => false,
+        Version::Http11 => true,
+        Version::Http10 => fields.says_keep_alive(),
+    }
 }

@@ -1,13 +1,12 @@
 //! HTTP/2 towards clients: a connection, its streams as they come, its end. Knows the gateway, and nothing behind it.
 
-mod deliver;
 mod flood;
 mod head;
 mod joiner;
 mod metered_io;
+mod sink;
 mod stream;
 mod stream_tasks;
-mod transfer;
 mod way;
 mod websocket;
 

@@ -16,9 +16,10 @@ use super::{Http2Shared, StreamState, head};
 use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
 use crate::gateway::{Answer, Failed, Refusal};
 use crate::listen::Settings;
-use crate::listen::behind::Behind;
+use crate::listen::deliver::refuse;
 use crate::listen::request_body::ReceivedBody;
-use crate::listen::response_body::ResponseBody;
+use crate::listen::respond::RequestOutcome;
+use crate::listen::sink::AnswerSink;
 use crate::listen::tunnel::UpgradedConnection;
 use crate::proxy::{Call, ClientEnd};
 
@@ -43,6 +44,8 @@ pub(super) struct StreamClient<'a> {
     /// It has asked for a wide window.
     has_asked: bool,
     trailers: Option<Fields>,
+    /// For a request that wants a WebSocket.
+    pub key: Option<WebSocketKey>,
     /// Until the answer's head has gone.
     pub respond: SendResponse<SendPiece>,
     /// From then on.
@@ -51,12 +54,12 @@ pub(super) struct StreamClient<'a> {
     pub outbox: Vec<u8>,
     /// To be sent: what is left of a body that lies in memory, and that others may share.
     pub whole: Bytes,
-    /// What the client has not taken; none while it keeps up.
-    pub behind: Option<Box<Behind>>,
     /// Bytes of the answer that were handed over.
     pub handed: u64,
     /// For how many bytes of a file there is a window now.
     pub wanted: usize,
+    /// The rest waits until other streams have less under way on the connection.
+    pub waits_for_others: bool,
 }
 
 /// What follows the exchange of a stream.
@@ -130,21 +133,24 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
         has_asked: false,
         body,
         trailers: None,
+        key,
         respond,
         sender: None,
         outbox: Vec::new(),
         whole: Bytes::new(),
-        behind: None,
         handed: 0,
         wanted: 0,
+        waits_for_others: false,
     };
     let mut switched = None;
     match length {
         Ok(length) => {
             exchange.length = length;
-            switched = client.answer(common, exchange, key.as_ref()).await;
+            switched = client.answer(exchange).await;
         }
-        Err(refusal) => client.refuse(exchange, &refusal).await,
+        Err(refusal) => {
+            refuse(&mut client, exchange, &refusal).await;
+        }
     }
     if let Some(call) = switched
         && let Some(stream) = client.switch(exchange, &call)
@@ -175,80 +181,36 @@ fn become_tunnel(
 
 impl StreamClient<'_> {
     /// Has the request answered; but for one that becomes a tunnel.
-    async fn answer(
-        &mut self,
-        common: &Http2Shared,
+    async fn answer(&mut self, exchange: &mut Exchange) -> Option<Box<Call>> {
+        let shard = &self.common.shard;
+        let answer = shard.answer(self, exchange).await;
+        let answer = self.as_websocket(exchange, answer);
+        match shard.respond(self, exchange, answer).await {
+            RequestOutcome::Switched(call) => Some(call),
+            RequestOutcome::Delivered(_) => None,
+        }
+    }
+
+    /// Refuses what is no answer to a request that wants a WebSocket, and a tunnel for one that wants none.
+    fn as_websocket(
+        &self,
         exchange: &mut Exchange,
-        key: Option<&WebSocketKey>,
-    ) -> Option<Box<Call>> {
-        let gateway = &common.shard.gateway;
-        // A health check is never one request too many.
-        let answer = match common.settings.answer_early(exchange, gateway) {
-            Some(answer) => Ok(Answer::Whole(answer)),
-            None => match common.shard.admit(&common.settings, exchange) {
-                Ok(()) => gateway.answer(exchange, self, common.shard.index).await,
-                Err(refusal) => Err(refusal.into()),
-            },
-        };
-        let instead = match answer {
-            Ok(Answer::Tunnel(call)) if key.is_some_and(|key| key.is_accepted(call.answer())) => {
-                return Some(call);
+        answer: Result<Answer, Failed>,
+    ) -> Result<Answer, Failed> {
+        match (answer?, &self.key) {
+            (Answer::Tunnel(call), Some(key)) if key.is_accepted(call.answer()) => Ok(Answer::Tunnel(call)),
+            (Answer::Tunnel(call), _) => {
+                Err(Refusal::from(call.give_up(exchange, CallError::Switched)).into())
             }
-            Ok(Answer::Tunnel(call)) => Refusal::from(call.give_up(exchange, CallError::Switched)).into(),
             // To the client this would say that its WebSocket is open.
-            Ok(answer) if key.is_some() && is_success(&answer) => {
+            (answer, Some(_)) if is_success(&answer) => {
                 if let Answer::Member(call) = answer {
                     call.abandon(exchange);
                 }
-                Refusal::NoWebSocket.into()
+                Err(Refusal::NoWebSocket.into())
             }
-            Ok(Answer::Member(call)) => {
-                match self.pass_on(common, exchange, ResponseBody::Member(call)).await {
-                    Ok(()) => return None,
-                    Err(instead) => instead,
-                }
-            }
-            Ok(Answer::Shared(shared)) => {
-                match self.pass_on(common, exchange, ResponseBody::Shared(shared)).await {
-                    Ok(()) => return None,
-                    Err(instead) => instead,
-                }
-            }
-            Ok(Answer::Streamed(streamed)) => {
-                let response_body = ResponseBody::Own(streamed).encoded(exchange, &common.shard.encoding);
-                match self.deliver(exchange, response_body).await {
-                    Ok(()) => return None,
-                    Err(refusal) => refusal.into(),
-                }
-            }
-            Ok(Answer::Whole(whole)) => {
-                self.deliver_own(exchange, &whole.head, whole.body).await;
-                return None;
-            }
-            Err(instead) => instead,
-        };
-        match instead.fallback {
-            Some(fallback) if key.is_none() => {
-                self.deliver_fallback(exchange, &fallback, &instead.refusal).await;
-            }
-            _ => self.refuse(exchange, &instead.refusal).await,
+            (answer, _) => Ok(answer),
         }
-        None
-    }
-
-    /// What comes from a member; and where that breaks off before its client had any of it, what stands in.
-    async fn pass_on(
-        &mut self,
-        common: &Http2Shared,
-        exchange: &mut Exchange,
-        response_body: ResponseBody,
-    ) -> Result<(), Failed> {
-        let response_body = response_body.encoded(exchange, &common.shard.encoding);
-        let Err(refusal) = self.deliver(exchange, response_body).await else { return Ok(()) };
-        // Boxed: answers that come whole need no room for it.
-        let stale = Box::pin(common.shard.gateway.instead(exchange, refusal)).await?;
-        self.deliver_own(exchange, &stale.head, stale.body).await;
-        Ok(())
     }
 
     /// Tells the client that its WebSocket is open; none if it has gone.
@@ -373,7 +335,7 @@ impl Downstream for StreamClient<'_> {
     }
 
     fn spool(&mut self) -> Option<SpoolAccount> {
-        Some(self.common.spool.get_or_init(|| self.settings.spool.account()).clone())
+        Some(self.spool_account())
     }
 
     fn trailers(&self) -> Option<&Fields> {

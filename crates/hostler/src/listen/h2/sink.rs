@@ -1,0 +1,230 @@
+//! An HTTP/2 stream as an `AnswerSink`: what waits goes out as the client's window and the other streams allow. Knows no routes.
+
+use std::mem;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::Reason;
+use hostler_wire::ResponseHead;
+use http::Response;
+
+use super::head;
+use super::stream::StreamClient;
+use super::way::SendPiece;
+use crate::exchange::{Deadline, Exchange, Slow, SpoolAccount};
+use crate::listen::Settings;
+use crate::listen::behind::{Behind, BufferKind, PIECE, Progress};
+use crate::listen::head::Framing;
+use crate::listen::sink::{AnswerSink, DeliveryError, Transfer};
+
+impl AnswerSink for StreamClient<'_> {
+    /// None once it has been sent.
+    type Head = Option<Response<()>>;
+    const WRITES_CHUNKS: bool = false;
+    const READS_AHEAD: bool = false;
+
+    fn settings(&self) -> &Settings {
+        self.settings
+    }
+
+    fn outbox(&mut self) -> &mut Vec<u8> {
+        &mut self.outbox
+    }
+
+    fn silence(&self) -> &Deadline {
+        self.silence
+    }
+
+    fn refusal_to_read(&self) -> &Deadline {
+        self.refusal_to_read
+    }
+
+    /// What other streams have sent counts as well: all share one connection.
+    fn progress(&self) -> Progress {
+        Progress {
+            all: self.common.way.sent.load(Ordering::Relaxed),
+            own: self.handed,
+            least: self.settings.send_limits.min_send_rate.max(1),
+            now: self.silence.sweep().millis(),
+        }
+    }
+
+    fn unsent(&self) -> usize {
+        self.outbox.len()
+    }
+
+    fn fall_behind(&self) -> Box<Behind> {
+        Behind::new(&self.common.way.account, &self.progress())
+    }
+
+    fn spool_account(&mut self) -> SpoolAccount {
+        self.common.spool.get_or_init(|| self.settings.spool.account()).clone()
+    }
+
+    fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Self::Head {
+        Some(head::answer(head, exchange, framing))
+    }
+
+    fn put_whole(
+        &mut self,
+        head: &ResponseHead,
+        body: Bytes,
+        exchange: &Exchange,
+        framing: Framing,
+        _: bool,
+    ) -> Self::Head {
+        self.whole = body;
+        self.put_head(head, exchange, framing)
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfer: &mut Transfer<Self>,
+    ) -> Poll<Result<bool, DeliveryError>> {
+        self.poll_push(cx, transfer).map_err(|()| DeliveryError::Client(None))
+    }
+
+    fn hold(&mut self, behind: &mut Behind, sent: bool, kind: BufferKind) -> usize {
+        if sent {
+            if !behind.is_spilling() {
+                let _shrinks = behind.memory().resize(0);
+            }
+        } else if !self.outbox.is_empty() {
+            let (common, settings) = (self.common, self.settings);
+            let account = || common.spool.get_or_init(|| settings.spool.account()).clone();
+            behind.wait(&mut self.outbox, (0, 0), kind, account);
+        } else if self.whole.is_unique() {
+            // A body that the cache holds as well is counted there.
+            behind.memory().set(self.whole.len() as u64);
+        }
+        mem::take(&mut self.wanted)
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>, _: bool) -> Poll<()> {
+        match &mut self.sender {
+            Some(sender) => sender.poll_reset(cx).map(drop),
+            None => Poll::Pending,
+        }
+    }
+
+    fn waits_for_others(&self) -> bool {
+        self.waits_for_others
+    }
+
+    fn wants_websocket(&self) -> bool {
+        self.key.is_some()
+    }
+
+    fn retract(&mut self, head: Self::Head) -> bool {
+        if head.is_some() {
+            self.outbox.clear();
+        }
+        head.is_some()
+    }
+
+    fn break_off(&mut self) {
+        self.reset(Reason::INTERNAL_ERROR);
+    }
+
+    fn give_client_up(&mut self, slow: Option<Slow>) -> &'static str {
+        if slow == Some(Slow::TooSlow) {
+            self.common.end_slow(Slow::TooSlow);
+        }
+        // A client that has left needs no reset: the stream has ended, or ends when it is dropped.
+        if slow.is_some() {
+            self.reset(Reason::CANCEL);
+        }
+        // Where the whole connection is to end, that is the reason.
+        slow.or_else(|| self.common.verdict.slow()).map_or("client", Slow::reason)
+    }
+}
+
+impl StreamClient<'_> {
+    /// Hands over what may go; ready when that is all there is in memory, and with `true` when it was the end of the stream.
+    fn poll_push(&mut self, cx: &mut Context<'_>, transfer: &mut Transfer<Self>) -> Poll<Result<bool, ()>> {
+        let is_spilling = transfer.is_spilling();
+        let is_last = transfer.body.is_none() && transfer.trailers.is_none() && !is_spilling;
+        self.waits_for_others = false;
+        if let Some(head) = transfer.head.take() {
+            let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
+            self.sender = Some(self.respond.send_response(head, is_end).map_err(|_| ())?);
+            if is_end {
+                return Poll::Ready(Ok(true));
+            }
+        }
+        while !self.outbox.is_empty() || !self.whole.is_empty() {
+            let granted = ready!(self.poll_window(cx, self.outbox.len() + self.whole.len()))?;
+            let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() };
+            let memory = transfer.behind.as_mut().map(|behind| behind.memory());
+            let Poll::Ready((bytes, slip)) = self.common.way.poll_enter(cx, granted.min(next), memory) else {
+                self.waits_for_others = true;
+                return Poll::Pending;
+            };
+            let piece = match self.outbox.is_empty() {
+                true => self.whole.split_to(bytes),
+                false => take(&mut self.outbox, bytes),
+            };
+            self.handed += bytes as u64;
+            self.common.way.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+            let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
+            let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
+            sender.send_data(SendPiece::new(piece, slip), is_end).map_err(|_| ())?;
+            if is_end {
+                return Poll::Ready(Ok(true));
+            }
+        }
+        if is_spilling {
+            // The file is read when there is a window: many streams of one connection wait for one.
+            let granted = ready!(self.poll_window(cx, PIECE))?;
+            if self.common.way.poll_open(cx).is_pending() {
+                self.waits_for_others = true;
+                return Poll::Pending;
+            }
+            self.wanted = granted.min(PIECE);
+            return Poll::Ready(Ok(false));
+        }
+        if transfer.body.is_some() {
+            return Poll::Ready(Ok(false));
+        }
+        let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
+        match transfer.trailers.take() {
+            Some(trailers) => sender.send_trailers(head::trailers(&trailers)),
+            None => sender.send_data(Bytes::new().into(), true),
+        }
+        .map_err(|_| ())?;
+        Poll::Ready(Ok(true))
+    }
+
+    /// For how many of so many bytes the client has a window.
+    fn poll_window(&mut self, cx: &mut Context<'_>, wanted: usize) -> Poll<Result<usize, ()>> {
+        let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
+        sender.reserve_capacity(wanted);
+        match sender.capacity() {
+            0 => match ready!(sender.poll_capacity(cx)) {
+                Some(Ok(granted)) => Poll::Ready(Ok(granted)),
+                _ => Poll::Ready(Err(())),
+            },
+            granted => Poll::Ready(Ok(granted)),
+        }
+    }
+
+    /// Breaks the stream off, so that nobody takes what was sent for the whole.
+    fn reset(&mut self, reason: Reason) {
+        match &mut self.sender {
+            Some(sender) => sender.send_reset(reason),
+            None => self.respond.send_reset(reason),
+        }
+    }
+}
+
+/// The first bytes, without a copy where that is all of them.
+fn take(outbox: &mut Vec<u8>, most: usize) -> Bytes {
+    if most >= outbox.len() {
+        return mem::take(outbox).into();
+    }
+    let piece = Bytes::copy_from_slice(&outbox[..most]);
+    outbox.drain(..most);
+    piece
+}

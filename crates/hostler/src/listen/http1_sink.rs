@@ -1,0 +1,153 @@
+//! An HTTP/1.1 connection as an `AnswerSink`: the head and the body become bytes in its outbox. Knows no routes.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hostler_wire::ResponseHead;
+
+use super::Settings;
+use super::behind::{self, Behind, BufferKind, Progress};
+use super::client::Http1Client;
+use super::head::{self, Framing, Keeping};
+use super::sink::{AnswerSink, DeliveryError, Transfer};
+use crate::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
+
+/// A body in memory that is no longer than this is copied behind its head: that costs less than writing from two places.
+const COPIED: usize = 2 * 1024;
+
+/// Where an answer begins.
+pub(super) struct OutboxMark {
+    /// In the outbox.
+    at: usize,
+    /// After so many bytes of the connection.
+    written: u64,
+    /// Whether the connection was to be kept after it.
+    keep: bool,
+}
+
+impl Http1Client {
+    /// Writes a head. The connection is closed after the answer unless `keep` is true and its client wants it kept.
+    fn write_head(
+        &mut self,
+        head: &ResponseHead,
+        exchange: &Exchange,
+        framing: Framing,
+        keep: bool,
+    ) -> OutboxMark {
+        let mark = OutboxMark { at: self.outbox.len(), written: self.written, keep: self.keep };
+        self.keep &= keep;
+        let keeping = Keeping { keep: self.keep, version: self.version() };
+        head::write_answer(&mut self.outbox, head, exchange, framing, keeping);
+        mark
+    }
+}
+
+impl AnswerSink for Http1Client {
+    type Head = OutboxMark;
+    const WRITES_CHUNKS: bool = true;
+    const READS_AHEAD: bool = true;
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn outbox(&mut self) -> &mut Vec<u8> {
+        &mut self.outbox
+    }
+
+    fn silence(&self) -> &Deadline {
+        &self.silence
+    }
+
+    fn refusal_to_read(&self) -> &Deadline {
+        &self.refusal_to_read
+    }
+
+    fn progress(&self) -> Progress {
+        let taken = self.taken_by_client();
+        Progress { all: taken, own: taken, least: 1, now: self.silence.sweep().millis() }
+    }
+
+    fn unsent(&self) -> usize {
+        self.outbox.len() - self.sent + self.tail.len()
+    }
+
+    fn fall_behind(&self) -> Box<Behind> {
+        Behind::new(&self.settings.answer_memory.account(), &self.progress())
+    }
+
+    fn spool_account(&mut self) -> SpoolAccount {
+        self.spool.get_or_insert_with(|| self.settings.spool.account()).clone()
+    }
+
+    fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> OutboxMark {
+        self.write_head(head, exchange, framing, framing != Framing::UntilClose)
+    }
+
+    fn put_whole(
+        &mut self,
+        head: &ResponseHead,
+        body: Bytes,
+        exchange: &Exchange,
+        framing: Framing,
+        closes: bool,
+    ) -> OutboxMark {
+        let mark = self.write_head(head, exchange, framing, !closes && self.is_in_step());
+        if body.len() <= COPIED {
+            self.outbox.extend_from_slice(&body);
+        } else {
+            self.tail = body;
+        }
+        mark
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfer: &mut Transfer<Self>,
+    ) -> Poll<Result<bool, DeliveryError>> {
+        ready!(self.poll_flush(cx)).map_err(|_| DeliveryError::Client(None))?;
+        Poll::Ready(Ok(transfer.body.is_none() && !transfer.is_spilling()))
+    }
+
+    fn hold(&mut self, behind: &mut Behind, sent: bool, kind: BufferKind) -> usize {
+        if sent {
+            return behind.wanted();
+        }
+        if self.tail.is_empty() {
+            let keep = self.sent + behind::LEAST;
+            let Self { outbox, spool, settings, .. } = self;
+            let account = || spool.get_or_insert_with(|| settings.spool.account()).clone();
+            behind.wait(outbox, (keep, 0), kind, account);
+        } else {
+            // A body that the cache holds as well is counted there.
+            let tail = if self.tail.is_unique() { self.tail.len() } else { 0 };
+            behind.memory().set((self.outbox.len() + tail) as u64);
+        }
+        0
+    }
+
+    /// The next write shows that the client has left. A stream of events may have no next write for hours, so there the connection is read.
+    fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()> {
+        match endless {
+            true => self.poll_left(cx),
+            false => Poll::Pending,
+        }
+    }
+
+    fn retract(&mut self, mark: OutboxMark) -> bool {
+        let is_unsent = self.written == mark.written;
+        if is_unsent {
+            self.outbox.truncate(mark.at);
+            self.keep = mark.keep;
+        }
+        is_unsent
+    }
+
+    /// The connection itself is closed afterwards, without the end of the answer.
+    fn break_off(&mut self) {}
+
+    fn give_client_up(&mut self, slow: Option<Slow>) -> &'static str {
+        slow.map_or("client", Slow::reason)
+    }
+}

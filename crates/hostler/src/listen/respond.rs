@@ -1,0 +1,75 @@
+//! The answer to one request, in HTTP/1.1 and in HTTP/2: where it comes from, and what stands in for one that fails. Knows no client protocol.
+
+use super::Shard;
+use super::deliver::{Delivered, deliver, deliver_fallback, deliver_whole, refuse};
+use super::response_body::ResponseBody;
+use super::sink::AnswerSink;
+use crate::exchange::{Exchange, Whole};
+use crate::gateway::{Answer, Failed};
+use crate::proxy::Call;
+
+/// What came of an exchange.
+pub(super) enum RequestOutcome {
+    Delivered(Delivered),
+    /// The member has answered with 101. Boxed: most connections never have one, and need no room for it.
+    Switched(Box<Call>),
+}
+
+impl Shard {
+    /// The answer to a request whose head is good.
+    pub(super) async fn answer<S: AnswerSink>(
+        &self,
+        client: &mut S,
+        exchange: &mut Exchange,
+    ) -> Result<Answer, Failed> {
+        // A health check is never one request too many.
+        if let Some(answer) = client.settings().answer_early(exchange, &self.gateway) {
+            return Ok(Answer::Whole(answer));
+        }
+        self.admit(client.settings(), exchange)?;
+        self.gateway.answer(exchange, client, self.index).await
+    }
+
+    /// Sends an answer. For one that fails before the client had any of it: what is in the cache, else the route's fallback, else the
+    /// refusal.
+    pub(super) async fn respond<S: AnswerSink>(
+        &self,
+        client: &mut S,
+        exchange: &mut Exchange,
+        answer: Result<Answer, Failed>,
+    ) -> RequestOutcome {
+        let (body, is_own) = match answer {
+            Ok(Answer::Member(call)) => (ResponseBody::Member(call), false),
+            Ok(Answer::Shared(shared)) => (ResponseBody::Shared(shared), false),
+            Ok(Answer::Streamed(streamed)) => (ResponseBody::Own(streamed), true),
+            Ok(Answer::Tunnel(call)) => return RequestOutcome::Switched(call),
+            Ok(Answer::Whole(whole)) => return send_whole(client, exchange, whole).await,
+            Err(failed) => return stand_in(client, exchange, failed).await,
+        };
+        let body = body.encoded(exchange, &self.encoding);
+        let failed = match deliver(client, exchange, body).await {
+            Ok(delivered) => return RequestOutcome::Delivered(delivered),
+            Err(refusal) if is_own => refusal.into(),
+            // Boxed: answers that come whole need no room for it.
+            Err(refusal) => match Box::pin(self.gateway.instead(exchange, refusal)).await {
+                Ok(stale) => return send_whole(client, exchange, stale).await,
+                Err(failed) => failed,
+            },
+        };
+        stand_in(client, exchange, failed).await
+    }
+}
+
+async fn send_whole<S: AnswerSink>(client: &mut S, exchange: &mut Exchange, whole: Whole) -> RequestOutcome {
+    RequestOutcome::Delivered(deliver_whole(client, exchange, &whole.head, whole.body, false).await)
+}
+
+/// The last steps: the route's fallback, else the refusal.
+async fn stand_in<S: AnswerSink>(client: &mut S, exchange: &mut Exchange, failed: Failed) -> RequestOutcome {
+    RequestOutcome::Delivered(match failed.fallback {
+        Some(fallback) if !client.wants_websocket() => {
+            deliver_fallback(client, exchange, &fallback, &failed.refusal).await
+        }
+        _ => refuse(client, exchange, &failed.refusal).await,
+    })
+}
