@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hostler_dispatch::{Claim, Pool, PoolSettings};
 use hostler_worker::{
-    Bind, GuardCommand, LogEntry, Probe, Probing, Recycling, Slots, Spares, Supervisor, SupervisorContext,
+    GuardCommand, LogEntry, Probe, Probing, Slots, Spares, Supervisor, SupervisorContext,
     SupervisorContextSettings, WorkerAddress, WorkerRecord, WorkerSettings,
 };
 
@@ -40,22 +40,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     println!("directory {}", context.directory().display());
     let settings = WorkerSettings {
-        command: std::env::args_os().skip(1).collect(),
+        command: std::env::args().skip(1).collect(),
         cwd: PathBuf::from("."),
-        env: std::env::vars_os().collect(),
-        bind: Bind::Socket,
-        port: None,
+        env: std::env::vars().collect(),
         count: 1,
         spares: Spares::Fixed(0),
         boot_cpu: 1.0,
         slots: Slots::Fixed(1),
         start_timeout: Duration::from_secs(30),
         stop_timeout: Duration::from_secs(10),
-        health: None,
-        warmup: vec![],
         hang_timeout: Duration::from_secs(60),
-        recycling: Recycling::default(),
-        collect_when_idle: false,
+        ..WorkerSettings::default()
     };
     let pool = Pool::new("example", PoolSettings::default());
     let workers = Supervisor::start(settings, pool.clone(), |address, _| address, Arc::new(NoProbe), context);

@@ -20,10 +20,12 @@ mod ends;
 mod rest;
 mod words;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::settings::WorkerSettings;
 pub(super) use rest::SETTLED_AFTER;
 pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, Why};
 
@@ -38,16 +40,6 @@ const TURN: Duration = Duration::from_secs(10);
 const PROBATION: Duration = Duration::from_millis(500);
 /// How many times a successor whose boot has failed is booted again: a single failure may be an accident.
 const SECOND_CHANCES: u32 = 1;
-
-/// What of a worker's settings decides about its life.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LifecycleRules {
-    pub start_timeout: Duration,
-    pub stop_timeout: Duration,
-    pub hang_timeout: Duration,
-    pub checks_health: bool,
-    pub warms_up: bool,
-}
 
 /// Where a worker is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +79,7 @@ pub(super) enum LifecycleState {
 /// One worker's life.
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
-    rules: LifecycleRules,
+    settings: Arc<WorkerSettings>,
     state: LifecycleState,
     standing: Standing,
     /// When a boot lets others boot beside it.
@@ -109,9 +101,9 @@ pub(super) struct Lifecycle {
 
 impl Lifecycle {
     /// A worker that has never run. The first thing to do about it is [`Action::AskTurn`].
-    pub fn new(rules: LifecycleRules, standing: Standing, chance: fastrand::Rng) -> Self {
+    pub fn new(settings: Arc<WorkerSettings>, standing: Standing, chance: fastrand::Rng) -> Self {
         Self {
-            rules,
+            settings,
             state: LifecycleState::Queued,
             standing,
             turn_ends: None,
@@ -135,9 +127,9 @@ impl Lifecycle {
         self.standing
     }
 
-    /// Other rules from now on; a deadline that runs stays as it is.
-    pub fn adopt(&mut self, rules: LifecycleRules) {
-        self.rules = rules;
+    /// Other settings from now on; a deadline that runs stays as it is.
+    pub fn adopt(&mut self, settings: Arc<WorkerSettings>) {
+        self.settings = settings;
     }
 
     /// Crashes in a row.
@@ -241,7 +233,7 @@ impl Lifecycle {
         self.hears = false;
         self.listening = false;
         self.turn_ends = Some(now + TURN);
-        self.state = LifecycleState::Booting { until: now + self.rules.start_timeout };
+        self.state = LifecycleState::Booting { until: now + self.settings.start_timeout };
         vec![Action::Spawn]
     }
 
@@ -253,7 +245,7 @@ impl Lifecycle {
             }
             (LifecycleState::Booting { .. }, LifecycleEvent::Listening) if !self.listening => {
                 self.listening = true;
-                if self.rules.checks_health { vec![Action::CheckHealth] } else { self.healthy(now) }
+                if self.settings.health.is_some() { vec![Action::CheckHealth] } else { self.healthy(now) }
             }
             (LifecycleState::Booting { .. }, LifecycleEvent::Healthy) => self.healthy(now),
             (LifecycleState::Warming { .. }, LifecycleEvent::Warmed) => self.ready(now),
@@ -263,7 +255,7 @@ impl Lifecycle {
 
     fn healthy(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
-            LifecycleState::Booting { until } if self.rules.warms_up => {
+            LifecycleState::Booting { until } if !self.settings.warmup.is_empty() => {
                 self.state = LifecycleState::Warming { until };
                 vec![Action::WarmUp]
             }

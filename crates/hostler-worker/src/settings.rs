@@ -1,6 +1,6 @@
 //! What the program says about its workers, and the two things it does for them; knows no process.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,17 +8,16 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use super::exit_watch::ExitWatch;
-use super::lifecycle::LifecycleRules;
 
-/// The workers of one pool.
-#[derive(Clone, Debug, PartialEq)]
+/// The workers of one pool. The default runs nothing: no program, no worker, no time.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerSettings {
     /// Program and arguments; no shell reads them.
-    pub command: Vec<OsString>,
+    pub command: Vec<String>,
     /// Where it runs.
     pub cwd: PathBuf,
     /// The whole environment, before what Hostler adds.
-    pub env: Vec<(OsString, OsString)>,
+    pub env: BTreeMap<String, String>,
     /// How the app gets its address.
     pub bind: Bind,
     /// The port whose `listen()` is the app's; without it, the first is.
@@ -73,24 +72,15 @@ impl WorkerSettings {
         (&self.command, &self.cwd, &self.env, self.bind, self.port)
             == (&other.command, &other.cwd, &other.env, other.bind, other.port)
     }
-
-    pub(super) fn rules(&self) -> LifecycleRules {
-        LifecycleRules {
-            start_timeout: self.start_timeout,
-            stop_timeout: self.stop_timeout,
-            hang_timeout: self.hang_timeout,
-            checks_health: self.health.is_some(),
-            warms_up: !self.warmup.is_empty(),
-        }
-    }
 }
 
 /// Requests at once for one worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slots {
     /// As many as somebody has said.
     Fixed(usize),
     /// As many as keep its event loop busy without queueing inside Node.
+    #[default]
     Auto,
 }
 

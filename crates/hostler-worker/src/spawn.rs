@@ -1,7 +1,6 @@
 //! How a worker's process comes into the world: its command, environment and descriptors (protocol/README.md);
 //! knows nothing of what becomes of it.
 
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -51,7 +50,7 @@ impl Spawn<'_> {
         let mut descriptors = vec![FdMapping { parent_fd: theirs.into(), child_fd: CHANNEL_FD }];
         let mut command = Command::new(program);
         command.args(args).current_dir(&self.settings.cwd).env_clear();
-        command.envs(self.settings.env.iter().filter(|(name, _)| !is_ours(name)).cloned());
+        command.envs(self.settings.env.iter().filter(|(name, _)| !is_ours(name)));
         command.env("NODE_CHANNEL_FD", CHANNEL_FD.to_string()).env("NODE_CHANNEL_SERIALIZATION_MODE", "json");
         command.env("HOSTLER_POOL", self.pool).env("HOSTLER_WORKER", self.index.to_string());
         command.env("HOSTLER_GENERATION", self.generation.to_string());
@@ -92,8 +91,7 @@ impl Spawn<'_> {
         if let Some(port) = self.settings.port {
             command.env("HOSTLER_APP_PORT", port.to_string());
         }
-        let before = self.settings.env.iter().rev().find(|(name, _)| name == "NODE_OPTIONS");
-        let before = before.map(|(_, value)| value.as_os_str()).unwrap_or_default();
+        let before = self.settings.env.get("NODE_OPTIONS").map_or("", String::as_str);
         command.env("NODE_OPTIONS", with_preload(before, self.context.preload()));
         let ways = Ways::Socket { inherited, own, control: Some(control_listener), _stem: stem };
         Ok((ways, listener.into()))
@@ -108,28 +106,22 @@ impl Spawn<'_> {
 }
 
 /// Names that must not come from a Hostler around this one.
-fn is_ours(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    name.starts_with(b"HOSTLER_LISTEN_")
-        || name == b"HOSTLER_CONTROL_PATH"
-        || name == b"HOSTLER_APP_PORT"
-        || name.starts_with(b"NODE_CHANNEL_")
+fn is_ours(name: &str) -> bool {
+    name.starts_with("HOSTLER_LISTEN_")
+        || name == "HOSTLER_CONTROL_PATH"
+        || name == "HOSTLER_APP_PORT"
+        || name.starts_with("NODE_CHANNEL_")
 }
 
 /// `NODE_OPTIONS` with our `--require` at the end, quoted as Node reads it: `"` and `\` with a `\` before them.
-fn with_preload(before: &OsStr, preload: &Path) -> OsString {
-    let mut options = before.to_owned();
-    if !options.is_empty() {
-        options.push(" ");
-    }
+fn with_preload(before: &str, preload: &Path) -> String {
     let path = preload.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
-    options.push(format!("--require \"{path}\""));
-    options
+    let space = if before.is_empty() { "" } else { " " };
+    format!("{before}{space}--require \"{path}\"")
 }
 
 /// "No such file" does not say which: the program, or the directory it was to run in.
-fn explain(error: io::Error, program: &OsStr, cwd: &Path) -> io::Error {
-    let program = program.to_string_lossy();
+fn explain(error: io::Error, program: &str, cwd: &Path) -> io::Error {
     let what = match error.kind() {
         io::ErrorKind::NotFound if !cwd.is_dir() => format!("its directory {} does not exist", cwd.display()),
         io::ErrorKind::NotFound => format!("there is no program {program:?}"),
@@ -150,17 +142,17 @@ mod tests {
             ("", r#"/a"b\c"#, r#"--require "/a\"b\\c""#),
         ];
         for (before, path, expected) in cases {
-            assert_eq!(with_preload(OsStr::new(before), Path::new(path)), *expected);
+            assert_eq!(with_preload(before, Path::new(path)), expected);
         }
     }
 
     #[test]
     fn what_a_hostler_around_this_one_has_set_is_not_passed_on() {
         for name in ["HOSTLER_LISTEN_FD", "HOSTLER_CONTROL_PATH", "NODE_CHANNEL_FD", "HOSTLER_APP_PORT"] {
-            assert!(is_ours(OsStr::new(name)), "{name}");
+            assert!(is_ours(name), "{name}");
         }
         for name in ["NODE_OPTIONS", "PATH", "HOSTLER_LOG"] {
-            assert!(!is_ours(OsStr::new(name)), "{name}");
+            assert!(!is_ours(name), "{name}");
         }
     }
 }

@@ -83,14 +83,14 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             WorkerLog { sink: shared.context.log(), pool: shared.pool.name().into(), worker: spec.index };
         let (wire, mailbox) = Wire::pair(0);
         let mut settings = shared.settings.subscribe();
-        let rules = settings.borrow_and_update().rules();
+        let current = settings.borrow_and_update().clone();
         let mut status = WorkerStatus::new(spec.task, spec.index, spec.standing, spec.release);
         status.recycled = spec.recycled;
         Self {
             settings,
             births: spec.births,
             log,
-            life: Lifecycle::new(rules, spec.standing, fastrand::Rng::new()),
+            life: Lifecycle::new(current, spec.standing, fastrand::Rng::new()),
             served: false,
             booted_with: None,
             known_good: None,

@@ -110,7 +110,7 @@ impl Lifecycle {
         match self.state {
             LifecycleState::Ready | LifecycleState::SteppingBack => {
                 let is_member = self.state == LifecycleState::Ready;
-                self.state = LifecycleState::Retiring { until: now + self.rules.hang_timeout };
+                self.state = LifecycleState::Retiring { until: now + self.settings.hang_timeout };
                 if is_member { vec![Action::Withdraw] } else { vec![] }
             }
             // One that is asked where it hangs will be killed anyway.
@@ -142,7 +142,7 @@ impl Lifecycle {
             | LifecycleState::Standby
             | LifecycleState::SteppingBack
             | LifecycleState::Retiring { .. } => {
-                let timeout = self.rules.stop_timeout;
+                let timeout = self.settings.stop_timeout;
                 let (term_at, how) = match self.hears {
                     true => (Some(now + timeout / 2), Action::SayShutdown),
                     false => (None, Action::Terminate),

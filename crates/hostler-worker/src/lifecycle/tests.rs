@@ -17,31 +17,30 @@ struct Life {
     todo: Vec<Action>,
 }
 
-fn rules() -> LifecycleRules {
-    LifecycleRules {
+fn settings() -> WorkerSettings {
+    WorkerSettings {
         start_timeout: 30 * SECOND,
         stop_timeout: 10 * SECOND,
         hang_timeout: 60 * SECOND,
-        checks_health: false,
-        warms_up: false,
+        ..WorkerSettings::default()
     }
 }
 
-fn spawned(rules: LifecycleRules) -> Life {
-    born_as(Standing::Regular, rules)
+fn spawned(settings: WorkerSettings) -> Life {
+    born_as(Standing::Regular, settings)
 }
 
-fn born_as(standing: Standing, rules: LifecycleRules) -> Life {
-    let life = Lifecycle::new(rules, standing, fastrand::Rng::with_seed(7));
+fn born_as(standing: Standing, settings: WorkerSettings) -> Life {
+    let life = Lifecycle::new(settings.into(), standing, fastrand::Rng::with_seed(7));
     Life { life: Some(life), now: Instant::now(), todo: vec![Action::AskTurn] }
 }
 
 fn successor() -> Life {
-    born_as(Standing::Successor, rules()).on(LifecycleEvent::Turn)
+    born_as(Standing::Successor, settings()).on(LifecycleEvent::Turn)
 }
 
 fn booting() -> Life {
-    spawned(rules()).on(LifecycleEvent::Turn)
+    spawned(settings()).on(LifecycleEvent::Turn)
 }
 
 fn ready() -> Life {
@@ -124,7 +123,7 @@ impl Life {
 
 #[test]
 fn it_waits_for_its_turn_boots_listens_and_joins() {
-    let life = spawned(rules()).is(LifecycleState::Queued);
+    let life = spawned(settings()).is(LifecycleState::Queued);
     life.on(LifecycleEvent::Turn)
         .does(&[Action::Spawn])
         .on(LifecycleEvent::Listening)
@@ -135,7 +134,8 @@ fn it_waits_for_its_turn_boots_listens_and_joins() {
 #[test]
 fn health_comes_before_warm_up_and_warm_up_before_the_pool() {
     let life =
-        spawned(LifecycleRules { checks_health: true, warms_up: true, ..rules() }).on(LifecycleEvent::Turn);
+        spawned(WorkerSettings { health: Some("/health".into()), warmup: vec!["/".into()], ..settings() })
+            .on(LifecycleEvent::Turn);
     let life = life.on(LifecycleEvent::Listening).does(&[Action::CheckHealth]);
     let life = life.on(LifecycleEvent::Listening).does(&[]);
     let life = life.on(LifecycleEvent::Healthy).does(&[Action::WarmUp]);
@@ -152,7 +152,7 @@ fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
 
 #[test]
 fn a_warm_up_that_takes_too_long_does_not_keep_it_out() {
-    let life = spawned(LifecycleRules { warms_up: true, ..rules() })
+    let life = spawned(WorkerSettings { warmup: vec!["/".into()], ..settings() })
         .on(LifecycleEvent::Turn)
         .on(LifecycleEvent::Listening);
     let start = life.now;
@@ -289,9 +289,9 @@ fn a_boot_that_takes_long_lets_others_boot_beside_it() {
 }
 
 #[test]
-fn other_rules_hold_from_the_next_deadline_on() {
+fn other_settings_hold_from_the_next_deadline_on() {
     let mut life = ready();
-    life.life.as_mut().unwrap().adopt(LifecycleRules { stop_timeout: SECOND, ..rules() });
+    life.life.as_mut().unwrap().adopt(Arc::new(WorkerSettings { stop_timeout: SECOND, ..settings() }));
     let start = life.now;
     let life = life.on(LifecycleEvent::Stop).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
     assert_eq!(life.now - start, SECOND);
@@ -299,7 +299,7 @@ fn other_rules_hold_from_the_next_deadline_on() {
 
 #[test]
 fn one_without_a_process_stops_at_once() {
-    spawned(rules())
+    spawned(settings())
         .on(LifecycleEvent::Stop)
         .does(&[])
         .is(LifecycleState::Stopped)
@@ -337,7 +337,7 @@ fn a_kill_takes_effect_in_every_state() {
         .does(&[])
         .gets_killed()
         .is(LifecycleState::Stopped);
-    spawned(rules()).on(LifecycleEvent::Kill).does(&[]).is(LifecycleState::Stopped);
+    spawned(settings()).on(LifecycleEvent::Kill).does(&[]).is(LifecycleState::Stopped);
 }
 
 #[test]

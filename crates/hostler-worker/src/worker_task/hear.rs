@@ -41,10 +41,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// What can be changed while the worker runs is; the rest waits for the next boot.
     pub(super) fn adopt_settings(&mut self) {
         let settings = self.settings.borrow_and_update().clone();
-        self.life.adopt(settings.rules());
         if let (Some(membership), Slots::Fixed(slots)) = (&self.membership, settings.slots) {
             membership.set_slots(slots);
         }
+        self.life.adopt(settings);
         self.tell_whose_choice();
     }
 

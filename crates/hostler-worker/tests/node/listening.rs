@@ -77,8 +77,8 @@ async fn the_worker_knows_its_pool_and_number_and_keeps_its_own_environment() {
                e.NODE_OPTIONS].join())).listen(3000);";
     let crew = crew(app)
         .with(|settings| {
-            settings.env.push(("MINE".into(), "yes".into()));
-            settings.env.push(("NODE_OPTIONS".into(), "--no-warnings".into()));
+            settings.env.insert("MINE".into(), "yes".into());
+            settings.env.insert("NODE_OPTIONS".into(), "--no-warnings".into());
         })
         .started()
         .await;

@@ -247,7 +247,7 @@ async fn another_command_waits_for_a_restart_but_is_what_a_crashed_worker_boots(
     for change in [
         |settings: &mut WorkerSettings| settings.bind = Bind::Port,
         |settings: &mut WorkerSettings| settings.port = Some(1),
-        |settings: &mut WorkerSettings| settings.env.push(("A".into(), "b".into())),
+        |settings: &mut WorkerSettings| drop(settings.env.insert("A".into(), "b".into())),
         |settings: &mut WorkerSettings| settings.command = vec!["node".into(), "other.js".into()],
     ] {
         let mut settings = crew.settings.clone();

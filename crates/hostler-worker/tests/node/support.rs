@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_dispatch::{Claim, MemberId, Pool, PoolSettings};
 use hostler_worker::{
-    Bind, GuardCommand, LogEntry, Probe, Probing, Recycling, Slots, Spares, Supervisor, SupervisorContext,
+    GuardCommand, LogEntry, Probe, Probing, Slots, Spares, Supervisor, SupervisorContext,
     SupervisorContextSettings, WorkerAddress, WorkerRecord, WorkerSettings, WorkerSnapshot, WorkerState,
 };
 use tempfile::TempDir;
@@ -45,20 +45,15 @@ pub fn crew(app: &str) -> Plan {
     let settings = WorkerSettings {
         command: vec!["node".into(), "app.js".into()],
         cwd: directory.path().to_owned(),
-        env: std::env::vars_os().collect(),
-        bind: Bind::Socket,
-        port: None,
+        env: std::env::vars().collect(),
         count: 1,
         spares: Spares::Fixed(0),
         boot_cpu: 1.0,
         slots: Slots::Fixed(1),
         start_timeout: PATIENCE,
         stop_timeout: PATIENCE,
-        health: None,
-        warmup: vec![],
         hang_timeout: Duration::from_secs(60),
-        recycling: Recycling::default(),
-        collect_when_idle: false,
+        ..WorkerSettings::default()
     };
     Plan { settings, directory }
 }

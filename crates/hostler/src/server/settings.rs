@@ -192,7 +192,7 @@ pub(super) fn workers(
 ) -> Option<WorkerSettings> {
     let PoolMembers::Workers(workers) = &pool.source else { return None };
     Some(WorkerSettings {
-        command: workers.command.iter().map(Into::into).collect(),
+        command: workers.command.clone(),
         cwd: workers.cwd.clone(),
         env: environment::for_workers(inherited, &workers.env, config.server.max_header_size as usize),
         bind: match workers.bind {

@@ -110,8 +110,11 @@ proptest! {
         checks_health in any::<bool>(),
         warms_up in any::<bool>(),
     ) {
-        let rules = LifecycleRules { checks_health, warms_up, ..rules() };
-        let mut life = Lifecycle::new(rules, standing, fastrand::Rng::with_seed(7));
+        let path = || String::from("/");
+        let health = checks_health.then(path);
+        let warmup = warms_up.then(path).into_iter().collect();
+        let settings = WorkerSettings { health, warmup, ..settings() };
+        let mut life = Lifecycle::new(settings.into(), standing, fastrand::Rng::with_seed(7));
         let (mut now, mut hands) = (Instant::now(), Hands::default());
         let mut step = |life: Lifecycle, event: LifecycleEvent, now: Instant| {
             // Only what has been spawned can fail, listen or end.
