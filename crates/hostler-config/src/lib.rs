@@ -30,18 +30,18 @@ use document::{Document, KeyPath, PathStep};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
-    AccessLog, Bind, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Gc,
-    Lookups, MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
+    AccessLog, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Lookups,
+    MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
 };
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Caching, Changes, Concurrency, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange,
-    HealthCheck, LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal,
-    Queue, Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Target, Tls, Workers,
+    Advertise, Body, Caching, Changes, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange, HealthCheck,
+    LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue, Redirect,
+    Registrar, Respond, Rewrite, Route, Server, StaticFiles, Target, Tls,
 };
 pub use source::{Given, Setting};
-pub use value::{ClientLimit, Origin, Period, Secret, ShowSize, Spares};
+pub use value::{ClientLimit, Origin, Period, Secret, ShowSize};
 
 /// What one run of Hostler is configured by.
 #[derive(Clone, Debug)]

@@ -11,7 +11,6 @@ mod lookups;
 mod registrar;
 mod server;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,16 +18,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hostler_coding::EncodingPlan;
+use hostler_worker::{Slots, WorkerSettings};
 
 use super::client_tls::ClientTls;
-use super::file::{Bind, Buffer, Choice, Gc, MemberProtocol, Platform, Policy, Priority};
+use super::file::{Buffer, Choice, MemberProtocol, Platform, Policy, Priority};
 use super::pattern::MatchPattern;
-use super::value::Spares;
 use crate::tls::{CertificateFiles, ClientCertificates, TlsVersion};
 pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
 pub use cache::Cache;
 pub use health_check::{Ejection, HealthCheck};
-use hostler_coding::EncodingPlan;
 pub use lookups::{Geo, Postal};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 pub use server::Server;
@@ -90,8 +89,6 @@ pub struct Pool {
     pub source: PoolMembers,
     /// Under which names others are told of it.
     pub announce: Vec<String>,
-    /// Slots of each worker or member.
-    pub concurrency: Concurrency,
     /// Which free member gets the next request.
     pub choice: Choice,
     /// Where requests wait for a slot.
@@ -110,21 +107,12 @@ pub struct Pool {
     pub ejection: Ejection,
 }
 
-/// Slots of each worker or member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Concurrency {
-    /// So many, at least 1.
-    Fixed(usize),
-    /// As many as keep its event loop busy; only for workers with [`Bind::Socket`].
-    Auto,
-}
-
-impl Concurrency {
-    /// Of one of which nothing is known yet.
-    pub const fn at_first(self) -> usize {
-        match self {
-            Self::Fixed(slots) => slots,
-            Self::Auto => 1,
+impl Pool {
+    /// Requests at once for each worker or member.
+    pub fn slots(&self) -> Slots {
+        match &self.source {
+            PoolMembers::Workers(workers) => workers.slots,
+            PoolMembers::Members(members) => Slots::Fixed(members.slots),
         }
     }
 }
@@ -152,8 +140,9 @@ pub struct Queue {
 /// Who fills a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PoolMembers {
-    /// Node processes that Hostler starts and watches.
-    Workers(Workers),
+    /// Node processes that Hostler starts and watches. Their environment has the pool's own variables only; it is completed
+    /// when the pool starts.
+    Workers(WorkerSettings),
     /// Endpoints that somebody else runs.
     Members(Members),
 }
@@ -163,52 +152,14 @@ pub enum PoolMembers {
 pub struct Members {
     /// At least one, none twice.
     pub endpoints: Vec<Endpoint>,
+    /// Requests at once for each, at least 1.
+    pub slots: usize,
     /// What is spoken to them.
     pub protocol: MemberProtocol,
     /// Whom to trust among them; where there is an [`Endpoint::Tls`].
     pub tls: Option<ClientTls>,
     /// How they are checked, if they are.
     pub health_check: Option<HealthCheck>,
-}
-
-/// How a pool's workers are started, watched and stopped.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Workers {
-    /// Program and arguments; never empty.
-    pub command: Vec<String>,
-    /// How many, at least 1.
-    pub count: usize,
-    /// How many more stand by.
-    pub spares: Spares,
-    /// Seconds of CPU a second that boots of workers which have died may take.
-    pub restart_cpu: f64,
-    /// How a worker gets its listening address.
-    pub bind: Bind,
-    /// The port on which the app itself calls `listen()`; only with [`Bind::Socket`].
-    pub port: Option<u16>,
-    /// Added to Hostler's own environment.
-    pub env: BTreeMap<String, String>,
-    /// Absolute and existing.
-    pub cwd: PathBuf,
-    /// Paths that each worker answers before it counts as ready.
-    pub warmup: Vec<String>,
-    /// A path that answers 2xx once the worker is ready.
-    pub health: Option<String>,
-    /// From the start of a worker until it must be ready.
-    pub start_timeout: Duration,
-    /// From SIGTERM to SIGKILL.
-    pub stop_timeout: Duration,
-    /// The longest time a worker may take for one request before it is taken for hung; never below a client's
-    /// patience.
-    pub hang_timeout: Duration,
-    /// Requests of one worker's life.
-    pub max_requests: Option<u64>,
-    /// How old one may get.
-    pub max_age: Option<Duration>,
-    /// Bytes of resident memory that one may take.
-    pub max_memory: Option<u64>,
-    /// Whether they collect garbage while they have nothing to do; [`Gc::Off`] with [`Bind::Port`].
-    pub gc: Gc,
 }
 
 /// Where a member listens. Displays as it is written in the configuration.

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use hostler_cache::any_tag;
+use hostler_wire::Whole;
 use hostler_wire::{Name, ResponseHead};
 use sha1::{Digest as _, Sha1};
 
 use crate::LookupRequest;
-use hostler_wire::Whole;
 
 /// An answer with its tag.
 pub struct Tagged {

@@ -23,7 +23,10 @@ const LIBRARIES: &[(&str, &[&str])] = &[
         "hostler_native",
         &["hostler_config", "hostler_lookup", "hostler_cache", "hostler_address", "hostler_wire"],
     ),
-    ("hostler_config", &["hostler_address", "hostler_cache", "hostler_coding", "hostler_lookup"]),
+    (
+        "hostler_config",
+        &["hostler_address", "hostler_cache", "hostler_coding", "hostler_lookup", "hostler_worker"],
+    ),
     ("hostler_coding", &["hostler_wire"]),
     ("hostler_worker", &["hostler_dispatch"]),
     ("hostler_dispatch", &[]),

@@ -1,8 +1,10 @@
 //! How many client connections fit into the file descriptors that the process may have. Opens none.
 
+use hostler_worker::Slots;
+
 use super::Resolver;
 use crate::document::KeyPath;
-use crate::resolved::{Concurrency, Config, PoolMembers};
+use crate::resolved::{Config, PoolMembers};
 
 /// Descriptors of the program itself: log, guard, admin listener and its clients, data files, NATS, memcached.
 const OWN: usize = 32;
@@ -45,10 +47,10 @@ fn fitting(limit: usize, kept: usize) -> usize {
 fn kept(config: &Config) -> usize {
     let threads = config.server.threads;
     let of_pools = config.pools.iter().map(|pool| {
-        let slots = match pool.concurrency {
-            Concurrency::Fixed(slots) => slots,
+        let slots = match pool.slots() {
+            Slots::Fixed(slots) => slots,
             // What most apps come to.
-            Concurrency::Auto => 8,
+            Slots::Auto => 8,
         };
         match &pool.source {
             PoolMembers::Workers(workers) => workers.count * (OF_WORKER + slots * threads),

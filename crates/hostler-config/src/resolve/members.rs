@@ -8,15 +8,39 @@ use super::Resolver;
 use crate::document::KeyPath;
 use crate::file::Pool;
 use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
-use crate::value::MemberAddress;
+use crate::schema;
+use crate::value::{MemberAddress, Slots};
 
 /// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
 const LONGEST_SOCKET_PATH: usize = 107;
 
+/// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on
+/// it.
+const DEFAULT_SLOTS: usize = 64;
+
+/// The keys of a pool that have a meaning for members. All other keys are about workers.
+const FOR_MEMBERS: [&str; 14] = [
+    "command",
+    "members",
+    "announce",
+    "protocol",
+    "tls",
+    "health_check",
+    "ejection",
+    "concurrency",
+    "choice",
+    "request_timeout",
+    "max_tunnels",
+    "tunnel_idle_timeout",
+    "connect_timeout",
+    "queue",
+];
+
 impl Resolver<'_> {
     /// The meaning of a pool's `members`, and of the keys that are about them.
     pub(super) fn members(&mut self, path: &KeyPath, pool: &Pool, written: &[MemberAddress]) -> Members {
-        for key in WORKERS_ONLY {
+        let keys = schema::at(schema::of_file(), path).map(schema::known_keys).unwrap_or_default();
+        for key in keys.into_iter().filter(|key| !FOR_MEMBERS.contains(key)) {
             let here = path.key(key);
             if self.document.is_written(&here) {
                 let place = self.document.place_of_key(&here);
@@ -33,7 +57,22 @@ impl Resolver<'_> {
         }
         let tls = if has_tls { self.member_tls(&here, &pool.tls) } else { None };
         let health_check = self.health_check(&path.key("health_check"), &pool.health_check);
-        Members { endpoints, protocol: pool.protocol, tls, health_check }
+        let slots = self.member_slots(&path.key("concurrency"), pool.concurrency);
+        Members { endpoints, slots, protocol: pool.protocol, tls, health_check }
+    }
+
+    fn member_slots(&mut self, path: &KeyPath, written: Option<Slots>) -> usize {
+        match written {
+            None => DEFAULT_SLOTS,
+            Some(Slots::Fixed(slots)) => slots.into(),
+            Some(Slots::Auto) => {
+                self.refuse(
+                    path,
+                    "\"auto\" needs workers: nobody tells how busy a member is; write a number",
+                );
+                DEFAULT_SLOTS
+            }
+        }
     }
 
     /// What is sent to an address of ours comes back to us.
@@ -108,24 +147,3 @@ impl Resolver<'_> {
         }
     }
 }
-
-/// What has a meaning for workers alone.
-const WORKERS_ONLY: [&str; 17] = [
-    "workers",
-    "bind",
-    "port",
-    "env",
-    "cwd",
-    "warmup",
-    "health",
-    "start_timeout",
-    "stop_timeout",
-    "hang_timeout",
-    "max_requests",
-    "max_age",
-    "max_memory",
-    "gc",
-    "spares",
-    "restart_cpu",
-    "poison",
-];

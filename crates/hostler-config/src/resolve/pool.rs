@@ -4,16 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hostler_worker::{Recycling, WorkerSettings};
+
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Bind, Gc};
-use crate::resolved::{Concurrency, Members, Poison, Pool, PoolMembers, Queue, Route, Target, Workers};
-use crate::value::{CommandLine, Period, Slots};
-
-/// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on
-/// it.
-const MEMBER_CONCURRENCY: usize = 64;
+use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
+use crate::value::{CommandLine, Period, Slots, Spares};
 
 /// Why a key does not go together with `bind = "port"`.
 const NEEDS_PRELOAD: &str = "needs the preload inside the worker, and with bind = \"port\" there is none";
@@ -38,27 +36,24 @@ impl Resolver<'_> {
                 format!("\"{name}\" is no name for a pool; use letters, digits, \"-\" and \"_\""),
             );
         }
-        let (source, concurrency) = match (&written.command, &written.members) {
+        let source = match (&written.command, &written.members) {
             (Some(_), Some(_)) => {
                 self.refuse(&path.key("members"), "a pool has either command or members, not both");
-                (PoolMembers::Members(Members::default()), 1)
+                PoolMembers::Members(Members::default())
             }
-            (None, Some(members)) => {
-                (PoolMembers::Members(self.members(&path, written, members)), MEMBER_CONCURRENCY)
-            }
+            (None, Some(members)) => PoolMembers::Members(self.members(&path, written, members)),
             (Some(command), None) => {
-                (PoolMembers::Workers(self.workers(&path, name, command, written, routes)), 1)
+                PoolMembers::Workers(self.workers(&path, name, command, written, routes))
             }
             (None, None) => {
                 self.refuse_empty(&path, name);
-                (PoolMembers::Members(Members::default()), 1)
+                PoolMembers::Members(Members::default())
             }
         };
         Pool {
             name: name.into(),
             source,
             announce: written.announce.0.iter().map(|name| name.0.clone()).collect(),
-            concurrency: self.concurrency(&path.key("concurrency"), written, concurrency),
             choice: written.choice,
             queue: Queue {
                 limit: written.queue.limit.get(),
@@ -75,20 +70,15 @@ impl Resolver<'_> {
     }
 
     /// `"auto"` goes by what the preload reports.
-    fn concurrency(&mut self, path: &KeyPath, written: &file::Pool, unless_said: usize) -> Concurrency {
+    fn slots(&mut self, path: &KeyPath, written: &file::Pool) -> hostler_worker::Slots {
         match written.concurrency {
-            None => Concurrency::Fixed(unless_said),
-            Some(Slots::Fixed(slots)) => Concurrency::Fixed(slots.into()),
+            None => hostler_worker::Slots::Fixed(1),
+            Some(Slots::Fixed(slots)) => hostler_worker::Slots::Fixed(slots.into()),
             Some(Slots::Auto) => {
-                if written.members.is_some() {
-                    self.refuse(
-                        path,
-                        "\"auto\" needs workers: nobody tells how busy a member is; write a number",
-                    );
-                } else if written.bind == Bind::Port {
+                if written.bind == Bind::Port {
                     self.refuse(path, format!("\"auto\" {NEEDS_PRELOAD}; write a number"));
                 }
-                Concurrency::Auto
+                hostler_worker::Slots::Auto
             }
         }
     }
@@ -117,7 +107,7 @@ impl Resolver<'_> {
         command: &CommandLine,
         written: &file::Pool,
         routes: &[Route],
-    ) -> Workers {
+    ) -> WorkerSettings {
         for (key, why) in MEMBERS_ONLY {
             let here = path.key(key);
             if self.document.is_written(&here) {
@@ -134,12 +124,19 @@ impl Resolver<'_> {
         if let (Bind::Port, Gc::Idle) = (written.bind, written.gc) {
             self.refuse(&path.key("gc"), format!("\"idle\" {NEEDS_PRELOAD}"));
         }
-        Workers {
+        WorkerSettings {
             command: command.0.clone(),
             count: written.workers.map_or(self.surroundings.cores, |count| count.get()),
-            spares: written.spares,
-            restart_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
-            bind: written.bind,
+            spares: match written.spares {
+                Spares::Fixed(count) => hostler_worker::Spares::Fixed(count.into()),
+                Spares::Auto => hostler_worker::Spares::Auto,
+            },
+            boot_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
+            slots: self.slots(&path.key("concurrency"), written),
+            bind: match written.bind {
+                Bind::Socket => hostler_worker::Bind::Socket,
+                Bind::Port => hostler_worker::Bind::Port,
+            },
             port: written.port.and_then(|port| u16::try_from(port.0).ok()),
             env: self.environment(path, written),
             cwd: self.folder_at(&path.key("cwd"), &written.cwd),
@@ -148,10 +145,12 @@ impl Resolver<'_> {
             start_timeout: written.start_timeout.0,
             stop_timeout: written.stop_timeout.0,
             hang_timeout: self.hang_timeout(path, name, written, routes),
-            max_requests: written.max_requests.map(|count| count.0),
-            max_age: written.max_age.map(|age| age.0),
-            max_memory: written.max_memory.map(|size| size.0),
-            gc: written.gc,
+            recycling: Recycling {
+                max_requests: written.max_requests.map(|count| count.0),
+                max_age: written.max_age.map(|age| age.0),
+                max_memory: written.max_memory.map(|size| size.0),
+            },
+            collect_when_idle: written.gc == Gc::Idle,
         }
     }
 

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use expect_test::{expect, expect_file};
+use hostler_worker::{Recycling, Slots, WorkerSettings};
 
 use super::site;
 use crate::file::File;
 use crate::reference::EXAMPLE;
 use crate::{
-    Concurrency, Config, Endpoint, Fallback, Gc, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison,
-    Policy, PoolMembers, Priority, Target, Workers,
+    Config, Endpoint, Fallback, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison, Policy,
+    PoolMembers, Priority, Target,
 };
 
-fn workers(config: &Config) -> &Workers {
+fn workers(config: &Config) -> &WorkerSettings {
     match &config.pools[0].source {
         PoolMembers::Workers(workers) => workers,
         PoolMembers::Members(members) => panic!("members: {members:?}"),
@@ -140,7 +141,7 @@ fn members_are_endpoints_with_more_slots() {
         members.iter().map(|member| super::hide(&member.to_string(), &site.folder())).collect();
     assert_eq!(shown, ["10.0.0.5:3000", "[::1]:3000", "app:80", "unix:FOLDER/run/app.sock"]);
     assert_eq!(members[1], Endpoint::Tcp { host: "::1".into(), port: 3000 });
-    assert_eq!(config.pools[0].concurrency, Concurrency::Fixed(64));
+    assert_eq!(config.pools[0].slots(), Slots::Fixed(64));
 }
 
 #[test]
@@ -157,15 +158,15 @@ fn a_route_overrides_the_limits_of_server_and_pool() {
 
 #[test]
 fn slots_are_a_number_or_auto() {
-    let concurrency = |site: super::Site| site.flag("pools.web.command", "x").config().pools[0].concurrency;
-    assert_eq!(concurrency(site("")), Concurrency::Fixed(1));
-    assert_eq!(concurrency(site("pools.web.concurrency = 4")), Concurrency::Fixed(4));
-    assert_eq!(concurrency(site("pools.web.concurrency = \"auto\"")), Concurrency::Auto);
-    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "1024")), Concurrency::Fixed(1024));
-    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "auto")), Concurrency::Auto);
+    let concurrency = |site: super::Site| site.flag("pools.web.command", "x").config().pools[0].slots();
+    assert_eq!(concurrency(site("")), Slots::Fixed(1));
+    assert_eq!(concurrency(site("pools.web.concurrency = 4")), Slots::Fixed(4));
+    assert_eq!(concurrency(site("pools.web.concurrency = \"auto\"")), Slots::Auto);
+    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "1024")), Slots::Fixed(1024));
+    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "auto")), Slots::Auto);
     assert_eq!(
         concurrency(site("pools.web.workers = 1").variable("HOSTLER_POOLS_WEB_CONCURRENCY", "8")),
-        Concurrency::Fixed(8)
+        Slots::Fixed(8)
     );
 }
 
@@ -179,9 +180,9 @@ fn a_pool_says_how_it_meets_overload_poison_and_age() {
     let pool = &config.pools[0];
     assert_eq!(pool.queue.policy, Policy::Fifo);
     assert_eq!(pool.poison, Poison { kills: 0, keep_off: Duration::from_secs(300) });
-    let Workers { max_requests, max_age, max_memory, gc, .. } = *workers(&config);
+    let Recycling { max_requests, max_age, max_memory } = workers(&config).recycling;
     assert_eq!((max_requests, max_age), (Some(10_000), Some(Duration::from_secs(12 * 3600))));
-    assert_eq!((max_memory, gc), (Some(512 << 20), Gc::Idle));
+    assert_eq!((max_memory, workers(&config).collect_when_idle), (Some(512 << 20), true));
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use expect_test::expect;
+use hostler_worker::WorkerSettings;
 
 use super::{Given, Setting, site};
-use crate::{AccessLog, PoolMembers, Workers, load_server};
+use crate::{AccessLog, PoolMembers, load_server};
 
 const POOL: &str = "pools.web.command = \"x\"\n";
 
-fn workers(config: &crate::Config) -> &Workers {
+fn workers(config: &crate::Config) -> &WorkerSettings {
     match &config.pools[0].source {
         PoolMembers::Workers(workers) => workers,
         PoolMembers::Members(members) => panic!("members: {members:?}"),

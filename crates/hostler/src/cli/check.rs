@@ -4,11 +4,12 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use hostler_config::{
-    self as config, Body, Concurrency, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers,
-    Priority, Route, ShowSize, Surroundings, Target, Tls, Workers,
+    self as config, Body, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers, Priority,
+    Route, ShowSize, Surroundings, Target, Tls,
 };
 use hostler_lookup::geo::verify;
 use hostler_lookup::postal::PostalFile;
+use hostler_worker::{Slots, WorkerSettings};
 
 use super::{Check, print};
 
@@ -91,14 +92,14 @@ fn trust(config: &Config) -> String {
 }
 
 fn of_pool(pool: &Pool) -> String {
-    let Pool { concurrency, queue, .. } = pool;
+    let queue = &pool.queue;
     let who = match &pool.source {
         PoolMembers::Workers(workers) => of_workers(workers),
         PoolMembers::Members(members) => format!("  members  {}", of_members(members)),
     };
-    let slots = match concurrency {
-        Concurrency::Fixed(slots) => format!("{slots} each"),
-        Concurrency::Auto => "as many as keep a worker busy (auto)".into(),
+    let slots = match pool.slots() {
+        Slots::Fixed(slots) => format!("{slots} each"),
+        Slots::Auto => "as many as keep a worker busy (auto)".into(),
     };
     let order = match queue.policy {
         Policy::Adaptive => "",
@@ -116,12 +117,13 @@ fn of_members(members: &Members) -> String {
     format!("{}{protocol}", join(&members.endpoints))
 }
 
-fn of_workers(workers: &Workers) -> String {
+fn of_workers(workers: &WorkerSettings) -> String {
+    let limits = workers.recycling;
     let command = shell_words::join(&workers.command);
     let replaced = [
-        workers.max_requests.map(|count| format!("after {count} requests")),
-        workers.max_age.map(|age| format!("after {}", Period(age))),
-        workers.max_memory.map(|size| format!("beyond {}", ShowSize(size))),
+        limits.max_requests.map(|count| format!("after {count} requests")),
+        limits.max_age.map(|age| format!("after {}", Period(age))),
+        limits.max_memory.map(|size| format!("beyond {}", ShowSize(size))),
     ];
     let replaced: Vec<_> = replaced.into_iter().flatten().collect();
     let replaced = match replaced.is_empty() {

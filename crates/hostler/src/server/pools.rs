@@ -64,11 +64,11 @@ impl RunningPool {
             journal: premises.journal.clone(),
         };
         match &written.source {
-            PoolMembers::Members(members) => new.set_members(members, written.concurrency.at_first()),
-            PoolMembers::Workers(_) => {
+            PoolMembers::Members(members) => new.set_members(members),
+            PoolMembers::Workers(workers) => {
                 let context = premises.context(&config.server.temp_dir)?;
-                let wanted = settings::workers(config, written, &premises.environment);
-                new.supervisor = wanted.map(|wanted| new.supervise(wanted, context));
+                let wanted = settings::workers(config, workers, &premises.environment);
+                new.supervisor = Some(new.supervise(wanted, context));
             }
         }
         Ok(new)
@@ -85,7 +85,7 @@ impl RunningPool {
             _ => false,
         };
         let before = &self.settings;
-        let same_poison = (&before.poison, before.concurrency) == (&written.poison, written.concurrency);
+        let same_poison = (&before.poison, before.slots()) == (&written.poison, written.slots());
         can.then(|| Self {
             poison: if same_poison { self.poison.clone() } else { poison(&self.name, written, premises) },
             settings: written.clone(),
@@ -97,14 +97,17 @@ impl RunningPool {
     pub fn settle(&self) {
         self.pool.update(settings::pool(&self.settings));
         if let PoolMembers::Members(members) = &self.settings.source {
-            self.set_members(members, self.settings.concurrency.at_first());
+            self.set_members(members);
         }
     }
 
     /// Puts the settings of workers in force; true if those that run already must be replaced for that.
     pub fn settle_workers(&self, config: &Config, premises: &Premises) -> bool {
-        let wanted = settings::workers(config, &self.settings, &premises.environment);
-        let (Some(supervisor), Some(wanted)) = (&self.supervisor, wanted) else { return false };
+        let (Some(supervisor), PoolMembers::Workers(workers)) = (&self.supervisor, &self.settings.source)
+        else {
+            return false;
+        };
+        let wanted = settings::workers(config, workers, &premises.environment);
         supervisor.update(wanted) == SettingsChange::NeedsRestart
     }
 
@@ -144,15 +147,15 @@ impl RunningPool {
     }
 
     /// Joins those that are new, drops those that are gone; the others stay as they are.
-    fn set_members(&self, wanted: &config::Members, slots: usize) {
+    fn set_members(&self, wanted: &config::Members) {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.retain(|member, _| wanted.endpoints.contains(member));
         for member in &wanted.endpoints {
             let joined = members.entry(member.clone()).or_insert_with(|| Joined {
-                membership: self.pool.join(self.endpoint(member, wanted), slots),
+                membership: self.pool.join(self.endpoint(member, wanted), wanted.slots),
                 checking: None,
             });
-            joined.membership.set_slots(slots);
+            joined.membership.set_slots(wanted.slots);
             joined.check(settings::health_check(member, wanted));
         }
     }

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::{AddressHeader, Trust};
-use hostler_config::{
-    self as config, Bind, Choice, ClientIpHeader, ClientLimit, Concurrency, Config, Gc, Policy, PoolMembers,
-    Priority, Spares,
-};
+use hostler_config::{self as config, Choice, ClientIpHeader, ClientLimit, Config, Policy, Priority};
 use hostler_dispatch::{EjectSettings, PoolSettings};
 use hostler_wire::{Address, Limits};
-use hostler_worker::WorkerSettings;
+use hostler_worker::{Slots, WorkerSettings};
 use rustls::pki_types::ServerName;
 
 use super::descriptors;
@@ -184,44 +181,10 @@ pub(super) fn health_check(member: &config::Endpoint, all: &config::Members) -> 
     })
 }
 
-/// None for a pool whose members somebody else runs.
-pub(super) fn workers(
-    config: &Config,
-    pool: &config::Pool,
-    inherited: &Environment,
-) -> Option<WorkerSettings> {
-    let PoolMembers::Workers(workers) = &pool.source else { return None };
-    Some(WorkerSettings {
-        command: workers.command.clone(),
-        cwd: workers.cwd.clone(),
-        env: environment::for_workers(inherited, &workers.env, config.server.max_header_size as usize),
-        bind: match workers.bind {
-            Bind::Socket => hostler_worker::Bind::Socket,
-            Bind::Port => hostler_worker::Bind::Port,
-        },
-        port: workers.port,
-        count: workers.count,
-        spares: match workers.spares {
-            Spares::Fixed(count) => hostler_worker::Spares::Fixed(count.into()),
-            Spares::Auto => hostler_worker::Spares::Auto,
-        },
-        boot_cpu: workers.restart_cpu,
-        slots: match pool.concurrency {
-            Concurrency::Fixed(slots) => hostler_worker::Slots::Fixed(slots),
-            Concurrency::Auto => hostler_worker::Slots::Auto,
-        },
-        start_timeout: workers.start_timeout,
-        stop_timeout: workers.stop_timeout,
-        health: workers.health.clone(),
-        warmup: workers.warmup.clone(),
-        hang_timeout: workers.hang_timeout,
-        recycling: hostler_worker::Recycling {
-            max_requests: workers.max_requests,
-            max_age: workers.max_age,
-            max_memory: workers.max_memory,
-        },
-        collect_when_idle: workers.gc == Gc::Idle,
-    })
+/// The settings with the whole environment of a worker; `workers.env` is what the pool adds.
+pub(super) fn workers(config: &Config, workers: &WorkerSettings, inherited: &Environment) -> WorkerSettings {
+    let env = environment::for_workers(inherited, &workers.env, config.server.max_header_size as usize);
+    WorkerSettings { env, ..workers.clone() }
 }
 
 /// The way to one of a pool's members.
@@ -266,7 +229,7 @@ pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
     PoisonSettings {
         kills: pool.poison.kills,
         keep_off: pool.poison.keep_off,
-        crowded: pool.concurrency != Concurrency::Fixed(1),
+        crowded: pool.slots() != Slots::Fixed(1),
         suspect_after: pool.request_timeout / 4,
     }
 }
