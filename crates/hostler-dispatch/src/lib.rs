@@ -20,6 +20,7 @@ mod choice;
 mod claim;
 mod eject;
 mod gauge;
+pub mod json;
 mod lease;
 mod membership;
 mod overload;

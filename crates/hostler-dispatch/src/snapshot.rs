@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tokio::time::Instant;
 
 use super::choice::MemberChoice;
 use super::claim::{Policy, Priority};
+use super::json::{microseconds, milliseconds};
 use super::roster::{Member, MemberId};
 use super::state::PoolState;
 
@@ -185,12 +186,4 @@ impl<T> PoolSnapshot<T> {
             counters: self.counters,
         }
     }
-}
-
-fn milliseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    time.map(|time| time.as_millis() as u64).serialize(serializer)
-}
-
-fn microseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    time.map(|time| time.as_micros() as u64).serialize(serializer)
 }

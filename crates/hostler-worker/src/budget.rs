@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
+use hostler_dispatch::json::milliseconds;
+
 /// So many seconds of its share a pool may take at once.
 const SAVED: f64 = 30.0;
 /// The longest rest, whatever boots have cost.
@@ -33,10 +35,6 @@ pub struct Boots {
     pub cpu: Duration,
     /// How many times a worker had to rest because they had taken more than their share.
     pub held_up: u64,
-}
-
-fn milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(time.as_millis() as u64)
 }
 
 impl Budget {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_dispatch::MemberId;
-use serde::{Serialize, Serializer};
+use hostler_dispatch::json::milliseconds;
+use serde::Serialize;
 use tokio::time::Instant;
 
 use super::concurrency::ConcurrencyTuner;
@@ -107,7 +108,7 @@ pub struct LastRollout {
     pub result: String,
     /// How long ago.
     #[serde(rename = "ago_ms", serialize_with = "milliseconds")]
-    pub ago: Option<Duration>,
+    pub ago: Duration,
 }
 
 /// What a pool supervisor says of its plan; a snapshot is made from it when asked for.
@@ -125,7 +126,7 @@ impl RolloutStatus {
         let last = self.last.as_ref().map(|(at, result)| LastRollout {
             succeeded: result.is_ok(),
             result: result.clone().unwrap_or_else(|error| error),
-            ago: Some(now.saturating_duration_since(*at)),
+            ago: now.saturating_duration_since(*at),
         });
         let running = self.since.map(|since| now.saturating_duration_since(since));
         RolloutSnapshot { running, done: self.done, total: self.total, replacing: self.replacing, last }
@@ -220,8 +221,4 @@ pub fn resident_bytes(pid: u32) -> Option<u64> {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
-}
-
-fn milliseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    time.map(|time| time.as_millis() as u64).serialize(serializer)
 }

@@ -53,9 +53,9 @@ pub struct Access<'a> {
     pub total_ms: Duration,
     #[serde(serialize_with = "milliseconds")]
     pub queue_wait_ms: Duration,
-    #[serde(serialize_with = "maybe_milliseconds")]
+    #[serde(serialize_with = "milliseconds")]
     pub slot_hold_ms: Option<Duration>,
-    #[serde(serialize_with = "maybe_milliseconds")]
+    #[serde(serialize_with = "milliseconds")]
     pub worker_time_ms: Option<Duration>,
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -201,18 +201,12 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
-fn milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64((time.as_secs_f64() * 1e6).round() / 1e3)
-}
-
-fn maybe_milliseconds<S: serde::Serializer>(
-    time: &Option<Duration>,
+/// With three decimals; null for a time that is missing.
+fn milliseconds<S: serde::Serializer>(
+    time: &(impl Copy + Into<Option<Duration>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => milliseconds(time, serializer),
-        None => serializer.serialize_none(),
-    }
+    (*time).into().map(|time| (time.as_secs_f64() * 1e6).round() / 1e3).serialize(serializer)
 }
 
 #[cfg(test)]
