@@ -46,5 +46,5 @@ pub use membership::Membership;
 pub use pool::{Pool, PoolSettings};
 pub use queue::Ticket;
 pub use roster::MemberId;
-pub use snapshot::{MemberSnapshot, PoolCounters, PoolSnapshot, WaitingCounts};
+pub use snapshot::{MemberFigures, MemberSnapshot, PoolCounters, PoolSnapshot, WaitingCounts};
 pub use tunnel_guard::TunnelGuard;

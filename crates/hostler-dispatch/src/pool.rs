@@ -14,7 +14,7 @@ use super::claim::{Claim, Policy};
 use super::eject::{BackoffSettings, EjectSettings};
 use super::membership::Membership;
 use super::queue::{QueuePosition, Ticket};
-use super::roster::{Member, MemberId};
+use super::roster::MemberId;
 use super::shared::PoolInner;
 use super::snapshot::PoolSnapshot;
 
@@ -138,11 +138,11 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// The figures of this moment, with what `view` sees in each endpoint.
     pub fn snapshot_with<T>(&self, view: impl Fn(&E) -> T) -> PoolSnapshot<T> {
         let now = Instant::now();
-        let figures = {
+        let (figures, members) = {
             let state = self.shared.lock();
             PoolSnapshot::take(&state, now)
         };
-        figures.map(|member: Arc<Member<E>>| view(&member.endpoint))
+        figures.with_members(members, view)
     }
 
     /// Everybody who waits, and everybody who comes later, gets [`AcquireError::Closed`](super::AcquireError::Closed).

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::choice::MemberChoice;
 use super::claim::{Policy, Priority};
 use super::json::{microseconds, milliseconds};
-use super::roster::{Member, MemberId};
+use super::roster::{Member, MemberId, MemberState};
 use super::state::PoolState;
 
 /// A pool's figures of one moment.
@@ -91,9 +91,19 @@ pub struct PoolCounters {
     pub unhealthy: u64,
 }
 
-/// One member's figures of one moment.
+/// One member of one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemberSnapshot<T = ()> {
+    /// Its figures; in JSON beside the endpoint.
+    #[serde(flatten)]
+    pub figures: MemberFigures,
+    /// What the caller of `snapshot_with` sees in the endpoint.
+    pub endpoint: T,
+}
+
+/// One member's figures of one moment.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct MemberFigures {
     /// Its number.
     pub id: MemberId,
     /// How many requests it may have at once.
@@ -112,15 +122,11 @@ pub struct MemberSnapshot<T = ()> {
     pub unhealthy: bool,
     /// It has left and only finishes what it has.
     pub left: bool,
-    /// What the caller of `snapshot_with` sees in the endpoint.
-    pub endpoint: T,
 }
 
-impl<E> PoolSnapshot<Arc<Member<E>>> {
-    pub(super) fn take(state: &PoolState<E>, now: Instant) -> Self {
-        let PoolState { queue, roster, settings, .. } = state;
-        let states = roster.states();
-        let members = states.iter().map(|state| MemberSnapshot {
+impl MemberFigures {
+    fn take<E>(state: &MemberState<E>, now: Instant) -> Self {
+        Self {
             id: state.member.id,
             slots: state.slots,
             in_use: state.in_use,
@@ -130,9 +136,21 @@ impl<E> PoolSnapshot<Arc<Member<E>>> {
             ejected: state.ejections > 0,
             unhealthy: state.unhealthy,
             left: state.left,
-            endpoint: Arc::clone(&state.member),
-        });
-        Self {
+        }
+    }
+}
+
+/// The members, before anything has looked at their endpoints.
+type Members<E> = Vec<(MemberFigures, Arc<Member<E>>)>;
+
+impl<T> PoolSnapshot<T> {
+    /// All but the members: their endpoints are looked at when the pool is unlocked, by [`Self::with_members`].
+    pub(super) fn take<E>(state: &PoolState<E>, now: Instant) -> (Self, Members<E>) {
+        let PoolState { queue, roster, settings, .. } = state;
+        let states = roster.states();
+        let members =
+            states.iter().map(|state| (MemberFigures::take(state, now), Arc::clone(&state.member))).collect();
+        let figures = Self {
             choice: settings.choice,
             policy: settings.policy,
             paused: state.pause.is_on(),
@@ -150,40 +168,16 @@ impl<E> PoolSnapshot<Arc<Member<E>>> {
             in_use: states.iter().map(|state| state.in_use).sum(),
             tunnels: states.iter().map(|state| state.tunnels).sum(),
             counters: state.counters,
-            members: members.collect(),
-        }
+            members: Vec::new(),
+        };
+        (figures, members)
     }
-}
 
-impl<T> PoolSnapshot<T> {
-    pub(super) fn map<U>(self, mut view: impl FnMut(T) -> U) -> PoolSnapshot<U> {
-        let members = self.members.into_iter().map(|member| MemberSnapshot {
-            id: member.id,
-            slots: member.slots,
-            in_use: member.in_use,
-            granted: member.granted,
-            tunnels: member.tunnels,
-            unreachable: member.unreachable,
-            ejected: member.ejected,
-            unhealthy: member.unhealthy,
-            left: member.left,
-            endpoint: view(member.endpoint),
-        });
-        PoolSnapshot {
-            members: members.collect(),
-            choice: self.choice,
-            policy: self.policy,
-            paused: self.paused,
-            overloaded: self.overloaded,
-            service_time: self.service_time,
-            queue_length: self.queue_length,
-            waiting: self.waiting,
-            queue_limit: self.queue_limit,
-            oldest_wait: self.oldest_wait,
-            slots: self.slots,
-            in_use: self.in_use,
-            tunnels: self.tunnels,
-            counters: self.counters,
-        }
+    /// With what `view` sees in each endpoint.
+    pub(super) fn with_members<E>(self, members: Members<E>, view: impl Fn(&E) -> T) -> Self {
+        let members = members
+            .into_iter()
+            .map(|(figures, member)| MemberSnapshot { figures, endpoint: view(&member.endpoint) });
+        Self { members: members.collect(), ..self }
     }
 }

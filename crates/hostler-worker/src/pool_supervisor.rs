@@ -257,11 +257,11 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             });
             at_work
                 .filter_map(|place| {
-                    let member = members.iter().find(|member| Some(member.id) == place.member);
+                    let member = members.iter().find(|member| Some(member.figures.id) == place.member);
                     let reason: Option<Reason> = recycling::reason(
                         limits,
                         Wear {
-                            requests: member.map_or(0, |member| member.granted),
+                            requests: member.map_or(0, |member| member.figures.granted),
                             age: place.started.map_or(Duration::ZERO, |started| started.elapsed()),
                             memory: place
                                 .pid

@@ -20,7 +20,7 @@ async fn a_member_that_could_not_be_reached_gets_nothing_until_its_back_off_ends
     let _member = pool.join("a", 1);
     lease(&pool).fail();
     let mut request = waiting(&pool);
-    assert!(pool.snapshot().members[0].unreachable);
+    assert!(pool.snapshot().members[0].figures.unreachable);
 
     pass(Duration::from_millis(79)).await;
     assert!(!request.woken());

@@ -112,7 +112,7 @@ async fn a_member_that_is_said_to_be_unfit_gets_nothing_until_it_is_said_to_be_f
     let member = pool.join("a", 1);
     member.set_health(false);
     let snapshot = pool.snapshot();
-    assert!(snapshot.members[0].unhealthy);
+    assert!(snapshot.members[0].figures.unhealthy);
     let mut request = waiting(&pool);
     advance(60 * SECOND).await;
     request.assert_waits();

@@ -166,9 +166,10 @@ impl World {
         let figures = self.pool.snapshot();
         let handed = figures.in_use - self.leases.len();
         assert!(figures.queue_length + handed <= self.waiting.len(), "nobody is counted twice");
-        let free = figures.members.iter().any(|member| !member.left && member.in_use < member.slots);
+        let members = || figures.members.iter().map(|member| member.figures);
+        let free = members().any(|member| !member.left && member.in_use < member.slots);
         assert!(!free || figures.paused || figures.queue_length == 0, "nobody waits while a slot is free");
-        for member in &figures.members {
+        for member in members() {
             let has_work = member.in_use > 0 || member.tunnels > 0;
             assert!(!member.left || has_work, "one that left stays only to finish");
             assert!(member.tunnels <= MAX_TUNNELS, "a limit");

@@ -21,7 +21,7 @@ fn clients(crew: &Crew, count: usize) -> JoinSet<()> {
 }
 
 fn slots(crew: &Crew) -> usize {
-    crew.pool.snapshot().members[0].slots
+    crew.pool.snapshot().members[0].figures.slots
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ async fn an_app_with_a_hard_coded_port_answers_on_the_inherited_socket_and_opens
     let worker = crew.worker();
     assert_eq!(worker.pid, Some(pid));
     assert!(worker.memory.unwrap() > 1 << 20 && worker.uptime.is_some() && worker.restarts == 0);
-    assert_eq!(worker.member, Some(crew.pool.snapshot().members[0].id));
+    assert_eq!(worker.member, Some(crew.pool.snapshot().members[0].figures.id));
     crew.assert_logged(&format!("web 1: ready (pid {pid}) in "));
     crew.stop().await;
     assert!(!is_alive(pid));

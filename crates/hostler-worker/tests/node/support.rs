@@ -173,7 +173,8 @@ impl Crew {
         let fewest = tokio::spawn(async move {
             let mut fewest = usize::MAX;
             while !*ended.borrow() {
-                fewest = fewest.min(pool.snapshot().members.iter().filter(|member| !member.left).count());
+                fewest =
+                    fewest.min(pool.snapshot().members.iter().filter(|member| !member.figures.left).count());
                 sleep(Duration::from_millis(1)).await;
             }
             fewest

@@ -250,7 +250,8 @@ impl PoolSource {
     fn status(&self) -> PoolStatus {
         let queue = self.pool.snapshot_with(|endpoint| endpoint.label.clone());
         let with_member = |worker: WorkerSnapshot| {
-            let member = queue.members.iter().find(|member| Some(member.id) == worker.member);
+            let mut members = queue.members.iter().map(|member| &member.figures);
+            let member = members.find(|member| Some(member.id) == worker.member);
             WorkerReportView {
                 slots: member.map_or(0, |member| member.slots),
                 in_use: member.map_or(0, |member| member.in_use),
