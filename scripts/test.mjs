@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs';
 import { add, countCargo, countNode, judge, reasons } from './count.mjs';
 import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, workspacesWith } from './steps.mjs';
 import { makePrograms } from './tools.mjs';
+import { installPackages } from './debian.mjs';
 
 /** Programs that tests call, by the Debian package that brings them. */
 const TOOLS = [
@@ -76,11 +77,6 @@ async function installTools() {
   const missing = TOOLS.filter(({ command }) => !has(command));
   if (missing.length === 0) return;
   const packages = missing.map((tool) => tool.package);
-  if (process.getuid() !== 0 || !has('apt-get')) {
-    for (const { command, why } of missing) console.warn(`\n!!! MISSING: ${command} (${why}). The tests that need it cannot run. Install: ${packages.join(' ')}`);
-    return;
-  }
-  say(`Installing ${packages.join(', ')}`);
-  await mustRun('apt-get', ['update', '--quiet']);
-  await mustRun('apt-get', ['install', '--yes', '--no-install-recommends', ...packages], { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } });
+  if (await installPackages(packages)) return;
+  for (const { command, why } of missing) console.warn(`\n!!! MISSING: ${command} (${why}). The tests that need it cannot run. Install: ${packages.join(' ')}`);
 }

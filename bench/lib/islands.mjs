@@ -1,8 +1,9 @@
 // The rendering service of the render scenario, put together in a folder of its own: React 16.14, which npm hypernova wants, for both
 // peers, and the two services beside it. Knows packages/render as a package, nothing of how either is run.
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { installModules, mustRun } from '../../scripts/steps.mjs';
+import { installOnce, npmFolder } from './npm.mjs';
 import { ROOT } from './tools.mjs';
 
 export const HYPERNOVA = '2.5.0';
@@ -18,7 +19,7 @@ const PACKAGES = [
   ...Object.entries(dependencies).map(([name, version]) => `hostler-${name}@npm:${name}@${version}`),
 ];
 
-const FOLDER = join(ROOT, 'bench', '.cache', `islands-${HYPERNOVA}-${REACT}`);
+const FOLDER = npmFolder(`islands-${HYPERNOVA}-${REACT}`);
 const MODULES = join(FOLDER, 'node_modules');
 
 export const services = {
@@ -29,10 +30,7 @@ export const services = {
 
 /** What comes from npm is installed once; what is ours is copied anew, as it is now. */
 export async function installIslands() {
-  if (!existsSync(join(MODULES, 'hypernova', 'package.json'))) {
-    mkdirSync(FOLDER, { recursive: true });
-    await mustRun('npm', ['install', '--prefix', FOLDER, '--no-audit', '--no-fund', '--silent', '--legacy-peer-deps', ...PACKAGES], { cwd: FOLDER });
-  }
+  await installOnce(FOLDER, PACKAGES, ['--legacy-peer-deps']);
   cpSync(join(ROOT, 'bench', 'apps', 'islands'), FOLDER, { recursive: true });
   await installModules();
   await mustRun('npm', ['run', '--silent', 'build'], { cwd: PACKAGE });
@@ -40,11 +38,6 @@ export async function installIslands() {
   rmSync(ours, { recursive: true, force: true });
   for (const part of ['dist', 'package.json']) cpSync(join(PACKAGE, part), join(ours, part), { recursive: true });
   for (const name of Object.keys(dependencies)) cpSync(join(MODULES, `hostler-${name}`), join(ours, 'node_modules', name), { recursive: true });
-}
-
-export function installedVersion(name) {
-  const file = join(MODULES, name, 'package.json');
-  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : null;
 }
 
 const TOWNS = ['Reine', 'Portree', 'Furnas', 'Hallstatt', 'Visby'];

@@ -1,11 +1,12 @@
 // What the lookups scenario needs: Fastify and maxmind in a folder of their own, the two services beside them, and the data. Knows neither
 // how they are run nor what is measured.
-import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
-import { installModules, mustRun, root as ROOT } from '../../scripts/steps.mjs';
+import { installModules, root as ROOT } from '../../scripts/steps.mjs';
+import { installOnce, installedVersion, npmFolder } from './npm.mjs';
 
 const PACKAGES = { fastify: '5.12.8', maxmind: '5.0.7' };
-const FOLDER = join(ROOT, 'bench', '.cache', `lookups-${PACKAGES.fastify}-${PACKAGES.maxmind}`);
+const FOLDER = npmFolder(`lookups-${PACKAGES.fastify}-${PACKAGES.maxmind}`);
 
 export const services = { folder: FOLDER, node: join(FOLDER, 'node.mjs'), fastify: join(FOLDER, 'fastify.mjs') };
 
@@ -17,18 +18,11 @@ export const data = {
 
 export async function installLookups() {
   await installModules();
-  if (!existsSync(join(FOLDER, 'node_modules', 'maxmind'))) {
-    mkdirSync(FOLDER, { recursive: true });
-    const wanted = Object.entries(PACKAGES).map(([name, version]) => `${name}@${version}`);
-    await mustRun('npm', ['install', '--prefix', FOLDER, '--no-audit', '--no-fund', '--silent', ...wanted], { cwd: FOLDER });
-  }
+  await installOnce(FOLDER, Object.entries(PACKAGES).map(([name, version]) => `${name}@${version}`));
   cpSync(join(ROOT, 'bench', 'apps', 'lookups'), FOLDER, { recursive: true });
 }
 
 /** By package, null for one that is not there. */
 export function lookupsVersions() {
-  return Object.fromEntries(Object.keys(PACKAGES).map((name) => {
-    const file = join(FOLDER, 'node_modules', name, 'package.json');
-    return [name, existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : null];
-  }));
+  return Object.fromEntries(Object.keys(PACKAGES).map((name) => [name, installedVersion(FOLDER, name)]));
 }

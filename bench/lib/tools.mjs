@@ -4,8 +4,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { installPackages as installFromDebian } from '../../scripts/debian.mjs';
 import { has, installModules, mustRun, root as ROOT } from '../../scripts/steps.mjs';
 import { app } from './app.mjs';
+import { installOnce, installedVersion, npmFolder } from './npm.mjs';
 
 // Debian keeps servers where only root's path leads.
 process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
@@ -22,7 +24,7 @@ export const handshakesBinary = join(CACHE, 'handshakes');
 export const socketsBinary = join(CACHE, 'sockets');
 
 const PM2 = '7.0.4';
-const PM2_FOLDER = join(CACHE, `pm2-${PM2}`);
+const PM2_FOLDER = npmFolder(`pm2-${PM2}`);
 export const pm2Script = join(PM2_FOLDER, 'node_modules', 'pm2', 'bin', 'pm2');
 
 export function hostlerBinary() {
@@ -41,11 +43,9 @@ const PROGRAMS = { 'nghttp2-client': 'h2load', 'apache2-utils': 'ab', varnish: '
 export async function installPackages(packages) {
   const missing = [...new Set(packages)].filter((name) => !has(PROGRAMS[name] ?? name));
   if (missing.length === 0) return;
+  if (await installFromDebian(missing)) return;
   const install = `apt-get update && apt-get install -y --no-install-recommends ${missing.join(' ')}`;
-  if (process.getuid() !== 0 || !has('apt-get')) {
-    throw new Error(`these programs are missing: ${missing.join(', ')}\nInstall them, as root on Debian:\n  ${install}`);
-  }
-  await mustRun('sh', ['-c', install], { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } });
+  throw new Error(`these programs are missing: ${missing.join(', ')}\nInstall them, as root on Debian:\n  ${install}`);
 }
 
 export async function buildUpstream() {
@@ -76,11 +76,8 @@ async function buildGo(binary, program) {
   await mustRun('go', ['build', '-o', binary, program], { cwd: join(BENCH, 'load') });
 }
 
-/** Into a folder of its own: nothing of it is part of the repository. */
 export async function installPm2() {
-  if (existsSync(pm2Script)) return;
-  mkdirSync(PM2_FOLDER, { recursive: true });
-  await mustRun('npm', ['install', '--prefix', PM2_FOLDER, '--no-audit', '--no-fund', '--silent', `pm2@${PM2}`], { cwd: PM2_FOLDER });
+  await installOnce(PM2_FOLDER, [`pm2@${PM2}`]);
 }
 
 export async function buildHostler() {
@@ -104,7 +101,7 @@ export function version(program, flag = '--version') {
 }
 
 export function pm2Version() {
-  return existsSync(pm2Script) ? PM2 : null;
+  return installedVersion(PM2_FOLDER, 'pm2');
 }
 
 /** The version of vegeta that go.sum holds us to. */

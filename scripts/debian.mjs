@@ -1,0 +1,12 @@
+// Debian packages, for programs that a machine lacks. Knows neither which ones nor what they are for.
+import { has, mustRun, say } from './steps.mjs';
+
+/** Installs them; false, and nothing is done, without root or on another system. */
+export async function installPackages(packages) {
+  if (process.getuid() !== 0 || !has('apt-get')) return false;
+  say(`Installing ${packages.join(', ')}`);
+  await mustRun('apt-get', ['update', '--quiet']);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  await mustRun('apt-get', ['install', '--yes', '--no-install-recommends', ...packages], { env });
+  return true;
+}
