@@ -2,6 +2,7 @@
 
 use crate::field::{Fields, Span};
 use crate::trailer::may_trail;
+use crate::write::write_field;
 
 /// Bytes of chunk extensions over a whole body; nobody sends them but to waste our time.
 const MOST_EXTENSIONS: usize = 16 * 1024;
@@ -228,10 +229,7 @@ pub fn write_end(out: &mut Vec<u8>, trailers: Option<&Fields>) {
         if !may_trail(name) {
             continue;
         }
-        out.extend_from_slice(name);
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(value);
-        out.extend_from_slice(b"\r\n");
+        write_field(out, name, value);
     }
     out.extend_from_slice(b"\r\n");
 }

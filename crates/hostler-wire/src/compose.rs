@@ -1,8 +1,10 @@
 //! A request's head put together from parts, as HTTP/2 brings them, and as strict as the parser of whole ones. Knows no HTTP/2.
 
 use crate::field::{Fields, Span};
+use crate::grammar::byte_set;
 use crate::head::{HeadError, RequestHead, Version, printable};
 use crate::scan::{Limits, ScanError};
+use crate::write::{write_head_end, write_request_line};
 
 /// A field line that could not have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,10 +17,7 @@ impl RequestHead {
         if !is_token(method) || !is_target(target) {
             return Err(HeadError::RequestLine);
         }
-        let bytes = &mut self.fields.bytes;
-        for part in [method, b" ", target, b" HTTP/1.1\r\n"] {
-            bytes.extend_from_slice(part);
-        }
+        write_request_line(&mut self.fields.bytes, method, target);
         self.method = Span::at(0, method.len());
         self.target = Span::at(method.len() + 1, target.len());
         self.version = Version::Http11;
@@ -40,7 +39,7 @@ impl RequestHead {
 
     /// Ends the head. One that goes beyond its limits is none.
     pub fn finish(&mut self, limits: &Limits) -> Result<(), HeadError> {
-        self.fields.bytes.extend_from_slice(b"\r\n");
+        write_head_end(&mut self.fields.bytes);
         if self.fields.bytes.len() > limits.max_size {
             return Err(ScanError::TooLarge(limits.max_size).into());
         }
@@ -96,16 +95,8 @@ fn all(text: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
     text.iter().fold(true, |all, &byte| all & is_such(byte))
 }
 
-const TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let allowed = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    let mut at = 0;
-    while at < allowed.len() {
-        table[allowed[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
+const TOKEN: [bool; 256] =
+    byte_set(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
 /// Visible ASCII: whatever else a target might have, some parser behind us would cut it there.
 fn is_target(text: &[u8]) -> bool {

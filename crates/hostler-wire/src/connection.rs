@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use crate::body::BodyReader;
 use crate::chunked::ChunkedError;
-use crate::field::{Fields, Name, tokens};
+use crate::field::{Fields, Name};
 use crate::framing::{BodyLength, FramingError, response_body};
+use crate::grammar::{parse_digits, tokens};
 use crate::head::{HeadError, ResponseHead, Version};
 use crate::scan::{HeadScan, Limits, ScanError};
 use crate::spare;
@@ -350,5 +351,5 @@ impl MemberConnection {
 fn keep_alive_hint(fields: &Fields) -> Option<Duration> {
     let value = fields.first(Name::KeepAlive)?;
     let seconds = tokens(value).find_map(|token| token.strip_prefix(b"timeout="))?;
-    std::str::from_utf8(seconds).ok()?.parse().ok().map(Duration::from_secs)
+    parse_digits(seconds).map(Duration::from_secs)
 }

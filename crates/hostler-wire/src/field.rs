@@ -2,6 +2,9 @@
 
 mod name;
 
+use crate::grammar::tokens;
+use crate::write::write_field;
+
 use name::NAMES;
 pub use name::Name;
 
@@ -110,7 +113,7 @@ impl Fields {
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
         let start = self.bytes.len();
         // As a line: those that follow one another are copied in one go.
-        [name, b": ", value, b"\r\n"].iter().for_each(|part| self.bytes.extend_from_slice(part));
+        write_field(&mut self.bytes, name, value);
         let value = Span::at(start + name.len() + 2, value.len());
         self.push(Span::at(start, name.len()), value, self.bytes.len());
     }
@@ -243,8 +246,7 @@ impl Fields {
             run = line;
             if field.line_end == 0 {
                 run = 0..0;
-                let (name, value) = (field.name.get(&self.bytes), field.value.get(&self.bytes));
-                [name, b": ", value, b"\r\n"].iter().for_each(|part| out.extend_from_slice(part));
+                write_field(out, field.name.get(&self.bytes), field.value.get(&self.bytes));
             }
         }
         out.extend_from_slice(&self.bytes[run]);
@@ -269,11 +271,6 @@ impl Fields {
     pub fn says_upgrade(&self) -> bool {
         self.connection.upgrade
     }
-}
-
-/// The members of a comma-separated list, trimmed, without empty ones (RFC 9110 section 5.6.1).
-pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
 }
 
 #[cfg(test)]

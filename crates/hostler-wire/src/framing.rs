@@ -1,6 +1,7 @@
 //! Where a message's body ends (RFC 9112 section 6), decided so that nobody behind us could decide otherwise. Reads no bodies.
 
-use crate::field::{Fields, Name, tokens};
+use crate::field::{Fields, Name};
+use crate::grammar::{parse_digits, tokens};
 use crate::head::{RequestHead, ResponseHead, Version};
 
 /// How long a body is.
@@ -71,13 +72,11 @@ fn declared(fields: &Fields, version: Version) -> Result<Option<BodyLength>, Fra
 
 /// `1*DIGIT`, at most 18 of them: no sign, no list, no overflow anywhere behind us.
 fn number(value: &[u8]) -> Result<u64, FramingError> {
-    if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
-        return Err(match tokens(value).count() {
-            0 | 1 => FramingError::BadLength,
-            _ => FramingError::SeveralLengths,
-        });
-    }
-    Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+    let number = if value.len() > 18 { None } else { parse_digits(value) };
+    number.ok_or_else(|| match tokens(value).count() {
+        0 | 1 => FramingError::BadLength,
+        _ => FramingError::SeveralLengths,
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 
 use crate::field::{Fields, Span};
 use crate::scan::Limits;
+use crate::write::reason_phrase;
 
 pub use fault::HeadError;
 use fault::explain;
@@ -151,6 +152,11 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
+    /// A head without fields and with the registered reason phrase, to be filled.
+    pub fn with_status(status: u16) -> Self {
+        Self::new(status, reason_phrase(status))
+    }
+
     /// A head without fields, to be filled.
     pub fn new(status: u16, reason: &str) -> Self {
         let mut head = Self { status, ..Self::default() };

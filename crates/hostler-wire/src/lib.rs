@@ -1,8 +1,8 @@
 //! HTTP/1.1 on the wire: strict heads, body framing, one kept-alive connection to a member. Knows no pools, routes or queues.
 //!
 //! Both sides of a proxy are served by one set of rules, so that what is accepted in front is never read differently
-//! behind: `head` and `scan` read heads, `compose` makes them from parts, `framing` says where a body ends, `body` and `chunked` take it apart, `trailer` says what may follow it,
-//! `connection` is a connection to a member. Of WebSockets only the bounds of frames are known (`websocket`).
+//! behind: `head` and `scan` read heads, `compose` makes them from parts, `write` writes them, `framing` says where a body ends, `body` and `chunked` take it apart,
+//! `trailer` says what may follow it, `grammar` reads what several fields share, `connection` is a connection to a member. Of WebSockets only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod chunked;
@@ -10,6 +10,7 @@ pub mod compose;
 pub mod connection;
 pub mod field;
 pub mod framing;
+pub mod grammar;
 pub mod head;
 pub mod scan;
 mod spare;
@@ -17,16 +18,22 @@ pub mod stream;
 pub mod trailer;
 pub mod websocket;
 mod whole;
+pub mod write;
 
 pub use body::{BodyReader, Taken};
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};
-pub use field::{Field, Fields, Name, Span, tokens};
+pub use field::{Field, Fields, Name, Span};
 pub use framing::{BodyLength, FramingError, request_body, response_body};
+pub use grammar::{byte_set, parse_digits, tokens};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
 pub use scan::{HeadScan, Limits, ScanError};
 pub use stream::{Address, Duplex, Metered, Stream, keep_alive, read_some, read_then};
 pub use trailer::may_trail;
 pub use websocket::{Frames, going_away};
 pub use whole::Whole;
+pub use write::{
+    content_range, reason_phrase, write_body_length, write_field, write_head_end, write_number_field,
+    write_request_line, write_status_line,
+};
