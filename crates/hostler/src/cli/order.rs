@@ -66,8 +66,7 @@ fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
         Ok(admin) => admin,
         Err(code) => return code,
     };
-    let field = format!("{COMMAND_FIELD}: 1\r\n");
-    let answered = admin.ask(async { post(&admin.address(), path, &field, TIME_LIMIT).await });
+    let answered = admin.ask(async { post(&admin.address(), path, (COMMAND_FIELD, "1"), TIME_LIMIT).await });
     let answered: Answered = match answered.and_then(|asked| {
         serde_json::from_slice(&asked.body).map_err(|_| complaint(asked.status, &asked.body))
     }) {

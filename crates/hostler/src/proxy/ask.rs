@@ -3,8 +3,12 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use hostler_wire::{Address, CallError, Limits, MemberConnection};
+use hostler_wire::{
+    Address, CallError, Limits, MemberConnection, write_field, write_head_end, write_request_line,
+};
 use tokio::time::timeout;
+
+const USER_AGENT: &str = concat!("hostler/", env!("CARGO_PKG_VERSION"));
 
 /// An answer in memory.
 #[derive(Debug)]
@@ -17,17 +21,17 @@ pub struct WholeAnswer {
 
 /// Gets `path` on a connection of its own. The error is a sentence for an operator.
 pub async fn ask(address: &Address, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
-    within(time_limit, send(address, "GET", path, "")).await
+    within(time_limit, send(address, "GET", path, &[])).await
 }
 
-/// Posts to `path`, without a body but with these field lines, each with its CRLF.
+/// Posts to `path`, without a body but with this field.
 pub async fn post(
     address: &Address,
     path: &str,
-    fields: &str,
+    field: (&str, &str),
     time_limit: Duration,
 ) -> Result<WholeAnswer, String> {
-    within(time_limit, send(address, "POST", path, &format!("{fields}Content-Length: 0\r\n"))).await
+    within(time_limit, send(address, "POST", path, &[field, ("Content-Length", "0")])).await
 }
 
 async fn within(
@@ -40,21 +44,34 @@ async fn within(
     }
 }
 
-async fn send(address: &Address, method: &str, path: &str, fields: &str) -> Result<WholeAnswer, CallError> {
+async fn send(
+    address: &Address,
+    method: &str,
+    path: &str,
+    more: &[(&str, &str)],
+) -> Result<WholeAnswer, CallError> {
     let mut connection = MemberConnection::connect(address).await?;
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: hostler/{}\r\nConnection: close\r\n{fields}\r\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    let status = status_of(&mut connection, &head).await?;
+    let mut fields = vec![("Host", "localhost"), ("User-Agent", USER_AGENT), ("Connection", "close")];
+    fields.extend(more);
+    let status = status_of(&mut connection, method, path, &fields).await?;
     let mut body = Vec::new();
     while !poll_fn(|cx| connection.poll_body(cx, &mut body, usize::MAX)).await? {}
     Ok(WholeAnswer { status, body })
 }
 
-/// Sends a request without a body, all of it in its `head`, and reads the heads of its answer. Gives the status of the final one.
-pub(super) async fn status_of(connection: &mut MemberConnection, head: &str) -> Result<u16, CallError> {
-    connection.start().extend_from_slice(head.as_bytes());
+/// Sends a request without a body, and reads the heads of its answer. Gives the status of the final one.
+pub(super) async fn status_of(
+    connection: &mut MemberConnection,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> Result<u16, CallError> {
+    let head = connection.start();
+    write_request_line(head, method.as_bytes(), path.as_bytes());
+    for (name, value) in fields {
+        write_field(head, name.as_bytes(), value.as_bytes());
+    }
+    write_head_end(head);
     poll_fn(|cx| connection.poll_send(cx)).await;
     let limits = Limits::default();
     loop {

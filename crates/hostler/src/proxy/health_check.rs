@@ -183,10 +183,8 @@ async fn ask(connector: &Connector, settings: &CheckSettings) -> Result<u16, Str
 
 async fn ask_http1(mut connection: MemberConnection, settings: &CheckSettings) -> Result<u16, CallError> {
     let CheckSettings { path, host, .. } = settings;
-    let head = format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}\r\nConnection: close\r\n\r\n"
-    );
-    let status = status_of(&mut connection, &head).await?;
+    let fields = [("Host", host.as_str()), ("User-Agent", USER_AGENT), ("Connection", "close")];
+    let status = status_of(&mut connection, "GET", path, &fields).await?;
     let mut body = Vec::new();
     while body.len() < MOST_READ {
         // The head has said what there is to know.
