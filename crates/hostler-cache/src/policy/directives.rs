@@ -203,14 +203,19 @@ impl Seconds {
     }
 }
 
-/// Digits only. What is beyond 2^31 is that (RFC 9111 section 1.2.2).
-pub(super) fn delta_seconds(digits: &[u8]) -> Option<u32> {
-    const MOST: u32 = 1 << 31;
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+/// The number that `1*DIGIT` says (RFC 5234 appendix B.1). A number beyond `u64::MAX` counts as `u64::MAX`. `hostler_wire::parse_digits` does the
+/// same: a library uses no other library.
+pub(super) fn parse_digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let number = std::str::from_utf8(digits).ok()?.parse().unwrap_or(MOST);
-    Some(number.min(MOST))
+    Some(std::str::from_utf8(text).ok()?.parse().unwrap_or(u64::MAX))
+}
+
+/// A number of seconds. A number beyond 2^31 counts as 2^31 (RFC 9111 section 1.2.2).
+pub(super) fn delta_seconds(digits: &[u8]) -> Option<u32> {
+    const MOST: u32 = 1 << 31;
+    parse_digits(digits).map(|number| u32::try_from(number).map_or(MOST, |number| number.min(MOST)))
 }
 
 /// Gives each directive of a line to `take`: its name as it is written, and its argument without quotes.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::directives::parse_digits;
 use super::times;
 use crate::Head;
 
@@ -91,16 +92,10 @@ fn parts(range: &[u8], length: u64) -> Ranged {
 fn one(spec: &[u8], length: u64) -> Option<Range<u64>> {
     let dash = spec.iter().position(|&byte| byte == b'-')?;
     let (first, last) = (&spec[..dash], &spec[dash + 1..]);
-    match (number(first), number(last)) {
+    match (parse_digits(first), parse_digits(last)) {
         (Some(first), Some(last)) if first <= last => Some(first..last.saturating_add(1).min(length)),
         (Some(first), None) if last.is_empty() => Some(first..length),
         (None, Some(suffix)) if first.is_empty() => Some(length.saturating_sub(suffix)..length),
         _ => None,
     }
-}
-
-/// Digits only; what is beyond every body is as good as the largest number.
-fn number(digits: &[u8]) -> Option<u64> {
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    is_number.then(|| std::str::from_utf8(digits).ok()?.parse().ok().or(Some(u64::MAX)))?
 }

@@ -1,13 +1,22 @@
 //! The fields that hold times: dates in their three forms, and `Age`. Knows not what they are for.
 
+use std::time::{Duration, SystemTime};
+
+use super::directives::{delta_seconds, parse_digits};
 use crate::Head;
+
+/// A date in any of the forms of RFC 9110 section 5.6.7, for example `Sun, 06 Nov 1994 08:49:37 GMT`. None: it is no date, or one before
+/// 1970.
+pub fn parse_http_date(value: &[u8]) -> Option<SystemTime> {
+    date(value).map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
 
 /// Seconds since 1970 of a date in any of the forms of RFC 9110 section 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`,
 /// `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`. None: it is no date, or one before 1970.
 ///
 /// A day of the week that does not belong to the date does no harm: it says nothing that the rest does not, and senders get it wrong
 /// (which is why this is not the `httpdate` crate's). A year of two digits lies between 1970 and 2069.
-pub fn date(value: &[u8]) -> Option<u64> {
+pub(super) fn date(value: &[u8]) -> Option<u64> {
     let value = value.trim_ascii();
     let day_name = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let (day_name, rest) = value.split_at(day_name);
@@ -34,16 +43,23 @@ pub fn date(value: &[u8]) -> Option<u64> {
             b'G',
             b'M',
             b'T',
-        ] if is_short => (number(&[*y0, *y1, *y2, *y3])?, [*m0, *m1, *m2], number(&[*d0, *d1])?, time),
+        ] if is_short => {
+            (parse_digits(&[*y0, *y1, *y2, *y3])?, [*m0, *m1, *m2], parse_digits(&[*d0, *d1])?, time)
+        }
         [b',', b' ', d0, d1, b'-', m0, m1, m2, b'-', y0, y1, b' ', time @ .., b' ', b'G', b'M', b'T']
             if day_name.len() == DAYS[index].len() =>
         {
-            let year = number(&[*y0, *y1])?;
-            (if year < 70 { 2000 + year } else { 1900 + year }, [*m0, *m1, *m2], number(&[*d0, *d1])?, time)
+            let year = parse_digits(&[*y0, *y1])?;
+            (
+                if year < 70 { 2000 + year } else { 1900 + year },
+                [*m0, *m1, *m2],
+                parse_digits(&[*d0, *d1])?,
+                time,
+            )
         }
         [b' ', m0, m1, m2, b' ', d0, d1, b' ', time @ .., b' ', y0, y1, y2, y3] if is_short => {
-            let day = if *d0 == b' ' { number(&[*d1])? } else { number(&[*d0, *d1])? };
-            (number(&[*y0, *y1, *y2, *y3])?, [*m0, *m1, *m2], day, time)
+            let day = if *d0 == b' ' { parse_digits(&[*d1])? } else { parse_digits(&[*d0, *d1])? };
+            (parse_digits(&[*y0, *y1, *y2, *y3])?, [*m0, *m1, *m2], day, time)
         }
         _ => return None,
     };
@@ -56,15 +72,11 @@ const DAYS: [&[u8]; 7] =
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// Digits only.
-fn number(digits: &[u8]) -> Option<u64> {
-    digits.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + u64::from(digit - b'0')))
-}
-
 /// Of `hour:minute:second`. A leap second is the first of the next minute.
 fn seconds(time: &[u8]) -> Option<u64> {
     let [h0, h1, b':', m0, m1, b':', s0, s1] = *time else { return None };
-    let (hour, minute, second) = (number(&[h0, h1])?, number(&[m0, m1])?, number(&[s0, s1])?);
+    let (hour, minute, second) =
+        (parse_digits(&[h0, h1])?, parse_digits(&[m0, m1])?, parse_digits(&[s0, s1])?);
     (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
@@ -95,7 +107,7 @@ pub(super) fn date_of(head: &impl Head, name: &'static str) -> Option<u64> {
 /// The field `Age` in seconds: its first member, and nothing if that is no number (RFC 9111 section 5.1).
 pub(super) fn age(head: &impl Head) -> u64 {
     let first = head.lines("age").next().and_then(|line| line.split(|&byte| byte == b',').next());
-    first.and_then(|age| super::directives::delta_seconds(age.trim_ascii())).map_or(0, u64::from)
+    first.and_then(|age| delta_seconds(age.trim_ascii())).map_or(0, u64::from)
 }
 
 #[cfg(test)]

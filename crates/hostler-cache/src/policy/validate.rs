@@ -1,5 +1,6 @@
 //! Asking whether a stored answer is still good, and what the word that it is changes of it (RFC 9111 sections 3.1, 3.2, 4.3).
 
+use super::directives::parse_digits;
 use super::heard::unstored_fields;
 use super::{CachingRules, CookiesOfAnswers, Freshness};
 use crate::{Head, Moment};
@@ -65,10 +66,8 @@ pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> Likeness
         let said = to_head.lines(name).next();
         said.map(|said| stored.lines(name).next() == Some(said))
     };
-    let length_says = to_head.lines("content-length").next().map(|said| {
-        let said = std::str::from_utf8(said).ok().and_then(|said| said.trim().parse::<u64>().ok());
-        said == Some(length)
-    });
+    let length_says = to_head.lines("content-length").next();
+    let length_says = length_says.map(|said| parse_digits(said.trim_ascii()) == Some(length));
     match (says("etag"), says("last-modified"), length_says) {
         (Some(false), ..) | (_, Some(false), _) | (.., Some(false)) => Likeness::Other,
         (None, None, _) => Likeness::Unknown,

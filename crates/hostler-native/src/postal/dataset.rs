@@ -136,14 +136,14 @@ impl Dataset {
     /// Tells a body, unless the client has it already.
     pub fn tell(&self, request: &LookupRequest<'_>, told: &PostalReply<'_>, body: Bytes) -> Whole {
         if told.kept == NOT_KEPT {
-            let mut head = ResponseHead::new(200, "OK");
+            let mut head = ResponseHead::with_status(200);
             head.fields.add(b"Content-Type", told.kind.as_bytes());
             head.fields.add(b"Cache-Control", told.kept.as_bytes());
             return Whole::new(head, body);
         }
         let key = key_of(request, told.kind);
         if self.is_known(request, &key) {
-            let mut head = ResponseHead::new(304, "Not Modified");
+            let mut head = ResponseHead::with_status(304);
             self.validators(&mut head, &key, told);
             return Whole::new(head, Bytes::new());
         }
@@ -152,7 +152,7 @@ impl Dataset {
 
     /// The head of an answer whose tag ends in this key.
     pub fn head(&self, key: &str, told: &PostalReply<'_>) -> ResponseHead {
-        let mut head = ResponseHead::new(200, "OK");
+        let mut head = ResponseHead::with_status(200);
         head.fields.add(b"Content-Type", told.kind.as_bytes());
         self.validators(&mut head, key, told);
         head
@@ -176,8 +176,7 @@ impl Dataset {
         if fields.first(Name::IfNoneMatch).is_some() {
             return tag::is_known(request, &self.tag(key));
         }
-        let since = fields.get("if-modified-since").and_then(hostler_cache::date);
-        let since = since.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
+        let since = fields.get("if-modified-since").and_then(hostler_cache::parse_http_date);
         self.modified.zip(since).is_some_and(|(modified, since)| modified <= since)
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use hostler_cache::{Ranged, any_tag, part};
+use hostler_cache::{Ranged, any_tag, parse_http_date, part};
 use hostler_wire::Fields;
 
 /// The fields that ask about what is there.
@@ -56,11 +56,11 @@ impl Conditions {
                 _ if name.eq_ignore_ascii_case(b"if-range") => &mut found.if_range,
                 _ if name.eq_ignore_ascii_case(b"range") => &mut found.range,
                 _ if name.eq_ignore_ascii_case(b"if-modified-since") => {
-                    found.if_modified_since = date(value);
+                    found.if_modified_since = parse_http_date(value);
                     continue;
                 }
                 _ if name.eq_ignore_ascii_case(b"if-unmodified-since") => {
-                    found.if_unmodified_since = date(value);
+                    found.if_unmodified_since = parse_http_date(value);
                     continue;
                 }
                 _ => continue,
@@ -118,12 +118,8 @@ impl Conditions {
         }
         // A date that is not at least a second past is a weak validator: the file may change again within it.
         let settled = |modified: &SystemTime| *modified + Duration::from_secs(1) <= now;
-        date(validator).is_some_and(|date| there.modified.filter(settled) == Some(date))
+        parse_http_date(validator).is_some_and(|date| there.modified.filter(settled) == Some(date))
     }
-}
-
-fn date(value: &[u8]) -> Option<SystemTime> {
-    hostler_cache::date(value).map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
