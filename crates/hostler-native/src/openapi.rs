@@ -31,7 +31,7 @@ pub(super) fn describe(geo: bool, postal: bool, server: &str) -> Whole {
         "paths": paths,
         "components": { "parameters": parameters, "schemas": schemas },
     });
-    let mut head = ResponseHead::new(200, "OK");
+    let mut head = ResponseHead::with_status(200);
     head.fields.add(b"Content-Type", b"application/json");
     head.fields.add(b"Cache-Control", b"public, max-age=3600");
     Whole::new(head, format!("{document}\n"))

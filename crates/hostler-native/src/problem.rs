@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, reason_phrase};
 use serde_json::json;
 
 use hostler_wire::Whole;
@@ -12,13 +12,10 @@ const MOST_REPEATED: usize = 64;
 
 /// A problem: its status, and what is wrong in one sentence.
 pub fn problem(status: u16, detail: impl Display) -> Whole {
-    let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    let reason = reason.unwrap_or_default();
-    let mut head = ResponseHead::new(status, reason);
+    let mut head = ResponseHead::with_status(status);
     head.fields.add(b"Content-Type", b"application/problem+json");
     head.fields.add(b"Cache-Control", b"no-store");
-    let body =
-        json!({ "type": "about:blank", "title": reason, "status": status, "detail": detail.to_string() });
+    let body = json!({ "type": "about:blank", "title": reason_phrase(status), "status": status, "detail": detail.to_string() });
     Whole::new(head, format!("{body}\n"))
 }
 
@@ -29,7 +26,7 @@ pub fn method(asked: &[u8], allowed: &[&str]) -> Option<Whole> {
     }
     let allow = [allowed, &["OPTIONS"]].concat().join(", ");
     let mut whole = match asked {
-        b"OPTIONS" => Whole::new(ResponseHead::new(204, "No Content"), ""),
+        b"OPTIONS" => Whole::new(ResponseHead::with_status(204), ""),
         _ => problem(405, format_args!("this is for {allow}")),
     };
     std::sync::Arc::make_mut(&mut whole.head).fields.add(b"Allow", allow.as_bytes());

@@ -32,7 +32,7 @@ pub fn tagged(request: &LookupRequest<'_>, answer: Tagged) -> Whole {
     if !is_known(request, &tag) {
         return Whole::new(head, body);
     }
-    let mut unchanged = ResponseHead::new(304, "Not Modified");
+    let mut unchanged = ResponseHead::with_status(304);
     // What describes the body that is not sent is left out (RFC 9110 section 15.4.5).
     for (field, name, value) in head.fields.iter() {
         if field.known != Name::ContentType {

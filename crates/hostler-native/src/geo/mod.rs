@@ -198,8 +198,7 @@ impl Geo {
 }
 
 fn head(status: u16, content_type: &str, cache_control: &str) -> ResponseHead {
-    let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    let mut head = ResponseHead::new(status, reason.unwrap_or_default());
+    let mut head = ResponseHead::with_status(status);
     head.fields.add(b"Content-Type", content_type.as_bytes());
     head.fields.add(b"Cache-Control", cache_control.as_bytes());
     head

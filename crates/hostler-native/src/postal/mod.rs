@@ -136,7 +136,7 @@ impl Postal {
             "reloads": reloads,
             "attribution": THANKS,
         });
-        let mut head = ResponseHead::new(200, "OK");
+        let mut head = ResponseHead::with_status(200);
         head.fields.add(b"Content-Type", b"application/json");
         head.fields.add(b"Cache-Control", b"no-cache");
         Ok(Whole::new(head, format!("{body}\n")))

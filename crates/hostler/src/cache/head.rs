@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use hostler_cache::{Kept, Moment};
-use hostler_wire::{Field, Limits, Name, ResponseHead};
+use hostler_wire::{
+    Field, Limits, Name, ResponseHead, content_range, write_field, write_head_end, write_status_line,
+};
 
 use super::HeadLines;
 
@@ -13,7 +15,7 @@ pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHea
     let mut text = start(head);
     head.fields.copy_lines(&mut text, |field, name| is_of_answer(field) && kept.keeps(name));
     if head.fields.first(Name::Date).is_none() {
-        write_line(&mut text, b"Date", date(received).as_bytes());
+        write_field(&mut text, b"Date", date(received).as_bytes());
     }
     parsed(head, text)
 }
@@ -29,7 +31,7 @@ pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> Response
 
 /// What a client gets whose own copy is still good.
 pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
-    let mut head = ResponseHead::new(304, "Not Modified");
+    let mut head = ResponseHead::with_status(304);
     let said = ["cache-control", "content-location", "date", "etag", "expires", "last-modified", "vary"];
     for (field, name, value) in stored.fields.iter() {
         // Others that a cache between here and there may go by (RFC 9213 and its like).
@@ -43,12 +45,11 @@ pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
 
 /// The head of a part of a body of so many bytes.
 pub fn part(stored: &ResponseHead, part: &Range<u64>, length: u64) -> ResponseHead {
-    let mut head = ResponseHead::new(206, "Partial Content");
+    let mut head = ResponseHead::with_status(206);
     for (_, name, value) in stored.fields.iter() {
         head.fields.add(name, value);
     }
-    let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
-    head.fields.add(b"Content-Range", range.as_bytes());
+    head.fields.add(b"Content-Range", content_range(part, length).as_bytes());
     head
 }
 
@@ -61,7 +62,7 @@ pub fn size(head: &ResponseHead) -> usize {
 pub(super) fn pack(head: &ResponseHead, into: &mut Vec<u8>) {
     let mut text = start(head);
     head.fields.copy_lines(&mut text, |_, _| true);
-    text.extend_from_slice(b"\r\n");
+    write_head_end(&mut text);
     into.append(&mut text);
 }
 
@@ -86,19 +87,14 @@ fn is_of_answer(field: &Field) -> bool {
 }
 
 fn start(head: &ResponseHead) -> Vec<u8> {
-    let mut text = format!("HTTP/1.1 {} ", head.status).into_bytes();
-    text.extend_from_slice(head.reason());
-    text.extend_from_slice(b"\r\n");
+    let mut text = Vec::with_capacity(head.fields.bytes().len());
+    write_status_line(&mut text, head.status, head.reason());
     text
-}
-
-fn write_line(text: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    [name, b": ", value, b"\r\n"].iter().for_each(|piece| text.extend_from_slice(piece));
 }
 
 /// Parsed anew, so that all its lines lie in one piece, and go out in one.
 fn parsed(like: &ResponseHead, mut text: Vec<u8>) -> ResponseHead {
-    text.extend_from_slice(b"\r\n");
+    write_head_end(&mut text);
     let mut head = ResponseHead::default();
     let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
     match head.parse(&text, &limits) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use hostler_wire::{Name, ResponseHead};
+use hostler_wire::{Name, ResponseHead, content_range, write_field, write_head_end};
 
 /// The head and the body of an answer with these parts of `body`. Nowhere in it may be the `boundary`.
 pub fn parts(
@@ -12,7 +12,7 @@ pub fn parts(
     parts: &[Range<u64>],
     boundary: &str,
 ) -> (ResponseHead, Bytes) {
-    let mut head = ResponseHead::new(206, "Partial Content");
+    let mut head = ResponseHead::with_status(206);
     for (field, name, value) in stored.fields.iter() {
         if field.known != Name::ContentType {
             head.fields.add(name, value);
@@ -26,10 +26,11 @@ pub fn parts(
     for part in parts {
         all.extend_from_slice(format!("--{boundary}\r\n").as_bytes());
         if let Some(kind) = kind {
-            [b"Content-Type: ", kind, b"\r\n"].iter().for_each(|piece| all.extend_from_slice(piece));
+            write_field(&mut all, b"Content-Type", kind);
         }
-        let range = format!("Content-Range: bytes {}-{}/{}\r\n\r\n", part.start, part.end - 1, body.len());
-        all.extend_from_slice(range.as_bytes());
+        let range = content_range(part, body.len() as u64);
+        write_field(&mut all, b"Content-Range", range.as_bytes());
+        write_head_end(&mut all);
         all.extend_from_slice(&body[part.start as usize..part.end as usize]);
         all.extend_from_slice(b"\r\n");
     }

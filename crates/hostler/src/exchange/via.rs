@@ -11,20 +11,14 @@ use super::Protocol;
 /// No other process has the same one: a Hostler behind another is no loop, whatever both are called.
 static PSEUDONYM: LazyLock<String> =
     LazyLock::new(|| format!("hostler-{:016x}", Uuid::new_v4().as_u64_pair().0));
-static HTTP1: LazyLock<Vec<u8>> = LazyLock::new(|| format!("Via: 1.1 {}\r\n", *PSEUDONYM).into_bytes());
-static HTTP2: LazyLock<Vec<u8>> = LazyLock::new(|| format!("Via: 2.0 {}\r\n", *PSEUDONYM).into_bytes());
+static HTTP1: LazyLock<String> = LazyLock::new(|| format!("1.1 {}", *PSEUDONYM));
+static HTTP2: LazyLock<String> = LazyLock::new(|| format!("2.0 {}", *PSEUDONYM));
 
 /// What `Via` says of a request that has come in this protocol.
 pub fn value(protocol: Protocol) -> &'static [u8] {
-    let line = line(protocol);
-    line.strip_prefix(b"Via: ").and_then(|rest| rest.strip_suffix(b"\r\n")).unwrap_or_default()
-}
-
-/// The whole line of it.
-pub fn line(protocol: Protocol) -> &'static [u8] {
     match protocol {
-        Protocol::Http1 => &HTTP1,
-        Protocol::Http2 => &HTTP2,
+        Protocol::Http1 => HTTP1.as_bytes(),
+        Protocol::Http2 => HTTP2.as_bytes(),
     }
 }
 

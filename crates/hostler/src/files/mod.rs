@@ -138,7 +138,7 @@ fn codings(fields: &Fields) -> Vec<Coding> {
 }
 
 fn redirect(location: &str) -> ServedFile {
-    let mut head = ResponseHead::new(308, "Permanent Redirect");
+    let mut head = ResponseHead::with_status(308);
     head.fields.add(b"Location", location.as_bytes());
     ServedFile::bare(head)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use hostler_coding::Coding;
 use hostler_config::StaticFiles;
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, content_range};
 
 use super::body::FileBody;
 use super::choose::{Chosen, FileRole, Miss, choose};
@@ -67,16 +67,15 @@ fn answer(
         ConditionOutcome::Failed => return Err(NotServed::Precondition),
         ConditionOutcome::OutOfRange => return Err(NotServed::Range(length)),
         ConditionOutcome::NotModified => {
-            let mut head = ResponseHead::new(304, "Not Modified");
+            let mut head = ResponseHead::with_status(304);
             write_validators(&mut head, &there);
             write_caching(&mut head, &chosen, settings);
             return Ok(ServedFile::bare(head));
         }
-        ConditionOutcome::Whole => (ResponseHead::new(200, "OK"), 0..length),
+        ConditionOutcome::Whole => (ResponseHead::with_status(200), 0..length),
         ConditionOutcome::Part(part) => {
-            let mut head = ResponseHead::new(206, "Partial Content");
-            let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
-            head.fields.add(b"Content-Range", range.as_bytes());
+            let mut head = ResponseHead::with_status(206);
+            head.fields.add(b"Content-Range", content_range(&part, length).as_bytes());
             (head, part)
         }
     };
@@ -98,7 +97,7 @@ fn not_found(
     asked: &FileRequest,
     blocking: Blocking,
 ) -> Result<ServedFile, NotServed> {
-    let mut head = ResponseHead::new(404, "Not Found");
+    let mut head = ResponseHead::with_status(404);
     describe_content(&mut head, &chosen);
     write_caching(&mut head, &chosen, settings);
     let length = chosen.about.len();

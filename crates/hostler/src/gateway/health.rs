@@ -99,9 +99,9 @@ impl Health {
     /// The same as an answer, with the reasons in its body.
     pub fn answer(&self, probe: &HealthProbe) -> Whole {
         match self.ask(probe) {
-            Some(Ok(())) => plain(200, "OK", "ok\n".into()),
-            Some(Err(why)) => plain(503, "Service Unavailable", lines(&why)),
-            None => plain(404, "Not Found", "no route leads to a pool of this name\n".into()),
+            Some(Ok(())) => plain(200, "ok\n".into()),
+            Some(Err(why)) => plain(503, lines(&why)),
+            None => plain(404, "no route leads to a pool of this name\n".into()),
         }
     }
 
@@ -173,8 +173,8 @@ fn lines(why: &[String]) -> String {
     })
 }
 
-fn plain(status: u16, reason: &'static str, body: String) -> Whole {
-    let mut head = ResponseHead::new(status, reason);
+fn plain(status: u16, body: String) -> Whole {
+    let mut head = ResponseHead::with_status(status);
     head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
     head.fields.add(b"Cache-Control", b"no-store");
     Whole::new(head, body.into_bytes())

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, parse_digits};
 
 use super::Refusal;
 use crate::exchange::{Edit, Exchange, Whole, via};
@@ -24,43 +24,16 @@ pub(super) fn count(exchange: &mut Exchange, traces: bool) -> Result<Option<Whol
         b"TRACE" => false,
         _ => return Ok(None),
     };
-    match exchange.head.fields.get(MAX_FORWARDS).and_then(number) {
+    match exchange.head.fields.get(MAX_FORWARDS).and_then(parse_digits) {
         // What is no number is nothing that we understand, and goes on as it is.
         None => Ok(None),
-        Some(0) if is_options => Ok(Some(Whole::new(ResponseHead::new(204, "No Content"), Vec::new()))),
+        Some(0) if is_options => Ok(Some(Whole::new(ResponseHead::with_status(204), Vec::new()))),
         // What we read is not for whoever may read the answer: it may hold what a proxy in front has added.
         Some(0) => Err(Refusal::Trace),
         Some(hops) => {
             let value = (hops - 1).to_string().into_bytes();
             exchange.to_member.own.push(Edit::Set(Cow::Borrowed(MAX_FORWARDS), value));
             Ok(None)
-        }
-    }
-}
-
-/// More than a number can be is as good as that.
-fn number(value: &[u8]) -> Option<u64> {
-    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok().or(Some(u64::MAX))).flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_number_is_none_and_the_largest_is_large_enough() {
-        let cases: [(&[u8], _); 7] = [
-            (b"0", Some(0)),
-            (b"007", Some(7)),
-            (b"99999999999999999999999", Some(u64::MAX)),
-            (b"", None),
-            (b"-1", None),
-            (b"+1", None),
-            (b"1, 2", None),
-        ];
-        for (value, expected) in cases {
-            assert_eq!(number(value), expected, "{}", String::from_utf8_lossy(value));
         }
     }
 }

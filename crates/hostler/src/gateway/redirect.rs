@@ -16,8 +16,7 @@ pub(super) fn answer(redirect: &Redirect, exchange: &Exchange) -> Result<Answer,
     if exchange.host().is_empty() && redirect.to.contains(&Piece::Host) {
         return Err(Refusal::Host("it is missing"));
     }
-    let mut head =
-        ResponseHead::new(redirect.status.as_u16(), redirect.status.canonical_reason().unwrap_or_default());
+    let mut head = ResponseHead::with_status(redirect.status.as_u16());
     let (host, target) = (exchange.host(), exchange.head.target());
     head.fields.add(b"Location", location(redirect, host, target).as_bytes());
     Ok(Answer::Whole(Whole::new(head, Vec::new())))

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use hostler_wire::{BodyLength, Name, RequestHead, Version, request_body};
+use hostler_wire::{BodyLength, Name, RequestHead, Version, byte_set, parse_digits, request_body};
 
 use super::uri;
 use crate::gateway::Refusal;
@@ -110,21 +110,8 @@ fn is_authority(text: &[u8]) -> bool {
 }
 
 /// Unreserved, and what delimits within a part but for the comma (RFC 3986 section 3.2.2).
-const IN_HOST: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let marks = b"-._~!$&'()*+;=";
-    let mut at = 0;
-    while at < marks.len() {
-        table[marks[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
+const IN_HOST: [bool; 256] =
+    byte_set(b"-._~!$&'()*+;=0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
 fn is_host(host: &[u8]) -> bool {
     if let Some(inner) = host.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")) {
@@ -137,9 +124,8 @@ fn is_port(port: &[u8]) -> bool {
     match port.split_first() {
         None => true,
         Some((b':', digits)) => {
-            digits.len() <= 5
-                && digits.iter().all(u8::is_ascii_digit)
-                && digits.iter().fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0')) <= 65_535
+            // A colon without a port is allowed.
+            digits.is_empty() || digits.len() <= 5 && parse_digits(digits).is_some_and(|port| port <= 65_535)
         }
         Some(_) => false,
     }

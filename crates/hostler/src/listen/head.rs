@@ -5,7 +5,10 @@ use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hostler_cache::CacheStatus;
-use hostler_wire::{Field, Fields, Name, ResponseHead, Version};
+use hostler_wire::{
+    BodyLength, Field, Fields, Name, ResponseHead, Version, write_body_length, write_field, write_head_end,
+    write_number_field, write_status_line,
+};
 
 use crate::exchange::{Edits, Exchange};
 use crate::proxy::is_for_our_cache;
@@ -41,7 +44,7 @@ pub(super) fn write_answer(
     framing: Framing,
     keeping: Keeping,
 ) {
-    write_status(out, head.status, head.reason());
+    write_status_line(out, head.status, head.reason());
     let (status, edits, age) = (head.status, &exchange.to_client, new_age(exchange));
     let is_kept = |field: &Field, name: &[u8]| {
         is_kept(field, name, framing, status) && !(age.is_some() && field.known == Name::Age)
@@ -59,7 +62,7 @@ pub(super) fn write_answer(
         with_date(exchange, |date| write_field(out, b"Date", date.as_bytes()));
     }
     if let Some(age) = age {
-        write_field(out, b"Age", itoa::Buffer::new().format(age).as_bytes());
+        write_number_field(out, b"Age", age);
     }
     match cache_status(exchange) {
         None => {}
@@ -80,7 +83,7 @@ pub(super) fn write_answer(
         // What it takes to be answered (RFC 9110 section 15.5.22).
         write_upgrade(out, head);
     }
-    out.extend_from_slice(b"\r\n");
+    write_head_end(out);
 }
 
 /// How old the answer is, in place of what the head says; unless the route has the last word.
@@ -111,16 +114,16 @@ pub(super) fn trailers(trailers: Option<&Fields>, exchange: &Exchange) -> Option
 
 /// Writes an interim head.
 pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
-    write_status(out, head.status, head.reason());
+    write_status_line(out, head.status, head.reason());
     head.fields.copy_lines(out, |field, _| {
         !field.listed && !field.known.is_hop_by_hop() && field.known != Name::ContentLength
     });
-    out.extend_from_slice(b"\r\n");
+    write_head_end(out);
 }
 
 /// Writes the head with which a member switches protocols.
 pub(super) fn write_switch(out: &mut Vec<u8>, head: &ResponseHead, edits: &Edits) {
-    write_status(out, head.status, head.reason());
+    write_status_line(out, head.status, head.reason());
     head.fields.copy_lines(out, |field, name| {
         let is_known = field.listed || field.known.is_hop_by_hop() || field.known == Name::ContentLength;
         !is_known && edits.keeps(name)
@@ -129,7 +132,7 @@ pub(super) fn write_switch(out: &mut Vec<u8>, head: &ResponseHead, edits: &Edits
         write_field(out, name.as_bytes(), value);
     }
     write_upgrade(out, head);
-    out.extend_from_slice(b"\r\n");
+    write_head_end(out);
 }
 
 /// `Upgrade` is for the next hop alone, and so always goes with the option that says so.
@@ -140,41 +143,18 @@ fn write_upgrade(out: &mut Vec<u8>, head: &ResponseHead) {
     write_field(out, b"Connection", b"Upgrade");
 }
 
-/// The registered reason phrase.
-pub(super) fn reason(status: u16) -> &'static str {
-    http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default()
-}
-
-/// Writes one field line.
-fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
-}
-
-fn write_status(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(reason);
-    out.extend_from_slice(b"\r\n");
-}
-
 fn write_framing(out: &mut Vec<u8>, framing: Framing) {
     match framing {
-        Framing::Length(length) => {
-            write_field(out, b"Content-Length", itoa::Buffer::new().format(length).as_bytes());
-        }
-        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Framing::Length(length) => write_body_length(out, BodyLength::Known(length)),
+        Framing::Chunked => write_body_length(out, BodyLength::Chunked),
         Framing::NoBody | Framing::UntilClose => {}
     }
 }
 
 fn write_keeping(out: &mut Vec<u8>, keeping: Keeping) {
     match (keeping.keep, keeping.version) {
-        (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
-        (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        (false, _) => write_field(out, b"Connection", b"close"),
+        (true, Version::Http10) => write_field(out, b"Connection", b"keep-alive"),
         (true, Version::Http11) => {}
     }
 }

@@ -2,9 +2,9 @@
 //! browsers shall insist on it. Knows no bytes.
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
-use hostler_wire::{Name, tokens};
+use hostler_wire::{Name, ResponseHead, tokens};
 
-use super::{Settings, own};
+use super::Settings;
 use crate::exchange::{Edit, Exchange, Scheme, Whole};
 
 /// What holds for the requests of a listener, with or without TLS.
@@ -56,14 +56,14 @@ fn came_by_https(exchange: &Exchange) -> bool {
 fn redirect(exchange: &Exchange, port: u16) -> Whole {
     let host = without_port(exchange.host());
     if host.is_empty() {
-        let head = own::head(400);
+        let head = ResponseHead::with_status(400);
         return Whole::new(head, &b"400 Bad Request\nhttps is needed, and Host to say where\n"[..]);
     }
     // `*` is for the server as a whole.
     let target = Some(exchange.head.target()).filter(|target| target.starts_with(b"/")).unwrap_or(b"/");
     let port = if port == 443 { String::new() } else { format!(":{port}") };
     let location = [b"https://", host, port.as_bytes(), target].concat();
-    let mut head = own::head(308);
+    let mut head = ResponseHead::with_status(308);
     head.fields.add(b"Location", &location);
     Whole::new(head, Vec::new())
 }

@@ -3,17 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, reason_phrase};
 
-use super::head::reason;
 use crate::exchange::Exchange;
 use crate::gateway::platform::{self, Words};
 use crate::gateway::{Refusal, RefusalFacts, StandIn};
-
-/// A head of our own; fields follow.
-pub(super) fn head(status: u16) -> ResponseHead {
-    ResponseHead::new(status, reason(status))
-}
 
 /// What the route has for the case that its pool does not answer.
 pub(super) fn fallback(
@@ -23,7 +17,7 @@ pub(super) fn fallback(
 ) -> (ResponseHead, RefusalFacts) {
     let facts = note(exchange, refusal);
     exchange.log_facts.fallback = true;
-    let mut head = head(200);
+    let mut head = ResponseHead::with_status(200);
     head.fields.add(b"Content-Type", fallback.content_type().as_bytes());
     // It stands for another page, and only for as long as that cannot be had.
     head.fields.add(b"Cache-Control", b"no-store");
@@ -66,10 +60,10 @@ pub(super) fn refusal(
 }
 
 fn plainly(refusal: &Refusal, status: u16) -> (ResponseHead, Bytes) {
-    let mut head = head(status);
+    let mut head = ResponseHead::with_status(status);
     head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
     head.fields.add(b"Cache-Control", b"no-store");
-    (head, format!("{status} {}\n{refusal}\n", reason(status)).into())
+    (head, format!("{status} {}\n{refusal}\n", reason_phrase(status)).into())
 }
 
 /// Why the worker's own answer is not what the client gets.

@@ -7,7 +7,7 @@ use hostler_coding::{
     self as coding, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow,
     StreamError,
 };
-use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version};
+use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
 
 use super::behind::BufferKind;
 use crate::cache::{Cut, Encoded, SharedBody};
@@ -122,9 +122,8 @@ impl ResponseBody {
 
     /// Bytes of the body; of the one that a GET would bring, for an answer to HEAD.
     fn content_length(&self) -> Option<u64> {
-        let said = |length: &[u8]| std::str::from_utf8(length).ok()?.parse().ok();
         match self {
-            Self::Member(call) => call.answer().fields.first(Name::ContentLength).and_then(said),
+            Self::Member(call) => call.answer().fields.first(Name::ContentLength).and_then(parse_digits),
             Self::Own(streamed) => Some(streamed.length),
             Self::Shared(shared) => match shared.length {
                 BodyLength::Known(length) => Some(length),

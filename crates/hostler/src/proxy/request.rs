@@ -2,7 +2,9 @@
 
 use std::io::Write as _;
 
-use hostler_wire::{BodyLength, Field, Name, tokens};
+use hostler_wire::{
+    BodyLength, Field, Name, tokens, write_body_length, write_field, write_head_end, write_request_line,
+};
 
 use super::hearsay::{is_hearsay, is_in_disguise, is_ours};
 use crate::exchange::trust::joined;
@@ -11,10 +13,7 @@ use crate::exchange::{Exchange, via};
 /// Writes the request's head for a member.
 pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLength>) {
     let head = &exchange.head;
-    out.extend_from_slice(head.method());
-    out.push(b' ');
-    out.extend_from_slice(exchange.target());
-    out.extend_from_slice(b" HTTP/1.1\r\n");
+    write_request_line(out, head.method(), exchange.target());
     let mut seen = ForwardedSeen::default();
     head.fields.copy_lines(out, |field, name| {
         let fate = fate(exchange, field, name);
@@ -32,13 +31,12 @@ pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLe
         write_field(out, b"Upgrade", offer);
     }
     match framing {
-        Some(BodyLength::Known(length)) => write_number(out, b"Content-Length", length),
-        Some(BodyLength::Chunked) => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Some(length @ (BodyLength::Known(_) | BodyLength::Chunked)) => write_body_length(out, length),
         // `Content-Length: 0` says what a POST without a body would leave open.
-        _ if head.fields.first(Name::ContentLength).is_some() => write_number(out, b"Content-Length", 0),
+        _ if head.fields.first(Name::ContentLength).is_some() => write_body_length(out, BodyLength::Known(0)),
         _ => {}
     }
-    out.extend_from_slice(b"\r\n");
+    write_head_end(out);
 }
 
 /// Whether a line of the client's goes on to the member as it is.
@@ -123,7 +121,7 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &ForwardedSeen
     }
     write_field(out, b"X-Request-Id", exchange.id.as_bytes());
     // RFC 9110 section 7.6.3: a gateway must say that it was there.
-    out.extend_from_slice(via::line(exchange.protocol));
+    write_field(out, b"Via", via::value(exchange.protocol));
 }
 
 /// The values of the lines that we write under this name, in an exchange whose client has sent a `Host`; `passes`: lines of the
@@ -164,18 +162,4 @@ fn our_host(exchange: &Exchange, is_said: bool) -> Option<&[u8]> {
     let host = exchange.host();
     let needs_none = host.is_empty() || is_said && exchange.client.peer_trusted;
     (!needs_none).then_some(host)
-}
-
-fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
-}
-
-fn write_number(out: &mut Vec<u8>, name: &[u8], number: u64) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-    out.extend_from_slice(b"\r\n");
 }

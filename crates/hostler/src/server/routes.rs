@@ -158,8 +158,7 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
 }
 
 fn fixed(respond: &config::Respond) -> Whole {
-    let mut head =
-        ResponseHead::new(respond.status.as_u16(), respond.status.canonical_reason().unwrap_or_default());
+    let mut head = ResponseHead::with_status(respond.status.as_u16());
     for (name, value) in &respond.headers {
         head.fields.add(name.as_str().as_bytes(), value.as_bytes());
     }

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use hostler_wire::ResponseHead;
-use http::StatusCode;
+use hostler_wire::{ResponseHead, reason_phrase};
 
 use crate::exchange::{Exchange, Registered};
 use crate::gateway::Refusal;
@@ -85,7 +84,7 @@ impl Wording {
         let named = |error: &'static str, cache, message: String| Self {
             status,
             error: error.into(),
-            body: format!("{status} {}: {message}", reason(status)),
+            body: format!("{status} {}: {message}", reason_phrase(status)),
             cache,
         };
         let route = |what| format!("Requested route ('{host}') {what}.");
@@ -120,7 +119,7 @@ impl Wording {
             None => "endpoint_failure (EOF)".into(),
         };
         let message = "Registered endpoint failed to handle the request.";
-        Self { status, error, body: format!("{status} {}: {message}", reason(status)), cache: None }
+        Self { status, error, body: format!("{status} {}: {message}", reason_phrase(status)), cache: None }
     }
 
     /// There was no endpoint that could be told anything.
@@ -136,7 +135,7 @@ impl Wording {
 
     fn put(self, retry_after: Option<u32>) -> Words {
         let Self { status, error, body, cache } = self;
-        let mut head = ResponseHead::new(status, reason(status));
+        let mut head = ResponseHead::with_status(status);
         if let Some(cache) = cache {
             head.fields.add(b"Cache-Control", cache.as_bytes());
         }
@@ -189,11 +188,6 @@ impl Objection {
             }
         }
     }
-}
-
-/// The registered reason phrase.
-fn reason(status: u16) -> &'static str {
-    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ pub struct PlatformRules {
 impl PlatformRules {
     /// `health` knows what balancers are told.
     pub fn new(settings: Platform, health: Arc<Health>) -> Self {
-        let answer = |status, reason, body: &'static str| {
-            let mut head = ResponseHead::new(status, reason);
+        let answer = |status, body: &'static str| {
+            let mut head = ResponseHead::with_status(status);
             head.fields.add(b"Cache-Control", b"private, max-age=0");
             head.fields.add(b"Expires", b"0");
             head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
@@ -31,8 +31,8 @@ impl PlatformRules {
         Self {
             settings: ArcSwap::from_pointee(settings),
             health,
-            healthy: answer(200, "OK", "ok\n"),
-            ending: answer(503, "Service Unavailable", ""),
+            healthy: answer(200, "ok\n"),
+            ending: answer(503, ""),
         }
     }
 

@@ -177,7 +177,7 @@ mod tests {
     fn what_our_cache_says_comes_after_what_others_have_said_and_our_age_in_place_of_theirs() {
         let anywhere = "127.0.0.1:80".parse().unwrap();
         let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
-        let mut head = ResponseHead::new(200, "OK");
+        let mut head = ResponseHead::with_status(200);
         head.fields.add(b"Age", b"1");
         head.fields.add(b"Cache-Status", b"Origin; hit");
         let shown = |exchange: &Exchange| {

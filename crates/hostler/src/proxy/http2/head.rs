@@ -1,6 +1,8 @@
 //! Heads between HTTP/1.1, in which everything else thinks, and HTTP/2. Knows no connections.
 
-use hostler_wire::{CallError, Fields, Limits, Name, ResponseHead, may_trail};
+use hostler_wire::{
+    CallError, Fields, Limits, Name, ResponseHead, may_trail, write_field, write_head_end, write_status_line,
+};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Request, Uri, Version};
@@ -60,13 +62,11 @@ pub(super) fn answer(
         return Err(CallError::Switched);
     }
     let mut text = Vec::with_capacity(512);
-    text.extend_from_slice(format!("HTTP/1.1 {status} \r\n").as_bytes());
+    write_status_line(&mut text, status, b"");
     for (name, value) in fields {
-        [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]
-            .iter()
-            .for_each(|part| text.extend_from_slice(part));
+        write_field(&mut text, name.as_str().as_bytes(), value.as_bytes());
     }
-    text.extend_from_slice(b"\r\n");
+    write_head_end(&mut text);
     Ok(into.parse(&text, limits)?)
 }
 
