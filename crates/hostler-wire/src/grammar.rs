@@ -1,4 +1,4 @@
-//! The pieces of grammar that several fields share: numbers, lists, sets of bytes. Knows no field.
+//! The pieces of grammar that several fields share: numbers, lists, hosts, sets of bytes. Knows no field.
 
 /// The number that `1*DIGIT` says (RFC 5234 appendix B.1), for example 7 for `007`. Text with a sign, with white space or without a digit
 /// is no number. A number beyond `u64::MAX` counts as `u64::MAX`.
@@ -15,6 +15,17 @@ pub fn parse_digits(text: &[u8]) -> Option<u64> {
 /// The members of a comma-separated list, trimmed, without empty ones (RFC 9110 section 5.6.1), for example `a` and `b` for `a ,, b`.
 pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
+}
+
+/// A `Host` field or an authority without userinfo, cut in two (RFC 3986 section 3.2): the host, and the port with its colon. For example
+/// `a.test` and `:80`, or `[::1]` and nothing. Checks neither.
+#[inline]
+pub fn split_host(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = match text.first() {
+        Some(b'[') => memchr::memchr(b']', text).map(|bracket| bracket + 1),
+        _ => memchr::memchr(b':', text),
+    };
+    text.split_at(end.unwrap_or(text.len()))
 }
 
 /// A set of bytes as a table: `byte_set(b"ab")[usize::from(byte)]` says whether `byte` is in it.
@@ -54,6 +65,22 @@ mod tests {
     #[test]
     fn a_list_has_no_empty_members() {
         assert_eq!(tokens(b" a ,, b,").collect::<Vec<_>>(), [b"a", b"b"]);
+    }
+
+    #[test]
+    fn a_host_goes_without_its_port() {
+        for (text, host, port) in [
+            ("a.test", "a.test", ""),
+            ("a.test:80", "a.test", ":80"),
+            ("a.test:", "a.test", ":"),
+            ("[::1]:8080", "[::1]", ":8080"),
+            ("[::1]", "[::1]", ""),
+            ("[::1", "[::1", ""),
+            (":80", "", ":80"),
+            ("", "", ""),
+        ] {
+            assert_eq!(split_host(text.as_bytes()), (host.as_bytes(), port.as_bytes()), "{text}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};
 pub use field::{Field, Fields, Name, Span};
 pub use framing::{BodyLength, FramingError, request_body, response_body};
-pub use grammar::{byte_set, parse_digits, tokens};
+pub use grammar::{byte_set, parse_digits, split_host, tokens};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
 pub use scan::{HeadScan, Limits, ScanError};
 pub use stream::{Address, Duplex, Metered, Stream, keep_alive, read_some, read_then};

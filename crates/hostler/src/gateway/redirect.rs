@@ -1,7 +1,7 @@
 //! A redirect: its URL, filled with parts of the request. Knows no connection.
 
 use hostler_config::{Piece, Redirect};
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, split_host};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use super::rewrite::behind;
@@ -28,7 +28,7 @@ fn location(redirect: &Redirect, host: &[u8], target: &[u8]) -> String {
     for piece in &redirect.to {
         let part = match piece {
             Piece::Text(text) => text.as_bytes(),
-            Piece::Host => without_port(host),
+            Piece::Host => split_host(host).0,
             // `OPTIONS *` has none.
             Piece::Path if path.starts_with(b"/") => path,
             Piece::Path => b"/",
@@ -45,14 +45,6 @@ fn location(redirect: &Redirect, host: &[u8], target: &[u8]) -> String {
     // To a browser two slashes are the beginning of another host.
     let extra = if to.starts_with('/') { to.len() - to.trim_start_matches('/').len() - 1 } else { 0 };
     to.split_off(extra)
-}
-
-fn without_port(host: &[u8]) -> &[u8] {
-    let name_end = match host.first() {
-        Some(b'[') => memchr::memchr(b']', host).map_or(host.len(), |end| end + 1),
-        _ => memchr::memchr(b':', host).unwrap_or(host.len()),
-    };
-    &host[..name_end]
 }
 
 #[cfg(test)]

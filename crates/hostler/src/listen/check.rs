@@ -2,7 +2,9 @@
 
 use std::net::Ipv6Addr;
 
-use hostler_wire::{BodyLength, Name, RequestHead, Version, byte_set, parse_digits, request_body};
+use hostler_wire::{
+    BodyLength, Name, RequestHead, Version, byte_set, parse_digits, request_body, split_host,
+};
 
 use super::uri;
 use crate::gateway::Refusal;
@@ -99,13 +101,7 @@ fn same_host(host: &[u8], authority: &[u8], default_port: &[u8]) -> bool {
 /// the field always two values that somebody joined. And nothing encoded: an app that decodes it would read another host than our
 /// routes do, and no client sends it.
 fn is_authority(text: &[u8]) -> bool {
-    let (host, port) = match text.first() {
-        Some(b'[') => match memchr::memchr(b']', text) {
-            Some(end) => (&text[..=end], &text[end + 1..]),
-            None => return false,
-        },
-        _ => text.split_at(memchr::memchr(b':', text).unwrap_or(text.len())),
-    };
+    let (host, port) = split_host(text);
     is_host(host) && is_port(port)
 }
 

@@ -2,7 +2,7 @@
 //! browsers shall insist on it. Knows no bytes.
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
-use hostler_wire::{Name, ResponseHead, tokens};
+use hostler_wire::{Name, ResponseHead, split_host, tokens};
 
 use super::Settings;
 use crate::exchange::{Edit, Exchange, Scheme, Whole};
@@ -54,7 +54,7 @@ fn came_by_https(exchange: &Exchange) -> bool {
 
 /// Keeps the method and the body (RFC 9110 section 15.4.9). The host has been checked: nothing in it ends a line.
 fn redirect(exchange: &Exchange, port: u16) -> Whole {
-    let host = without_port(exchange.host());
+    let host = split_host(exchange.host()).0;
     if host.is_empty() {
         let head = ResponseHead::with_status(400);
         return Whole::new(head, &b"400 Bad Request\nhttps is needed, and Host to say where\n"[..]);
@@ -66,30 +66,4 @@ fn redirect(exchange: &Exchange, port: u16) -> Whole {
     let mut head = ResponseHead::with_status(308);
     head.fields.add(b"Location", &location);
     Whole::new(head, Vec::new())
-}
-
-fn without_port(host: &[u8]) -> &[u8] {
-    let end = match memchr::memrchr(b']', host) {
-        Some(bracket) => bracket + 1,
-        None => memchr::memchr(b':', host).unwrap_or(host.len()),
-    };
-    &host[..end]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_goes_without_its_port() {
-        for (written, host) in [
-            ("a.test", "a.test"),
-            ("a.test:80", "a.test"),
-            ("[::1]:8080", "[::1]"),
-            ("[::1]", "[::1]"),
-            ("", ""),
-        ] {
-            assert_eq!(without_port(written.as_bytes()), host.as_bytes(), "{written}");
-        }
-    }
 }

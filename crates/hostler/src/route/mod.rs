@@ -11,6 +11,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt, HashSet};
+use hostler_wire::split_host;
 
 use hostler_config::{HostPattern, MatchPattern, PathPattern};
 use marks::Marks;
@@ -254,11 +255,8 @@ fn shorter(path: &[u8], end: usize) -> Option<usize> {
 
 /// The host without port and trailing dot, in lower case; empty if it is too long to be one.
 fn lowered<'a>(host: &[u8], into: &'a mut [u8; LONGEST_HOST]) -> &'a [u8] {
-    let name_end = match host.first() {
-        Some(b'[') => memchr::memchr(b']', host).map_or(host.len(), |end| end + 1),
-        _ => memchr::memchr(b':', host).unwrap_or(host.len()),
-    };
-    let name = host[..name_end].strip_suffix(b".").unwrap_or(&host[..name_end]);
+    let (name, _) = split_host(host);
+    let name = name.strip_suffix(b".").unwrap_or(name);
     let Some(place) = into.get_mut(..name.len()) else { return b"" };
     place.copy_from_slice(name);
     place.make_ascii_lowercase();
