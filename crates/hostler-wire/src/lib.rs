@@ -2,12 +2,13 @@
 //!
 //! Both sides of a proxy are served by one set of rules, so that what is accepted in front is never read differently
 //! behind: `head` and `scan` read heads, `compose` makes them from parts, `write` writes them, `framing` says where a body ends, `body` and `chunked` take it apart,
-//! `trailer` says what may follow it, `grammar` reads what several fields share, `connection` is a connection to a member. Of WebSockets only the bounds of frames are known (`websocket`).
+//! `trailer` says what may follow it, `grammar` and `date` read what several fields share, `connection` is a connection to a member. Of WebSockets only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod chunked;
 pub mod compose;
 pub mod connection;
+pub mod date;
 pub mod field;
 pub mod framing;
 pub mod grammar;
@@ -24,6 +25,7 @@ pub use body::{BodyReader, Taken};
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};
+pub use date::parse_http_date;
 pub use field::{Field, Fields, Name, Span};
 pub use framing::{BodyLength, FramingError, request_body, response_body};
 pub use grammar::{byte_set, parse_digits, split_host, tokens};

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use hostler_wire::parse_digits;
 use sfv::{BareItem, Dictionary, Integer, ListEntry, Parser};
 
 /// What an answer says.
@@ -201,15 +202,6 @@ impl Seconds {
             Self::Absent => None,
         }
     }
-}
-
-/// The number that `1*DIGIT` says (RFC 5234 appendix B.1). A number beyond `u64::MAX` counts as `u64::MAX`. `hostler_wire::parse_digits` does the
-/// same: a library uses no other library.
-pub(super) fn parse_digits(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    Some(std::str::from_utf8(text).ok()?.parse().unwrap_or(u64::MAX))
 }
 
 /// A number of seconds. A number beyond 2^31 counts as 2^31 (RFC 9111 section 1.2.2).

@@ -30,7 +30,6 @@ pub use range::{Ranged, part, range};
 pub use request_directives::{Method, RequestDirectives, admit};
 pub use rules::{CachingRules, CookiesOfAnswers, Precedence, Ttl};
 pub use tags::tags;
-pub use times::parse_http_date;
 pub use validate::{Kept, Likeness, Validators, compare, confirms, outdated};
 pub use vary::{Selecting, Vary, varies_by_each_request};
 

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::directives::parse_digits;
+use hostler_wire::parse_digits;
+
 use super::times;
 use crate::Head;
 

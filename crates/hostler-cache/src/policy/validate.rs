@@ -1,6 +1,7 @@
 //! Asking whether a stored answer is still good, and what the word that it is changes of it (RFC 9111 sections 3.1, 3.2, 4.3).
 
-use super::directives::parse_digits;
+use hostler_wire::parse_digits;
+
 use super::heard::unstored_fields;
 use super::{CachingRules, CookiesOfAnswers, Freshness};
 use crate::{Head, Moment};

@@ -7,8 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use hostler_config as config;
 use hostler_lookup::postal::{Country, PostalError, PostalFile as Data, PostalTable};
-use hostler_wire::Whole;
-use hostler_wire::{Name, ResponseHead};
+use hostler_wire::{Name, ResponseHead, Whole, parse_http_date};
 
 use super::batch::PostalBatch;
 use super::form::{self, Number};
@@ -176,7 +175,7 @@ impl Dataset {
         if fields.first(Name::IfNoneMatch).is_some() {
             return tag::is_known(request, &self.tag(key));
         }
-        let since = fields.get("if-modified-since").and_then(hostler_cache::parse_http_date);
+        let since = fields.get("if-modified-since").and_then(parse_http_date);
         self.modified.zip(since).is_some_and(|(modified, since)| modified <= since)
     }
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use hostler_cache::{Ranged, any_tag, parse_http_date, part};
-use hostler_wire::Fields;
+use hostler_cache::{Ranged, any_tag, part};
+use hostler_wire::{Fields, parse_http_date};
 
 /// The fields that ask about what is there.
 #[derive(Debug, Clone, Default)]
