@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The modules of the program, the highest row first. A module may use the rows below its own: never a neighbour, never a row
+/// The modules of the program and of its engine, the highest row first. A module may use the rows below its own: never a neighbour, never a row
 /// above.
 const ROWS: &[&[&str]] = &[
     &["main"],
@@ -19,6 +19,19 @@ const ROWS: &[&[&str]] = &[
 
 /// The libraries, and those that each of them may know; none knows the program.
 const LIBRARIES: &[(&str, &[&str])] = &[
+    (
+        "hostler_engine",
+        &[
+            "hostler_native",
+            "hostler_config",
+            "hostler_worker",
+            "hostler_coding",
+            "hostler_dispatch",
+            "hostler_cache",
+            "hostler_address",
+            "hostler_wire",
+        ],
+    ),
     (
         "hostler_native",
         &["hostler_config", "hostler_lookup", "hostler_cache", "hostler_address", "hostler_wire"],
@@ -56,6 +69,7 @@ const SAME_NAMES: &[(&str, &str)] = &[
 /// Lines of a file without its tests.
 const MOST_LINES: usize = 400;
 
+#[derive(Clone)]
 struct Source {
     /// From the repository's root, with forward slashes.
     path: String,
@@ -84,7 +98,7 @@ impl Source {
 #[test]
 fn nobody_knows_a_neighbour_or_a_row_above() {
     let mut broken = Broken::default();
-    for source in sources("crates/hostler/src") {
+    for source in [sources("crates/hostler/src"), sources("crates/hostler-engine/src")].concat() {
         let Some(own) = module(&source.path) else { continue };
         let Some(own_row) = row(own) else {
             broken.at(&source, 1, format_args!("module {own} has no row in tests/tidy.rs"));
@@ -252,7 +266,8 @@ impl Broken {
 
 /// The top module that a file of the program belongs to; the library's root belongs to none.
 fn module(path: &str) -> Option<&str> {
-    let inside = path.strip_prefix("crates/hostler/src/")?;
+    let inside =
+        path.strip_prefix("crates/hostler/src/").or_else(|| path.strip_prefix("crates/hostler-engine/src/"))?;
     let first = inside.split('/').next()?;
     Some(first.strip_suffix(".rs").unwrap_or(first)).filter(|module| *module != "lib")
 }
@@ -264,7 +279,7 @@ fn row(module: &str) -> Option<usize> {
 /// The modules that a line names as `crate::x` (or `hostler::x`, as the binary does), `use crate::{x, y}` included.
 fn used_modules(line: &str) -> impl Iterator<Item = &str> {
     let after = |root: &'static str| line.match_indices(root).map(move |(at, _)| &line[at + root.len()..]);
-    after("crate::").chain(after("hostler::")).flat_map(|rest| match rest.strip_prefix('{') {
+    after("crate::").chain(after("hostler::")).chain(after("hostler_engine::")).flat_map(|rest| match rest.strip_prefix('{') {
         Some(list) => {
             list.split('}').next().unwrap_or_default().split(',').map(first_word).collect::<Vec<_>>()
         }

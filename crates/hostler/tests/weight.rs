@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hostler::cache::{self, Entry};
 use hostler_cache::{Cache, FetchMark, Freshness, Kept, Moment, Vary};
+use hostler_engine::cache::{self, Entry};
 use hostler_wire::{Limits, ResponseHead};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r

@@ -7,12 +7,12 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hostler_cache::ServerStatus;
+use hostler_engine::cache::Stock;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::command::answer;
 use super::orders::{AdminCommand, Orders};
-use crate::cache::Stock;
 
 /// What to forget; nothing of it may be known here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

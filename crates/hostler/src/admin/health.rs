@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hostler_engine::gateway::HealthProbe;
 
 use super::status::Sources;
-use crate::gateway::HealthProbe;
 
 /// As gorouter answers: without a word why.
 pub async fn as_gorouter(State(sources): State<Arc<Sources>>) -> Response {

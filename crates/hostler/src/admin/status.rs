@@ -7,6 +7,14 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::{EncoderMemory, Usage};
 use hostler_config::tls::{Certificate, Terminator};
 use hostler_dispatch::{Pool, PoolSnapshot};
+use hostler_engine::cache::Stock;
+use hostler_engine::exchange::{
+    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
+    Spool, SpoolView,
+};
+use hostler_engine::gateway::{Health, HealthView, KeptOff, Poison, SuspectsView};
+use hostler_engine::journal::{self, Journal};
+use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
 use hostler_native::geo::{Geo, GeoStatus};
 use hostler_native::postal::{Postal, PostalStatus};
 use hostler_worker::{Boots, RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
@@ -16,14 +24,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::cache::CacheReport;
-use crate::cache::Stock;
-use crate::exchange::{
-    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
-    Spool, SpoolView,
-};
-use crate::gateway::{Health, HealthView, KeptOff, Poison, SuspectsView};
-use crate::journal::{self, Journal};
-use crate::proxy::{Checked, Endpoint, Meter, Times};
 
 /// Where the Status comes from.
 pub struct Sources {

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hostler_config::{self as config, Surroundings};
+use hostler_engine::proxy::ask;
 use hostler_wire::Address;
 use serde_json::Value;
 
 use super::{Ask, print};
-use crate::proxy::ask;
 
 /// For a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);

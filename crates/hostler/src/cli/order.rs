@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hostler_engine::proxy::post;
+
 use super::admin::Admin;
 use super::{Ask, PauseArgs, PurgeArgs, Restart, Resume, print};
 use crate::admin::{Answered, COMMAND_FIELD};
-use crate::proxy::post;
 
 /// Orders take as long as they take: a restart waits for workers, one after the other. Ctrl-C ends the waiting, not the order.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);

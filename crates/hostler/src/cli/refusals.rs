@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use hostler_wire::ResponseHead;
 
-use crate::gateway::platform::{self, Words};
-use crate::gateway::refusal::{self, Refusal, RefusalCause, RefusalFacts};
+use hostler_engine::gateway::platform::{self, Words};
+use hostler_engine::gateway::refusal::{self, Refusal, RefusalCause, RefusalFacts};
 
 const INTRODUCTION: &str = include_str!("refusals.md");
 

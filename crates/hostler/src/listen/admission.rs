@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hostler_address::{AddressKind, AddressSource};
+use hostler_engine::exchange::{ClientConnection, ClientRequest, Exchange, OpenConnection};
+use hostler_engine::gateway::Refusal;
+use hostler_engine::journal::Level;
 use tokio::net::TcpStream;
 
 use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
-use crate::exchange::{ClientConnection, ClientRequest, Exchange, OpenConnection};
-use crate::gateway::Refusal;
-use crate::journal::Level;
 
 /// So many refused connections of one client are closed with care, so that their answer arrives. For more there is no patience.
 const WELL_CLOSED: usize = 16;

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hostler_engine::exchange::{
+    Deadline, Exchange, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate,
+};
+
 use super::Settings;
 use super::response_body::ResponseBody;
 use super::spill::Spill;
-use crate::exchange::{Deadline, Exchange, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate};
 
 /// What each connection may hold of its answers, whatever others hold.
 pub const LEAST_ANSWER_MEMORY: u64 = 16 * 1024;
@@ -311,8 +314,9 @@ fn room_of(spill: &mut Spill, kind: BufferKind) -> BufferPlace {
 mod tests {
     use std::task::Waker;
 
+    use hostler_engine::exchange::{MemoryBudget, Spool, Sweep};
+
     use super::*;
-    use crate::exchange::{MemoryBudget, Spool, Sweep};
 
     fn at(own: u64, now: u64) -> Progress {
         Progress { all: own, own, least: 1, now }

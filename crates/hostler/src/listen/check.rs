@@ -2,12 +2,12 @@
 
 use std::net::Ipv6Addr;
 
+use hostler_engine::gateway::Refusal;
 use hostler_wire::{
     BodyLength, Name, RequestHead, Version, byte_set, parse_digits, request_body, split_host,
 };
 
 use super::uri;
-use crate::gateway::Refusal;
 
 /// `Host` without a value: RFC 9110 section 7.2 has it for a target without an authority, which no server can have.
 pub(super) const EMPTY_HOST: &str = "it is malformed: it names nothing";

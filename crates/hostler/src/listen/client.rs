@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
+use hostler_engine::gateway::Refusal;
+use hostler_engine::proxy::ClientEnd;
 use hostler_wire::{
     BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, RequestHead, ResponseHead, Stream, Version,
     read_some,
@@ -16,9 +19,6 @@ use tokio::io::AsyncWrite;
 use super::request_body::ReceivedBody;
 use super::sink::AnswerSink;
 use super::{Settings, Shard, head};
-use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
-use crate::gateway::Refusal;
-use crate::proxy::ClientEnd;
 
 /// What is read ahead while a request waits: enough to see that the client leaves, and for a few pipelined requests.
 const READ_AHEAD: usize = 16 * 1024;

@@ -8,6 +8,8 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use hostler_engine::exchange::{Exchange, Slow};
+use hostler_engine::gateway::{Refusal, StandIn};
 use hostler_wire::{BodyLength, ChunkStart, ResponseHead, Version, write_end};
 
 use super::behind::{self, BufferKind, BufferPlace, Progress};
@@ -15,8 +17,6 @@ use super::head::{self, Framing};
 use super::own;
 use super::response_body::ResponseBody;
 use super::sink::{AnswerSink, DeliveryError, Transfer};
-use crate::exchange::{Exchange, Slow};
-use crate::gateway::{Refusal, StandIn};
 
 /// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

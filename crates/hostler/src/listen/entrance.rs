@@ -7,6 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use hostler_engine::exchange::{Deadline, Scheme};
+use hostler_engine::gateway::Refusal;
 use hostler_wire::{Metered, Stream};
 use rustls::{Error, HandshakeKind, ServerConfig};
 use tokio::io::ReadBuf;
@@ -15,8 +17,6 @@ use tokio_rustls::{TlsAcceptor, TlsStream};
 
 use super::proxy_protocol::{self, ProxyError, ProxyHeader};
 use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
-use crate::exchange::{Deadline, Scheme};
-use crate::gateway::Refusal;
 
 /// A connection on which requests come.
 pub(super) struct Entered {

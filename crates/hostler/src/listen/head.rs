@@ -10,8 +10,8 @@ use hostler_wire::{
     write_number_field, write_status_line,
 };
 
-use crate::exchange::{Edits, Exchange};
-use crate::proxy::is_for_our_cache;
+use hostler_engine::exchange::{Edits, Exchange};
+use hostler_engine::proxy::is_for_our_cache;
 
 /// Where caches say what they did.
 pub(super) const CACHE_STATUS: &str = "Cache-Status";
@@ -188,10 +188,10 @@ pub(super) fn with_date(exchange: &Exchange, take: impl FnOnce(&str)) {
 
 #[cfg(test)]
 mod tests {
+    use hostler_engine::exchange::{Edit, Sweep};
     use hostler_wire::Limits;
 
     use super::*;
-    use crate::exchange::{Edit, Sweep};
 
     fn written(age: Option<u64>, cache: Option<CacheStatus>, own: Vec<Edit>) -> String {
         let anywhere = "127.0.0.1:80".parse().unwrap();

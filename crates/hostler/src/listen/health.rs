@@ -1,8 +1,9 @@
 //! What is answered before any route is asked: health checks by their path or by who asks, and redirects to TLS. Knows no pools.
 
+use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::gateway::{Gateway, HealthProbe};
+
 use super::Settings;
-use crate::exchange::{Exchange, Whole};
-use crate::gateway::{Gateway, HealthProbe};
 
 impl Settings {
     /// For an exchange that has begun: the answer, if it gets no further. A balancer that asks after our health does not follow

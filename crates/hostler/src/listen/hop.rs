@@ -5,9 +5,9 @@ use std::time::Duration;
 use hostler_wire::{Name, Version};
 use tokio::time::Instant;
 
-use crate::exchange::{Exchange, Protocol};
-use crate::gateway::platform;
-use crate::journal::Hop;
+use hostler_engine::exchange::{Exchange, Protocol};
+use hostler_engine::gateway::platform;
+use hostler_engine::journal::Hop;
 
 /// The line's contents.
 pub(super) fn line(exchange: &Exchange) -> Hop<'_> {

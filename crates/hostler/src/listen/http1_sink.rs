@@ -3,6 +3,7 @@
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
 use hostler_wire::ResponseHead;
 
 use super::Settings;
@@ -10,7 +11,6 @@ use super::behind::{self, Behind, BufferKind, Progress};
 use super::client::Http1Client;
 use super::head::{self, Framing, Keeping};
 use super::sink::{AnswerSink, DeliveryError, Transfer};
-use crate::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
 
 /// A body in memory that is no longer than this is copied behind its head: that costs less than writing from two places.
 const COPIED: usize = 2 * 1024;

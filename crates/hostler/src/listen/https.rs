@@ -2,10 +2,10 @@
 //! browsers shall insist on it. Knows no bytes.
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
+use hostler_engine::exchange::{Edit, Exchange, Scheme, Whole};
 use hostler_wire::{Name, ResponseHead, split_host, tokens};
 
 use super::Settings;
-use crate::exchange::{Edit, Exchange, Scheme, Whole};
 
 /// What holds for the requests of a listener, with or without TLS.
 #[derive(Debug, Clone, Default)]

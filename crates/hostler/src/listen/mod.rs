@@ -41,9 +41,11 @@ use respond::RequestOutcome;
 use shortage::{DescriptorReserve, is_beyond, is_shortage};
 use tunnel::UpgradedConnection;
 
-use crate::exchange::{ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep};
-use crate::gateway::{Answer, Gateway, Refusal, access_line};
-use crate::journal::Journal;
+use hostler_engine::exchange::{
+    ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep,
+};
+use hostler_engine::gateway::{Answer, Gateway, Refusal, access_line};
+use hostler_engine::journal::Journal;
 
 pub use admission::{ByKind, PerClient};
 pub use behind::{LEAST_ANSWER_MEMORY, SendLimits};

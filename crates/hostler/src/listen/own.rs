@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hostler_wire::{ResponseHead, reason_phrase};
 
-use crate::exchange::Exchange;
-use crate::gateway::platform::{self, Words};
-use crate::gateway::{Refusal, RefusalFacts, StandIn};
+use hostler_engine::exchange::Exchange;
+use hostler_engine::gateway::platform::{self, Words};
+use hostler_engine::gateway::{Refusal, RefusalFacts, StandIn};
 
 /// What the route has for the case that its pool does not answer.
 pub(super) fn fallback(

@@ -2,8 +2,9 @@
 
 use std::task::{Context, Poll};
 
+use hostler_engine::exchange::{BodyError, Deadline, TransferRate};
+
 use super::Settings;
-use crate::exchange::{BodyError, Deadline, TransferRate};
 
 /// What has come of one request's body, and what may come.
 pub(super) struct ReceivedBody {

@@ -1,12 +1,13 @@
 //! The answer to one request, in HTTP/1.1 and in HTTP/2: where it comes from, and what stands in for one that fails. Knows no client protocol.
 
+use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::gateway::{Answer, Failed};
+use hostler_engine::proxy::Call;
+
 use super::Shard;
 use super::deliver::{Delivered, deliver, deliver_fallback, deliver_whole, refuse};
 use super::response_body::ResponseBody;
 use super::sink::AnswerSink;
-use crate::exchange::{Exchange, Whole};
-use crate::gateway::{Answer, Failed};
-use crate::proxy::Call;
 
 /// What came of an exchange.
 pub(super) enum RequestOutcome {

@@ -7,13 +7,13 @@ use hostler_coding::{
     self as coding, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow,
     StreamError,
 };
+use hostler_engine::cache::{Cut, Encoded, SharedBody};
+use hostler_engine::exchange::{BodyError, Downstream, Exchange};
+use hostler_engine::gateway::{Refusal, Streamed};
+use hostler_engine::proxy::Call;
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
 
 use super::behind::BufferKind;
-use crate::cache::{Cut, Encoded, SharedBody};
-use crate::exchange::{BodyError, Downstream, Exchange};
-use crate::gateway::{Refusal, Streamed};
-use crate::proxy::Call;
 
 /// An answer: its head, and its body as it comes.
 pub(super) enum ResponseBody {

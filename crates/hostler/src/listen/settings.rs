@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_engine::exchange::{MemoryBudget, Spool, Trust};
 use hostler_wire::Limits;
 use ipnet::IpNet;
 use rustls::ServerConfig;
@@ -10,7 +11,6 @@ use rustls::ServerConfig;
 use super::admission::PerClient;
 use super::behind::SendLimits;
 use super::https::Https;
-use crate::exchange::{MemoryBudget, Spool, Trust};
 
 /// Limits and times of client connections.
 #[derive(Debug, Clone)]

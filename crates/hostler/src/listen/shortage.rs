@@ -5,12 +5,12 @@ use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 
+use hostler_engine::gateway::Refusal;
 use hostler_wire::Version;
 use tokio::net::TcpStream;
 
 use super::head::{self, Framing, Keeping};
 use super::{ConnectionOrigin, Shard, own};
-use crate::gateway::Refusal;
 
 /// What is read of a request that is not answered: closing over unread bytes destroys what was sent.
 const GLANCE: usize = 16 * 1024;

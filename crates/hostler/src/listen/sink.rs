@@ -4,13 +4,13 @@ use std::io;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
 use hostler_wire::{Fields, ResponseHead};
 
 use super::Settings;
 use super::behind::{Behind, BufferKind, Progress};
 use super::head::Framing;
 use super::response_body::{ResponseBody, Trouble};
-use crate::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
 
 /// A client as the receiver of an answer: an HTTP/1.1 connection, or an HTTP/2 stream.
 pub(super) trait AnswerSink: Downstream + Sized {

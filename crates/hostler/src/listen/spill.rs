@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::exchange::{SpoolAccount, SpoolFile};
+use hostler_engine::exchange::{SpoolAccount, SpoolFile};
 
 /// What is taken in at a time.
 const PIECE: usize = 64 * 1024;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_engine::exchange::{Connections, Exchange, OpenTunnel};
+use hostler_engine::proxy::{Call, ClientEnd, Ended, Tunnel};
 use hostler_wire::ResponseHead;
 
 use super::client::Http1Client;
 use super::{Shard, head};
-use crate::exchange::{Connections, Exchange, OpenTunnel};
-use crate::proxy::{Call, ClientEnd, Ended, Tunnel};
 
 /// Tunnels end so much one after another when they all have to, but all in ...
 const APART: Duration = Duration::from_micros(500);

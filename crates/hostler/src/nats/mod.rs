@@ -16,7 +16,7 @@ use hostler_config::Nats;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::journal::{Journal, Level};
+use hostler_engine::journal::{Journal, Level};
 
 pub use async_nats::Message;
 

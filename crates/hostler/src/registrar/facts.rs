@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use hostler_engine::proxy::Instance;
+
 use super::message::{Nullable, Registration};
-use crate::proxy::Instance;
 
 /// What a member takes in a route, in bytes; what its registration says of it comes on top.
 const MEMBER: u64 = 1 << 10;

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
+use hostler_engine::journal::{Journal, Level};
 use serde::Serialize;
 
 use super::message::Invalid;
 use super::registry::{Gone, RouteChange};
 use super::words::Oddity;
-use crate::journal::{Journal, Level};
 
 /// Clients repeat themselves for as long as they live: what has been told once is only counted. Beyond so many different
 /// things, too.

@@ -278,7 +278,7 @@ impl Books {
     }
 
     /// Who registers an address of ours wants requests to come where they are not meant to: to the admin listener, or round in
-    /// circles. What is a name and no address is looked at when it is connected to ([`crate::proxy::Connector`]).
+    /// circles. What is a name and no address is looked at when it is connected to ([`hostler_engine::proxy::Connector`]).
     fn own_address(&self, message: &Registration) -> Option<Refused> {
         let address = SocketAddr::new(message.host.parse().ok()?, message.chosen_port());
         self.own.find(address).map(|ours| Refused::OwnAddress(address, ours))

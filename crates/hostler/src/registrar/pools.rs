@@ -8,6 +8,13 @@ use hostler_address::OwnAddresses;
 use hostler_coding::EncodingPlan;
 use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
 use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_engine::exchange::Counters;
+use hostler_engine::gateway::platform::{Platform, PlatformRules};
+use hostler_engine::gateway::{Changes, Poison, PoisonSettings, PoolTarget, Route, Target};
+use hostler_engine::journal::Journal;
+use hostler_engine::proxy::{
+    CallSettings, Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter,
+};
 use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
 use tokio::sync::mpsc;
@@ -16,11 +23,6 @@ use super::facts::RegistrarFacts;
 use super::key::RouteKey;
 use super::registry::{Gone, Registry, RouteChange, RouteOptions};
 use super::words::Balancing;
-use crate::exchange::Counters;
-use crate::gateway::platform::{Platform, PlatformRules};
-use crate::gateway::{Changes, Poison, PoisonSettings, PoolTarget, Route, Target};
-use crate::journal::Journal;
-use crate::proxy::{CallSettings, Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
 
 /// Slots of a member that has no limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;

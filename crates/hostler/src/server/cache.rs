@@ -2,11 +2,11 @@
 
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 use hostler_config::Config;
+use hostler_engine::cache::Stock;
+use hostler_engine::journal::{Journal, Level};
 
 use super::running::RunningServer;
 use crate::admin::{CommandDone, Purging, Undone};
-use crate::cache::Stock;
-use crate::journal::{Journal, Level};
 
 /// An empty one.
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {

@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_config::{AccessLog, Config, Invocation};
+use hostler_engine::journal::{Journal, Level, LogFormat};
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
 use hostler_worker::SupervisorContextError;
@@ -49,7 +50,6 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::{self, AdminCommand, Order};
-use crate::journal::{Journal, Level, LogFormat};
 use crate::listen::ListenerKind;
 
 pub use environment::Environment;

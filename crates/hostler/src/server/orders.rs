@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_config::nearest;
+use hostler_engine::journal::Level;
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
 use super::signals::Wish;
 use super::{cache, reload, upgrade};
 use crate::admin::{AdminCommand, CommandDone, Order, Undone};
-use crate::journal::Level;
 
 /// Begins to carry out an order.
 pub(super) fn carry_out(running: &Arc<RunningServer>, order: Order) {

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Config, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
+use hostler_engine::gateway::Poison;
+use hostler_engine::journal::Journal;
+use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -15,9 +18,6 @@ use super::premises::Premises;
 use super::probe::{HttpProbe, wire_address};
 use super::settings;
 use crate::admin::PoolSource;
-use crate::gateway::Poison;
-use crate::journal::Journal;
-use crate::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 
 /// A pool that is running. What it shares with its next version, after a reload, is behind an `Arc`.
 #[derive(Clone)]

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hostler_config::Surroundings;
+use hostler_engine::journal::{Journal, Level};
 use hostler_worker::{
     self, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
 };
 
 use super::StartError;
 use super::environment::Environment;
-use crate::journal::{Journal, Level};
 
 /// What goes into every worker: packages/worker/preload.cjs.
 const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");

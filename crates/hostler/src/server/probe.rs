@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hostler_worker::{Probe, Probing, WorkerAddress};
 
-use crate::proxy::ask;
+use hostler_engine::proxy::ask;
 
 /// Health checks and warm-up requests over HTTP/1.1.
 pub(super) struct HttpProbe;

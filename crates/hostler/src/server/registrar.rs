@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use hostler_address::OwnAddresses;
 use hostler_config::Config;
+use hostler_engine::gateway::platform::PlatformRules;
+use hostler_engine::journal::{Journal, Level};
 use serde_json::Value;
 
 use super::settings;
 use super::tables::Tables;
 use crate::admin::Registrations;
-use crate::gateway::platform::PlatformRules;
-use crate::journal::{Journal, Level};
 use crate::nats::NatsConnection;
 use crate::registrar::{RegistrarTask, RouteTemplate};
 

@@ -3,13 +3,13 @@
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
+use hostler_engine::gateway::Route;
+use hostler_engine::journal::Level;
 use hostler_worker::Supervisor;
 use tokio::time::{sleep, timeout};
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
-use crate::gateway::Route;
-use crate::journal::Level;
 
 /// How often it is looked at.
 const GLANCE: Duration = Duration::from_millis(50);

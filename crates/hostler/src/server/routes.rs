@@ -5,17 +5,17 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
+use hostler_engine::cache::{Caching, Stock};
+use hostler_engine::exchange::{Counters, Edit, Whole};
+use hostler_engine::files::Files;
+use hostler_engine::gateway::{Changes, PoolTarget, Rewrite, Route, Target};
+use hostler_engine::proxy::CallSettings;
 use hostler_wire::ResponseHead;
 
 use super::lookups::{self, LookupServices};
 use super::pools::RunningPool;
 use super::settings;
 use crate::admin::RouteSource;
-use crate::cache::{Caching, Stock};
-use crate::exchange::{Counters, Edit, Whole};
-use crate::files::Files;
-use crate::gateway::{Changes, PoolTarget, Rewrite, Route, Target};
-use crate::proxy::CallSettings;
 
 /// All routes of a configuration: for requests, and for the status in the order written.
 pub(super) struct RouteTables {

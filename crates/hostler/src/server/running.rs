@@ -7,6 +7,11 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::EncoderMemory;
 use hostler_config::{Config, Invocation};
+use hostler_engine::cache::Stock;
+use hostler_engine::exchange::{Connections, MemoryBudget, Spool};
+use hostler_engine::gateway::platform::PlatformRules;
+use hostler_engine::gateway::{Gateway, Health, Route};
+use hostler_engine::journal::Journal;
 use hostler_worker::Supervisor;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -22,11 +27,6 @@ use super::tables::Tables;
 use super::tls::TlsFiles;
 use super::{StartError, cache, settings};
 use crate::admin::Sources;
-use crate::cache::Stock;
-use crate::exchange::{Connections, MemoryBudget, Spool};
-use crate::gateway::platform::PlatformRules;
-use crate::gateway::{Gateway, Health, Route};
-use crate::journal::Journal;
 use crate::listen;
 
 /// Everything that outlives a single order.

@@ -7,6 +7,10 @@ use std::time::Duration;
 use hostler_address::{AddressHeader, Trust};
 use hostler_config::{self as config, Choice, ClientIpHeader, ClientLimit, Config, Policy, Priority};
 use hostler_dispatch::{EjectSettings, PoolSettings};
+use hostler_engine::exchange::{MemoryBudget, Spool};
+use hostler_engine::gateway::platform::PlatformRules;
+use hostler_engine::gateway::{Health, PoisonSettings, SpoolSettings, Watched};
+use hostler_engine::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
 use hostler_wire::{Address, Limits};
 use hostler_worker::{Slots, WorkerSettings};
 use rustls::pki_types::ServerName;
@@ -15,11 +19,7 @@ use super::descriptors;
 use super::environment::{self, Environment};
 use super::pools::RunningPool;
 use super::tls::TlsFiles;
-use crate::exchange::{MemoryBudget, Spool};
-use crate::gateway::platform::PlatformRules;
-use crate::gateway::{Health, PoisonSettings, SpoolSettings, Watched};
 use crate::listen::{self, ByKind, Https, PerClient};
-use crate::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
 
 /// How long a connection is read on after our last answer.
 const LINGER: Duration = Duration::from_secs(2);

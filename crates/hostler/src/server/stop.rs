@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::sync::Arc;
 
+use hostler_engine::journal::Level;
 use hostler_worker::Supervisor;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -10,7 +11,6 @@ use super::pools::RunningPool;
 use super::running::RunningServer;
 use super::signals::{Signals, Wish};
 use super::threads::DataPlane;
-use crate::journal::Level;
 
 /// All goes on, but whoever asks about our health is told to go elsewhere; says until when.
 pub(super) fn announce(running: &RunningServer) -> Instant {

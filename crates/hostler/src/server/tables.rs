@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hostler_config::{Config, HostPattern, MatchPattern, PathPattern};
+use hostler_engine::gateway::{Gateway, Route};
+use hostler_engine::journal::{Journal, Level};
+use hostler_engine::route::Table;
 use tokio::time::sleep;
 
-use crate::gateway::{Gateway, Route};
-use crate::journal::{Journal, Level};
 use crate::registrar::ServedRoute;
-use crate::route::Table;
 
 /// How often a table that was replaced is looked at, until nobody reads it any more.
 const GLANCE: Duration = Duration::from_millis(50);

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hostler_coding::Allowance;
+use hostler_engine::exchange::Sweep;
+use hostler_engine::gateway::Gateway;
+use hostler_engine::journal::Journal;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::listeners::ListenerShare;
 use crate::admin::Sources;
-use crate::exchange::Sweep;
-use crate::gateway::Gateway;
-use crate::journal::Journal;
 use crate::listen::{self, Shard};
 
 /// All data-plane threads.
@@ -87,7 +87,7 @@ async fn run(
         match TcpListener::from_std(socket) {
             Ok(listener) => drop(tokio::spawn(shard.clone().accept(listener, listener_kind))),
             Err(error) => {
-                shard.journal.event(crate::journal::Level::Error, &format!("cannot accept: {error}"))
+                shard.journal.event(hostler_engine::journal::Level::Error, &format!("cannot accept: {error}"))
             }
         }
     }

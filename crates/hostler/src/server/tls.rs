@@ -7,13 +7,13 @@ use hostler_config as config;
 use hostler_config::tls::{
     Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator,
 };
+use hostler_engine::journal::Level;
 use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::running::RunningServer;
 use super::trace::{Trace, trace};
-use crate::journal::Level;
 
 /// How often files are looked at; one that has changed is read when it is found the same twice.
 const LOOKING: Duration = Duration::from_secs(2);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_engine::journal::Level;
+
 use super::running::RunningServer;
 use super::successor::Successor;
 use crate::admin::{CommandDone, Undone};
-use crate::journal::Level;
 
 /// How long a successor may take until it accepts, once it is told to: it has nothing left to wait for.
 const TO_BEGIN: Duration = Duration::from_secs(20);

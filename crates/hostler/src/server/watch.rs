@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hostler_engine::journal::Level;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::lookups::LookupServices;
 use super::running::RunningServer;
 use super::trace::{Trace, trace};
-use crate::journal::Level;
 
 /// How often files are looked at; one that has changed is gone over to when it is found the same twice.
 const LOOKING: Duration = Duration::from_secs(2);

@@ -1,6 +1,8 @@
 //! Heads between HTTP/2 and what the rest of us knows: a request's as strict as one that came in HTTP/1.1. Knows no streams.
 
 use bytes::Bytes;
+use hostler_engine::exchange::Exchange;
+use hostler_engine::gateway::Refusal;
 use hostler_wire::{BodyLength, Fields, Limits, RequestHead, ResponseHead, may_trail};
 use http::header::{
     AGE, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
@@ -8,8 +10,6 @@ use http::header::{
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::websocket::WebSocketKey;
-use crate::exchange::Exchange;
-use crate::gateway::Refusal;
 use crate::listen::check;
 use crate::listen::head::{CACHE_STATUS, Framing, cache_status, is_kept, new_age, with_date};
 
@@ -169,9 +169,9 @@ fn response(status: u16, fields: HeaderMap) -> Response<()> {
 #[cfg(test)]
 mod tests {
     use hostler_cache::CacheStatus;
+    use hostler_engine::exchange::Sweep;
 
     use super::*;
-    use crate::exchange::Sweep;
 
     #[test]
     fn what_our_cache_says_comes_after_what_others_have_said_and_our_age_in_place_of_theirs() {

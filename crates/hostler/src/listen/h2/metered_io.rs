@@ -7,12 +7,12 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hostler_engine::exchange::{Deadline, Slow, Sweep, TransferRate};
 use hostler_wire::{Stream, read_some};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::flood::{Excess, FloodMeter};
 use super::joiner::Joiner;
-use crate::exchange::{Deadline, Slow, Sweep, TransferRate};
 use crate::listen::Settings;
 
 /// Why a connection is to end: told by the carrier to the session above it, from within the same task.

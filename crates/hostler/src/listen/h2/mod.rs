@@ -18,14 +18,14 @@ use std::task::{Context, Poll};
 use atomic_waker::AtomicWaker;
 use h2::Reason;
 use h2::server::Connection;
-use hostler_wire::Stream;
-
-use super::{ConnectionOrigin, Settings, Shard};
-use crate::exchange::{
+use hostler_engine::exchange::{
     Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Reservation, Slow, SpoolAccount,
 };
-use crate::journal::Level;
+use hostler_engine::journal::Level;
+use hostler_wire::Stream;
 use metered_io::{EndReason, MeteredIo};
+
+use super::{ConnectionOrigin, Settings, Shard};
 pub use stream_tasks::StreamTasks;
 use way::{SendPiece, Way};
 

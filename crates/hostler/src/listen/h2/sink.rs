@@ -6,13 +6,13 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::Reason;
+use hostler_engine::exchange::{Deadline, Exchange, Slow, SpoolAccount};
 use hostler_wire::ResponseHead;
 use http::Response;
 
 use super::head;
 use super::stream::StreamClient;
 use super::way::SendPiece;
-use crate::exchange::{Deadline, Exchange, Slow, SpoolAccount};
 use crate::listen::Settings;
 use crate::listen::behind::{Behind, BufferKind, PIECE, Progress};
 use crate::listen::head::Framing;

@@ -6,6 +6,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
+use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
+use hostler_engine::gateway::{Answer, Failed, Refusal};
+use hostler_engine::proxy::{Call, ClientEnd};
 use hostler_wire::{BadLine, BodyLength, CallError, ChunkedError, Fields, ResponseHead, Stream};
 use http::header::EXPECT;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -13,15 +16,12 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use super::way::SendPiece;
 use super::websocket::{WebSocketKey, Within};
 use super::{Http2Shared, StreamState, head};
-use crate::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
-use crate::gateway::{Answer, Failed, Refusal};
 use crate::listen::Settings;
 use crate::listen::deliver::refuse;
 use crate::listen::request_body::ReceivedBody;
 use crate::listen::respond::RequestOutcome;
 use crate::listen::sink::AnswerSink;
 use crate::listen::tunnel::UpgradedConnection;
-use crate::proxy::{Call, ClientEnd};
 
 /// Bytes of a trailer section, as in HTTP/1.1.
 const MOST_TRAILERS: usize = 16 * 1024;

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes};
 
-use crate::exchange::{MemoryAccount, Reservation};
 use crate::listen::behind::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
+use hostler_engine::exchange::{MemoryAccount, Reservation};
 
 /// Bytes inside at once: enough to keep the socket busy. More only wait there instead of elsewhere.
 const MOST_INSIDE: usize = 256 * 1024;
@@ -142,8 +142,9 @@ impl Buf for SendPiece {
 
 #[cfg(test)]
 mod tests {
+    use hostler_engine::exchange::MemoryBudget;
+
     use super::*;
-    use crate::exchange::MemoryBudget;
 
     fn enter(way: &Arc<Way>, wanted: usize) -> Poll<(usize, Option<Slip>)> {
         way.poll_enter(&mut Context::from_waker(Waker::noop()), wanted, None)

@@ -10,13 +10,13 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::{Buf, Bytes};
 use h2::ext::Protocol;
 use h2::{Reason, RecvStream, SendStream};
+use hostler_engine::gateway::Refusal;
 use hostler_wire::{Duplex, HeadError, RequestHead, ResponseHead};
 use http::{Extensions, Method};
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::way::SendPiece;
-use crate::gateway::Refusal;
 
 /// What a server joins to the key (RFC 6455 section 1.3).
 const JOINED: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

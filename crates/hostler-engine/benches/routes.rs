@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hdrhistogram::Histogram;
-use hostler::route::Table;
 use hostler_config::{HostPattern, PathPattern};
+use hostler_engine::route::Table;
 use tokio::time::Instant;
 
 const ROUTES: usize = 10_000;

@@ -1,0 +1,10 @@
+//! A request from its head to its answer: routes, cache, files, the queue's slots, calls to members, and the refusals. Knows no
+//! listeners and starts no process.
+
+pub mod cache;
+pub mod exchange;
+pub mod files;
+pub mod gateway;
+pub mod journal;
+pub mod proxy;
+pub mod route;
