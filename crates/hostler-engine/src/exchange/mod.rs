@@ -16,6 +16,7 @@ mod offer;
 pub mod pace;
 pub mod pending_end;
 mod registered;
+mod route;
 pub mod spool;
 pub mod trust;
 pub mod via;
@@ -49,6 +50,7 @@ pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pace::TransferRate;
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use registered::{Registered, VcapId};
+pub use route::ExchangeRoute;
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 
 /// One request and its answer. A connection keeps one and uses it again for each request on it.
@@ -107,6 +109,8 @@ pub struct Exchange {
     pub timings: Timings,
     /// Where it went.
     pub log_facts: LogFacts,
+    /// The route that the gateway has found for it, from the beginning of its answer on.
+    pub route: Option<ExchangeRoute>,
     /// Where it is counted, once it has a route.
     pub counters: Option<Arc<Counters>>,
     /// What it left behind at a worker that did not answer it.
@@ -245,6 +249,7 @@ impl Exchange {
             deadline,
             timings: Timings::now(),
             log_facts: LogFacts::default(),
+            route: None,
             counters: None,
             pending_end: None,
             is_suspect: false,
@@ -274,6 +279,7 @@ impl Exchange {
         self.head.clear();
         self.body = Body::None;
         self.trailers = None;
+        self.route = None;
         self.counters = None;
         self.pending_end = None;
         self.turn = None;
@@ -309,6 +315,7 @@ impl Exchange {
         self.id = RequestId::none();
         self.timings = Timings::now();
         self.log_facts = LogFacts::default();
+        self.route = None;
         self.counters = None;
         self.pending_end = None;
         self.is_suspect = false;
@@ -328,12 +335,6 @@ impl Exchange {
     fn peer(&self) -> Peer {
         let ip = self.peer.ip();
         if self.peer_was_told { Peer::ProxyProtocol(ip) } else { Peer::Socket(ip) }
-    }
-
-    /// It has a route.
-    pub fn enter(&mut self, pattern: &Arc<str>, counters: &Arc<Counters>) {
-        self.log_facts.route = Some(pattern.clone());
-        self.counters = Some(counters.clone());
     }
 
     /// The value of `Host`, checked; empty for an HTTP/1.0 request without one.

@@ -1,5 +1,6 @@
 //! The straight line: what happens to a request, in the order in which it happens. Knows no client protocol.
 
+mod answer;
 mod cached;
 mod fallback;
 mod files;
@@ -26,16 +27,16 @@ mod wait;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_wire::{BodyLength, ResponseHead};
+use hostler_wire::BodyLength;
 
-use crate::cache::SharedBody;
-use crate::exchange::{Body, BodyError, BodySource, Counters, Downstream, Exchange, MemoryBudget, Whole};
+use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, ExchangeRoute, MemoryBudget, Whole};
 use crate::proxy::{self, Call};
 use crate::route::Table;
 use cached::CacheAnswer;
 use toll::Toll;
 use wait::{QueueWait, WaitBudget};
 
+pub use answer::{Answer, Failed, Streamed};
 pub use fallback::StandIn;
 pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use line::access_line;
@@ -49,62 +50,6 @@ pub use target::{Changes, PoolTarget, Route, Target};
 /// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
 /// this is for those that break connections off and live.
 const MOST_SENDS: u32 = 3;
-
-/// What answers a request.
-pub enum Answer {
-    /// A member, whose answer's head has come.
-    Member(Box<Call>),
-    /// A member, which has switched protocols with 101.
-    Tunnel(Box<Call>),
-    /// We ourselves, with what lies in memory.
-    Whole(Whole),
-    /// We ourselves, with more than lies in memory.
-    Streamed(Box<Streamed>),
-    /// A member, who gives it to others as well.
-    Shared(Box<SharedBody>),
-}
-
-impl From<Box<Call>> for Answer {
-    fn from(call: Box<Call>) -> Self {
-        if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
-    }
-}
-
-impl Answer {
-    /// What lies in memory; bit by bit where the route has it encoded.
-    fn of_own(whole: Whole, route: &Route) -> Self {
-        if route.changes.compress.is_none() {
-            return Self::Whole(whole);
-        }
-        let Whole { head, body } = whole;
-        let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
-        Self::Streamed(Box::new(Streamed { head, length, body: Box::new(body) }))
-    }
-}
-
-/// An answer of our own whose body comes bit by bit.
-pub struct Streamed {
-    /// Its head, without fields that frame the message.
-    pub head: ResponseHead,
-    /// How long the body is; with an answer to HEAD, how long it would be.
-    pub length: u64,
-    /// Where it comes from.
-    pub body: Box<dyn BodySource>,
-}
-
-/// What a client gets instead of an answer.
-pub struct Failed {
-    /// Why there is none.
-    pub refusal: Refusal,
-    /// What the route has for the case.
-    pub fallback: Option<StandIn>,
-}
-
-impl<E: Into<Refusal>> From<E> for Failed {
-    fn from(refusal: E) -> Self {
-        Self { refusal: refusal.into(), fallback: None }
-    }
-}
 
 /// The routes and what every request needs. One for the whole program.
 pub struct Gateway {
@@ -135,45 +80,64 @@ impl Gateway {
         }
         let route = self.undisputed_route(exchange)?.ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
+        let answered = self.answer_by(&route, exchange, client, thread).await;
+        // Moved, not cloned: threads would get into each other's way over its count.
+        exchange.route = Some(route);
+        if let Ok(Answer::Whole(_) | Answer::Streamed(_) | Answer::Tunnel(_)) = &answered {
+            exchange.let_route_go();
+        }
+        answered
+    }
+
+    /// Answers as the route says.
+    async fn answer_by<D: Downstream>(
+        &self,
+        route: &Arc<Route>,
+        exchange: &mut Exchange,
+        client: &mut D,
+        thread: usize,
+    ) -> Result<Answer, Failed> {
         route.changes.begin(exchange)?;
-        files::check_method(&route, exchange)?;
+        files::check_method(route, exchange)?;
         if route.files_first.is_some()
-            && let Some(answer) = files::first(&route, exchange).await?
+            && let Some(answer) = files::first(route, exchange).await?
         {
             return Ok(answer);
         }
-        native::introduce(&route, exchange);
+        native::introduce(route, exchange);
         if let Some(platform) = &route.platform {
             platform.enter(exchange)?;
         }
-        if let Some(answer) = before_pool(&route, exchange)? {
+        if let Some(answer) = before_pool(route, exchange)? {
             return Ok(Answer::Whole(answer));
         }
         let fetch = match (&route.caching, &route.target) {
             (Some(caching), Target::Pool(target)) => {
-                match cached::ask(caching, (&route, target), exchange, client, thread).await {
+                match cached::ask(caching, (route, target), exchange, client, thread).await {
                     Ok(CacheAnswer::Answered(answer)) => return Ok(answer),
                     Ok(CacheAnswer::Forward(fetch)) => Some(fetch),
-                    Err(refusal) => return Err(fall_back(&route, exchange, refusal).await),
+                    Err(refusal) => return Err(fall_back(route, exchange, refusal).await),
                 }
             }
             _ => None,
         };
-        self.take_body(exchange, client, &route).await?;
+        self.take_body(exchange, client, route).await?;
         let target = match &route.target {
-            Target::Fixed(whole) => return Ok(Answer::of_own(whole.clone(), &route)),
+            Target::Fixed(whole) => {
+                return Ok(Answer::of_own(whole.clone(), route.changes.compress.is_some()));
+            }
             Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)?),
             Target::Files(files) => return Ok(files::answer(files, exchange).await?),
-            Target::Native(native) => return Ok(native::answer(native, &route, exchange)),
+            Target::Native(native) => return Ok(native::answer(native, route, exchange)),
             Target::Pool(target) => target,
         };
         // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         let answered = match (fetch, &route.platform) {
-            (None, None) => call_pool((&route, target), exchange, client, thread).await.map(Answer::from),
+            (None, None) => call_pool((route, target), exchange, client, thread).await.map(Answer::from),
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
-            (Some(fetch), _) => Box::pin(fetch.run((&route, target), exchange, client, thread)).await,
+            (Some(fetch), _) => Box::pin(fetch.run((route, target), exchange, client, thread)).await,
             (None, Some(platform)) => {
-                platform::call(platform, (&route, target), exchange, client, thread).await.map(Answer::from)
+                platform::call(platform, (route, target), exchange, client, thread).await.map(Answer::from)
             }
         };
         match answered {
@@ -187,7 +151,7 @@ impl Gateway {
             Ok(answer) => Ok(answer),
             Err(refusal) => {
                 exchange.log_facts.retry_after = target.meter.retry_after();
-                Err(fall_back(&route, exchange, refusal).await)
+                Err(fall_back(route, exchange, refusal).await)
             }
         }
     }
@@ -209,13 +173,13 @@ impl Gateway {
             platform::forget_answer(exchange);
         }
         exchange.log_facts.bytes_out = 0;
-        let Some(route) = self.route(exchange) else { return Err(refusal.into()) };
-        if let Some(caching) = &route.caching
-            && let Some(stale) = cached::stand_in(caching, exchange, &refusal)
-        {
-            return stale.map_err(Failed::from);
-        }
-        Err(fall_back(&route, exchange, refusal).await)
+        let Some(route) = exchange.route.take() else { return Err(refusal.into()) };
+        let outcome = match as_route(&route) {
+            Some(route) => stand_in(route, exchange, refusal).await,
+            None => Err(refusal.into()),
+        };
+        exchange.route = Some(route);
+        outcome
     }
 
     /// What has come is no request, and is refused in the words of those who count on them.
@@ -231,9 +195,10 @@ impl Gateway {
             return;
         }
         exchange.counters.as_ref().unwrap_or(&self.unrouted).count(&exchange.log_facts);
+        // A kept-alive connection keeps its exchange; the route may be gone before its next request comes.
+        let route = exchange.route.take();
         if (exchange.is_suspect || exchange.pending_end.is_some())
-            && let Some(route) = self.route(exchange)
-            && let Target::Pool(target) = &route.target
+            && let Some(Route { target: Target::Pool(target), .. }) = route.as_ref().and_then(as_route)
         {
             target.poison.settle(exchange);
         }
@@ -242,10 +207,6 @@ impl Gateway {
     /// Why a request is refused that no route has matched.
     fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
         self.platform.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted(exchange))
-    }
-
-    fn route(&self, exchange: &Exchange) -> Option<Arc<Route>> {
-        self.routes.load().find(exchange.host(), exchange.path()).cloned()
     }
 
     /// The route by which it goes. To a pool only if no app could read its path as one that goes by another route; what answers here
@@ -368,6 +329,21 @@ fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, 
     rewrite::check(exchange)?;
     hops::check_loop(exchange)?;
     hops::count(exchange, route.traces)
+}
+
+/// A route as an exchange keeps it.
+fn as_route(route: &ExchangeRoute) -> Option<&Route> {
+    route.downcast_ref()
+}
+
+/// What the route has for an answer that broke off: one that is stored, else its fallback.
+async fn stand_in(route: &Route, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Failed> {
+    if let Some(caching) = &route.caching
+        && let Some(stale) = cached::stand_in(caching, exchange, &refusal)
+    {
+        return stale.map_err(Failed::from);
+    }
+    Err(fall_back(route, exchange, refusal).await)
 }
 
 /// The last step but one: the route's fallback, for those that it is for.

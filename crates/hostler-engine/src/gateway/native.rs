@@ -27,7 +27,7 @@ pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError)
 /// The answer; a body has been read before.
 pub(super) fn answer(native: &Native, route: &Route, exchange: &Exchange) -> Answer {
     let whole = with_plain_path(exchange.path(), false, |path| native.answer(&asked(exchange), path));
-    Answer::of_own(whole, route)
+    Answer::of_own(whole, route.changes.compress.is_some())
 }
 
 fn asked(exchange: &Exchange) -> LookupRequest<'_> {

@@ -1,4 +1,6 @@
-//! What the gateway's tests of waiting need: a pool without members, a request. Knows no case.
+//! What tests of the gateway need: a pool without members, a request. Knows no case.
+
+mod reload;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

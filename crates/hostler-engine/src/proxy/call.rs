@@ -311,6 +311,7 @@ impl Call {
     /// The member has finished: the slot is free from here on, whether or not the client has all.
     pub fn finish(self, exchange: &mut Exchange) {
         exchange.timings.slot_hold = Some(self.end());
+        exchange.let_route_go();
     }
 
     /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there

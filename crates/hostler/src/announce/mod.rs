@@ -16,9 +16,9 @@ use message::{Sender, wanted_interval};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
+use hostler_engine::journal::{Journal, Level};
 
 use crate::nats::{Listener, NatsConnection, NatsEvent};
-use hostler_engine::journal::{Journal, Level};
 
 const REGISTER: &str = "router.register";
 const UNREGISTER: &str = "router.unregister";

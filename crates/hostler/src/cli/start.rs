@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use hostler_config::{self as config, Invocation};
+use hostler_engine::journal::Complaints;
 
 use crate::server::{self, GivenListeners, Predecessor};
-use hostler_engine::journal::Complaints;
 
 /// Runs until told to stop. Exits with 0 then, with 1 if it could not start, with 2 if the configuration is wrong.
 pub fn start(mut invocation: Invocation) -> ExitCode {

@@ -236,7 +236,8 @@ impl ResponseBody {
     pub fn finish(self, exchange: &mut Exchange) {
         match self {
             Self::Member(call) => call.finish(exchange),
-            Self::Own(_) | Self::Shared(_) => {}
+            Self::Own(_) => {}
+            Self::Shared(_) => exchange.let_route_go(),
             Self::EncodedBody(encoded) => encoded.response_body.finish(exchange),
         }
     }

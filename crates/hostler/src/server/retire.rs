@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use hostler_engine::gateway::Route;
-use hostler_engine::journal::Level;
 use hostler_worker::Supervisor;
 use tokio::time::{sleep, timeout};
+use hostler_engine::gateway::{Route, Target};
+use hostler_engine::journal::Level;
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
@@ -15,12 +15,16 @@ use super::running::RunningServer;
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Lets it finish, in the background, and stops its workers, or lets its members go: no longer than `server.drain_timeout`, as at the end of the
-/// program. A request that is still sending its body has found its route, but is not in the queue yet; `routes` tell of those.
+/// program. A request that is still sending its body has found its route, but is not in the queue yet: the pool waits for all that hold
+/// one of the old `routes` that lead to it.
 pub(super) fn retire(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec<Weak<Route>>) {
     pool.resume();
     pool.pool.dismiss_tunnels();
     let leaving = pool.supervisor.clone().map(|supervisor| RetiringPool::enter(running, supervisor));
     let running = running.clone();
+    let leads_here =
+        |route: Arc<Route>| matches!(&route.target, Target::Pool(target) if target.name == pool.name);
+    let routes: Vec<_> = routes.into_iter().filter(|route| route.upgrade().is_some_and(leads_here)).collect();
     tokio::spawn(async move {
         let finished = async {
             while routes.iter().any(|route| route.strong_count() > 0) || is_busy(&pool) {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes};
+use hostler_engine::exchange::{MemoryAccount, Reservation};
 
 use crate::listen::behind::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
-use hostler_engine::exchange::{MemoryAccount, Reservation};
 
 /// Bytes inside at once: enough to keep the socket busy. More only wait there instead of elsewhere.
 const MOST_INSIDE: usize = 256 * 1024;

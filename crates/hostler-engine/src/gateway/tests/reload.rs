@@ -1,0 +1,109 @@
+//! Requests that are under way while the routes change: each one ends by the rules of its own route. Knows no reload.
+
+use std::sync::{Arc, Weak};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_dispatch::{Membership, Priority};
+use hostler_testkit::{Upstream, upstream};
+use hostler_wire::{Address, CallError, Limits};
+use tokio::time::Instant;
+use hostler_config::{Fallback, LoadedFile};
+
+use super::{exchange, target};
+use crate::exchange::{Connections, Exchange, MemoryBudget, Nobody};
+use crate::gateway::{Answer, Changes, Gateway, Health, PoolTarget, Route, SpoolSettings, Target};
+use crate::proxy::{Call, Endpoint};
+use crate::route::Table;
+
+/// A gateway whose routes are about to change, with a request that has come by the old one.
+struct Reload {
+    gateway: Gateway,
+    exchange: Exchange,
+    call: Box<Call>,
+    old: Weak<Route>,
+    _member: (Upstream, Membership<Endpoint>),
+}
+
+/// A route for everything, with a page that names it as its fallback.
+fn route(name: &str, target: PoolTarget) -> Arc<Route> {
+    let page =
+        LoadedFile { path: name.into(), content_type: "text/plain".into(), body: name.to_owned().into() };
+    Arc::new(Route {
+        pattern: "*".into(),
+        target: Target::Pool(target),
+        max_body: 1024,
+        streams_body: false,
+        traces: false,
+        priority: Priority::Normal,
+        platform: None,
+        fallback: Some(Fallback::File(Arc::new(page))),
+        files_first: None,
+        caching: None,
+        changes: Changes::default(),
+        counters: Arc::default(),
+    })
+}
+
+fn table(route: Arc<Route>) -> Table<Arc<Route>> {
+    [("*".parse().unwrap(), route)].into_iter().collect()
+}
+
+/// The request has gone to a member by the old route, and the head of its answer has come.
+async fn begun(old: Arc<Route>) -> Reload {
+    let member = upstream().answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").start().await;
+    let Target::Pool(target) = &old.target else { panic!("the route leads to a pool") };
+    let (host, port) = member.address().rsplit_once(':').unwrap();
+    let address = Address::Tcp(host.into(), port.parse().unwrap());
+    let endpoint = Endpoint::new(address.into(), "1".into(), target.meter.clone(), 1, None);
+    let membership = target.pool.join(endpoint, 1);
+    let weak = Arc::downgrade(&old);
+    let gateway = Gateway {
+        routes: ArcSwap::from_pointee(table(old)),
+        spool: ArcSwap::from_pointee(SpoolSettings { memory: 1024 }),
+        request_memory: MemoryBudget::new(1 << 20),
+        platform: ArcSwapOption::empty(),
+        health: Arc::new(Health::new(Arc::new(Connections::default()))),
+        unrouted: Arc::default(),
+    };
+    let mut exchange = exchange();
+    exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
+    let Ok(Answer::Member(call)) = gateway.answer(&mut exchange, &mut Nobody, 0).await else {
+        panic!("the member answers");
+    };
+    Reload { gateway, exchange, call, old: weak, _member: (member, membership) }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_after_a_reload_has_the_fallback_of_its_own_route() {
+    let Reload { gateway, mut exchange, call, .. } = begun(route("old", target())).await;
+    gateway.routes.store(Arc::new(table(route("new", target()))));
+    let refusal = call.give_up(&mut exchange, CallError::Cut).into();
+    let Err(failed) = gateway.instead(&mut exchange, refusal).await else { panic!("no cache stands in") };
+    assert_eq!(failed.fallback.unwrap().body(), "old");
+}
+
+#[tokio::test]
+async fn what_a_request_says_of_its_pool_after_a_reload_is_said_of_its_own_pool() {
+    let (old, new) = (target(), target());
+    let poisons = [old.poison.clone(), new.poison.clone()];
+    let Reload { gateway, mut exchange, call, .. } = begun(route("old", old)).await;
+    for poison in &poisons {
+        poison.hold(&poison.identity(&exchange), Instant::now());
+        assert_eq!(poison.view().one_at_a_time, 1);
+    }
+    exchange.is_suspect = true;
+    gateway.routes.store(Arc::new(table(route("new", new))));
+    call.finish(&mut exchange);
+    gateway.settle(&mut exchange);
+    let gated = poisons.map(|poison| poison.view().one_at_a_time);
+    assert_eq!(gated, [0, 1], "the old pool has answered it, and the new pool has not");
+}
+
+#[tokio::test]
+async fn a_route_that_is_gone_is_held_by_no_client_that_reads_slowly() {
+    let Reload { gateway, mut exchange, call, old, .. } = begun(route("old", target())).await;
+    gateway.routes.store(Arc::new(table(route("new", target()))));
+    drop(gateway.routes.load());
+    call.finish(&mut exchange);
+    assert_eq!(old.strong_count(), 0);
+}
