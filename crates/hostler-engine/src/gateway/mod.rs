@@ -2,6 +2,7 @@
 
 mod answer;
 mod cached;
+mod call;
 mod fallback;
 mod files;
 mod health;
@@ -15,6 +16,7 @@ pub mod platform;
 mod poison;
 mod redirect;
 pub mod refusal;
+mod retry;
 mod rewrite;
 mod spool;
 mod suspects;
@@ -30,11 +32,11 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::BodyLength;
 
 use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, ExchangeRoute, MemoryBudget, Whole};
-use crate::proxy::{self, Call};
 use crate::route::Table;
 use cached::CacheAnswer;
-use toll::Toll;
-use wait::{QueueWait, WaitBudget};
+use platform::PlatformRetry;
+use retry::ConfiguredRetry;
+use wait::WaitBudget;
 
 pub use answer::{Answer, Failed, Streamed};
 pub use fallback::StandIn;
@@ -45,11 +47,7 @@ pub use refusal::{Refusal, RefusalFacts};
 pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
-pub use target::{Changes, PoolTarget, Route, Target};
-
-/// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
-/// this is for those that break connections off and live.
-const MOST_SENDS: u32 = 3;
+pub use target::{Changes, PoolTarget, PoolTargetSettings, Route, Target};
 
 /// The routes and what every request needs. One for the whole program.
 pub struct Gateway {
@@ -133,11 +131,19 @@ impl Gateway {
         };
         // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         let answered = match (fetch, &route.platform) {
-            (None, None) => call_pool((route, target), exchange, client, thread).await.map(Answer::from),
+            (None, None) => {
+                let (policy, wait_budget) = (ConfiguredRetry, WaitBudget::begin());
+                call::call(policy, wait_budget, (route, target), exchange, client, thread)
+                    .await
+                    .map(Answer::from)
+            }
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run((route, target), exchange, client, thread)).await,
             (None, Some(platform)) => {
-                platform::call(platform, (route, target), exchange, client, thread).await.map(Answer::from)
+                let (policy, wait_budget) = (PlatformRetry::new(platform, exchange), WaitBudget::begin());
+                call::call(policy, wait_budget, (route, target), exchange, client, thread)
+                    .await
+                    .map(Answer::from)
             }
         };
         match answered {
@@ -257,69 +263,6 @@ impl Gateway {
         (exchange.body, exchange.log_facts.bytes_in) = read.map_err(|error| refuse(exchange, error))?;
         exchange.trailers = client.trailers().cloned();
         Ok(())
-    }
-}
-
-/// A slot, a call; and where that failed and may be tried again, from the start, at the same place in the queue.
-fn call_pool<D: Downstream>(
-    at: (&Route, &PoolTarget),
-    exchange: &mut Exchange,
-    client: &mut D,
-    thread: usize,
-) -> impl Future<Output = Result<Box<Call>, Refusal>> {
-    call_within(WaitBudget::begin(), at, exchange, client, thread)
-}
-
-/// The same for a client that may have waited for others before.
-async fn call_within<D: Downstream>(
-    wait_budget: WaitBudget,
-    (route, target): (&Route, &PoolTarget),
-    exchange: &mut Exchange,
-    client: &mut D,
-    thread: usize,
-) -> Result<Box<Call>, Refusal> {
-    exchange.log_facts.pool = Some(target.name.clone());
-    target.poison.admit(exchange)?;
-    let mut queue_wait = QueueWait::begin(target, route.priority, wait_budget);
-    queue_wait.preference.cautious = !proxy::is_repeatable(exchange);
-    let (mut sends, mut toll, mut last) = (0, Toll::default(), None);
-    loop {
-        // Boxed, as is all that few requests meet: each connection would carry the room for it.
-        if exchange.is_suspect || exchange.turn.is_some() {
-            Box::pin(queue_wait.turn(exchange, client)).await?;
-        }
-        queue_wait.preference.alone = target.poison.isolates(exchange);
-        let lease = match queue_wait.slot(exchange, client).await {
-            Ok(lease) => lease,
-            // What kept it from a member says more than that it has waited.
-            Err(Refusal::QueueTimeout) => return Err(last.unwrap_or(Refusal::QueueTimeout)),
-            Err(refusal) => return Err(refusal),
-        };
-        target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
-        // Others with its URL may have been convicted while it waited.
-        target.poison.admit(exchange)?;
-        exchange.log_facts.attempts += 1;
-        late::arrange(exchange, &lease, target, queue_wait.until());
-        let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
-            Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
-            answered => answered,
-        };
-        match answered {
-            Ok(call) => return Ok(call),
-            Err(failure) if failure.was_never_sent() => last = Some(failure.into()),
-            Err(failure) => {
-                if Box::pin(target.poison.blame(exchange, &mut toll)).await? {
-                    // It may well end the next worker: those that wait get one first.
-                    queue_wait.give_up_place();
-                }
-                sends += 1;
-                if sends == MOST_SENDS || !proxy::may_repeat(&failure, exchange) {
-                    return Err(failure.into());
-                }
-                // What kept it from an answer says more than that it has waited for another.
-                last = failure.was_forsaken().then(|| failure.into()).or(last);
-            }
-        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hostler_coding::EncodingPlan;
 use hostler_config::{Fallback, Redirect};
 use hostler_dispatch::{Pool, Priority};
+use hostler_wire::Limits;
 use hostler_native::Native;
 use hostler_native::geo::Geo;
 
@@ -91,4 +92,47 @@ pub struct PoolTarget {
     pub meter: Arc<Meter>,
     /// Requests that its workers have died over; the pool's, whichever route they came by.
     pub poison: Arc<Poison>,
+}
+
+/// What is set for a pool as one route uses it.
+pub struct PoolTargetSettings {
+    /// As in [`PoolTarget`].
+    pub queue_timeout: Duration,
+    /// As in [`PoolTarget`].
+    pub request_timeout: Duration,
+    /// As in [`CallSettings`].
+    pub connect_timeout: Duration,
+    /// How long a worker may hold a slot before it counts as hung; none for members that somebody else runs.
+    pub hang_timeout: Option<Duration>,
+    /// As in [`CallSettings`].
+    pub tunnel_idle_timeout: Duration,
+    /// As in [`CallSettings`].
+    pub limits: Limits,
+    /// As in [`CallSettings`].
+    pub max_interim_answers: usize,
+}
+
+impl PoolTarget {
+    /// The use of this pool, which records its times and the deaths of its workers there.
+    pub fn new(
+        pool: Pool<Endpoint>,
+        meter: Arc<Meter>,
+        poison: Arc<Poison>,
+        settings: PoolTargetSettings,
+    ) -> Self {
+        let PoolTargetSettings { queue_timeout, request_timeout, connect_timeout, .. } = settings;
+        let hang_timeout = match settings.hang_timeout {
+            Some(hang_timeout) => hang_timeout.max(request_timeout),
+            // Nobody can be killed there; this is only how long an abandoned answer is waited for.
+            None => request_timeout * 2,
+        };
+        let call = CallSettings {
+            connect_timeout,
+            hang_timeout,
+            tunnel_idle_timeout: settings.tunnel_idle_timeout,
+            limits: settings.limits,
+            max_interim_answers: settings.max_interim_answers,
+        };
+        Self { name: pool.name().into(), pool, queue_timeout, request_timeout, call, meter, poison }
+    }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use hostler_dispatch::{Pool, PoolSettings};
 use hostler_wire::Limits;
 
-use super::{Poison, PoisonSettings, PoolTarget};
+use super::{Poison, PoisonSettings, PoolTarget, PoolTargetSettings};
 use crate::exchange::{Exchange, Sweep};
 use crate::journal::{Journal, LogFormat};
-use crate::proxy::{CallSettings, Meter};
+use crate::proxy::Meter;
 
 pub(super) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -26,21 +26,17 @@ pub(super) fn journal() -> Journal {
 pub(super) fn target() -> PoolTarget {
     let settings =
         PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false, suspect_after: seconds(1) };
-    PoolTarget {
-        name: "app".into(),
-        pool: Pool::new("app", PoolSettings::default()),
+    let poison = Arc::new(Poison::new("app".into(), settings, journal()));
+    let settings = PoolTargetSettings {
         queue_timeout: seconds(5),
         request_timeout: seconds(30),
-        call: CallSettings {
-            connect_timeout: seconds(1),
-            hang_timeout: seconds(60),
-            tunnel_idle_timeout: seconds(60),
-            limits: Limits::default(),
-            max_interim_answers: 100,
-        },
-        meter: Arc::new(Meter::new(1)),
-        poison: Arc::new(Poison::new("app".into(), settings, journal())),
-    }
+        connect_timeout: seconds(1),
+        hang_timeout: Some(seconds(60)),
+        tunnel_idle_timeout: seconds(60),
+        limits: Limits::default(),
+        max_interim_answers: 100,
+    };
+    PoolTarget::new(Pool::new("app", PoolSettings::default()), Arc::new(Meter::new(1)), poison, settings)
 }
 
 pub(super) fn exchange() -> Exchange {

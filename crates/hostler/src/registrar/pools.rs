@@ -10,10 +10,10 @@ use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
 use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::platform::{Platform, PlatformRules};
-use hostler_engine::gateway::{Changes, Poison, PoisonSettings, PoolTarget, Route, Target};
+use hostler_engine::gateway::{Changes, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target};
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{
-    CallSettings, Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter,
+    Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter,
 };
 use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
@@ -242,7 +242,6 @@ impl Pools {
         has_service: bool,
     ) -> Arc<Route> {
         let settings = &self.template.settings;
-        let name: Arc<str> = pool.name().into();
         let failed = self.failed.clone();
         let whose = Arc::new(key.clone());
         let platform = Platform {
@@ -254,24 +253,19 @@ impl Pools {
                 let _ = failed.send(AddressFailed { route: whose.clone(), member });
             })),
         };
+        let target = PoolTargetSettings {
+            queue_timeout: settings.queue.timeout,
+            request_timeout: settings.request_timeout,
+            connect_timeout: settings.connect_timeout,
+            hang_timeout: None,
+            tunnel_idle_timeout: settings.tunnel_idle_timeout,
+            limits: self.template.limits,
+            max_interim_answers: self.template.max_interim_answers,
+        };
+        let target = PoolTarget::new(pool, self.meter.clone(), self.poison.clone(), target);
         Arc::new(Route {
-            pattern: name.clone(),
-            target: Target::Pool(PoolTarget {
-                name,
-                pool,
-                queue_timeout: settings.queue.timeout,
-                request_timeout: settings.request_timeout,
-                call: CallSettings {
-                    connect_timeout: settings.connect_timeout,
-                    // Nobody can be killed there; this is only how long an abandoned answer is waited for.
-                    hang_timeout: settings.request_timeout * 2,
-                    tunnel_idle_timeout: settings.tunnel_idle_timeout,
-                    limits: self.template.limits,
-                    max_interim_answers: self.template.max_interim_answers,
-                },
-                meter: self.meter.clone(),
-                poison: self.poison.clone(),
-            }),
+            pattern: target.name.clone(),
+            target: Target::Pool(target),
             max_body: settings.max_body_size,
             streams_body: settings.buffer == Buffer::None,
             traces: false,

@@ -8,8 +8,7 @@ use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern,
 use hostler_engine::cache::{Caching, Stock};
 use hostler_engine::exchange::{Counters, Edit, Whole};
 use hostler_engine::files::Files;
-use hostler_engine::gateway::{Changes, PoolTarget, Rewrite, Route, Target};
-use hostler_engine::proxy::CallSettings;
+use hostler_engine::gateway::{Changes, PoolTarget, PoolTargetSettings, Rewrite, Route, Target};
 use hostler_wire::ResponseHead;
 
 use super::lookups::{self, LookupServices};
@@ -135,26 +134,19 @@ fn edits(changes: &[HeaderChange]) -> Option<Arc<[Edit]>> {
 }
 
 fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -> PoolTarget {
-    let hang_timeout = match &pool.settings.source {
-        PoolMembers::Workers(workers) => workers.hang_timeout.max(request_timeout),
-        // Nobody can be killed there; this is only how long an abandoned answer is waited for.
-        PoolMembers::Members(_) => request_timeout * 2,
-    };
-    PoolTarget {
-        name: pool.name.clone(),
-        pool: pool.pool.clone(),
+    let settings = PoolTargetSettings {
         queue_timeout: pool.settings.queue.timeout,
         request_timeout,
-        call: CallSettings {
-            connect_timeout: pool.settings.connect_timeout,
-            hang_timeout,
-            tunnel_idle_timeout: pool.settings.tunnel_idle_timeout,
-            limits: settings::limits(&config.server),
-            max_interim_answers: config.server.max_interim_answers,
+        connect_timeout: pool.settings.connect_timeout,
+        hang_timeout: match &pool.settings.source {
+            PoolMembers::Workers(workers) => Some(workers.hang_timeout),
+            PoolMembers::Members(_) => None,
         },
-        meter: pool.meter.clone(),
-        poison: pool.poison.clone(),
-    }
+        tunnel_idle_timeout: pool.settings.tunnel_idle_timeout,
+        limits: settings::limits(&config.server),
+        max_interim_answers: config.server.max_interim_answers,
+    };
+    PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings)
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

@@ -16,8 +16,10 @@ use super::request::{self, CONDITIONS, MemberRequestView};
 use super::{serve, show};
 use crate::cache::{self, Caching, Entry, FetchOutcome, HeadLines};
 use crate::exchange::{Downstream, Edit, Exchange};
+use crate::gateway::call::call;
+use crate::gateway::retry::ConfiguredRetry;
 use crate::gateway::wait::WaitBudget;
-use crate::gateway::{Answer, PoolTarget, Refusal, Route, call_within};
+use crate::gateway::{Answer, PoolTarget, Refusal, Route};
 use crate::proxy::Call;
 
 /// A request on its way.
@@ -162,7 +164,7 @@ impl Fetch {
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
             let asked = self.caching.stock.mark_fetch(&self.key);
-            let called = call_within(wait_budget, (route, target), exchange, client, thread).await;
+            let called = call(ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
                 Ok(call) => call,

@@ -2,8 +2,8 @@
 //! Knows no registry.
 
 mod answer;
-mod call;
 mod heads;
+mod policy;
 mod preference;
 mod retry;
 mod rules;
@@ -16,9 +16,9 @@ use std::sync::Arc;
 use hostler_dispatch::MemberId;
 
 pub use answer::{Objection, Words, answer, shown};
-pub(super) use call::call;
 pub(super) use heads::forget_answer;
 pub use heads::{forwarded_for, forwarded_proto};
+pub(super) use policy::PlatformRetry;
 pub use rules::PlatformRules;
 
 /// A member has failed in such a way that one which is never pruned by age (one with TLS) is to be taken out of its route.

@@ -20,10 +20,11 @@ use crate::exchange::{
     BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust,
 };
 use crate::gateway::{
-    Answer, Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, Route, SpoolSettings, Target,
+    Answer, Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route,
+    SpoolSettings, Target,
 };
 use crate::journal::{Journal, LogFormat};
-use crate::proxy::{CallSettings, Endpoint, Meter};
+use crate::proxy::{Endpoint, Meter};
 use crate::route::Table;
 
 const GUID: &str = "11111111-2222-3333-4444-555555555555";
@@ -107,21 +108,17 @@ fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
     let journal = Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap());
     let never =
         PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true, suspect_after: Duration::ZERO };
-    let target = PoolTarget {
-        name: "app.test".into(),
-        pool,
+    let poison = Arc::new(Poison::new("app.test".into(), never, journal));
+    let settings = PoolTargetSettings {
         queue_timeout: Duration::from_secs(20),
         request_timeout: Duration::from_secs(30),
-        call: CallSettings {
-            connect_timeout: Duration::from_secs(20),
-            hang_timeout: Duration::from_secs(60),
-            tunnel_idle_timeout: Duration::from_secs(60),
-            limits: Limits::default(),
-            max_interim_answers: 100,
-        },
-        meter,
-        poison: Arc::new(Poison::new("app.test".into(), never, journal)),
+        connect_timeout: Duration::from_secs(20),
+        hang_timeout: None,
+        tunnel_idle_timeout: Duration::from_secs(60),
+        limits: Limits::default(),
+        max_interim_answers: 100,
     };
+    let target = PoolTarget::new(pool, meter, poison, settings);
     Route {
         pattern: "app.test".into(),
         target: Target::Pool(target),

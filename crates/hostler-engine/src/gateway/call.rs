@@ -1,0 +1,76 @@
+//! A call to a pool: a slot, a member, and where that fails and may be tried again, the same from the start. Knows no client protocol.
+
+use super::late;
+use super::refusal::Refusal;
+use super::retry::{Attempt, FailedAttempt, RetryPolicy};
+use super::target::{PoolTarget, Route};
+use super::toll::Toll;
+use super::wait::{QueueWait, WaitBudget};
+use crate::exchange::{Downstream, Exchange};
+use crate::proxy::{self, Call};
+
+/// Has a member answer, within what is left of the time that the client waits. The `policy` says whether a call that failed is tried
+/// again.
+pub(super) async fn call<D: Downstream>(
+    policy: impl RetryPolicy,
+    wait_budget: WaitBudget,
+    (route, target): (&Route, &PoolTarget),
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> Result<Box<Call>, Refusal> {
+    exchange.log_facts.pool = Some(target.name.clone());
+    target.poison.admit(exchange)?;
+    let mut queue_wait = QueueWait::begin(target, route.priority, wait_budget);
+    queue_wait.preference = policy.preference(exchange, target)?;
+    let (mut sends, mut toll, mut last) = (0, Toll::default(), None);
+    loop {
+        // Boxed, as is all that few requests meet: each connection would carry the room for it.
+        if exchange.is_suspect || exchange.turn.is_some() {
+            Box::pin(queue_wait.turn(exchange, client)).await?;
+        }
+        queue_wait.preference.alone = target.poison.isolates(exchange);
+        let lease = match queue_wait.slot(exchange, client).await {
+            Ok(lease) => lease,
+            Err(refusal) => return Err(last.filter(|_| policy.hides(&refusal)).unwrap_or(refusal)),
+        };
+        target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
+        // Others with its URL may have been convicted while it waited.
+        target.poison.admit(exchange)?;
+        let (preference, until) = (queue_wait.preference, queue_wait.until());
+        let attempt = Attempt { target, lease: &lease, preference, until };
+        if policy.has_tried_all(&attempt, exchange)
+            && let Some(last) = last
+        {
+            return Err(last);
+        }
+        exchange.log_facts.attempts += 1;
+        policy.begin(&attempt, exchange);
+        let member = lease.member();
+        let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
+            Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
+            answered => answered,
+        };
+        let failure = match answered {
+            Ok(call) => {
+                policy.answered(exchange, call.answer());
+                return Ok(call);
+            }
+            Err(failure) => failure,
+        };
+        if !failure.was_never_sent() {
+            sends += 1;
+            if Box::pin(target.poison.blame(exchange, &mut toll)).await? {
+                // It may well end the next worker: those that wait get one first.
+                queue_wait.give_up_place();
+            }
+        }
+        let failed = FailedAttempt { failure, member, sends, preference };
+        let next = policy.judge(failed, exchange)?;
+        queue_wait.preference = next.preference;
+        if next.gives_up_place {
+            queue_wait.give_up_place();
+        }
+        last = next.why.or(last);
+    }
+}
