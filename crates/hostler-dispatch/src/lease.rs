@@ -1,4 +1,4 @@
-//! The holding of one slot; knows how it ends, not what is done with it.
+//! The holding of one slot, and how it ends; knows not what is done with it.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,6 +11,20 @@ use super::queue::Ticket;
 use super::roster::{Grant, MemberId};
 use super::shared::PoolInner;
 use super::tunnel_guard::TunnelGuard;
+
+/// How a lease ends. Each ending returns the slot at once; they differ in what the pool does about the member. There is one more: a lease
+/// becomes a [`TunnelGuard`].
+#[derive(Debug, Clone, Copy)]
+pub enum LeaseEnding {
+    /// The member has finished at this moment, or the slot was of no use. The member gets the next request. A lease that is dropped ends
+    /// like this.
+    Finished(Instant),
+    /// The member could not be reached. It counts as a failure of the member, which gets nothing until its back-off ends.
+    Unreachable,
+    /// The member ended the request without an answer, and may be about to die. It gets nothing for a moment: the same request would
+    /// otherwise come straight back to it.
+    HungUp,
+}
 
 /// One slot at one member, returned when dropped. Derefs to the member's endpoint.
 #[must_use = "dropping a lease returns the slot"]
@@ -45,12 +59,6 @@ impl<E> Lease<E> {
     /// The arrival it was granted for; to be shown when the request has to try again.
     pub fn ticket(&self) -> Ticket {
         self.ticket
-    }
-
-    /// Returns the slot, for those who have looked at the clock already.
-    pub fn end(mut self, now: Instant) {
-        self.returned = true;
-        self.shared.release(&self.grant, now);
     }
 
     /// Returns the slot. The tunnel guard is for what goes on at the member without one: counted apart, and the member has not finished
@@ -89,10 +97,18 @@ impl<E> Lease<E> {
 }
 
 impl<E: Send + Sync + 'static> Lease<E> {
-    /// The member could not be reached: returns the slot, and the member gets nothing until its back-off ends.
-    pub fn fail(mut self) {
+    /// Returns the slot.
+    pub fn end(mut self, how: LeaseEnding) {
         self.returned = true;
-        if let Some(until) = self.shared.fail(&self.grant) {
+        let until = match how {
+            LeaseEnding::Finished(now) => {
+                self.shared.release(&self.grant, now);
+                None
+            }
+            LeaseEnding::Unreachable => self.shared.fail(&self.grant),
+            LeaseEnding::HungUp => Some(self.shared.suspect(&self.grant)),
+        };
+        if let Some(until) = until {
             redispatch_at(&self.shared, until);
         }
     }
@@ -102,14 +118,6 @@ impl<E: Send + Sync + 'static> Lease<E> {
         let until = self.shared.strike(&self.grant)?;
         redispatch_at(&self.shared, until);
         Some(until.saturating_duration_since(Instant::now()))
-    }
-
-    /// The member ended the request without an answer, and may be about to die: returns the slot, and the member gets nothing
-    /// for a moment. The same request would otherwise come straight back to it.
-    pub fn suspect(mut self) {
-        self.returned = true;
-        let until = self.shared.suspect(&self.grant);
-        redispatch_at(&self.shared, until);
     }
 }
 

@@ -41,7 +41,7 @@ pub use choice::{MemberChoice, UnknownChoice};
 pub use claim::{Claim, MemberPreference, Policy, Priority, Tried};
 pub use eject::{BackoffSettings, EjectSettings};
 pub use gauge::{Gauge, Hold, Load};
-pub use lease::Lease;
+pub use lease::{Lease, LeaseEnding};
 pub use membership::Membership;
 pub use pool::{Pool, PoolSettings};
 pub use queue::Ticket;

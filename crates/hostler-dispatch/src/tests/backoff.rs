@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn a_member_that_could_not_be_reached_gets_nothing_until_its_back_off_ends() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
-    lease(&pool).fail();
+    lease(&pool).end(LeaseEnding::Unreachable);
     let mut request = waiting(&pool);
     assert!(pool.snapshot().members[0].figures.unreachable);
 
@@ -34,7 +34,7 @@ async fn a_member_that_could_not_be_reached_gets_nothing_until_its_back_off_ends
 async fn the_others_serve_while_one_is_ejected() {
     let pool = pool_with(MemberChoice::RoundRobin);
     let _members = ["a", "b"].map(|name| pool.join(name, 1));
-    lease(&pool).fail();
+    lease(&pool).end(LeaseEnding::Unreachable);
     for _ in 0..3 {
         assert_eq!(*lease(&pool), "b");
     }
@@ -43,7 +43,7 @@ async fn the_others_serve_while_one_is_ejected() {
 /// How long the member is ejected when its next request fails.
 async fn bench_of_next_failure(pool: &Pool<&'static str>) -> Duration {
     let start = Instant::now();
-    lease(pool).fail();
+    lease(pool).end(LeaseEnding::Unreachable);
     let lease = tokio::time::timeout(60 * SECOND, pool.acquire(Claim::default())).await;
     drop(lease.expect("a bench ends by itself"));
     start.elapsed()
@@ -71,12 +71,12 @@ async fn leases_that_failed_together_count_once() {
     let _member = pool.join("a", 8);
     let together: Vec<_> = (0..8).map(|_| lease(&pool)).collect();
     let mut together = together.into_iter();
-    together.next().unwrap().fail();
+    together.next().unwrap().end(LeaseEnding::Unreachable);
     let mut request = waiting(&pool);
     pass(Duration::from_millis(101)).await;
     assert!(request.woken());
     // Granted before the ejection: says nothing about the member as it is now.
-    together.for_each(Lease::fail);
+    together.for_each(|lease| lease.end(LeaseEnding::Unreachable));
     let trial = request.lease();
     trial.reached();
     drop(lease(&pool));
@@ -86,7 +86,7 @@ async fn leases_that_failed_together_count_once() {
 async fn after_the_bench_it_is_tried_with_one_request_before_it_gets_all_of_them() {
     let pool = pool(9);
     let _member = pool.join("a", 4);
-    lease(&pool).fail();
+    lease(&pool).end(LeaseEnding::Unreachable);
     let mut requests: Vec<_> = (0..3).map(|_| waiting(&pool)).collect();
     pass(SECOND).await;
     let trial = requests[0].lease();
@@ -100,7 +100,7 @@ async fn after_the_bench_it_is_tried_with_one_request_before_it_gets_all_of_them
 async fn a_trial_that_ends_without_news_leaves_the_next_one_to_try() {
     let pool = pool(9);
     let _member = pool.join("a", 4);
-    lease(&pool).fail();
+    lease(&pool).end(LeaseEnding::Unreachable);
     pass(SECOND).await;
     let trial = lease(&pool);
     let mut next = waiting(&pool);
@@ -116,7 +116,7 @@ async fn a_request_that_fails_and_returns_is_served_before_those_who_came_later(
     let alive = lease(&pool);
     let mut later = waiting(&pool);
     let ticket = dead.ticket();
-    dead.fail();
+    dead.end(LeaseEnding::Unreachable);
     let mut again = of(pool.acquire(Claim::again(ticket)));
     again.assert_waits();
     drop(alive);
@@ -132,7 +132,7 @@ fn without_its_timer_an_ended_bench_is_noticed_by_the_next_arrival_which_does_no
     let _member = pool.join("a", 1);
     let (failed, mut first) = (lease(&pool), waiting(&pool));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { failed.fail() });
+    runtime.block_on(async { failed.end(LeaseEnding::Unreachable) });
     drop(runtime); // and the timer with it
 
     let start = Instant::now();
@@ -152,7 +152,7 @@ async fn a_member_that_hung_up_gets_nothing_for_a_moment_and_the_others_go_on() 
     let dying = lease(&pool);
     assert_eq!(*dying, "dying");
     let ticket = dying.ticket();
-    dying.suspect();
+    dying.end(LeaseEnding::HungUp);
     let mut again = of(pool.acquire(Claim::again(ticket)));
     assert_eq!(*again.lease(), "alive");
 }
@@ -163,7 +163,7 @@ async fn hanging_up_again_and_again_benches_a_member_no_longer_than_once() {
     let _member = pool.join("a", 2);
     for _ in 0..9 {
         let (one, other) = (lease(&pool), lease(&pool));
-        one.suspect();
+        one.end(LeaseEnding::HungUp);
         let mut request = waiting(&pool);
         pass(Duration::from_millis(51)).await;
         assert!(request.woken());
@@ -178,7 +178,7 @@ async fn a_member_that_answers_others_is_not_suspected_any_longer() {
     let pool = pool(9);
     let _member = pool.join("a", 2);
     let (one, other) = (lease(&pool), lease(&pool));
-    one.suspect();
+    one.end(LeaseEnding::HungUp);
     let mut request = waiting(&pool);
     other.reached();
     request.assert_served();

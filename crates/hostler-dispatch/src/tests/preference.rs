@@ -133,8 +133,8 @@ fn one_that_is_for_those_who_are_there_does_not_wait_for_others() {
 async fn a_forgiving_one_tries_those_that_could_not_be_reached_rather_than_wait() {
     let pool = pool(10);
     let _members = ["a", "b"].map(|name| pool.join(name, 1));
-    lease(&pool).fail();
-    lease(&pool).fail();
+    lease(&pool).end(LeaseEnding::Unreachable);
+    lease(&pool).end(LeaseEnding::Unreachable);
     request(&pool).assert_waits();
     let forgiving = MemberPreference { forgiving: true, ..MemberPreference::default() };
     let first = aimed(&pool, forgiving).lease();

@@ -31,7 +31,7 @@ async fn visit(pool: &Pool<Stall>) {
         }
         lease.now.fetch_sub(1, Ordering::SeqCst);
         if fastrand::u8(..) < 10 {
-            lease.fail();
+            lease.end(LeaseEnding::Unreachable);
             continue;
         }
         lease.reached();

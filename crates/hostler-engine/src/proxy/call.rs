@@ -3,18 +3,18 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use hostler_dispatch::Lease;
 use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, ResponseHead};
 use tokio::time::Instant;
 
+use super::ending::end_lease;
 use super::http2::{Fault, MemberStream};
 use super::interim::Interims;
 use super::link::Link;
 use super::upload::Upload;
-use super::{CallSettings, Endpoint, Failure, MemberEnd, TlsFault, linger, part, request};
-use crate::exchange::{BodyError, Downstream, Exchange, PendingEnd};
+use super::{CallSettings, Endpoint, Failure, TlsFault, request};
+use crate::exchange::{BodyError, Downstream, Exchange};
 
 /// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
 ///
@@ -28,16 +28,13 @@ pub struct Call {
     pub(super) headed: bool,
     /// The final head is 101: HTTP has ended.
     switched: bool,
-    upload: Upload,
+    pub(super) upload: Upload,
     began: Instant,
-    thread: usize,
+    pub(super) thread: usize,
     /// Ready when the member is given up; asked for only when the answer is late.
     forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     pub(super) interims: Interims,
 }
-
-/// Another lease beside one's own in the last moment before a worker broke off may have broken off with it.
-const A_MOMENT: Duration = Duration::from_secs(1);
 
 impl Call {
     pub(super) fn begin(
@@ -115,30 +112,7 @@ impl Call {
                 exchange.deadline.set_at(look.until);
                 Ok(self)
             }
-            // It may answer yet: then it is not as bad as it seemed.
-            Err(failure @ Failure::Forsaken) => {
-                exchange.pending_end = linger::until_finished(*self);
-                Err((failure, None))
-            }
-            Err(failure @ Failure::TimedOut) => {
-                if !self.lease.is_ours() {
-                    self.strike();
-                }
-                if let Link::Http2(stream) = &self.link {
-                    self.lease.http2_connections(self.thread).avoid(stream.permit());
-                }
-                exchange.pending_end = linger::until_finished(*self);
-                Err((failure, None))
-            }
-            Err(failure @ Failure::Body(_)) => {
-                exchange.pending_end = linger::after_hanging_up(*self);
-                Err((failure, None))
-            }
-            // The connection is of no use any more; nor is there a way left to learn when the member finishes.
-            Err(failure) => {
-                exchange.pending_end = self.broken_off();
-                Err((failure, Some(self.lease)))
-            }
+            Err(failure) => Err(self.without_answer(exchange, failure)),
         }
     }
 
@@ -193,7 +167,7 @@ impl Call {
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
 
-    fn failure(&self, error: CallError) -> Failure {
+    pub(super) fn failure(&self, error: CallError) -> Failure {
         if let CallError::Io(error) = &error
             && !self.link.is_answered()
             && let Some(failure) = TlsFault::of_silence(error)
@@ -237,7 +211,7 @@ impl Call {
         exchange: &mut Exchange,
         client: &mut D,
     ) -> Result<Box<Self>, Failure> {
-        self.head(exchange, client).await.map_err(part)
+        self.head(exchange, client).await.map_err(end_lease)
     }
 
     /// The member answers.
@@ -245,18 +219,6 @@ impl Call {
         if self.lease.reached() {
             self.lease.tell("answers again");
         }
-    }
-
-    /// The member has let it wait in vain.
-    pub(super) fn strike(&self) {
-        if let Some(out) = self.lease.strike() {
-            self.lease.tell_ejected(out);
-        }
-    }
-
-    /// The member has no other request.
-    pub(super) fn is_alone(&self) -> bool {
-        self.lease.is_alone(A_MOMENT)
     }
 
     /// Sends what is left of the request; ready when all is sent, or the member takes no more.
@@ -271,16 +233,6 @@ impl Call {
     /// The answer is 101: what follows is not HTTP, and [`Self::switch`] has it.
     pub fn has_switched(&self) -> bool {
         self.switched
-    }
-
-    /// Gives the slot back and the connection away.
-    pub fn switch(self, exchange: &mut Exchange) -> MemberEnd {
-        exchange.timings.slot_hold = Some(self.record_slot_hold(Instant::now()));
-        let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
-        let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
-        let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
-        let idle_timeout = self.settings.tunnel_idle_timeout;
-        MemberEnd { stream, early, is_websocket, idle_timeout, tunnel_guard: self.lease.tunnel_guard() }
     }
 
     /// The answer's head.
@@ -308,26 +260,6 @@ impl Call {
         self.link.trailers()
     }
 
-    /// The member has finished: the slot is free from here on, whether or not the client has all.
-    pub fn finish(self, exchange: &mut Exchange) {
-        exchange.timings.slot_hold = Some(self.end());
-        exchange.let_route_go();
-    }
-
-    /// The client has gone: the member goes on alone, and the slot with it. A stream of events has no end of its own; there
-    /// the member is told at once.
-    pub fn abandon(self, exchange: &mut Exchange) {
-        exchange.pending_end = self.leave();
-    }
-
-    /// As [`abandon`](Self::abandon), for a call that has outlived its exchange.
-    pub fn leave(self) -> Option<PendingEnd> {
-        match self.is_event_stream() {
-            true => linger::after_hanging_up(self),
-            false => linger::until_finished(self),
-        }
-    }
-
     /// The member is a worker of ours.
     pub fn is_by_worker(&self) -> bool {
         self.lease.exit_watch().is_some()
@@ -343,59 +275,5 @@ impl Call {
     pub fn refuses_buffering(&self) -> bool {
         let wish = self.answer().fields.get("x-accel-buffering").unwrap_or_default();
         wish.eq_ignore_ascii_case(b"no")
-    }
-
-    /// The answer is broken: nothing more can be learnt from this connection. A worker that has hung up is likely to be dying.
-    pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
-        let (failure, pending_end) = self.break_off(error);
-        if pending_end.is_some() {
-            exchange.pending_end = pending_end;
-        }
-        failure
-    }
-
-    /// As [`give_up`](Self::give_up), for a call that has outlived its exchange.
-    pub fn break_off(self, error: CallError) -> (Failure, Option<PendingEnd>) {
-        self.record_slot_hold(Instant::now());
-        let failure = self.failure(error);
-        if !failure.was_cut_off() {
-            return (failure, None);
-        }
-        let pending_end = self.broken_off();
-        self.lease.suspect();
-        (failure, pending_end)
-    }
-
-    fn broken_off(&self) -> Option<PendingEnd> {
-        let exit_watch = self.lease.exit_watch()?;
-        Some(PendingEnd::broken_off(exit_watch.clone(), self.lease.since(), self.is_alone()))
-    }
-
-    /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the
-    /// slot finds the connection. Says how long the slot was held.
-    pub fn end(self) -> Duration {
-        // One look at the clock for all that ends here: it costs more than the rest.
-        let now = Instant::now();
-        let slot_hold = self.record_slot_hold(now);
-        let Self { lease, link, upload, thread, .. } = self;
-        if let Link::Http1(mut connection) = link
-            && upload.is_done()
-            && connection.is_reusable(now)
-        {
-            lease.checkin(thread, connection);
-        }
-        lease.end(now);
-        slot_hold
-    }
-
-    /// Nobody wants to know how it ended.
-    pub(super) fn let_go(self) {
-        self.record_slot_hold(Instant::now());
-    }
-
-    fn record_slot_hold(&self, now: Instant) -> Duration {
-        let slot_hold = now.saturating_duration_since(self.lease.since());
-        self.lease.meter.record_slot_hold(self.thread, slot_hold);
-        slot_hold
     }
 }

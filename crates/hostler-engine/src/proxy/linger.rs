@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::Call;
+use super::{Call, CallEnding};
 use crate::exchange::{Ending, Nobody, PendingEnd};
 
 /// A worker whose event loop turns answers a FIN with its own at once; one that does not in this time is stuck.
@@ -20,13 +20,14 @@ pub(super) fn until_finished(mut call: Call) -> Option<PendingEnd> {
         let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
         if let Ok(end) = timeout(time_limit, drain(&mut call)).await {
             tell(finished, end, &call);
-            call.end();
+            call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
             return;
         }
         // An answer that has begun and does not end may be a stream without end: ask before judging.
         if call.headed && timeout(FAREWELL, hang_up(&mut call)).await.is_ok() {
             tell(finished, End::Whole, &call);
-            return call.let_go();
+            call.end(CallEnding::Released);
+            return;
         }
         condemn(call, finished).await;
     });
@@ -41,7 +42,8 @@ pub(super) fn after_hanging_up(mut call: Call) -> Option<PendingEnd> {
             call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FAREWELL);
         if timeout(time_limit, hang_up(&mut call)).await.is_ok() {
             tell(finished, End::Whole, &call);
-            return call.let_go();
+            call.end(CallEnding::Released);
+            return;
         }
         condemn(call, finished).await;
     });
@@ -89,7 +91,7 @@ async fn condemn(mut call: Call, finished: Finished) {
     if let Some(finished) = finished {
         let _ = finished.send(lost);
     }
-    call.let_go();
+    call.end(CallEnding::Released);
 }
 
 async fn hang_up(call: &mut Call) {

@@ -3,6 +3,7 @@
 mod ask;
 mod call;
 mod connector;
+mod ending;
 mod endpoint;
 mod health_check;
 mod hearsay;
@@ -18,7 +19,6 @@ mod tunnel;
 mod upload;
 
 use std::future::{Future, poll_fn};
-use std::io::ErrorKind;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -34,6 +34,7 @@ pub use crate::exchange::Instance;
 pub use ask::{WholeAnswer, ask, post};
 pub use call::Call;
 pub use connector::{Connector, MemberProtocol, MemberTls};
+pub use ending::{CallEnding, CallRemains};
 pub use endpoint::{Endpoint, MemberNews, OnHang, Ours};
 pub use health_check::{CheckSettings, Checked, Checking};
 pub use interim::is_for_our_cache;
@@ -43,6 +44,8 @@ pub use request::write_head;
 pub use request::{goes_on, writes};
 pub use tls::TlsFault;
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
+
+use ending::end_lease;
 
 /// What a call needs besides the exchange.
 #[derive(Debug, Clone)]
@@ -139,7 +142,7 @@ pub async fn forward<D: Downstream>(
             Err((Failure::Unanswered(_), Some(lease))) if !lease.is_ours() && is_repeatable(exchange) => {
                 return Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await;
             }
-            outcome => return outcome.map_err(part),
+            outcome => return outcome.map_err(end_lease),
         }
     }
     Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
@@ -161,14 +164,9 @@ async fn on_new_connection<D: Downstream>(
     match connected {
         Ok(connection) => {
             let call = Call::begin(exchange, lease, Box::new(connection), settings, thread, Instant::now());
-            call.head(exchange, client).await.map_err(part)
+            call.head(exchange, client).await.map_err(end_lease)
         }
-        Err(failure) => {
-            if failure.was_never_sent() {
-                fail(lease, &failure);
-            }
-            Err(failure)
-        }
+        Err(failure) => Err(end_lease((failure, Some(lease)))),
     }
 }
 
@@ -186,27 +184,6 @@ async fn connect(
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     })
     .await
-}
-
-/// Gives the slot back after a failure. A worker that has hung up is likely to be dying: others are tried first.
-fn part((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
-    match lease {
-        Some(lease) if failure.was_never_sent() => fail(lease, &failure),
-        Some(lease) if failure.was_cut_off() || failure.was_unprocessed() => lease.suspect(),
-        _ => {}
-    }
-    failure
-}
-
-/// One that let us wait for a connection will do so again: it is gone, or does not get to it.
-fn fail(lease: Lease<Endpoint>, failure: &Failure) {
-    if matches!(failure, Failure::Unreachable(error) if error.kind() == ErrorKind::TimedOut)
-        && !lease.is_ours()
-        && let Some(out) = lease.strike()
-    {
-        lease.tell_ejected(out);
-    }
-    lease.fail();
 }
 
 /// True when the request, though it was sent, may be sent again, and can be.

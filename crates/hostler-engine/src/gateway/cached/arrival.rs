@@ -19,7 +19,7 @@ use crate::cache::{
 use crate::exchange::Exchange;
 use crate::gateway::poison::Following;
 use crate::gateway::{Answer, PoolTarget, Refusal};
-use crate::proxy::Call;
+use crate::proxy::{Call, CallEnding};
 
 /// What an entry takes besides its head and body, roughly.
 const OVERHEAD: usize = 1024;
@@ -118,19 +118,21 @@ impl Arrival {
             match pour(&coming.incoming_body, &pouring, &mut member, wait_budget).await {
                 Poured::TooLarge => settle(self.flight.take(), FlightOutcome::AloneFor(LARGE_MS)),
                 Poured::Whole(body) => {
-                    member.call.end();
+                    member.call.end(CallEnding::Whole);
                     self.keep(&body);
                     return;
                 }
                 Poured::Passed => {
-                    member.call.end();
+                    member.call.end(CallEnding::Whole);
                     return;
                 }
                 Poured::Cut(_) => {
                     let error = member.why();
-                    return following.follow(member.call.break_off(error).1);
+                    return following.follow(member.call.break_off(error).1.pending_end);
                 }
-                Poured::Unwanted => return following.follow(member.call.leave()),
+                Poured::Unwanted => {
+                    return following.follow(member.call.end(CallEnding::Unwanted).pending_end);
+                }
             }
         }
     }

@@ -180,7 +180,7 @@ impl Fetch {
             if is_failure(status)
                 && let Some(answer) = self.serve_stale(exchange, Some(status), Moment::now())
             {
-                exchange.pending_end = call.leave();
+                call.abandon(exchange);
                 self.settle(FlightOutcome::Shared(FetchOutcome::Failed));
                 return answer;
             }

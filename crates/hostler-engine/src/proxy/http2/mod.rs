@@ -16,8 +16,9 @@ pub(super) use connection::Http2Connections;
 use connection::StreamPermit;
 pub(super) use stream::{Fault, MemberStream};
 
+use super::ending::end_lease;
 use super::upload::Upload;
-use super::{Call, CallSettings, Endpoint, Failure, part, request};
+use super::{Call, CallSettings, Endpoint, Failure, request};
 use crate::exchange::{Body, Downstream, Exchange};
 
 /// Sends the request to the leased member and waits for the head of its answer.
@@ -32,7 +33,7 @@ pub(super) async fn forward<D: Downstream>(
     loop {
         let permit = match permit(&lease, exchange, settings, thread).await {
             Ok(permit) => permit,
-            Err(failure) => return Err(part((failure, Some(lease)))),
+            Err(failure) => return Err(end_lease((failure, Some(lease)))),
         };
         let outcome = match begin(exchange, lease, permit, settings, thread) {
             Ok(call) => call.head(exchange, client).await,
@@ -46,7 +47,7 @@ pub(super) async fn forward<D: Downstream>(
             {
                 (is_first, lease) = (false, again);
             }
-            outcome => return outcome.map_err(part),
+            outcome => return outcome.map_err(end_lease),
         }
     }
 }

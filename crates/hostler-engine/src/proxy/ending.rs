@@ -1,0 +1,219 @@
+//! The end of a call: what each ending does to the connection, the slot and the statistics. Knows no retries and no client protocol.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use hostler_dispatch::{Lease, LeaseEnding};
+use hostler_wire::{CallError, Name};
+use tokio::time::Instant;
+
+use super::link::Link;
+use super::{Call, Endpoint, Failure, MemberEnd, linger};
+use crate::exchange::{Exchange, PendingEnd};
+
+/// How a call ends, and what follows from it in `Call::end`.
+///
+/// | ending | connection | slot | also |
+/// |---|---|---|---|
+/// | `Whole` | kept for the next call, if it is fit | returned | |
+/// | `Unwanted`, `Forsaken` | read to its end in the background | returned when the member has finished | |
+/// | `TimedOut` | the same | the same | a strike against a member that somebody else runs |
+/// | `Unwanted` for a stream of events, `ClientFailed` | the member is told to stop | the same | |
+/// | `HungUp` | closed | returned, and the member gets nothing for a moment | the worker's death is looked into |
+/// | `BadAnswer`, `Released` | closed | returned | |
+///
+/// The time for which the slot was held is recorded when it is returned. A call ends in two more ways: one without an answer may give its
+/// lease back to its caller (`Call::without_answer`), and one whose answer is 101 becomes a tunnel (`Call::switch`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallEnding {
+    /// The answer has come whole: the member has finished.
+    Whole,
+    /// The client has left, or the answer is not needed.
+    Unwanted,
+    /// The answer did not begin before the deadline.
+    TimedOut,
+    /// The answer is late, the member was given up, and the request goes to another one.
+    Forsaken,
+    /// The client's side failed while its body was being passed on: the member has a part of a request.
+    ClientFailed,
+    /// The member hung up in the middle of its answer.
+    HungUp,
+    /// What came is not HTTP.
+    BadAnswer,
+    /// The member was told to stop, and has closed the connection or does not react.
+    Released,
+}
+
+/// What a call leaves behind.
+pub struct CallRemains {
+    /// How long the slot was held, for the log; none for a call that did not end well.
+    pub slot_hold: Option<Duration>,
+    /// What is left at a worker of ours: its death, or the rest of the answer.
+    pub pending_end: Option<PendingEnd>,
+}
+
+/// Another lease beside one's own in the last moment before a worker broke off may have broken off with it.
+const A_MOMENT: Duration = Duration::from_secs(1);
+
+impl Call {
+    /// Ends the call.
+    pub fn end(self, how: CallEnding) -> CallRemains {
+        let (mut slot_hold, mut pending_end) = (None, None);
+        match how {
+            CallEnding::Whole => slot_hold = Some(self.finish_whole()),
+            CallEnding::Unwanted if self.is_event_stream() => pending_end = linger::after_hanging_up(self),
+            CallEnding::Unwanted | CallEnding::Forsaken => pending_end = linger::until_finished(self),
+            CallEnding::TimedOut => {
+                if !self.lease.is_ours() {
+                    self.strike();
+                }
+                if let Link::Http2(stream) = &self.link {
+                    self.lease.http2_connections(self.thread).avoid(stream.permit());
+                }
+                pending_end = linger::until_finished(self);
+            }
+            CallEnding::ClientFailed => pending_end = linger::after_hanging_up(self),
+            CallEnding::HungUp => {
+                self.record_slot_hold(Instant::now());
+                pending_end = self.broken_off();
+                self.lease.end(LeaseEnding::HungUp);
+            }
+            CallEnding::BadAnswer | CallEnding::Released => {
+                let now = Instant::now();
+                self.record_slot_hold(now);
+                self.lease.end(LeaseEnding::Finished(now));
+            }
+        }
+        CallRemains { slot_hold, pending_end }
+    }
+
+    /// The member has finished: the slot is free from here on, whether or not the client has all.
+    pub fn finish(self, exchange: &mut Exchange) {
+        self.end(CallEnding::Whole).note(exchange);
+        exchange.let_route_go();
+    }
+
+    /// The client has gone.
+    pub fn abandon(self, exchange: &mut Exchange) {
+        self.end(CallEnding::Unwanted).note(exchange);
+    }
+
+    /// The answer is broken: nothing more can be learnt from this connection.
+    pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
+        let (failure, remains) = self.break_off(error);
+        remains.note(exchange);
+        failure
+    }
+
+    /// As [`give_up`](Self::give_up), for a call that has outlived its exchange.
+    pub fn break_off(self, error: CallError) -> (Failure, CallRemains) {
+        let failure = self.failure(error);
+        let how = if failure.was_cut_off() { CallEnding::HungUp } else { CallEnding::BadAnswer };
+        (failure, self.end(how))
+    }
+
+    /// The head of the answer does not come. The lease comes back, unless it still belongs to a member that has not finished.
+    pub(super) fn without_answer(
+        self,
+        exchange: &mut Exchange,
+        failure: Failure,
+    ) -> (Failure, Option<Lease<Endpoint>>) {
+        let how = match failure {
+            Failure::Forsaken => CallEnding::Forsaken,
+            Failure::TimedOut => CallEnding::TimedOut,
+            Failure::Body(_) => CallEnding::ClientFailed,
+            // The connection is of no use any more; nor is there a way left to learn when the member finishes.
+            _ => {
+                exchange.pending_end = self.broken_off();
+                return (failure, Some(self.lease));
+            }
+        };
+        self.end(how).note(exchange);
+        (failure, None)
+    }
+
+    /// Gives the slot back and the connection away.
+    pub fn switch(self, exchange: &mut Exchange) -> MemberEnd {
+        exchange.timings.slot_hold = Some(self.record_slot_hold(Instant::now()));
+        let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
+        let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
+        let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
+        let idle_timeout = self.settings.tunnel_idle_timeout;
+        MemberEnd { stream, early, is_websocket, idle_timeout, tunnel_guard: self.lease.tunnel_guard() }
+    }
+
+    /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the
+    /// slot finds the connection. Says how long the slot was held.
+    fn finish_whole(self) -> Duration {
+        // One look at the clock for all that ends here: it costs more than the rest.
+        let now = Instant::now();
+        let slot_hold = self.record_slot_hold(now);
+        let Self { lease, link, upload, thread, .. } = self;
+        if let Link::Http1(mut connection) = link
+            && upload.is_done()
+            && connection.is_reusable(now)
+        {
+            lease.checkin(thread, connection);
+        }
+        lease.end(LeaseEnding::Finished(now));
+        slot_hold
+    }
+
+    /// The member has let it wait in vain.
+    pub(super) fn strike(&self) {
+        if let Some(out) = self.lease.strike() {
+            self.lease.tell_ejected(out);
+        }
+    }
+
+    /// The member has no other request.
+    pub(super) fn is_alone(&self) -> bool {
+        self.lease.is_alone(A_MOMENT)
+    }
+
+    fn broken_off(&self) -> Option<PendingEnd> {
+        let exit_watch = self.lease.exit_watch()?;
+        Some(PendingEnd::broken_off(exit_watch.clone(), self.lease.since(), self.is_alone()))
+    }
+
+    fn record_slot_hold(&self, now: Instant) -> Duration {
+        let slot_hold = now.saturating_duration_since(self.lease.since());
+        self.lease.meter.record_slot_hold(self.thread, slot_hold);
+        slot_hold
+    }
+}
+
+impl CallRemains {
+    /// Keeps them with the exchange.
+    fn note(self, exchange: &mut Exchange) {
+        if self.slot_hold.is_some() {
+            exchange.timings.slot_hold = self.slot_hold;
+        }
+        if self.pending_end.is_some() {
+            exchange.pending_end = self.pending_end;
+        }
+    }
+}
+
+/// Ends the lease of a call without an answer, if it came back. A worker that has hung up is likely to be dying: others are tried first.
+pub(super) fn end_lease((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
+    let Some(lease) = lease else { return failure };
+    let how = match &failure {
+        failure if failure.was_never_sent() => {
+            // A member that let us wait for a connection will do so again: it is gone, or does not get to it.
+            let is_silent =
+                matches!(failure, Failure::Unreachable(error) if error.kind() == ErrorKind::TimedOut);
+            if is_silent
+                && !lease.is_ours()
+                && let Some(out) = lease.strike()
+            {
+                lease.tell_ejected(out);
+            }
+            LeaseEnding::Unreachable
+        }
+        failure if failure.was_cut_off() || failure.was_unprocessed() => LeaseEnding::HungUp,
+        _ => LeaseEnding::Finished(Instant::now()),
+    };
+    lease.end(how);
+    failure
+}
