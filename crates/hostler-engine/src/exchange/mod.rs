@@ -50,7 +50,6 @@ pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pace::TransferRate;
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use registered::{Registered, VcapId};
-pub use route::ExchangeRoute;
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 
 /// One request and its answer. A connection keeps one and uses it again for each request on it.
@@ -109,8 +108,8 @@ pub struct Exchange {
     pub timings: Timings,
     /// Where it went.
     pub log_facts: LogFacts,
-    /// The route that the gateway has found for it, from the beginning of its answer on.
-    pub route: Option<ExchangeRoute>,
+    /// The route that the gateway has found for it, once it is answered.
+    pub route: Option<Arc<dyn Any + Send + Sync>>,
     /// Where it is counted, once it has a route.
     pub counters: Option<Arc<Counters>>,
     /// What it left behind at a worker that did not answer it.

@@ -1,12 +1,8 @@
 //! The route of an exchange, kept until the exchange ends: a reload may change the table in between. Knows no routes.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::{Counters, Exchange};
-
-/// A route, as the gateway knows it.
-pub type ExchangeRoute = Arc<dyn Any + Send + Sync>;
 
 impl Exchange {
     /// It has a route.

@@ -9,9 +9,19 @@ use super::wait::{QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, Call};
 
-/// Has a member answer, within what is left of the time that the client waits. The `policy` says whether a call that failed is tried
-/// again.
-pub(super) async fn call<D: Downstream>(
+/// Has a member answer. The `policy` says which members the request is for, and whether a call that failed is tried again.
+pub(super) fn call<D: Downstream>(
+    policy: impl RetryPolicy,
+    at: (&Route, &PoolTarget),
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> impl Future<Output = Result<Box<Call>, Refusal>> {
+    call_within(policy, WaitBudget::begin(), at, exchange, client, thread)
+}
+
+/// The same for a client that may have waited for others before: it has only the rest of its time.
+pub(super) async fn call_within<D: Downstream>(
     policy: impl RetryPolicy,
     wait_budget: WaitBudget,
     (route, target): (&Route, &PoolTarget),
@@ -65,7 +75,7 @@ pub(super) async fn call<D: Downstream>(
                 queue_wait.give_up_place();
             }
         }
-        let failed = FailedAttempt { failure, member, sends, preference };
+        let failed = FailedAttempt { failure, member, sends, preference: queue_wait.preference };
         let next = policy.judge(failed, exchange)?;
         queue_wait.preference = next.preference;
         if next.gives_up_place {

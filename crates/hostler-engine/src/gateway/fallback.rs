@@ -6,7 +6,9 @@ use bytes::Bytes;
 use hostler_config::{Fallback, LoadedFile};
 use hostler_wire::tokens;
 
-use super::{Refusal, hypernova};
+use super::hypernova;
+use super::refusal::Refusal;
+use hostler_config::{Fallback, LoadedFile};
 use crate::exchange::Exchange;
 
 /// A route's fallback for one request.

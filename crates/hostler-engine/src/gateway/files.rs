@@ -1,6 +1,8 @@
 //! Files as a target: what a request gets in the words of the straight line. Knows no file system.
 
-use super::{Answer, Refusal, Route, Streamed, Target};
+use super::answer::{Answer, Streamed};
+use super::refusal::Refusal;
+use super::target::{Route, Target};
 use crate::exchange::Exchange;
 use crate::files::{Files, NotServed, ServedFile};
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use hostler_wire::{ResponseHead, parse_digits};
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::exchange::{Edit, Exchange, Whole, via};
 
 const MAX_FORWARDS: &str = "Max-Forwards";

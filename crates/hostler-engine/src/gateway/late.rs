@@ -5,7 +5,7 @@ use std::time::Duration;
 use hostler_dispatch::Lease;
 use tokio::time::Instant;
 
-use super::PoolTarget;
+use super::target::PoolTarget;
 use crate::exchange::{Downstream, Exchange, Look};
 use crate::proxy::{self, Call, Endpoint, Failure};
 

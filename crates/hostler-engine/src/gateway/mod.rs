@@ -3,6 +3,7 @@
 mod answer;
 mod cached;
 mod call;
+mod changes;
 mod fallback;
 mod files;
 mod health;
@@ -26,19 +27,21 @@ mod tests;
 mod toll;
 mod wait;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::BodyLength;
 
-use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, ExchangeRoute, MemoryBudget, Whole};
+use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, Whole};
 use crate::route::Table;
 use cached::CacheAnswer;
+use call::call;
 use platform::PlatformRetry;
 use retry::ConfiguredRetry;
-use wait::WaitBudget;
 
 pub use answer::{Answer, Failed, Streamed};
+pub use changes::Changes;
 pub use fallback::StandIn;
 pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use line::access_line;
@@ -47,7 +50,7 @@ pub use refusal::{Refusal, RefusalFacts};
 pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
-pub use target::{Changes, PoolTarget, PoolTargetSettings, Route, Target};
+pub use target::{PoolTarget, PoolTargetSettings, Route, Target};
 
 /// The routes and what every request needs. One for the whole program.
 pub struct Gateway {
@@ -66,7 +69,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Answers one request. Read from top to bottom, this is the life of a request.
+    /// Answers one request by its route, which the exchange keeps for what comes after the answer.
     pub async fn answer<D: Downstream>(
         &self,
         exchange: &mut Exchange,
@@ -87,7 +90,8 @@ impl Gateway {
         answered
     }
 
-    /// Answers as the route says.
+    /// The straight line. Read from top to bottom, this is the life of a request: it is prepared, answered with what is at hand, or
+    /// else by a pool.
     async fn answer_by<D: Downstream>(
         &self,
         route: &Arc<Route>,
@@ -103,9 +107,6 @@ impl Gateway {
             return Ok(answer);
         }
         native::introduce(route, exchange);
-        if let Some(platform) = &route.platform {
-            platform.enter(exchange)?;
-        }
         if let Some(answer) = before_pool(route, exchange)? {
             return Ok(Answer::Whole(answer));
         }
@@ -121,40 +122,30 @@ impl Gateway {
         };
         self.take_body(exchange, client, route).await?;
         let target = match &route.target {
-            Target::Fixed(whole) => {
-                return Ok(Answer::of_own(whole.clone(), route.changes.compress.is_some()));
-            }
+            Target::Fixed(whole) => return Ok(Answer::of_own(whole.clone(), route.has_encoded())),
             Target::Redirect(redirect) => return Ok(redirect::answer(redirect, exchange)?),
             Target::Files(files) => return Ok(files::answer(files, exchange).await?),
             Target::Native(native) => return Ok(native::answer(native, route, exchange)),
             Target::Pool(target) => target,
         };
-        // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
+        let at = (&**route, target);
         let answered = match (fetch, &route.platform) {
-            (None, None) => {
-                let (policy, wait_budget) = (ConfiguredRetry, WaitBudget::begin());
-                call::call(policy, wait_budget, (route, target), exchange, client, thread)
-                    .await
-                    .map(Answer::from)
+            (None, None) => call(ConfiguredRetry, at, exchange, client, thread).await.map(Answer::from),
+            (None, Some(platform)) => {
+                let policy = PlatformRetry::new(platform, exchange);
+                call(policy, at, exchange, client, thread).await.map(Answer::from)
             }
             // Boxed, so that requests that are answered without a cache do not carry the room for it.
-            (Some(fetch), _) => Box::pin(fetch.run((route, target), exchange, client, thread)).await,
-            (None, Some(platform)) => {
-                let (policy, wait_budget) = (PlatformRetry::new(platform, exchange), WaitBudget::begin());
-                call::call(policy, wait_budget, (route, target), exchange, client, thread)
-                    .await
-                    .map(Answer::from)
-            }
+            (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,
         };
+        // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         match answered {
-            Ok(Answer::Tunnel(call)) => {
-                // It has been answered, whatever becomes of the tunnel, and however long that takes.
-                target.poison.settle(exchange);
-                exchange.is_suspect = false;
-                exchange.turn = None;
-                Ok(Answer::Tunnel(call))
+            Ok(answer) => {
+                if let Answer::Tunnel(_) = answer {
+                    target.poison.settle_tunnel(exchange);
+                }
+                Ok(answer)
             }
-            Ok(answer) => Ok(answer),
             Err(refusal) => {
                 exchange.log_facts.retry_after = target.meter.retry_after();
                 Err(fall_back(route, exchange, refusal).await)
@@ -269,13 +260,16 @@ impl Gateway {
 /// What is to be checked of a request that goes to a pool; its answer, if it goes no further.
 fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, Refusal> {
     let Target::Pool(_) = &route.target else { return Ok(None) };
+    if let Some(platform) = &route.platform {
+        platform.enter(exchange)?;
+    }
     rewrite::check(exchange)?;
     hops::check_loop(exchange)?;
     hops::count(exchange, route.traces)
 }
 
 /// A route as an exchange keeps it.
-fn as_route(route: &ExchangeRoute) -> Option<&Route> {
+fn as_route(route: &Arc<dyn Any + Send + Sync>) -> Option<&Route> {
     route.downcast_ref()
 }
 

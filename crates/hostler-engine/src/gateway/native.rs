@@ -1,9 +1,10 @@
 //! What Hostler answers out of its own data, in the words of the straight line. Knows no data.
 
-use hostler_native::{LookupRequest, Native};
-
-use super::{Answer, Refusal, Route};
-use crate::exchange::{Body, BodyError, Exchange};
+use super::answer::Answer;
+use super::refusal::Refusal;
+use super::target::Route;
+use crate::exchange::{BodyError, Exchange};
+use hostler_native::Native;
 use crate::route::with_plain_path;
 
 /// Where the route's members are told so: says in the head where the client is. Whatever reads the head from here on reads ours.
@@ -26,8 +27,8 @@ pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError)
 
 /// The answer; a body has been read before.
 pub(super) fn answer(native: &Native, route: &Route, exchange: &Exchange) -> Answer {
-    let whole = with_plain_path(exchange.path(), false, |path| native.answer(&asked(exchange), path));
-    Answer::of_own(whole, route.changes.compress.is_some())
+    let whole = with_plain_path(exchange.path(), false, |path| native.answer(exchange, path));
+    Answer::of_own(whole, route.has_encoded())
 }
 
 fn asked(exchange: &Exchange) -> LookupRequest<'_> {

@@ -17,8 +17,8 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout};
 
-use super::Refusal;
 use super::identity::{Keyring, Keys, RequestIdentity};
+use super::refusal::Refusal;
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects};
 use super::toll::Toll;
 use crate::exchange::{Death, Exchange, PendingEnd};
@@ -243,6 +243,12 @@ impl Poison {
         if exchange.is_suspect && log_facts.refusal.is_none() && log_facts.aborted.is_none() {
             self.acquit(&self.keyring.keys(exchange));
         }
+    }
+
+    /// The answer was 101. The request has been answered, whatever becomes of the tunnel, and however long that takes.
+    pub(super) fn settle_tunnel(self: &Arc<Self>, exchange: &mut Exchange) {
+        self.settle(exchange);
+        exchange.is_suspect = false;
     }
 
     fn acquit(&self, keys: &Keys) {

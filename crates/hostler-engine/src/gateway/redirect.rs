@@ -4,8 +4,10 @@ use hostler_config::{Piece, Redirect};
 use hostler_wire::{ResponseHead, split_host};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
+use super::answer::Answer;
+use super::refusal::Refusal;
 use super::rewrite::behind;
-use super::{Answer, Refusal};
+use hostler_config::{Piece, Redirect};
 use crate::exchange::{Exchange, Whole};
 
 /// What cannot stand in a field, or what browsers take for a slash.

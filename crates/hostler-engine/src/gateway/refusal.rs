@@ -9,7 +9,7 @@ use std::fmt;
 use hostler_dispatch::AcquireError;
 use hostler_wire::{CallError, FramingError, HeadError, ScanError};
 
-use super::platform::Objection;
+use super::platform::objection::Objection;
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
 use crate::proxy::{Failure, TlsFault};

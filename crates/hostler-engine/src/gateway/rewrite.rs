@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 
-use super::Refusal;
-use super::target::Changes;
+use super::refusal::Refusal;
 use crate::exchange::Exchange;
 
 /// What becomes of a request's path; the query stays.
@@ -15,21 +14,6 @@ pub struct Rewrite {
     pub strip: Box<str>,
     /// What is put in front, as it stands in a URL, without a slash at its end; empty for nothing.
     pub add: Box<str>,
-}
-
-impl Changes {
-    /// Lets the exchange know what is changed about it.
-    pub(super) fn begin(&self, exchange: &mut Exchange) -> Result<(), Refusal> {
-        exchange.to_member.shared.clone_from(&self.to_member);
-        exchange.to_client.shared.clone_from(&self.to_client);
-        exchange.compress.clone_from(&self.compress);
-        if let Some(rewrite) = &self.rewrite {
-            let rewritten = rewrite.apply(exchange.head.target());
-            let why = "it is not one that this route's prefix can be taken away from";
-            exchange.rewritten = Some(rewritten.ok_or(Refusal::Target(why))?);
-        }
-        Ok(())
-    }
 }
 
 /// For a request to a pool: what is left of a path must be one, as what has come must.
@@ -44,7 +28,7 @@ pub(super) fn check(exchange: &Exchange) -> Result<(), Refusal> {
 
 impl Rewrite {
     /// The new target; none for a path that does not begin with the prefix, or is none (`OPTIONS *`).
-    fn apply(&self, target: &[u8]) -> Option<Box<[u8]>> {
+    pub(super) fn apply(&self, target: &[u8]) -> Option<Box<[u8]>> {
         let path_end = memchr::memchr(b'?', target).unwrap_or(target.len());
         let rest = behind(&target[..path_end], &self.strip)?;
         let slash: &[u8] = if rest.starts_with(b"/") { b"" } else { b"/" };

@@ -10,12 +10,14 @@ use hostler_wire::Limits;
 use hostler_native::Native;
 use hostler_native::geo::Geo;
 
-use super::platform::Platform;
+use super::changes::Changes;
+use super::platform::registered::Platform;
 use super::poison::Poison;
-use super::rewrite::Rewrite;
 use crate::cache::Caching;
-use crate::exchange::{Counters, Edit, Whole};
+use hostler_config::{Fallback, Redirect};
+use crate::exchange::{Counters, Whole};
 use crate::files::Files;
+use hostler_native::Native;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.
@@ -46,19 +48,11 @@ pub struct Route {
     pub counters: Arc<Counters>,
 }
 
-/// What a route changes on the way through; mostly nothing.
-#[derive(Default)]
-pub struct Changes {
-    /// Of the head that its member gets.
-    pub to_member: Option<Arc<[Edit]>>,
-    /// Of the head that its client gets.
-    pub to_client: Option<Arc<[Edit]>>,
-    /// Of the target that its member, or a folder of files, is asked for.
-    pub rewrite: Option<Rewrite>,
-    /// Where its members are told that the client is.
-    pub places: Option<Arc<Geo>>,
-    /// How answers are encoded; none for as they are.
-    pub compress: Option<Arc<EncodingPlan>>,
+impl Route {
+    /// Its answers are encoded where their clients take that.
+    pub(super) fn has_encoded(&self) -> bool {
+        self.changes.compress.is_some()
+    }
 }
 
 /// What a route leads to.

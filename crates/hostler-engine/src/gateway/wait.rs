@@ -9,8 +9,9 @@ use hostler_dispatch::{Claim, Lease, MemberPreference, Priority, Ticket};
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout_at};
 
+use super::refusal::Refusal;
 use super::suspects::Admission;
-use super::{PoolTarget, Refusal};
+use super::target::PoolTarget;
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::Endpoint;
 

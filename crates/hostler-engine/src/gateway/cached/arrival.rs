@@ -17,8 +17,10 @@ use crate::cache::{
     self, BodyFeed, Caching, Coming, Cut, Entry, FetchOutcome, IncomingBody, Poured, Pouring, StorageKey,
 };
 use crate::exchange::Exchange;
+use crate::gateway::answer::Answer;
 use crate::gateway::poison::Following;
-use crate::gateway::{Answer, PoolTarget, Refusal};
+use crate::gateway::refusal::Refusal;
+use crate::gateway::target::PoolTarget;
 use crate::proxy::{Call, CallEnding};
 
 /// What an entry takes besides its head and body, roughly.

@@ -12,14 +12,17 @@ use hostler_cache::{
 use hostler_wire::{BodyLength, ResponseHead};
 
 use super::arrival::{Arrival, BrokenOff};
+use super::lookup::serve;
 use super::request::{self, CONDITIONS, MemberRequestView};
-use super::{serve, show};
+use super::show;
 use crate::cache::{self, Caching, Entry, FetchOutcome, HeadLines};
 use crate::exchange::{Downstream, Edit, Exchange};
-use crate::gateway::call::call;
+use crate::gateway::answer::Answer;
+use crate::gateway::call::call_within;
+use crate::gateway::refusal::Refusal;
 use crate::gateway::retry::ConfiguredRetry;
+use crate::gateway::target::{PoolTarget, Route};
 use crate::gateway::wait::WaitBudget;
-use crate::gateway::{Answer, PoolTarget, Refusal, Route};
 use crate::proxy::Call;
 
 /// A request on its way.
@@ -164,7 +167,8 @@ impl Fetch {
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
             let asked = self.caching.stock.mark_fetch(&self.key);
-            let called = call(ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
+            let called =
+                call_within(ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
                 Ok(call) => call,

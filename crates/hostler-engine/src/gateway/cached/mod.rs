@@ -2,27 +2,28 @@
 
 mod arrival;
 mod fetch;
+mod lookup;
 mod refresh;
 mod request;
 mod show;
 
-use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use hostler_cache::{
-    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives, Reuse, admit,
-    judge, may_serve_on_error, write_key,
+    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives,
+    may_serve_on_error,
 };
-use hostler_wire::BodyLength;
 
+use super::answer::Answer;
+use super::refusal::Refusal;
+use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
-use super::{Answer, PoolTarget, Refusal, Route};
-use crate::cache::{Caching, Entry, FetchOutcome, StorageKey};
+use crate::cache::{Caching, FetchOutcome};
 use crate::exchange::{Downstream, Exchange, Whole};
-use request::MemberRequestView;
+use lookup::{CacheLookup, hear, look, serve};
 
 pub(super) use fetch::Fetch;
 
@@ -32,19 +33,6 @@ pub(super) enum CacheAnswer {
     Answered(Answer),
     /// Somebody has to be asked.
     Forward(Box<Fetch>),
-}
-
-/// What is found under a request's key.
-enum CacheLookup {
-    /// An answer that may be served.
-    Good { entry: Arc<Entry>, age: u64, ttl: i64, refresh: Option<Box<[u8]>> },
-    /// None, or one that is good for something only once a member was asked; or only one for other requests.
-    Nothing { key: Box<[u8]>, why: Forward, stale: Option<Arc<Entry>>, other: Option<Arc<Entry>> },
-}
-
-thread_local! {
-    /// A hit allocates nothing for its key.
-    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Answers from memory, or says what has to be fetched; waits where somebody else does that already.
@@ -110,66 +98,12 @@ pub(super) fn stand_in(
     Some(show::at_hand(exchange, &asks, &entry))
 }
 
-/// What a request asks for, and whether it is one that may be answered from memory.
-fn hear(caching: &Caching, exchange: &Exchange) -> (RequestDirectives, Result<(), Forward>) {
-    let asks = RequestDirectives::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
-    let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
-    // Without a `Host` its member is told the address that it came to, which is not in the key.
-    let is_nowhere = exchange.host().is_empty();
-    let admitted = if has_more || is_nowhere { Err(Forward::Bypass) } else { admit(&asks) };
-    (asks, admitted)
-}
-
 /// It goes on as it is, and what comes is not stored.
 fn pass(caching: &Arc<Caching>, exchange: &Exchange, asks: RequestDirectives, why: Forward) -> CacheAnswer {
     // Its key is asked for by nobody.
     let mut fetch = Fetch::new(caching, exchange, asks, Box::default(), why, None);
     fetch.stores = false;
     CacheAnswer::Forward(fetch)
-}
-
-fn look(caching: &Caching, exchange: &Exchange, asks: &RequestDirectives, now: Moment) -> CacheLookup {
-    KEY.with_borrow_mut(|key| {
-        let secure = request::is_secure(exchange);
-        write_key(&caching.query, secure, exchange.host(), exchange.head.target(), key);
-        let nothing =
-            |why, stale| CacheLookup::Nothing { key: key.as_slice().into(), why, stale, other: None };
-        let Some(variants) = caching.stock.memory.look(key) else { return nothing(Forward::UriMiss, None) };
-        let Some(entry) = variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), secure))
-        else {
-            let (key, other) = (key.as_slice().into(), variants.iter().next().cloned());
-            return CacheLookup::Nothing { key, why: Forward::VaryMiss, stale: None, other };
-        };
-        let entry = entry.clone();
-        match judge(&entry.freshness, asks, now) {
-            Reuse::Serve { age, ttl } => CacheLookup::Good { entry, age, ttl, refresh: None },
-            Reuse::ServeAndRefresh { age, ttl } => {
-                CacheLookup::Good { entry, age, ttl, refresh: Some(key.as_slice().into()) }
-            }
-            Reuse::Validate { why } => nothing(why, Some(entry)),
-            Reuse::Pass { why } => nothing(why, None),
-        }
-    })
-}
-
-fn serve(
-    caching: &Caching,
-    exchange: &mut Exchange,
-    asks: &RequestDirectives,
-    entry: &Entry,
-    (age, ttl): (u64, i64),
-) -> Result<Answer, Refusal> {
-    exchange.log_facts.cache = Some(CacheStatus::Hit { ttl });
-    exchange.log_facts.age = Some(age);
-    show::stored(caching, exchange, asks, entry)
-}
-
-/// Where the answer to a request is stored.
-fn place(caching: &Caching, exchange: &Exchange) -> StorageKey {
-    let mut key = Vec::new();
-    let secure = request::is_secure(exchange);
-    write_key(&caching.query, secure, exchange.host(), exchange.head.target(), &mut key);
-    StorageKey { stock: caching.stock.clone(), key: key.into() }
 }
 
 /// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin, and what is left

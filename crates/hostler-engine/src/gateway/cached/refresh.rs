@@ -5,11 +5,12 @@ use std::sync::Arc;
 use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives};
 
 use super::fetch::Fetch;
-use super::{CacheLookup, look};
+use super::lookup::{CacheLookup, look};
 use crate::cache::{Caching, Cut, Entry};
 use crate::exchange::{Exchange, Nobody};
+use crate::gateway::answer::Answer;
 use crate::gateway::line::refresh_line;
-use crate::gateway::{Answer, PoolTarget, Route, Target};
+use crate::gateway::target::{PoolTarget, Route, Target};
 
 /// Fetches it in a task of its own, unless somebody does already.
 pub(super) fn begin(

@@ -4,14 +4,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hostler_cache::{Condition, Method, Moment, Ranged, RequestDirectives, conditions, range};
-use hostler_coding::{self as coding, EncodingDecision};
+use hostler_cache::{Condition, Method, Moment, Ranged, RequestDirectives, conditions, range, write_key};
 use hostler_wire::{BodyLength, Name, ResponseHead, Version};
 
 use super::request;
-use crate::cache::{self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody};
+use crate::cache::{
+    self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody, StorageKey,
+};
+use hostler_coding::{self, EncodingDecision};
 use crate::exchange::{Exchange, RequestId, Whole};
-use crate::gateway::{Answer, Refusal, Streamed};
+use crate::gateway::answer::{Answer, Streamed};
+use crate::gateway::refusal::Refusal;
 
 /// What it gets.
 enum Share {
@@ -147,7 +150,7 @@ fn in_form(caching: &Caching, exchange: &Exchange, entry: &Entry) -> Answer {
     match reading.filter(|_| is_fit) {
         Some(reading) => {
             let (head, length) = (head.clone(), BodyLength::Known(body.len() as u64));
-            let place = Some(super::place(caching, exchange));
+            let place = Some(place(caching, exchange));
             Answer::Shared(Box::new(SharedBody { head, length, reading, place }))
         }
         None => to_be_dressed(head, body),
@@ -186,4 +189,12 @@ fn not_modified(exchange: &Exchange, head: &ResponseHead) -> Whole {
     let revalidated =
         exchange.compress.as_ref().and_then(|_| coding::revalidated(&exchange.head.fields, &head));
     as_it_is(&Arc::new(revalidated.unwrap_or(head)), &Bytes::new())
+}
+
+/// Where the answer to a request is stored.
+fn place(caching: &Caching, exchange: &Exchange) -> StorageKey {
+    let mut key = Vec::new();
+    let secure = request::is_secure(exchange);
+    write_key(&caching.query, secure, exchange.host(), exchange.head.target(), &mut key);
+    StorageKey { stock: caching.stock.clone(), key: key.into() }
 }

@@ -11,7 +11,7 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use hostler_wire::{Fields, Name};
 use tokio::sync::Semaphore;
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::exchange::{Body, Exchange};
 use batch::Batch;
 use reply::RenderFailure;

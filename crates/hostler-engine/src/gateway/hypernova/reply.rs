@@ -5,7 +5,7 @@ use memchr::memchr3;
 use serde_json::Result;
 
 use super::batch::{Batch, Job, JsonText, Token};
-use crate::gateway::Refusal;
+use crate::gateway::refusal::Refusal;
 
 /// Why there is nothing better, and who is told.
 pub(super) struct RenderFailure {

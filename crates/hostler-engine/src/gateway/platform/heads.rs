@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto};
 use hostler_wire::{Name, ResponseHead};
 
-use super::{Platform, sticky};
+use super::registered::Platform;
+use super::sticky;
+use hostler_config::{self, Compat, ForwardedClientCert, ForwardedProto};
 use crate::exchange::{Edit, Exchange, Registered, Scheme};
 use crate::proxy::Endpoint;
 

@@ -2,37 +2,22 @@
 //! Knows no registry.
 
 mod answer;
+mod asked_instance;
 mod heads;
+pub(super) mod objection;
 mod policy;
 mod preference;
+pub(super) mod registered;
 mod retry;
 mod rules;
 mod sticky;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use hostler_dispatch::MemberId;
-
-pub use answer::{Objection, Words, answer, shown};
+pub use answer::{Words, answer};
 pub(super) use heads::forget_answer;
 pub use heads::{forwarded_for, forwarded_proto};
+pub use objection::Objection;
 pub(super) use policy::PlatformRetry;
+pub use registered::{OnFailed, Platform};
 pub use rules::PlatformRules;
-
-/// A member has failed in such a way that one which is never pruned by age (one with TLS) is to be taken out of its route.
-/// Called on the data plane: must neither block nor use the pool.
-pub type OnFailed = Arc<dyn Fn(MemberId) + Send + Sync>;
-
-/// What makes a route a registered one. Made by the registrar for each; what they have in common is shared.
-pub struct Platform {
-    /// What holds for all.
-    pub rules: Arc<PlatformRules>,
-    /// The path of the route's uri, `/` if it has none: that of its sticky cookie.
-    pub context_path: Box<str>,
-    /// It is bound to a route service, which we have not: every request is refused.
-    pub has_route_service: bool,
-    /// Who is told of a member that failed.
-    pub on_failed: Option<OnFailed>,
-}

@@ -6,7 +6,10 @@ use hostler_dispatch::{MemberId, MemberPreference};
 use hostler_wire::ResponseHead;
 use tokio::time::Instant;
 
-use super::{Objection, Platform, preference, retry};
+use super::asked_instance::asked_instance;
+use super::objection::Objection;
+use super::registered::Platform;
+use super::retry;
 use hostler_config::Compat;
 use crate::exchange::Exchange;
 use crate::gateway::late;
@@ -29,7 +32,7 @@ impl Platform {
             }
             .into());
         }
-        preference::asked_instance(exchange)?;
+        asked_instance(exchange)?;
         Ok(())
     }
 

@@ -6,9 +6,12 @@ use arc_swap::{ArcSwap, Guard};
 use hostler_config::{Compat, Platform};
 use hostler_wire::{Name, ResponseHead};
 
-use super::{Objection, preference};
+use super::asked_instance::asked_instance;
+use super::objection::Objection;
+use hostler_config::{Compat, Platform};
 use crate::exchange::{Exchange, Registered, Whole};
-use crate::gateway::{Health, HealthProbe, Refusal};
+use crate::gateway::health::{Health, HealthProbe};
+use crate::gateway::refusal::Refusal;
 
 /// The settings of `[platform]` and what is always answered alike. One for the whole program.
 pub struct PlatformRules {
@@ -84,7 +87,7 @@ impl PlatformRules {
         if host.is_empty() || host == exchange.peer_ip.as_bytes() {
             return Objection::EmptyHost.into();
         }
-        match preference::asked_instance(exchange) {
+        match asked_instance(exchange) {
             Ok(None) => Refusal::NoRoute,
             Ok(Some(asked)) => asked.unknown().into(),
             Err(objection) => objection.into(),

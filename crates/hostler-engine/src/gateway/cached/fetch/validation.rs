@@ -12,8 +12,9 @@ use hostler_wire::ResponseHead;
 use super::{Fetch, MemberRequestView, is_servable};
 use crate::cache::{self, Entry, FetchOutcome, HeadLines};
 use crate::exchange::Exchange;
+use crate::gateway::answer::Answer;
 use crate::gateway::cached::show;
-use crate::gateway::{Answer, Refusal};
+use crate::gateway::refusal::Refusal;
 use crate::proxy::Call;
 
 impl Fetch {

@@ -1,0 +1,80 @@
+//! What is stored for a request: found under its key, judged and served. Knows no flights and no members.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use hostler_cache::{CacheStatus, Forward, Moment, RequestDirectives, Reuse, admit, judge, write_key};
+use hostler_wire::BodyLength;
+
+use super::request::{self, MemberRequestView};
+use super::show;
+use crate::cache::{Caching, Entry};
+use crate::exchange::Exchange;
+use crate::gateway::answer::Answer;
+use crate::gateway::refusal::Refusal;
+
+/// What is found under a request's key.
+pub(super) enum CacheLookup {
+    /// An answer that may be served.
+    Good { entry: Arc<Entry>, age: u64, ttl: i64, refresh: Option<Box<[u8]>> },
+    /// None, or one that is good for something only once a member was asked; or only one for other requests.
+    Nothing { key: Box<[u8]>, why: Forward, stale: Option<Arc<Entry>>, other: Option<Arc<Entry>> },
+}
+
+thread_local! {
+    /// A hit allocates nothing for its key.
+    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a request asks for, and whether it is one that may be answered from memory.
+pub(super) fn hear(caching: &Caching, exchange: &Exchange) -> (RequestDirectives, Result<(), Forward>) {
+    let asks = RequestDirectives::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
+    let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
+    // Without a `Host` its member is told the address that it came to, which is not in the key.
+    let is_nowhere = exchange.host().is_empty();
+    let admitted = if has_more || is_nowhere { Err(Forward::Bypass) } else { admit(&asks) };
+    (asks, admitted)
+}
+
+/// What is stored for a request.
+pub(super) fn look(
+    caching: &Caching,
+    exchange: &Exchange,
+    asks: &RequestDirectives,
+    now: Moment,
+) -> CacheLookup {
+    KEY.with_borrow_mut(|key| {
+        let secure = request::is_secure(exchange);
+        write_key(&caching.query, secure, exchange.host(), exchange.head.target(), key);
+        let nothing =
+            |why, stale| CacheLookup::Nothing { key: key.as_slice().into(), why, stale, other: None };
+        let Some(variants) = caching.stock.memory.look(key) else { return nothing(Forward::UriMiss, None) };
+        let Some(entry) = variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), secure))
+        else {
+            let (key, other) = (key.as_slice().into(), variants.iter().next().cloned());
+            return CacheLookup::Nothing { key, why: Forward::VaryMiss, stale: None, other };
+        };
+        let entry = entry.clone();
+        match judge(&entry.freshness, asks, now) {
+            Reuse::Serve { age, ttl } => CacheLookup::Good { entry, age, ttl, refresh: None },
+            Reuse::ServeAndRefresh { age, ttl } => {
+                CacheLookup::Good { entry, age, ttl, refresh: Some(key.as_slice().into()) }
+            }
+            Reuse::Validate { why } => nothing(why, Some(entry)),
+            Reuse::Pass { why } => nothing(why, None),
+        }
+    })
+}
+
+/// Serves what is stored.
+pub(super) fn serve(
+    caching: &Caching,
+    exchange: &mut Exchange,
+    asks: &RequestDirectives,
+    entry: &Entry,
+    (age, ttl): (u64, i64),
+) -> Result<Answer, Refusal> {
+    exchange.log_facts.cache = Some(CacheStatus::Hit { ttl });
+    exchange.log_facts.age = Some(age);
+    show::stored(caching, exchange, asks, entry)
+}

@@ -1,0 +1,48 @@
+//! Why a request by a registered route is refused where another route would not refuse it. Knows no answers.
+
+/// Why a request by a registered route, or by none, is refused, besides what every route can refuse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Objection {
+    /// No host to go by.
+    EmptyHost,
+    /// `X-CF-App-Instance` is in no known form.
+    AppInstance,
+    /// `X-CF-Process-Instance` is in no known form.
+    ProcessInstance,
+    /// There is no such instance.
+    UnknownInstance {
+        /// What was asked for.
+        guid: Box<str>,
+        /// Its number, if it was said.
+        index: Box<str>,
+    },
+    /// The route is bound to a route service.
+    RouteService,
+    /// And the request is for a WebSocket.
+    RouteServiceTunnel,
+    /// The one with whom the client negotiates its authentication is gone.
+    NoNegotiator,
+}
+
+impl Objection {
+    /// The reason in logs and counters.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::EmptyHost => "empty_host",
+            Self::AppInstance => "bad_app_instance",
+            Self::ProcessInstance => "bad_process_instance",
+            Self::UnknownInstance { .. } => "unknown_instance",
+            Self::RouteService | Self::RouteServiceTunnel => "route_service",
+            Self::NoNegotiator => "no_negotiator",
+        }
+    }
+
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::EmptyHost | Self::AppInstance | Self::ProcessInstance | Self::UnknownInstance { .. } => 400,
+            Self::RouteService | Self::NoNegotiator => 502,
+            Self::RouteServiceTunnel => 503,
+        }
+    }
+}
