@@ -1,5 +1,7 @@
 //! A call to a pool: a slot, a member, and where that fails and may be tried again, the same from the start. Knows no client protocol.
 
+use hostler_pool::dispatch::{Lease, MemberId};
+
 use super::late;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, RetryPolicy};
@@ -7,7 +9,7 @@ use super::target::{PoolTarget, Route};
 use super::toll::Toll;
 use super::wait::{QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
-use crate::proxy::{self, Call};
+use crate::proxy::{self, Call, Endpoint};
 
 /// Has a member answer. The `policy` says which members the request is for, and whether a call that failed is tried again.
 pub(super) fn call<D: Downstream>(
@@ -47,16 +49,9 @@ pub(super) async fn call_within<D: Downstream>(
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
         // Others with its URL may have been convicted while it waited.
         target.poison.admit(exchange)?;
-        let (preference, until) = (queue_wait.preference, queue_wait.until());
-        let attempt = Attempt { target, lease: &lease, preference, until };
-        if policy.has_tried_all(&attempt, exchange)
-            && let Some(last) = last
-        {
-            return Err(last);
-        }
-        exchange.log_facts.attempts += 1;
-        policy.begin(&attempt, exchange);
-        let member = lease.member();
+        let Some((member, lease)) = begin(&policy, lease, target, &queue_wait, exchange) else {
+            return Err(last.unwrap_or(Refusal::NoMember));
+        };
         let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
             Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
             answered => answered,
@@ -83,4 +78,23 @@ pub(super) async fn call_within<D: Downstream>(
         }
         last = next.why.or(last);
     }
+}
+
+/// Begins an attempt with this slot; none if every member has had an attempt. The lease goes in and out by value: what the loop borrows
+/// takes room in each connection.
+fn begin(
+    policy: &impl RetryPolicy,
+    lease: Lease<Endpoint>,
+    target: &PoolTarget,
+    queue_wait: &QueueWait<'_>,
+    exchange: &mut Exchange,
+) -> Option<(MemberId, Lease<Endpoint>)> {
+    let (preference, until) = (queue_wait.preference, queue_wait.until());
+    let attempt = Attempt { target, lease: &lease, preference, until };
+    if policy.has_tried_all(&attempt, exchange) {
+        return None;
+    }
+    exchange.log_facts.attempts += 1;
+    policy.begin(&attempt, exchange);
+    Some((lease.member(), lease))
 }
