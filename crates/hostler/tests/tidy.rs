@@ -266,8 +266,9 @@ impl Broken {
 
 /// The top module that a file of the program belongs to; the library's root belongs to none.
 fn module(path: &str) -> Option<&str> {
-    let inside =
-        path.strip_prefix("crates/hostler/src/").or_else(|| path.strip_prefix("crates/hostler-engine/src/"))?;
+    let inside = path
+        .strip_prefix("crates/hostler/src/")
+        .or_else(|| path.strip_prefix("crates/hostler-engine/src/"))?;
     let first = inside.split('/').next()?;
     Some(first.strip_suffix(".rs").unwrap_or(first)).filter(|module| *module != "lib")
 }
@@ -279,11 +280,13 @@ fn row(module: &str) -> Option<usize> {
 /// The modules that a line names as `crate::x` (or `hostler::x`, as the binary does), `use crate::{x, y}` included.
 fn used_modules(line: &str) -> impl Iterator<Item = &str> {
     let after = |root: &'static str| line.match_indices(root).map(move |(at, _)| &line[at + root.len()..]);
-    after("crate::").chain(after("hostler::")).chain(after("hostler_engine::")).flat_map(|rest| match rest.strip_prefix('{') {
-        Some(list) => {
-            list.split('}').next().unwrap_or_default().split(',').map(first_word).collect::<Vec<_>>()
+    after("crate::").chain(after("hostler::")).chain(after("hostler_engine::")).flat_map(|rest| {
+        match rest.strip_prefix('{') {
+            Some(list) => {
+                list.split('}').next().unwrap_or_default().split(',').map(first_word).collect::<Vec<_>>()
+            }
+            None => vec![first_word(rest)],
         }
-        None => vec![first_word(rest)],
     })
 }
 

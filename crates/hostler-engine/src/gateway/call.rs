@@ -1,6 +1,6 @@
 //! A call to a pool: a slot, a member, and where that fails and may be tried again, the same from the start. Knows no client protocol.
 
-use hostler_pool::dispatch::{Lease, MemberId};
+use hostler_dispatch::{Lease, MemberId};
 
 use super::late;
 use super::refusal::Refusal;

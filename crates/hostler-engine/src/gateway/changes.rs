@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use hostler_coding::EncodingPlan;
+use hostler_native::geo::Geo;
+
 use super::refusal::Refusal;
 use super::rewrite::Rewrite;
-use hostler_coding::EncodingPlan;
 use crate::exchange::{Edit, Exchange};
-use hostler_native::geo::Geo;
 
 /// What a route changes on the way through; mostly nothing.
 #[derive(Default)]

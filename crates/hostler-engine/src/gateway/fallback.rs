@@ -8,7 +8,6 @@ use hostler_wire::tokens;
 
 use super::hypernova;
 use super::refusal::Refusal;
-use hostler_config::{Fallback, LoadedFile};
 use crate::exchange::Exchange;
 
 /// A route's fallback for one request.

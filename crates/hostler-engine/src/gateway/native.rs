@@ -1,10 +1,11 @@
 //! What Hostler answers out of its own data, in the words of the straight line. Knows no data.
 
+use hostler_native::{LookupRequest, Native};
+
 use super::answer::Answer;
 use super::refusal::Refusal;
 use super::target::Route;
-use crate::exchange::{BodyError, Exchange};
-use hostler_native::Native;
+use crate::exchange::{Body, BodyError, Exchange};
 use crate::route::with_plain_path;
 
 /// Where the route's members are told so: says in the head where the client is. Whatever reads the head from here on reads ours.
@@ -27,7 +28,7 @@ pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError)
 
 /// The answer; a body has been read before.
 pub(super) fn answer(native: &Native, route: &Route, exchange: &Exchange) -> Answer {
-    let whole = with_plain_path(exchange.path(), false, |path| native.answer(exchange, path));
+    let whole = with_plain_path(exchange.path(), false, |path| native.answer(&asked(exchange), path));
     Answer::of_own(whole, route.has_encoded())
 }
 

@@ -7,7 +7,6 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use super::answer::Answer;
 use super::refusal::Refusal;
 use super::rewrite::behind;
-use hostler_config::{Piece, Redirect};
 use crate::exchange::{Exchange, Whole};
 
 /// What cannot stand in a field, or what browsers take for a slash.

@@ -3,21 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_coding::EncodingPlan;
 use hostler_config::{Fallback, Redirect};
 use hostler_dispatch::{Pool, Priority};
-use hostler_wire::Limits;
 use hostler_native::Native;
-use hostler_native::geo::Geo;
+use hostler_wire::Limits;
 
 use super::changes::Changes;
 use super::platform::registered::Platform;
 use super::poison::Poison;
 use crate::cache::Caching;
-use hostler_config::{Fallback, Redirect};
 use crate::exchange::{Counters, Whole};
 use crate::files::Files;
-use hostler_native::Native;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route: what leads where, with its limits.

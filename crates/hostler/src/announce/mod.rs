@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_config::Advertise;
+use hostler_engine::journal::{Journal, Level};
 use ledger::{AnnouncedNames, Ledger};
 use message::{Sender, wanted_interval};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
-use hostler_engine::journal::{Journal, Level};
 
 use crate::nats::{Listener, NatsConnection, NatsEvent};
 

@@ -10,11 +10,11 @@ use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
 use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::platform::{Platform, PlatformRules};
-use hostler_engine::gateway::{Changes, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target};
-use hostler_engine::journal::Journal;
-use hostler_engine::proxy::{
-    Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter,
+use hostler_engine::gateway::{
+    Changes, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
 };
+use hostler_engine::journal::Journal;
+use hostler_engine::proxy::{Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
 use hostler_wire::{Address, Limits};
 use rustls::pki_types::ServerName;
 use tokio::sync::mpsc;

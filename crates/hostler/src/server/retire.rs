@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use hostler_worker::Supervisor;
-use tokio::time::{sleep, timeout};
 use hostler_engine::gateway::{Route, Target};
 use hostler_engine::journal::Level;
+use hostler_worker::Supervisor;
+use tokio::time::{sleep, timeout};
 
 use super::pools::RunningPool;
 use super::running::RunningServer;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_cache::{Condition, Method, Moment, Ranged, RequestDirectives, conditions, range, write_key};
+use hostler_coding::{self as coding, EncodingDecision};
 use hostler_wire::{BodyLength, Name, ResponseHead, Version};
 
 use super::request;
 use crate::cache::{
     self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody, StorageKey,
 };
-use hostler_coding::{self, EncodingDecision};
 use crate::exchange::{Exchange, RequestId, Whole};
 use crate::gateway::answer::{Answer, Streamed};
 use crate::gateway::refusal::Refusal;

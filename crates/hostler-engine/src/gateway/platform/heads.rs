@@ -10,7 +10,6 @@ use hostler_wire::{Name, ResponseHead};
 
 use super::registered::Platform;
 use super::sticky;
-use hostler_config::{self, Compat, ForwardedClientCert, ForwardedProto};
 use crate::exchange::{Edit, Exchange, Registered, Scheme};
 use crate::proxy::Endpoint;
 

@@ -14,7 +14,7 @@ mod sticky;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Words, answer};
+pub use answer::{Words, answer, shown};
 pub(super) use heads::forget_answer;
 pub use heads::{forwarded_for, forwarded_proto};
 pub use objection::Objection;

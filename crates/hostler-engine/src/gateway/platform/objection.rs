@@ -23,26 +23,3 @@ pub enum Objection {
     /// The one with whom the client negotiates its authentication is gone.
     NoNegotiator,
 }
-
-impl Objection {
-    /// The reason in logs and counters.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::EmptyHost => "empty_host",
-            Self::AppInstance => "bad_app_instance",
-            Self::ProcessInstance => "bad_process_instance",
-            Self::UnknownInstance { .. } => "unknown_instance",
-            Self::RouteService | Self::RouteServiceTunnel => "route_service",
-            Self::NoNegotiator => "no_negotiator",
-        }
-    }
-
-    /// The status code.
-    pub fn status(&self) -> u16 {
-        match self {
-            Self::EmptyHost | Self::AppInstance | Self::ProcessInstance | Self::UnknownInstance { .. } => 400,
-            Self::RouteService | Self::NoNegotiator => 502,
-            Self::RouteServiceTunnel => 503,
-        }
-    }
-}

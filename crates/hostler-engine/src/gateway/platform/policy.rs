@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hostler_config::Compat;
 use hostler_dispatch::{MemberId, MemberPreference};
 use hostler_wire::ResponseHead;
 use tokio::time::Instant;
@@ -10,7 +11,6 @@ use super::asked_instance::asked_instance;
 use super::objection::Objection;
 use super::registered::Platform;
 use super::retry;
-use hostler_config::Compat;
 use crate::exchange::Exchange;
 use crate::gateway::late;
 use crate::gateway::refusal::Refusal;

@@ -1,12 +1,12 @@
 //! To which member a request wants to go: by its cookies, or by a header that names an instance. Knows no calls.
 
+use hostler_config::ZonePreference;
 use hostler_dispatch::{MemberId, MemberPreference, Pool};
 
 use super::asked_instance::asked_instance;
 use super::objection::Objection;
 use super::registered::Platform;
 use super::sticky;
-use hostler_config::ZonePreference;
 use crate::exchange::{Exchange, Instance};
 use crate::gateway::refusal::Refusal;
 use crate::proxy::Endpoint;

@@ -8,7 +8,6 @@ use hostler_wire::{Name, ResponseHead};
 
 use super::asked_instance::asked_instance;
 use super::objection::Objection;
-use hostler_config::{Compat, Platform};
 use crate::exchange::{Exchange, Registered, Whole};
 use crate::gateway::health::{Health, HealthProbe};
 use crate::gateway::refusal::Refusal;

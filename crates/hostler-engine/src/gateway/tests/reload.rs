@@ -3,11 +3,11 @@
 use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_config::{Fallback, LoadedFile};
 use hostler_dispatch::{Membership, Priority};
 use hostler_testkit::{Upstream, upstream};
 use hostler_wire::{Address, CallError, Limits};
 use tokio::time::Instant;
-use hostler_config::{Fallback, LoadedFile};
 
 use super::{exchange, target};
 use crate::exchange::{Connections, Exchange, MemoryBudget, Nobody};
