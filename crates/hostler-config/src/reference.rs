@@ -1,6 +1,6 @@
-//! Renders the reference from the schema: `config.md` and `hostler.schema.json`. Knows no key by name but how
-//! pools are named.
+//! Renders the reference from the schema: `config.md` and `hostler.schema.json`. Knows no keys, except that pools have names.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -8,7 +8,10 @@ use serde_json::Value;
 use super::document::KeyPath;
 use super::{schema, source};
 
-/// A configuration that shows the usual keys; the reference contains it, and a test loads it.
+/// A longer default stands below the table.
+const LONGEST_DEFAULT: usize = 60;
+
+/// A configuration with the usual keys. The reference contains it, and a test loads it.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
 const INTRODUCTION: &str = include_str!("reference.md");
@@ -22,22 +25,26 @@ pub fn json_schema() -> String {
 pub fn markdown() -> String {
     let schema = schema::of_file();
     let mut text = format!("{INTRODUCTION}\n## Example\n\n```toml\n{EXAMPLE}```\n");
+    let mut written = Details::new();
     for section in sections(schema) {
-        render(&section, &mut text);
+        render(&section, &mut written, &mut text);
     }
     text
 }
 
+/// Details that are written already, with the key under which they stand: sections such as the two of `compress` share them.
+type Details = HashMap<String, String>;
+
 struct Section<'a> {
     title: String,
-    /// In variables, where they can be used.
+    /// The path in the names of variables. `None`: the keys have no variables.
     path: Option<KeyPath>,
-    /// Of the key that holds the section.
+    /// The description of the key that holds the section.
     description: &'a str,
     table: &'a Value,
 }
 
-/// The tables of the file, each behind the one that holds it.
+/// The tables of the file, each after the table that holds it.
 fn sections(root: &Value) -> Vec<Section<'_>> {
     let mut found = Vec::new();
     for (key, value) in properties(root) {
@@ -70,27 +77,49 @@ fn is_section(value: &Value) -> bool {
     !schema::known_keys(value).is_empty()
 }
 
-fn render(section: &Section<'_>, text: &mut String) {
+fn render(section: &Section<'_>, written: &mut Details, text: &mut String) {
     let Section { title, path, description, table } = section;
-    let heading = format!("\n## `[{title}]`\n\n{description}\n\n");
     let columns = match path {
         Some(_) => "| key | type | default | variable | meaning |\n|---|---|---|---|---|\n",
         None => "| key | type | default | meaning |\n|---|---|---|---|\n",
     };
-    text.push_str(&heading);
-    text.push_str(columns);
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\n## `[{title}]`\n\n{description}\n\n{columns}");
+    let mut below = String::new();
     for key in schema::known_keys(table) {
         let Some(value) = schema::property(table, key) else { continue };
-        if is_section(value) && !["string", "boolean"].iter().any(|other| schema::takes(value, other)) {
+        let holds_keys = is_section(value);
+        if holds_keys && !["string", "boolean"].iter().any(|other| schema::takes(value, other)) {
             continue;
         }
+        let name = format!("{}.{key}", title.trim_matches(['[', ']']));
+        let place = match details(value) {
+            // The section has the same text.
+            _ if holds_keys => Some(name),
+            None => None,
+            Some(details) => Some(match written.get(&details) {
+                Some(other) => other.clone(),
+                None => {
+                    let _ = write!(below, "\n### `{name}`\n\n{details}\n");
+                    written.insert(details, name.clone());
+                    name
+                }
+            }),
+        };
+        let link = place.map_or(String::new(), |name| format!(" [Details](#{})", anchor(&name)));
         let variable =
             path.as_ref().map_or(String::new(), |path| format!(" `{}` |", source::variable(&path.key(key))));
-        let cells = [format!("`{key}`"), kind(value), default(value)].map(|cell| cell.replace('|', "\\|"));
-        let meaning = meaning(value).replace('|', "\\|");
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "| {} |{variable} {meaning} |", cells.join(" | "));
+        let default = if is_long(value) { "see details".into() } else { default(value) };
+        let cells = [format!("`{key}`"), kind(value), default].map(|cell| cell.replace('|', "\\|"));
+        let meaning = summary(value).replace('|', "\\|");
+        let _ = writeln!(text, "| {} |{variable} {meaning}{link} |", cells.join(" | "));
     }
+    text.push_str(&below);
+}
+
+/// The anchor that GitHub makes of a heading.
+fn anchor(heading: &str) -> String {
+    heading.to_ascii_lowercase().replace('.', "")
 }
 
 fn kind(value: &Value) -> String {
@@ -114,7 +143,7 @@ fn kind(value: &Value) -> String {
     }
 }
 
-/// Words are the schema's own; a value is shown as it would be written in the file.
+/// The default in words if the schema has words for it, otherwise the value as in the file.
 fn default(value: &Value) -> String {
     match (text_of(value, "x-default"), value.get("default")) {
         (Some(words), _) => words.into(),
@@ -124,10 +153,29 @@ fn default(value: &Value) -> String {
     }
 }
 
-fn meaning(value: &Value) -> String {
-    let described = schema::choices(value).into_iter().filter(|(_, text)| !text.is_empty());
-    let choices: String = described.map(|(choice, text)| format!("<br>`\"{choice}\"`: {text}")).collect();
-    format!("{}{choices}", description(value))
+/// Whether the default is a value that does not fit into a cell of the table.
+fn is_long(value: &Value) -> bool {
+    text_of(value, "x-default").is_none() && default(value).len() > LONGEST_DEFAULT
+}
+
+/// The first paragraph of the description, for the table.
+fn summary(value: &Value) -> &str {
+    description(value).split("\n\n").next().unwrap_or_default()
+}
+
+/// The whole text about a key, for the part below the table. `None` if the table has all of it.
+fn details(value: &Value) -> Option<String> {
+    let choices: Vec<_> = schema::choices(value)
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(choice, text)| format!("- `\"{choice}\"`: {text}"))
+        .collect();
+    let default = is_long(value).then(|| format!("Default: {}", default(value)));
+    let more = [choices.join("\n"), default.unwrap_or_default()];
+    let parts: Vec<&str> =
+        [description(value), &more[0], &more[1]].into_iter().filter(|part| !part.is_empty()).collect();
+    let all = parts.join("\n\n");
+    (all != summary(value)).then_some(all)
 }
 
 fn properties(table: &Value) -> impl Iterator<Item = (&String, &Value)> {

@@ -1,5 +1,5 @@
-//! The definition in `file` as a tree that can be walked by key: what keys there are and what each takes.
-//! Knows no document.
+//! The definition in `file` as a tree (a JSON Schema) that is walked by key: which keys exist and which values each takes. Knows no
+//! document.
 
 use std::sync::LazyLock;
 
@@ -21,45 +21,58 @@ pub fn of_file() -> &'static Value {
     &OF_FILE
 }
 
-/// Makes the schema fit for TOML and for reading.
+/// Adapts the schema to TOML, and its texts to readers.
 #[derive(Clone)]
 struct Tidy;
 
 impl Transform for Tidy {
     fn transform(&mut self, schema: &mut schemars::Schema) {
         transform_subschemas(self, schema);
-        // TOML has no null; and a section's default is that of its keys, said there.
+        // TOML has no null. The default of a section is the defaults of its keys.
         if schema.get("default").is_some_and(Value::is_null) || schema.get("properties").is_some() {
             schema.remove("default");
         }
-        // The line breaks of a doc comment are those of this source.
         if let Some(text) = schema.get("description").and_then(Value::as_str) {
-            let paragraphs: Vec<_> =
-                text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+            let paragraphs: Vec<_> = text.split("\n\n").map(unwrapped).collect();
             schema.insert("description".into(), paragraphs.join("\n\n").into());
         }
     }
 }
 
-/// What a table's key holds: a named one, or any name where names are free.
+/// A paragraph of a doc comment on one line; in a list, each item on one line. The line breaks of a doc comment are those of this
+/// source.
+fn unwrapped(paragraph: &str) -> String {
+    let mut text = String::new();
+    for line in paragraph.lines().map(str::trim) {
+        match (text.is_empty(), line.starts_with("- ")) {
+            (true, _) => {}
+            (_, true) => text.push('\n'),
+            (_, false) => text.push(' '),
+        }
+        text.push_str(line);
+    }
+    text
+}
+
+/// The schema of a key of a table: a known key, or any name where the operator chooses names.
 pub fn property<'a>(table: &'a Value, key: &str) -> Option<&'a Value> {
     let named = alternatives(table).find_map(|table| table.get("properties")?.get(key));
     named.or_else(|| free_names(table))
 }
 
-/// What a table holds under names that the operator chooses.
+/// The schema of the values whose names the operator chooses, such as pools.
 pub fn free_names(table: &Value) -> Option<&Value> {
     alternatives(table)
         .find_map(|table| table.get("additionalProperties").filter(|schema| schema.is_object()))
 }
 
-/// The keys of a table that have a meaning.
+/// The known keys of a table.
 pub fn known_keys(table: &Value) -> Vec<&str> {
     let properties = alternatives(table).filter_map(|table| table.get("properties")?.as_object());
     properties.flat_map(|properties| properties.keys().map(String::as_str)).collect()
 }
 
-/// The texts that a value is limited to, each with its description; none if it is not limited.
+/// The texts that a value accepts, each with its description. Empty if it accepts others, too.
 pub fn choices(value: &Value) -> Vec<(&str, &str)> {
     let plain = value.get("enum").and_then(Value::as_array).into_iter().flatten();
     let plain = plain.filter_map(|one| Some((one.as_str()?, "")));
@@ -83,18 +96,18 @@ fn is_of_type(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Whether a value may be text of any kind, and not only one of a few words.
+/// Whether a value may be any text, and not only one of a few words.
 pub fn takes_any_text(value: &Value) -> bool {
     let is_word = |value: &Value| value.get("const").is_some() || value.get("enum").is_some();
     alternatives(value).any(|value| !is_word(value) && is_of_type(value, "string"))
 }
 
-/// What each item of a list is.
+/// The schema of each item of a list.
 pub fn item(value: &Value) -> Option<&Value> {
     alternatives(value).find_map(|value| value.get("items"))
 }
 
-/// What stands at a path.
+/// The schema at a path.
 pub fn at<'a>(schema: &'a Value, path: &KeyPath) -> Option<&'a Value> {
     path.0.iter().try_fold(schema, |schema, step| match step {
         PathStep::Key(key) => property(schema, key),

@@ -22,6 +22,19 @@ fn the_committed_reference_is_what_the_definition_says() {
     }
 }
 
+/// A longer text belongs below the table: the paragraphs after the first one of a key's doc comment.
+#[test]
+fn no_cell_of_the_reference_is_longer_than_thirty_words() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/config.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let cells = text.lines().filter(|line| line.starts_with("| `")).flat_map(|line| line.split(" | "));
+    let long: Vec<_> = cells
+        .map(|cell| cell.split(" [Details]").next().unwrap_or_default())
+        .filter(|cell| cell.split_whitespace().count() > 30)
+        .collect();
+    assert!(long.is_empty(), "these cells have more than 30 words:\n{}", long.join("\n"));
+}
+
 #[test]
 fn the_example_in_the_reference_loads_without_a_warning() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The keys of targets that need no pool: text, files, redirects. Knows not which of them fit together.
+//! The keys of targets without a pool: text, files, redirects. Does not know which of them fit together.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::Count;
 
-/// An answer that needs no worker.
+/// A fixed response, without a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Respond {
     /// The status code.
     pub status: Count<200, 599>,
-    /// The text; must be empty with 204 and 304.
+    /// The text. It must be empty with 204, 205 and 304.
     pub body: String,
-    /// A file in place of `body`, such as a page. It is read when the configuration is loaded (`hostler reload` reads it
-    /// anew), and may have up to 1 MiB; relative to the file's folder.
+    /// A file in place of `body`, such as a page.
+    ///
+    /// Hostler reads it at the start and at `hostler reload`. It may have up to 1 MiB. A relative path starts at
+    /// the folder of the configuration file.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub file: Option<String>,
-    /// Header fields. Unless given, `content-type` is that of the extension of `file`, and otherwise
-    /// `text/plain; charset=utf-8`; those that frame the message (`content-length`, `connection`, ...) are refused.
+    /// Header fields of the response.
+    ///
+    /// The default of `content-type` is the type of `file`'s extension, or `text/plain; charset=utf-8`. Hostler
+    /// refuses fields that frame the message (`content-length`, `connection` and others).
     pub headers: BTreeMap<String, String>,
 }
 
@@ -30,35 +34,43 @@ impl Default for Respond {
     }
 }
 
-/// A folder whose files are answers to GET and HEAD.
+/// A folder whose files are responses to GET and HEAD.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 #[schemars(extend("required" = ["dir"]))]
 pub struct Static {
-    /// The folder, relative to the file's folder. A request's whole path is looked for in it, after the route's `rewrite`.
-    /// Symbolic links are followed as long as they stay in it; `dir` itself may be one, which a deploy points elsewhere
-    /// at any time.
+    /// The folder with the files. A relative path starts at the folder of the configuration file.
+    ///
+    /// Hostler looks for the whole path of the request in it, after the route's `rewrite`. It follows symbolic
+    /// links as long as their target is in the folder. `dir` itself may be a link that a deploy changes.
     #[schemars(with = "String", extend("x-default" = "required"))]
     pub dir: Option<String>,
-    /// The file that stands for its folder; `""` for none.
+    /// The file that Hostler sends for a folder. `""`: none.
     pub index: String,
-    /// The file for those who ask for a page (by `Accept`) where there is no file: the page of an app that finds its way in
-    /// the browser. A path with the extension of a known kind (`.js`, `.png`) asks for no page and gets a 404. In `dir`,
-    /// such as `"index.html"`.
+    /// The file for requests for a page (by `Accept`) if there is no such file: the page of a single-page app, such
+    /// as `"index.html"`.
+    ///
+    /// The file is in `dir`. It is not used for a path with a known file extension (`.js`, `.png`): such a request
+    /// gets 404.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub fallback: Option<String>,
-    /// The file that is sent with 404 to those who ask for a page where there is none; in `dir`, such as `"404.html"`.
+    /// The page that Hostler sends with 404 if a client asks for a page that does not exist, such as `"404.html"`
+    /// in `dir`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub not_found: Option<String>,
-    /// `Cache-Control` of all files but the immutable ones. `no-cache` lets browsers keep a file, and ask each time whether it is
-    /// still the same; `""` sends none.
+    /// `Cache-Control` of all files that are not in `immutable`. `""`: none.
+    ///
+    /// With `no-cache`, a browser keeps a file and asks each time whether it has changed.
     pub cache_control: String,
-    /// Paths below which a file never changes, since its name would (`"/assets/*"`): browsers keep it for a year without
-    /// asking. Paths in `dir`, written as in `match`.
+    /// Paths whose files never change, because a new version has a new name. Example: `["/assets/*"]`. Browsers
+    /// keep them for a year without asking.
+    ///
+    /// The paths are paths in `dir`, in the form of `match`.
     pub immutable: Vec<String>,
-    /// Whether `app.js.br`, `app.js.zst` or `app.js.gz` beside `app.js` is sent in its place to clients that take it.
+    /// Whether Hostler sends `app.js.br`, `app.js.zst` or `app.js.gz` in place of `app.js` to clients that accept
+    /// it.
     pub precompressed: bool,
-    /// Whether names that begin with a dot may be seen; `/.well-known` always may.
+    /// Whether Hostler serves files and folders whose name begins with a dot. It always serves `/.well-known`.
     pub dotfiles: bool,
 }
 
@@ -77,16 +89,22 @@ impl Default for Static {
     }
 }
 
-/// Where requests are sent elsewhere.
+/// A redirect to another URL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 #[schemars(extend("required" = ["to"]))]
 pub struct Redirect {
-    /// A URL, or a path on the same host. In it, `{host}` stands for the request's host without port, `{path}` for its path,
-    /// `{rest}` for what `*` stands for in `match`, `{query}` for its query with the `?`, if it has one.
+    /// A URL, or a path on the same host. Example: `"https://www.{host}{path}{query}"`.
+    ///
+    /// - `{host}`: the host of the request, without the port.
+    /// - `{path}`: its path.
+    /// - `{rest}`: the part of the path for which `*` stands in `match`.
+    /// - `{query}`: its query with the `?`; empty without a query.
     #[schemars(with = "String", extend("x-default" = "required"))]
     pub to: Option<String>,
-    /// 301 or 308 for good, 302, 303 or 307 for now; 307 and 308 keep a POST a POST.
+    /// 301 and 308 are permanent; 302, 303 and 307 are temporary. With 307 and 308 a POST stays a POST.
+    ///
+    /// Browsers keep a permanent redirect for a long time.
     pub status: Count<301, 308>,
 }
 

@@ -1,4 +1,4 @@
-//! The keys of `[cache]`, as written: where routes that have a cache keep their answers. Knows no route.
+//! The keys of `[cache]`, as written: where Hostler stores responses. Knows no routes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,34 @@ use crate::value::{MemcachedAddress, OneOrMany, Period, Size};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Cache {
-    /// Bytes of memory for stored answers, all of it counted: bodies, heads, keys, compressed forms. When it is full, what is asked
-    /// for least goes; what a crawler asks for once does not push out what others ask for every minute.
+    /// The memory for stored responses. Everything counts: bodies, heads, keys and compressed forms.
+    ///
+    /// When it is full, Hostler removes the responses that are requested least. A response that a crawler requests
+    /// once does not displace one that clients request every minute. Raise it if `hostler status` shows few hits.
     pub memory: Size<1_048_576, 1_099_511_627_776>,
-    /// The largest answer that is stored, never more than `memory`. A larger one goes to its client alone.
+    /// The largest response that Hostler stores, never more than `memory`. A larger one goes to its client and is
+    /// not stored.
     pub max_entry: Size<1024, 1_073_741_824>,
-    /// memcached servers that several Hostlers share: what one has stored, the others need not fetch. Each is `"host:port"`,
-    /// `"[IPv6]:port"` or `"unix:/path"`; keys are spread over them by consistent hashing of these words, so that all Hostlers must write the same,
-    /// in any order. Whoever can write to them can write your pages: never in a network that others are in.
-    #[schemars(extend("x-default" = "none: every Hostler for itself"))]
+    /// memcached servers that several Hostlers share. A response that one Hostler has stored, the others need not
+    /// fetch.
+    ///
+    /// Each address is `"host:port"`, `"[IPv6]:port"` or `"unix:/path"`. Consistent hashing of these texts
+    /// distributes the keys over the servers. So all Hostlers must have the same texts, in any order.
+    ///
+    /// A program that can write to these servers can change your pages. Use a network that no other programs can
+    /// reach.
+    #[schemars(extend("x-default" = "none"))]
     pub memcached: OneOrMany<MemcachedAddress>,
-    /// The longest that a request waits for memcached. A server that is slower three times in a row is left alone until it answers
-    /// in time again; its share is fetched from the members meanwhile, and nothing else is different.
+    /// The longest time that a request waits for memcached.
+    ///
+    /// If a server is slower three times in a row, Hostler does not use it until it answers in time again.
+    /// Meanwhile Hostler fetches that server's responses from the members.
     pub timeout: Period,
-    /// The largest item that is sent to memcached. More than 1 MB takes a server that was started with `-I`.
+    /// The largest item that Hostler sends to memcached. For more than 1 MB, start memcached with `-I`.
     pub max_item: Size<1024, 1_073_741_824>,
-    /// What all names in memcached begin with. Hostlers of one site have one; two sites at one memcached have two.
+    /// The prefix of all keys in memcached.
+    ///
+    /// Hostlers of one site use the same namespace. Two sites that share a memcached use different ones.
     pub namespace: String,
 }
 

@@ -1,4 +1,4 @@
-//! How a route's answers are kept, as written. Knows no store.
+//! How Hostler stores the responses of a route, as written. Knows no store.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,55 +11,66 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::value::{Delay, Period};
 
-/// Whether a route's answers are kept: a word, or how.
+/// Whether Hostler stores the responses of a route: a word, or a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CacheSwitch {
-    /// They are not.
+    /// It does not.
     Off,
-    /// As they say themselves.
+    /// It does, as the responses allow.
     Standard,
-    /// So.
+    /// It does, with these settings.
     Table(Box<Caching>),
 }
 
-/// How a route's answers are kept.
+/// How Hostler stores the responses of a route.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Caching {
-    /// How long answers are fresh that do not say so themselves; `precedence` says whether also the others. For 200, 203, 204, 300,
-    /// 301, 308, 404, 405, 410, 414 and 501.
+    /// How long a response is fresh that does not say so itself. Example: `"30s"`. `precedence` extends this to all
+    /// responses.
+    ///
+    /// It applies to the statuses 200, 203, 204, 300, 301, 308, 404, 405, 410, 414 and 501.
     #[schemars(with = "Delay", extend("x-default" = "none"))]
     pub ttl: Option<Delay>,
-    /// The same for single statuses, such as `{ 404 = "5s", 302 = "1m" }`; they come before `ttl`.
+    /// The same as `ttl` for single statuses, such as `{ 404 = "5s", 302 = "1m" }`. It takes precedence over `ttl`.
     pub ttl_by_status: BTreeMap<String, Delay>,
-    /// Whose word counts where an answer and the route both say how long it is fresh.
+    /// Which of the two decides how long a response is fresh, if both the response and the route say so.
     pub precedence: Precedence,
-    /// No answer is fresh for longer than this, whatever says so.
+    /// The longest time for which a response is fresh, whatever the response or the route says.
     #[schemars(with = "Period", extend("x-default" = "none"))]
     pub max_ttl: Option<Period>,
-    /// How long after that an answer may still be sent while a new one is fetched, where it does not say so itself (RFC 5861).
+    /// How long Hostler may send a stale response while it fetches a new one (RFC 5861).
+    ///
+    /// The time begins when the response is no longer fresh. A value in the response takes precedence.
     pub stale_while_revalidate: Delay,
-    /// How long after that it may be sent in place of a 500, 502, 503 or 504, where it does not say so itself (RFC 5861).
+    /// How long Hostler may send a stale response in place of a 500, 502, 503 or 504 (RFC 5861).
+    ///
+    /// The time begins when the response is no longer fresh. A value in the response takes precedence.
     pub stale_if_error: Delay,
-    /// Whether an answer that only says when it was last modified is fresh for a tenth of the time since then, at most a day
-    /// (RFC 9111, section 4.2.2).
+    /// Whether a response that has only `Last-Modified` is fresh for a tenth of the time since then, and at most a
+    /// day (RFC 9111, section 4.2.2).
     pub heuristics: bool,
-    /// What becomes of an answer that sets a cookie.
+    /// What Hostler does with a response that sets a cookie.
     pub set_cookie: SetCookie,
-    /// Names of cookies that make a request its client's own: it is never answered from memory, nor is its answer kept. By
-    /// themselves cookies do not matter (RFC 9111): an app that answers by a cookie has to say `Vary: Cookie` or `private`.
+    /// Cookies that mark a request as personal. Hostler does not answer such a request from memory and does not
+    /// store its response. Example: `["session"]`.
+    ///
+    /// Other cookies do not matter (RFC 9111). An app whose response depends on another cookie must send `Vary:
+    /// Cookie` or `private`.
     pub personal_cookies: Vec<String>,
-    /// Whether `Cache-Control` of requests is obeyed. Browsers send `no-cache` on reload, and so may anybody who wants your pool
-    /// to work.
+    /// Whether Hostler obeys `Cache-Control` of requests.
+    ///
+    /// A browser sends `no-cache` when the user reloads a page. With `true`, every client can make the pool work.
     pub request_directives: bool,
-    /// Fields that count in place of `Cache-Control`, the first that is there (RFC 9213).
+    /// Response fields that replace `Cache-Control` for Hostler. The first one that exists counts (RFC 9213).
     pub targeted: Vec<String>,
-    /// What of the query makes another answer.
+    /// Which part of the query belongs to the cache key.
     pub query: Query,
-    /// The only parameters of the query that make another answer, in whichever order they come.
+    /// The only query parameters that belong to the cache key, in any order. Hostler ignores all others.
     #[schemars(with = "Vec<String>", extend("x-default" = "all"))]
     pub query_only: Option<Vec<String>>,
-    /// Parameters of the query that make no other answer, such as `utm_source`; the others do in whichever order they come.
+    /// Query parameters that do not belong to the cache key, such as `utm_source`. All others belong to it, in any
+    /// order.
     pub query_without: Vec<String>,
 }
 
@@ -84,38 +95,38 @@ impl Default for Caching {
     }
 }
 
-/// Whose word counts about how long an answer is fresh.
+/// Which of the two decides how long a response is fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Precedence {
-    /// The answer's.
+    /// The response.
     Answer,
-    /// The route's; `private` and `no-store` of the answer are heeded all the same.
+    /// The route. Hostler still obeys `private` and `no-store` of the response.
     Lifetime,
-    /// The route's, and what the answer says in `Cache-Control`, `Expires` and `Pragma` is not read at all. For apps that cannot be
-    /// changed, on paths where nothing is anybody's own.
+    /// The route. Hostler ignores `Cache-Control`, `Expires` and `Pragma` of the response. Use it for apps that you
+    /// cannot change, on paths that are equal for all clients.
     Route,
 }
 
-/// What becomes of an answer that sets a cookie.
+/// What Hostler does with a response that sets a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SetCookie {
-    /// It is not kept: a session that everybody gets is the worst that a cache can do.
+    /// It does not store the response, so that a session cookie never reaches another client.
     Refuse,
-    /// It is kept without the cookie, which only its own client gets.
+    /// It stores the response without the cookie. Only the first client gets the cookie.
     Drop,
-    /// It is kept with the cookie, which everybody gets.
+    /// It stores the response with the cookie. All clients get the cookie.
     Keep,
 }
 
-/// What of the query makes another answer.
+/// Which part of the query belongs to the cache key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Query {
-    /// All of it, as it was sent.
+    /// The whole query, as the client sent it.
     AsSent,
-    /// Its parameters, in whichever order they come.
+    /// All parameters, in any order.
     Sorted,
     /// Nothing.
     Ignored,

@@ -1,4 +1,4 @@
-//! The keys for what a route changes on the way through. Knows not which of them fit together.
+//! The keys for changes that a route makes. Does not know which of them fit together.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::RequestPath;
 
-/// What becomes of a request's path before the pool or the folder gets it; the query stays.
+/// How Hostler changes the path of a request for the pool or the folder. The query stays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Rewrite {
-    /// Taken away from the beginning of the path: `"/api"` makes `/api/users` `/users`. All that `match` takes must begin with it.
+    /// The prefix that Hostler removes from the path. Example: with `"/api"`, `/api/users` becomes `/users`.
+    ///
+    /// Every path that `match` takes must begin with it.
     #[schemars(with = "RequestPath", extend("x-default" = "none"))]
     pub strip_prefix: Option<RequestPath>,
-    /// Put in front of what is left: with `strip_prefix`, one prefix takes the place of another.
+    /// The prefix that Hostler adds to the path, after `strip_prefix`. Both together replace one prefix by another.
     #[schemars(with = "RequestPath", extend("x-default" = "none"))]
     pub add_prefix: Option<RequestPath>,
 }
 
-/// Changes of header fields. A name may stand in one of them only; those that frame the message (`content-length`,
-/// `connection`, ...) are refused.
+/// Changes of header fields. A name may occur in one of the four keys only.
+///
+/// Hostler refuses fields that frame the message (`content-length`, `connection` and others).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct HeaderChanges {
-    /// Takes the place of all that came with this name.
+    /// Replaces all lines with this name. Example: `{ X-Frame-Options = "DENY" }`.
     pub set: BTreeMap<String, String>,
-    /// One more line with this name.
+    /// Adds one line with this name.
     pub add: BTreeMap<String, String>,
-    /// For a head that came without this name.
+    /// Adds a line if there is none with this name.
     pub default: BTreeMap<String, String>,
-    /// Names whose lines are left out.
+    /// Removes all lines with these names. Example: `["X-Powered-By"]`.
     pub remove: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! How answers are compressed, as written. Knows no routes.
+//! How Hostler compresses responses, as written. Knows no routes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,21 +29,25 @@ impl fmt::Display for MediaType {
 
 one_string!(MediaType, kind: "media type", expects: "a media type such as \"text/html\", \"text/*\" or \"application/*+json\"");
 
-/// How answers are compressed.
+/// How Hostler compresses responses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Compress {
-    /// What may be used, the best first: the client's weights decide (`Accept-Encoding`), and among those with the same weight
-    /// this order.
+    /// The content encodings that Hostler may use, in order of preference.
+    ///
+    /// The weights in the client's `Accept-Encoding` decide first. For equal weights this order decides.
     pub encodings: Vec<Encoding>,
-    /// The media types that are compressed. What is compressed already (images, video, archives, `woff2`) only gets larger.
+    /// The media types that Hostler compresses. Examples: `"text/html"`, `"text/*"`, `"application/*+json"`.
+    ///
+    /// Do not add types that are compressed already (images, video, archives, `woff2`): they only get larger.
     pub types: OneOrMany<MediaType>,
-    /// Bytes below which an answer is not worth it, where its length is known.
+    /// The length below which Hostler does not compress a response, if its length is known.
     pub min_size: Size<0, 1_073_741_824>,
-    /// What is saved for how much work.
+    /// How much CPU time Hostler spends to make responses smaller.
     pub effort: Effort,
-    /// Streams of events (`text/event-stream`) as well. Each event is sent at once; each stream keeps an encoder for as long as
-    /// it is open, which counts for `server.compress_memory`.
+    /// Whether Hostler compresses event streams (`text/event-stream`), too.
+    ///
+    /// It sends each event at once. Each open stream keeps an encoder, which counts for `server.compress_memory`.
     pub event_streams: bool,
 }
 
@@ -81,23 +85,23 @@ impl Default for Compress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
-    /// Zstandard: as small as Brotli for a fraction of its work, at these efforts.
+    /// Zstandard: at these efforts as small as Brotli, for a fraction of the CPU time.
     Zstd,
     /// Brotli.
     Br,
-    /// What every client knows.
+    /// Gzip, which every client supports.
     Gzip,
 }
 
-/// What is saved for how much work.
+/// How much CPU time Hostler spends to make responses smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Least work.
+    /// The least CPU time.
     Low,
-    /// Most of what can be saved, for a fraction of the work that the rest would take.
+    /// Most of the possible saving, for a fraction of the CPU time that the rest would take.
     #[default]
     Balanced,
-    /// Fewest bytes.
+    /// The smallest responses, for the most CPU time.
     High,
 }

@@ -10,22 +10,33 @@ use crate::value::{Count, Delay, FileName, OneOrMany, Origin};
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 #[schemars(extend("required" = ["databases"]))]
 pub struct Geo {
-    /// MMDB files: one for all addresses, or one for IPv4 and one for IPv6. City databases in MaxMind's form (GeoIP2, GeoLite2, DB-IP) or
-    /// in that of ip-location-db; relative to the file's folder. They are mapped into memory, never read whole. A newer one takes the
-    /// place of an older one by a rename: Hostler sees it, checks it and goes over to it. Never write into a file that is in use.
+    /// MMDB files: one for all addresses, or one for IPv4 and one for IPv6. Example: `"data/city.mmdb"`.
+    ///
+    /// Hostler reads City databases of MaxMind (GeoIP2, GeoLite2) and DB-IP, and those of ip-location-db. A
+    /// relative path starts at the folder of the configuration file. Hostler maps the files into memory and does
+    /// not read them whole.
+    ///
+    /// To install newer data, rename a new file over the old one. Hostler sees the new file, checks it and uses it.
+    /// Never write into a file that Hostler uses.
     #[schemars(extend("x-default" = "required"))]
     pub databases: OneOrMany<FileName>,
-    /// Who may ask about addresses other than the own one.
+    /// Which clients may look up an address other than their own.
     pub lookups: Lookups,
-    /// Decimals of latitude and longitude: 2 is about a kilometre. More than the data has says nothing more.
+    /// The decimals of latitude and longitude. Two decimals are about a kilometre.
+    ///
+    /// The data is seldom more exact than a town, so more decimals say nothing more.
     pub decimals: Count<0, 6>,
-    /// How long others may keep an answer about an address that was named. What is about the caller is never kept by anybody.
+    /// How long caches and browsers may keep a response about an address in the path (`Cache-Control`).
+    ///
+    /// No cache may keep a response about the client's own address.
     pub max_age: Delay,
-    /// Whose pages may ask from a browser: origins such as `"https://www.example.com"`, or `"*"` for anybody's. Whoever is let in reads
-    /// where his visitors are.
+    /// The origins whose pages may read responses in a browser. Examples: `"https://www.example.com"`, or `"*"` for
+    /// all.
+    ///
+    /// Such a page learns where its visitors are.
     pub cors: OneOrMany<Origin>,
-    /// Whom to thank for the data, in `/geo/meta`; its licence may ask for it.
-    #[schemars(with = "String", extend("x-default" = "for data of DB-IP and MaxMind, what their licences ask for"))]
+    /// The attribution of the data in `/geo/meta`. The licence of the data may require it.
+    #[schemars(with = "String", extend("x-default" = "for data of DB-IP and MaxMind, the text that their licences require"))]
     pub attribution: Option<String>,
 }
 
@@ -42,14 +53,14 @@ impl Default for Geo {
     }
 }
 
-/// Who may ask about addresses other than the own one (`/geo/{ip}`, `/geo/batch`).
+/// Which clients may look up an address other than their own (`/geo/{ip}`, `/geo/batch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lookups {
-    /// Everybody: a free service for the whole world, unless something in front of it limits them.
+    /// All clients. Anyone on the internet can use the service, unless something in front of Hostler limits it.
     Public,
-    /// Clients whose own address is a private one: the services of the own network.
+    /// Clients with a private address: the services in your own network.
     PrivateNet,
-    /// Nobody.
+    /// No client.
     Off,
 }

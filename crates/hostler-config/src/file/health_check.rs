@@ -1,4 +1,4 @@
-//! What the operator writes about members that fail: checks, and ejection by the requests themselves. Knows no members.
+//! The keys about members that fail: health checks and ejection. Knows no members.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,28 @@ use crate::value::{Count, Period, RequestPath, StatusRange};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct HealthCheck {
-    /// The path that each member is asked for with GET, on a connection of its own, which takes no slot. Without it no member is
-    /// checked.
+    /// The path that Hostler requests from each member with GET. Without it, there are no checks. Example:
+    /// `"/healthz"`.
+    ///
+    /// A check uses a connection of its own and takes no slot.
     #[schemars(with = "RequestPath", extend("x-default" = "none"))]
     pub path: Option<RequestPath>,
-    /// The time between two checks of a member, give or take a tenth, so that checks do not come in step. The first one comes
-    /// within a second.
+    /// The time between two checks of a member, plus or minus a tenth, so that checks do not run at the same
+    /// moment.
+    ///
+    /// The first check comes within a second.
     pub interval: Period,
-    /// The time that connecting and the head of the answer may take. Over it: the check has failed.
+    /// The time to connect and to get the head of the response. Over it, the check has failed.
     pub timeout: Period,
-    /// Checks that fail in a row until the member counts as unhealthy: it gets no requests, and those that wait for its answers go
-    /// to others if they may.
+    /// The number of failed checks in a row after which a member gets no requests.
+    ///
+    /// Requests that wait for a response of this member go to other members, if they may be repeated.
     pub unhealthy: Count<1, 1000>,
-    /// Checks in a row that an unhealthy member has to pass until it gets requests again.
+    /// The number of successful checks in a row after which an unhealthy member gets requests again.
     pub healthy: Count<1, 1000>,
-    /// The statuses of a healthy member's answer, such as `"200"` or `"200-399"`.
+    /// The statuses of a successful check, such as `"200"` or `"200-399"`.
     pub status: StatusRange,
-    /// The `Host` of the checks.
+    /// The `Host` field of the checks.
     #[schemars(with = "String", extend("x-default" = "the member, as it is written in `members`"))]
     pub host: Option<String>,
 }
@@ -48,16 +53,23 @@ impl Default for HealthCheck {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Ejection {
-    /// Requests in a row that wait in vain for a member's answer (`request_timeout`) or for a connection to it
-    /// (`connect_timeout`). At so many, or as many as it has slots if those are fewer: it is ejected, which means that it gets no
-    /// requests for a while, and those that wait for its answers go to others if they may. 0: no member is ever ejected.
+    /// The number of requests in a row without a response in time after which a member is ejected. `0`: never.
+    ///
+    /// The times are `request_timeout` for a response and `connect_timeout` for a connection. If the member has
+    /// fewer slots than this number, the number of its slots counts.
+    ///
+    /// An ejected member gets no requests for `time`. Requests that wait for its response go to other members, if
+    /// they may be repeated.
     pub timeouts: Count<0, 1000>,
-    /// How long a member is ejected for the first time. After it, it gets one request at a time until it has answered one; one that
-    /// it does not answer ejects it again, for twice as long.
+    /// The time of the first ejection.
+    ///
+    /// After it, the member gets one request at a time until it has answered one. If it does not answer, Hostler
+    /// ejects it again, for twice as long.
     pub time: Period,
-    /// The longest time that a member is ejected for.
+    /// The longest time of one ejection.
     pub max_time: Period,
-    /// Of a hundred members of a pool, so many may be ejected at a time, and never the last one.
+    /// The share of a pool's members, in percent, that may be ejected at the same time. Hostler never ejects the
+    /// last one.
     pub max_percent: Count<0, 100>,
 }
 

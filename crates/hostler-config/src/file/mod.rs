@@ -1,7 +1,8 @@
-//! What the operator writes: the one definition of every key, from which the parser, the JSON Schema, the
-//! reference, the flags and the environment variables are made. Knows not what a combination of keys means.
+//! The configuration file as written: the one definition of every key. The parser, the JSON Schema, the reference, the flags and
+//! the environment variables come from it. Does not know what a combination of keys means.
 //!
-//! The comments on fields are the text of `docs/reference/config.md`.
+//! The comments on fields are the text of `docs/reference/config.md`. The first paragraph of a comment stands in the table of its
+//! section; the other paragraphs stand below the table.
 
 mod answer;
 mod cache;
@@ -44,31 +45,40 @@ pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct File {
-    /// Listeners, limits and trust: what holds for every request.
+    /// Listeners, limits and trusted proxies. They apply to all requests.
     pub server: Server,
-    /// TLS for clients: where, with which certificates, and whether it is a must. Without `listen` there is none.
+    /// TLS for clients: addresses, certificates and rules. Without `listen` Hostler accepts no TLS.
     pub tls: Tls,
-    /// A pool is one queue and whoever serves it: Node workers that Hostler starts (`command`), or endpoints
-    /// that somebody else runs (`members`). Its name has letters, digits, `-` and `_`.
+    /// A pool is one queue, and the workers or members that serve it. Its name has letters, digits, `-` and `_`.
+    ///
+    /// A **worker** is a Node process that Hostler starts (`command`). A **member** is a server that Hostler does
+    /// not start (`members`).
     pub pools: BTreeMap<String, Pool>,
-    /// Which requests go where; the order does not matter. A route with the host itself wins over one with a
-    /// wildcard, a longer wildcard over a shorter one, any of them over a route without host; among those
-    /// that are left the longest path wins, an exact one over one with `/*`. Without any `[[routes]]`,
-    /// everything goes to the only pool.
+    /// A route leads requests to a pool or to another target. The order of the routes does not matter.
+    ///
+    /// If several routes match a request, Hostler uses the first of this list:
+    ///
+    /// - a route with exactly this host, then one with the longest wildcard host, then one without a host;
+    /// - among routes that are equal in this, the longest path;
+    /// - among these, an exact path before one with `/*`.
+    ///
+    /// Without any `[[routes]]`, all requests go to the only pool.
     pub routes: Vec<Route>,
-    /// Routes that register themselves, over NATS, by Cloud Foundry's router protocol. A route under `[[routes]]` wins over
-    /// a registered one for the same host and path, and over one for a longer path of that host (`allow_longer_paths`).
+    /// Routes that other programs register over NATS, by Cloud Foundry's router protocol.
+    ///
+    /// A route in `[[routes]]` takes precedence over a registered route for the same host and path. It also takes
+    /// precedence over registered longer paths of that host, unless `allow_longer_paths` is set.
     #[schemars(with = "Registrar")]
     pub registrar: Option<Registrar>,
-    /// What becomes of requests by routes that members have registered, in the way of Cloud Foundry's gorouter.
+    /// How Hostler treats requests of registered routes, in the way of Cloud Foundry's gorouter.
     #[schemars(with = "Platform")]
     pub platform: Option<Platform>,
-    /// Where routes with `cache` keep their answers: in memory, and in memcached beside it.
+    /// Where Hostler stores the responses of routes with `cache`: in memory, and in memcached.
     pub cache: Cache,
-    /// Where addresses are: the data of routes with `geo = true`, which Hostler answers itself.
+    /// The data for location lookups of IP addresses. Routes with `geo = true` answer them.
     #[schemars(with = "Geo")]
     pub geo: Option<Geo>,
-    /// Where postal codes are: the data of routes with `postal = true`, which Hostler answers itself.
+    /// The data for lookups of postal codes. Routes with `postal = true` answer them.
     #[schemars(with = "Postal")]
     pub postal: Option<Postal>,
 }

@@ -1,4 +1,4 @@
-//! The keys of `[platform]`: how requests by registered routes are treated. Knows not what they mean together.
+//! The keys of `[platform]`: how Hostler treats requests of registered routes. Does not know what they mean together.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,34 +9,42 @@ use crate::value::Count;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Platform {
-    /// Where Hostler is safer than Cloud Foundry's gorouter it differs from it; `"gorouter"` takes that back, for clients
-    /// that count on it. `docs/guide/gorouter-differences.md` says in what.
+    /// Whether Hostler behaves as Cloud Foundry's gorouter also where that is less safe.
+    ///
+    /// `docs/guide/gorouter-differences.md` lists what changes. Set `"gorouter"` for clients that depend on
+    /// gorouter's behaviour.
     pub compat: Compat,
-    /// To how many members a request is sent at most. One that was never sent goes on by itself until its time is up;
-    /// under `compat = "gorouter"` it counts as well.
+    /// The number of members to which Hostler sends one request at most.
+    ///
+    /// An attempt in which Hostler could not send the request does not count: Hostler tries other members until the
+    /// time of the request is up. With `compat = "gorouter"` such an attempt counts, too.
     #[schemars(with = "Count<1, 100>", extend("x-default" = "3"))]
     pub max_attempts: Option<Count<1, 100>>,
-    /// Cookies of an app that begin a session, for which all its requests go to the same member (with the cookie
-    /// `__VCAP_ID__`), also with `__Host-` in front; none: no such sessions.
+    /// Cookies of an app that begin a session. All requests of the session then go to the same member. `[]`: no
+    /// such sessions.
+    ///
+    /// Hostler remembers the member in the cookie `__VCAP_ID__`. The names also count with `__Host-` in front.
     pub sticky_session_cookie_names: Vec<String>,
-    /// `__VCAP_ID__` is always `Secure`; else only where the app's own cookie is.
+    /// Whether `__VCAP_ID__` is always `Secure`. Otherwise it is `Secure` if the app's own cookie is.
     pub secure_cookies: bool,
-    /// A client that has been asked to negotiate its authentication comes back to the same member.
+    /// Whether a client goes to the same member again after that member has asked it to negotiate its
+    /// authentication.
     pub sticky_sessions_for_auth_negotiate: bool,
-    /// What a member reads in `X-Forwarded-Proto`.
+    /// What members get in `X-Forwarded-Proto`.
     pub forwarded_proto: ForwardedProto,
-    /// What becomes of `X-Forwarded-Client-Cert`.
+    /// What Hostler does with `X-Forwarded-Client-Cert`.
     pub forwarded_client_cert: ForwardedClientCert,
-    /// The value of a request's `X-Vcap-Trace` for which the answer says which router and which member it came by.
+    /// The value of `X-Vcap-Trace` for which a response names the router and the member that served the request.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub trace_key: Option<String>,
     /// The availability zone of this machine.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub zone: Option<String>,
-    /// Which members are first asked.
+    /// Which members Hostler tries first.
     pub zone_preference: ZonePreference,
-    /// A request with this `User-Agent` is a health check, whatever its host and path: 200, and 503 from the beginning of a
-    /// drain on (SIGUSR1). Empty: none is.
+    /// The `User-Agent` of health checks. Such a request gets 200 for every host and path. `""`: none.
+    ///
+    /// From the beginning of a drain (SIGUSR1) on, it gets 503.
     pub healthcheck_user_agent: String,
 }
 
@@ -58,50 +66,50 @@ impl Default for Platform {
     }
 }
 
-/// Whose habits count where they differ.
+/// Whose behaviour applies where Hostler and gorouter differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compat {
-    /// Hostler's own.
+    /// Hostler's.
     #[default]
     None,
-    /// Those of Cloud Foundry's gorouter.
+    /// Gorouter's.
     Gorouter,
 }
 
-/// What a member reads in `X-Forwarded-Proto`.
+/// What members get in `X-Forwarded-Proto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ForwardedProto {
-    /// What came with the request, if its sender is trusted; else how it came.
+    /// The value of the request if its sender is trusted; otherwise the scheme of the connection.
     #[default]
     Keep,
-    /// How the request came, always.
+    /// Always the scheme of the connection.
     Sanitize,
-    /// `https`, always: for a balancer in front that takes nothing else.
+    /// Always `https`. For a load balancer in front that accepts only HTTPS.
     Https,
 }
 
-/// What becomes of `X-Forwarded-Client-Cert`.
+/// What Hostler does with `X-Forwarded-Client-Cert`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ForwardedClientCert {
-    /// It is passed on, if its sender is trusted.
+    /// It passes the field on if the sender is trusted.
     #[default]
     AlwaysForward,
-    /// It is passed on if the connection that it came by has a client certificate.
+    /// It passes the field on if the connection has a client certificate.
     Forward,
-    /// It is the certificate of the client's connection; without one there is none.
+    /// It sets the field to the client certificate of the connection. Without one, members get no field.
     SanitizeSet,
 }
 
-/// Which members are first asked.
+/// Which members Hostler tries first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ZonePreference {
-    /// All are alike.
+    /// No preference.
     #[default]
     None,
-    /// Those of the same `zone`, as long as one is free; a request that tries again goes to any.
+    /// Members of the same `zone` while one of them is free. A second attempt goes to any member.
     LocallyOptimistic,
 }

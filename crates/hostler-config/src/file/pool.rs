@@ -1,4 +1,4 @@
-//! The keys of a pool, as written. Knows not which of them fit together.
+//! The keys of a pool, as written. Does not know which of them fit together.
 
 use std::collections::BTreeMap;
 
@@ -14,114 +14,166 @@ use crate::value::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Pool {
-    /// The program that one worker runs, such as `"node server.js"`, `"npm start"` or `["node",
-    /// "server.js"]`. A string is split into words with a shell's quoting rules, but no shell runs it: no
-    /// variables, globs or pipes. Either this or `members`.
+    /// The program of one worker: `"node server.js"`, `"npm start"` or `["node", "server.js"]`. A pool has either
+    /// `command` or `members`.
+    ///
+    /// Hostler splits a string into words by the quoting rules of a shell. No shell runs it: variables, globs and
+    /// pipes have no effect.
     #[schemars(with = "CommandLine", extend("x-default" = "none"))]
     pub command: Option<CommandLine>,
-    /// Endpoints that somebody else runs: `"10.0.0.5:3000"`, `"app.internal:3000"` (looked up at each connect),
-    /// `"https://10.0.0.5:8443"` (over TLS, see `tls`), `"unix:/run/app.sock"`. Either this or `command`; keys about
-    /// workers have no meaning beside it and are refused.
+    /// The servers of the pool, which Hostler does not start. Example: `["10.0.0.5:3000", "10.0.0.6:3000"]`.
+    ///
+    /// - `"10.0.0.5:3000"`: an address.
+    /// - `"app.internal:3000"`: a name, which Hostler looks up at each connect.
+    /// - `"https://10.0.0.5:8443"`: with TLS; see `tls`.
+    /// - `"unix:/run/app.sock"`: a Unix socket.
+    ///
+    /// A pool with `members` has no `command`, and keys that are for workers only are errors.
     #[schemars(with = "Vec<MemberAddress>", extend("x-default" = "none"))]
     pub members: Option<Vec<MemberAddress>>,
-    /// Hosts, with or without a path, for which this pool registers itself with the routers that listen to the NATS servers of
-    /// `[registrar]`: another Hostler, or Cloud Foundry's. They are told as long as a worker is ready, and that it is over
-    /// before clients are let in no more.
+    /// The hosts, with or without a path, for which this pool registers itself at other routers. Example:
+    /// `["shop.example.com"]`.
+    ///
+    /// The routers listen to the NATS servers of `[registrar]`: other Hostlers, or Cloud Foundry's gorouter. The
+    /// pool is registered while a worker is ready. Before Hostler stops accepting clients, it unregisters the pool.
     pub announce: OneOrMany<Announced>,
-    /// What is spoken to `members`. Workers are always spoken to in HTTP/1.1.
+    /// The protocol that Hostler uses to `members`. To workers it always uses HTTP/1.1.
     pub protocol: MemberProtocol,
-    /// Whom to trust, and who we are, at members that begin with `https://`.
+    /// TLS to members that begin with `https://`: which certificates Hostler accepts, and which one it shows.
     pub tls: MemberTls,
-    /// Whether and how `members` are checked: one that fails gets no requests. For workers see `health`.
+    /// Health checks of `members`. A member that fails them gets no requests. For workers see `health`.
     pub health_check: HealthCheck,
-    /// What becomes of `members` that let requests wait in vain.
+    /// When a member that does not answer gets no requests for a while (Envoy: outlier detection).
     pub ejection: Ejection,
-    /// How many workers run the `command`.
-    #[schemars(with = "Count<1, 1024>", extend("x-default" = "one a core"))]
+    /// The number of workers that run the `command`. Each worker is one process.
+    ///
+    /// An app that computes gains nothing from more workers than cores. Use fewer if the machine has too little
+    /// memory.
+    #[schemars(with = "Count<1, 1024>", extend("x-default" = "one for each core"))]
     pub workers: Option<Count<1, 1024>>,
-    /// Workers more that stand by, booted and warm, without requests. One takes the place of a worker that dies, at once and
-    /// until that one is back. Each takes the memory of a worker, and has the numbers after those of the workers
-    /// (`HOSTLER_WORKER`). `"auto"`: one from the second death of workers that were ready in 30 s on, until none has died
-    /// for 60 s; none with `workers = 1`, since such an app may bear no second process for long. 0: never.
+    /// The number of additional workers that are booted and warm, but get no requests. A spare takes the place of a
+    /// worker that dies.
+    ///
+    /// It does so at once, until the new worker is ready. Each spare takes the memory of a worker. The numbers of
+    /// spares (`HOSTLER_WORKER`) follow those of the workers.
+    ///
+    /// - `"auto"`: one spare from the second death of a ready worker within 30 s on, until no worker has died for
+    ///   60 s. With `workers = 1` none, because such an app may not allow a second process for long.
+    /// - `0`: none.
     pub spares: Spares,
-    /// The share of all cores, in percent, that boots of workers which have died may take: a worker that dies while it serves
-    /// is started again at once. After half a minute of that share used up at once, over it: the worker rests until boots
-    /// are within the share again, 30 s at most.
+    /// The share of all cores, in percent, that boots of workers after deaths may take.
+    ///
+    /// Hostler starts a worker that died while it served again at once. The first half minute of the share may be
+    /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most.
     pub restart_cpu: Count<1, 100>,
-    /// Requests that one worker or member is given at once: its slots. 1 is right for work that keeps the CPU
-    /// busy, such as rendering; more for work that waits, such as an API in front of a database. `"auto"` finds
-    /// the number, from 1 to 64, by how busy a worker's event loop is; for workers with `bind = "socket"` only.
-    /// Over it: requests wait in the queue.
+    /// The number of slots of each worker or member: the requests that it gets at the same time.
+    ///
+    /// - `1` is right for work that keeps the CPU busy, such as rendering.
+    /// - More is right for work that waits, such as an API in front of a database.
+    /// - `"auto"` finds the number, from 1 to 64, by how busy the worker's event loop is. It works only for workers
+    ///   with `bind = "socket"`.
+    ///
+    /// If all slots are taken, requests wait in the queue.
     #[schemars(with = "Slots", extend("x-default" = "1 for workers, 64 for members"))]
     pub concurrency: Option<Slots>,
     /// Which of the free workers or members gets the next request.
     pub choice: Choice,
-    /// How a worker gets the address it listens on.
+    /// How a worker gets the address on which it listens.
     pub bind: Bind,
-    /// The port on which the app itself calls `listen()`. Only needed where a worker opens another port first
-    /// (metrics, an inspector): otherwise its first TCP `listen()` is taken for the app's. Only with `bind =
-    /// "socket"`.
-    #[schemars(with = "Count<1, 65535>", extend("x-default" = "the first that the app listens on"))]
+    /// The port on which the app itself calls `listen()`. Only with `bind = "socket"`.
+    ///
+    /// Set it only if a worker opens another port first (metrics, an inspector). Otherwise Hostler takes the
+    /// worker's first TCP `listen()`.
+    #[schemars(with = "Count<1, 65535>", extend("x-default" = "the first port on which the app listens"))]
     pub port: Option<Count<1, 65535>>,
-    /// Environment variables for the workers, added to Hostler's own. Numbers and booleans are taken as their
-    /// text.
+    /// Environment variables of the workers, in addition to Hostler's own. Example: `{ NODE_ENV = "production" }`.
+    ///
+    /// Numbers and booleans become text.
     pub env: BTreeMap<String, Plain>,
-    /// The workers' working directory; relative to the file's folder. It must exist.
+    /// The working directory of the workers. A relative path starts at the folder of the configuration file. The
+    /// folder must exist.
     pub cwd: String,
-    /// Paths that each worker has to answer with GET before it counts as ready, so that no client pays for cold caches and uncompiled
-    /// code. What it answers does not matter. The worker gets as many of them at once as it has slots (`concurrency`), in this order: a
-    /// worker that gets bursts is warmed by a small burst.
+    /// Paths that Hostler requests from each new worker before the worker gets requests of clients. Example: `["/",
+    /// "/cart"]`.
+    ///
+    /// So no client waits for cold caches and uncompiled code. Hostler uses GET, and the status of the response
+    /// does not matter. The worker gets as many of these requests at once as it has slots (`concurrency`), in this
+    /// order.
     pub warmup: Vec<RequestPath>,
-    /// A path that answers 2xx once a worker is ready. Without it a worker is ready as soon as it listens. With `bind = "port"` it is also
-    /// ready when it sends `'ready'`, as under PM2; with `bind = "socket"` that message changes nothing.
+    /// A path that answers 2xx as soon as a worker is ready. Example: `"/healthz"`.
+    ///
+    /// Without it, a worker is ready as soon as it listens. With `bind = "port"` it is also ready when it sends
+    /// `'ready'`, as under PM2. With `bind = "socket"` that message changes nothing.
     #[schemars(with = "RequestPath", extend("x-default" = "none"))]
     pub health: Option<RequestPath>,
-    /// The time a worker has from its start until it is ready, warm-up included. Over it: it is killed, its
-    /// last output is logged, and another is started.
+    /// The time for a worker to become ready, from its start.
+    ///
+    /// Over it, Hostler kills the worker, logs its last output, and starts another one. The warm-up must fit into
+    /// the same time; a warm-up that does not ends there, and the worker gets requests. Raise it if the app boots
+    /// slowly.
     pub start_timeout: Period,
-    /// The time a worker has to end after it has been told to (`'shutdown'` where the app hears it, SIGTERM).
-    /// Over it: SIGKILL.
+    /// The time for a worker to end after Hostler tells it to (by the message `'shutdown'` if the app listens for
+    /// it, and by SIGTERM).
+    ///
+    /// Over it, Hostler sends SIGKILL.
     pub stop_timeout: Period,
-    /// The time a client waits for its answer to begin, from the moment its request has been read, time in the
-    /// queue included. Over it: 504, and the slot stays taken until the worker has finished; 503 if the request
-    /// still waits in the queue. An answer that has begun may take as long as it likes. A route can have its own.
+    /// The time until the response begins, from the moment when Hostler has read the request. A route can have its
+    /// own limit.
+    ///
+    /// Time in the queue counts. Over it, Hostler answers 504 (`answer_timeout`), and the slot stays taken until
+    /// the worker has finished. A request that still waits in the queue gets 503 (`queue_timeout`). A response that
+    /// has begun may take as long as it needs.
     pub request_timeout: Period,
-    /// The time a worker may take for one request, or not turn its event loop while it has any, before it is taken for hung.
-    /// Over it: its call stack is taken and logged, and it is killed and replaced. Not below `request_timeout`, the
-    /// routes' own included.
-    #[schemars(with = "Period", extend("x-default" = "2 x the longest request_timeout"))]
+    /// The time after which a worker counts as hung.
+    ///
+    /// A worker is hung if one request takes that long, or if its event loop does not turn for that long while it
+    /// has requests. Hostler then logs its call stack, kills it, and starts another one. The time must not be less
+    /// than `request_timeout`, including that of the routes.
+    #[schemars(with = "Period", extend("x-default" = "twice the longest request_timeout"))]
     pub hang_timeout: Option<Period>,
-    /// Requests after which a worker is replaced, looked at each second. Each worker's own number is drawn from 80 to 100 %
-    /// of it, so that they do not all end together. Over it: another one is started and takes its place once
-    /// it is ready; the old one finishes what it has and ends. Never two of a pool at a time.
+    /// The number of requests after which Hostler replaces a worker.
+    ///
+    /// Each worker has its own number, at random from 80 % to 100 % of this one, so that the workers do not end
+    /// together. Hostler checks it each second.
+    ///
+    /// Hostler starts a new worker first. When that is ready, it takes over, and the old worker finishes its
+    /// requests and ends. Hostler replaces one worker of a pool at a time. Set it for an app that leaks memory or
+    /// gets slower.
     #[schemars(with = "Count<1, 1_000_000_000>", extend("x-default" = "no limit"))]
     pub max_requests: Option<Count<1, 1_000_000_000>>,
-    /// The age at which a worker is replaced; drawn, looked at and replaced as with `max_requests`.
+    /// The age at which Hostler replaces a worker, in the same way as with `max_requests`.
     #[schemars(with = "Period", extend("x-default" = "no limit"))]
     pub max_age: Option<Period>,
-    /// Resident memory that a worker may take, as the system counts it: Node alone takes about 45 MiB. Over it: it is
-    /// replaced as with `max_requests`. A limit for those that leak, not for the machine: for a moment old and
-    /// new live side by side.
+    /// The resident memory at which Hostler replaces a worker, in the same way as with `max_requests`. Example: `"1
+    /// GiB"`.
+    ///
+    /// Node alone takes about 45 MiB. The limit is for apps that leak memory. It does not protect the machine: for
+    /// a moment the old and the new worker exist side by side.
     #[schemars(with = "Size<MEMORY_LEAST, MEMORY_MOST>", extend("x-default" = "no limit"))]
     pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>>,
-    /// Whether workers are asked to collect garbage while they have nothing to do.
+    /// Whether Hostler asks workers to collect garbage while they have no requests.
     pub gc: Gc,
-    /// Tunnels that one worker or member may have: connections that went over to another protocol, such as WebSockets. They take
-    /// no slots. Over it: another worker gets the next; where none takes more, 503 with Retry-After. 0: none at all. Each
-    /// costs a connection of `server.max_connections`, too, and two file descriptors.
+    /// The number of tunnels of one worker or member. A tunnel is a connection that has changed to another
+    /// protocol, such as WebSocket.
+    ///
+    /// A tunnel takes no slot. Over the limit, another worker gets the next tunnel. If none has room, the client
+    /// gets 503 (`too_many_tunnels`) with `Retry-After`. `0`: no tunnels. Each tunnel also takes one connection of
+    /// `server.max_connections` and two file descriptors.
     pub max_tunnels: Count<0, 1_000_000>,
-    /// The time a tunnel may be without a byte in either direction. Over it: it is closed, a WebSocket with 1001. An
-    /// application that pings its clients never gets there.
+    /// The time for which a tunnel may be without a byte in either direction.
+    ///
+    /// Over it, Hostler closes the tunnel, a WebSocket with 1001. An app that pings its clients more often does not
+    /// reach the limit.
     pub tunnel_idle_timeout: Period,
-    /// The time that connecting to a worker or member may take. Over it: another one is tried.
+    /// The time to connect to a worker or member. Over it, Hostler tries another one.
     pub connect_timeout: Period,
-    /// Where requests wait when every slot is taken.
+    /// The queue of the pool: requests wait in it while every slot is taken.
     pub queue: Queue,
-    /// What becomes of a request that takes worker after worker down with it; for workers only.
+    /// What Hostler does with a request that kills one worker after another. For workers only.
     pub poison: Poison,
 }
 
-/// No Node gets by with less.
+/// Node needs at least this much.
 const MEMORY_LEAST: u64 = 32 << 20;
 const MEMORY_MOST: u64 = 1 << 40;
 
@@ -167,12 +219,15 @@ impl Default for Pool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Queue {
-    /// Requests that may wait. Over it: 503 with Retry-After, at once. 0: nobody waits, a request finds a
-    /// free slot or is refused.
+    /// The number of requests that may wait.
+    ///
+    /// Over it, Hostler answers 503 (`queue_full`) with `Retry-After` at once. `0`: no request waits; it gets a
+    /// free slot or 503. Raise it if bursts of requests get 503 although the workers could serve them in time.
     pub limit: Count<0, 1_000_000>,
-    /// How long a request may wait for a slot. Over it: 503 with Retry-After.
+    /// The time for which a request may wait for a slot. Over it, Hostler answers 503 (`queue_timeout`) with
+    /// `Retry-After`.
     pub timeout: Period,
-    /// In which order requests are served, and who is refused when more come than can be served.
+    /// The order in which requests get slots, and which ones Hostler refuses if there are too many.
     pub policy: Policy,
 }
 
@@ -182,14 +237,15 @@ impl Default for Queue {
     }
 }
 
-/// In which order requests are served, and who is refused when more come than can be served.
+/// The order in which requests get slots, and which ones are refused if there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// In order of arrival as long as the queue drains now and then. When it does not (standing overload): newest first,
-    /// and a request that could not be served in time is refused early, with 503 and Retry-After.
+    /// In order of arrival while the queue drains now and then. Under standing overload: newest first, and Hostler
+    /// refuses a request early, with 503 (`overloaded`) and `Retry-After`, if it cannot be served in time.
     Adaptive,
-    /// In order of arrival, always; refused is who finds the queue full or waits too long.
+    /// Always in order of arrival. Hostler refuses a request only if the queue is full or the request has waited
+    /// too long.
     Fifo,
 }
 
@@ -197,11 +253,14 @@ pub enum Policy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Poison {
-    /// Workers that may die over one method, host and URL, one after the other with no answer in between. At so many: it is
-    /// not sent again, and all like it are refused with 502 (`poison`) for `keep_off`. Where a worker has several
-    /// slots, a suspect is tried alone, so that its neighbours are not blamed. 0: nothing is ever kept off.
+    /// The number of workers that may die over requests with the same method, host and URL, without a response in
+    /// between.
+    ///
+    /// When it is reached, Hostler does not send the request again, and answers all requests like it with 502
+    /// (`poison`) for `keep_off`. If workers have several slots, Hostler tries a suspect request alone, so that it
+    /// does not blame other requests. `0`: never.
     pub kills: Count<0, 1000>,
-    /// How long such requests are refused before one is given to a worker again.
+    /// The time for which Hostler refuses such requests. Then a worker gets one of them again.
     pub keep_off: Period,
 }
 
@@ -211,14 +270,14 @@ impl Default for Poison {
     }
 }
 
-/// Whether workers are asked to collect garbage while they have nothing to do.
+/// Whether workers are asked to collect garbage while they have no requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gc {
-    /// Node collects when it finds that it has to, in the middle of a request or not.
+    /// No. Node collects when it needs memory, also in the middle of a request.
     Off,
-    /// A worker without a request is asked to collect when nobody waits in the queue, so that pauses fall between
-    /// requests; with `bind = "socket"` only.
+    /// Hostler asks a worker without requests to collect while no request waits in the queue. So pauses fall
+    /// between requests. Only with `bind = "socket"`.
     Idle,
 }
 
@@ -226,33 +285,33 @@ pub enum Gc {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// The one used last: its caches and compiled code are warm. The others stay cold until a burst; see
-    /// `warmup`.
+    /// The one that was used last, because its caches and its compiled code are warm. The others stay cold until a
+    /// burst; see `warmup`.
     Warm,
-    /// Each in turn.
+    /// Each one in turn.
     RoundRobin,
     /// The one with the most free slots.
     LeastBusy,
 }
 
-/// What is spoken to members.
+/// The protocol to members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberProtocol {
     #[default]
     /// HTTP/1.1, one request at a time on each connection.
     Http1,
-    /// HTTP/2, many requests at a time on one connection: over TLS as agreed upon with the member (ALPN), else by prior knowledge
-    /// (h2c). A connection that is to leave HTTP, such as a WebSocket's, still begins in HTTP/1.1 and is one of its own.
+    /// HTTP/2, many requests at a time on one connection. With TLS, Hostler negotiates it (ALPN). Without TLS,
+    /// Hostler begins with it (prior knowledge, h2c). A WebSocket has an HTTP/1.1 connection of its own.
     Http2,
 }
 
-/// How a worker gets the address it listens on.
+/// How a worker gets the address on which it listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Bind {
-    /// A preload turns the app's own `listen()` into a Unix socket of Hostler's; no TCP port is opened.
+    /// A preload replaces the app's own `listen()` by a Unix socket of Hostler. The worker opens no TCP port.
     Socket,
-    /// The app is told a free loopback port in PORT, and 127.0.0.1 in HOST and HOSTNAME; no preload.
+    /// The app gets a free loopback port in PORT, and 127.0.0.1 in HOST and HOSTNAME. There is no preload.
     Port,
 }

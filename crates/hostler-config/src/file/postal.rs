@@ -10,17 +10,24 @@ use crate::value::{FileName, OneOrMany, Origin};
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 #[schemars(extend("required" = ["data"]))]
 pub struct Postal {
-    /// Files of postal codes, relative to the file's folder: those that GeoNames offers (`US.txt`, `DE.txt`), or what `hostler pack`
-    /// has made of them, which is mapped into memory instead of read. A newer one takes the place of an older one by a rename: Hostler
-    /// sees it and goes over to it. Never write into a pack that is in use.
+    /// Files of postal codes: files of GeoNames (`US.txt`, `DE.txt`), or a pack that `hostler pack` has made.
+    ///
+    /// A relative path starts at the folder of the configuration file. Hostler maps a pack into memory and does not
+    /// read it whole.
+    ///
+    /// To install newer data, rename a new file over the old one. Hostler sees it and uses it. Never write into a
+    /// pack that Hostler uses.
     #[schemars(extend("x-default" = "required"))]
     pub data: OneOrMany<FileName>,
-    /// Whether `/api/zipinfo/...` answers in the very words of the service of 2012: names in capitals, coordinates as text
-    /// (`"+45.527000"`), `null` with status 200 for a code that there is not.
+    /// Whether `/api/zipinfo/...` answers exactly as zipasaur.us did in 2012.
+    ///
+    /// Names are in capitals, coordinates are text (`"+45.527000"`), and an unknown code gets `null` with status
+    /// 200.
     pub compat_strings: bool,
-    /// Whether `/api/zipinfo/...` takes `?callback=NAME` and answers with a script that calls it.
+    /// Whether `/api/zipinfo/...` accepts `?callback=NAME` and answers with a script that calls this function.
     pub jsonp: bool,
-    /// Whose pages may ask from a browser: origins such as `"https://www.example.com"`, or `"*"` for anybody's; an empty list for nobody's.
+    /// The origins whose pages may read responses in a browser. Examples: `"https://www.example.com"`, `"*"` for
+    /// all, `[]` for none.
     pub cors: OneOrMany<Origin>,
 }
 

@@ -1,4 +1,4 @@
-//! What the operator writes about routes that register themselves: the `[registrar]` section.
+//! The keys of `[registrar]`, as written: routes that other programs register.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,83 +10,104 @@ use crate::value::{Count, Delay, MemberAddress, NatsAddress, OneOrMany, Period, 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Registrar {
-    /// NATS servers: one is used, the others stand by. `tls://` instead of `nats://` asks for TLS. The connection is made again
-    /// for ever; without it, the routes stay as they are.
+    /// NATS servers. Hostler uses one of them; the others stand by. Example: `["nats://10.0.2.1:4222"]`.
+    ///
+    /// `tls://` in place of `nats://` means TLS. Hostler reconnects for ever. Without a connection, the routes stay
+    /// as they are.
     pub nats: OneOrMany<NatsAddress>,
     /// The user at the NATS servers.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub user: Option<String>,
-    /// The user's password; better in the variable than in the file.
+    /// The password of the user. Use the environment variable, so that it does not stand in the file.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub password: Option<Secret>,
     /// A token for the NATS servers, in place of user and password.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub token: Option<Secret>,
-    /// TLS to the NATS servers. The table alone, even if it is empty, asks for it.
+    /// TLS to the NATS servers. The table alone, even if it is empty, enables TLS.
     #[schemars(with = "NatsTls")]
     pub nats_tls: Option<NatsTls>,
-    /// Whether others' routes are taken. A machine with nothing but workers of its own has no use for them.
-    #[schemars(with = "bool", extend("x-default" = "true, unless a pool has `announce`"))]
+    /// Whether Hostler accepts the routes of others. A machine that only announces its own workers needs none.
+    #[schemars(with = "bool", extend("x-default" = "`true`, unless a pool has `announce`"))]
     pub accept: Option<bool>,
-    /// The address under which others reach the pools that `announce`: `"10.0.0.5:8080"`, or `"https://app1.internal:8443"`,
-    /// whose certificate they are to find.
-    #[schemars(with = "MemberAddress", extend("x-default" = "the first of `server.listen`"))]
+    /// The address at which others reach the pools with `announce`: `"10.0.0.5:8080"`, or
+    /// `"https://app1.internal:8443"`.
+    ///
+    /// With `https://`, the certificate at that address must have this name. Set it if `server.listen` is not an
+    /// address that others can reach.
+    #[schemars(with = "MemberAddress", extend("x-default" = "the first address of `server.listen`"))]
     pub advertise: Option<MemberAddress>,
-    /// How often a quiet connection to NATS is tried. After two without an answer it is made anew.
+    /// The time after which Hostler tests a quiet connection to NATS. After two tests without an answer it connects
+    /// again.
     pub ping_interval: Period,
-    /// How often clients are asked to register (`minimumRegisterIntervalInSeconds`), in whole seconds.
+    /// The interval at which Hostler asks clients to register (`minimumRegisterIntervalInSeconds`), in whole
+    /// seconds.
     pub register_interval: Period,
-    /// How long a member stays that is not registered again, unless it asks for less. A member with TLS stays until it is
-    /// unregistered or cannot be reached: its certificate says whether it is still the same.
+    /// The time after which a member goes if it does not register again. The member can ask for less.
+    ///
+    /// A member with TLS stays until it unregisters or Hostler cannot connect to it, because its certificate shows
+    /// that it is still the same program.
     pub stale_threshold: Period,
-    /// Whether a registration may take paths away from a route under `[[routes]]` with the same host: whether `shop.example.com/api`
-    /// is served by who has registered for it although there is a route `shop.example.com/*`. If not, the registered route is not
-    /// served for as long as there is the other one.
+    /// Whether a registration may take paths away from a route in `[[routes]]` with the same host.
+    ///
+    /// Example: the file has the route `shop.example.com/*`, and an app registers `shop.example.com/api`. With
+    /// `true`, the app gets the requests below `/api`. With `false`, Hostler does not serve the registered route
+    /// while the other one exists.
     pub allow_longer_paths: bool,
-    /// Bytes of one registration. Over it: it is refused.
+    /// The size of one registration. Over it, Hostler refuses the registration.
     pub max_message_size: Size<1024, 67_108_864>,
-    /// URIs in one registration. Over it: it is refused.
+    /// The number of URIs in one registration. Over it, Hostler refuses the registration.
     pub max_uris: Count<1, 1_000_000>,
-    /// Registered routes in all. Over it: further ones are refused; what is known goes on.
+    /// The number of registered routes. Over it, Hostler refuses new ones; the known ones stay.
     pub max_routes: Count<1, 10_000_000>,
-    /// Memory that registered routes and their members may take, as far as Hostler can tell: about 5 KiB for a route with one member.
-    /// Over it: further ones are refused; what is known goes on.
+    /// The memory of all registered routes and their members, as Hostler estimates it. Over it, Hostler refuses new
+    /// ones; the known ones stay.
+    ///
+    /// A route with one member takes about 5 KiB.
     pub max_memory: Size<65_536, 1_099_511_627_776>,
-    /// How often members that have gone silent are looked for.
+    /// The interval at which Hostler removes members that have not registered again in time.
     pub prune_interval: Period,
-    /// Whether everybody stays while NATS is away, and gets a whole `stale_threshold` once it is back.
+    /// Whether all members stay while NATS is not reachable.
+    ///
+    /// Once NATS is back, each member has a whole `stale_threshold` to register again.
     pub suspend_pruning: bool,
-    /// How long the start waits for registrations before clients are let in; `hostler upgrade` waits as long. As long as the interval of your
-    /// clients, if they do not listen to `router.start` (route-registrar does not).
+    /// The time for which a start waits for registrations before Hostler accepts clients.
+    ///
+    /// If the programs that register do not listen to `router.start` (route-registrar does not), set it to their
+    /// interval. The new process of `hostler upgrade` gets the registrations from the old one, and waits only if
+    /// there are none.
     pub start_delay: Delay,
-    /// How long a route stays whose last member has left: until then requests for it are refused with 503, unless a shorter path has
-    /// members; afterwards there is no such route.
+    /// The time for which a route stays after its last member has left.
+    ///
+    /// In this time, requests for it get 503 (`no_member`), unless a shorter path has members. After it, the route
+    /// does not exist.
     pub keep_empty: Delay,
-    /// Which registrations are taken, by their isolation segment.
+    /// Which registrations Hostler accepts, by their isolation segment.
     pub sharding: Sharding,
-    /// The isolation segments that are ours.
+    /// The isolation segments of this Hostler.
     pub isolation_segments: Vec<String>,
-    /// Which of a route's free members gets the next request; a registration may say otherwise (`options.loadbalancing`).
+    /// Which of a route's free members gets the next request. A registration may ask for another rule
+    /// (`options.loadbalancing`).
     pub choice: Choice,
-    /// Requests that one member of a route is given at once; 0: as many as come.
+    /// The number of slots of each member: the requests that it gets at the same time. `0`: no limit.
     pub concurrency: Count<0, 1_000_000>,
-    /// How members are checked that register a `tls_port`; `server_name` is what each says itself
+    /// TLS to members that register a `tls_port`. Each member says its `server_name` itself
     /// (`server_cert_domain_san`).
     #[schemars(with = "MemberTls")]
     pub member_tls: Option<MemberTls>,
-    /// What becomes of members that let requests wait in vain; counted for each route.
+    /// When a member that does not answer gets no requests for a while. Hostler counts for each route.
     pub ejection: Ejection,
-    /// Where requests wait that no member has room for.
+    /// The queue of each route: requests wait in it while no member has a free slot.
     pub queue: Queue,
-    /// How long a client waits for its answer to begin. Over it: 504.
+    /// The time until the response begins. Over it, Hostler answers 504 (`answer_timeout`).
     pub request_timeout: Period,
-    /// How long connecting to a member may take.
+    /// The time to connect to a member. Over it, Hostler tries another one.
     pub connect_timeout: Period,
-    /// How long a tunnel may be without a byte in either direction.
+    /// The time for which a tunnel may be without a byte in either direction. Over it, Hostler closes the tunnel.
     pub tunnel_idle_timeout: Period,
-    /// Whether a request's body is read whole before it takes a slot.
+    /// Whether Hostler reads a request's body completely before the request takes a slot.
     pub buffer: Buffer,
-    /// Bytes of a request's body. Over it: 413.
+    /// The size of a request body. Over it, Hostler answers 413 (`body_too_large`).
     #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "that of `[server]`"))]
     pub max_body_size: Option<Size<1, 1_099_511_627_776>>,
 }
@@ -133,18 +154,19 @@ impl Default for Registrar {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct NatsTls {
-    /// Certificates (PEM) of whoever may vouch for the servers; relative to the file's folder.
-    #[schemars(with = "String", extend("x-default" = "those of the system"))]
+    /// A PEM file with the authorities that must have signed the servers' certificates. A relative path starts at
+    /// the folder of the configuration file.
+    #[schemars(with = "String", extend("x-default" = "the authorities of the system"))]
     pub ca: Option<String>,
-    /// Our own certificate with its chain (PEM), for servers that want one.
+    /// A PEM file with Hostler's own certificate and its intermediate certificates, for servers that ask for one.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub cert: Option<String>,
-    /// Its key (PEM).
+    /// A PEM file with the private key of `cert`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub key: Option<String>,
 }
 
-/// Which registrations are taken, by their isolation segment.
+/// Which registrations Hostler accepts, by their isolation segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharding {

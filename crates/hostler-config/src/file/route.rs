@@ -1,4 +1,4 @@
-//! The keys of a route, as written. Knows not which of them fit together.
+//! The keys of a route, as written. Does not know which of them fit together.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,109 +12,139 @@ use crate::value::{Period, Size, Switch, TextOr};
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 #[schemars(extend("required" = ["match"]))]
 pub struct Route {
-    /// A host, a path, or both: `"example.com"`, `"*.example.com/x/*"`, `"/ping"`,
-    /// `"shop.example.com/cart/*"`; `"*"` is everything. A path is matched whole, unless it ends in `/*`: then
-    /// it and all below it (`/cart/*`: `/cart`, `/cart/`, `/cart/1`, not `/cartoon`). Paths are compared as an
-    /// app reads them, percent-decoded and without `.` and `..`. A host has no port; `*.` in front stands for
-    /// one label or more.
+    /// The requests of this route: a host, a path, or both. `"*"` matches every request.
+    ///
+    /// - `"/ping"`: this path, on every host.
+    /// - `"/cart/*"`: this path and all paths below it (`/cart`, `/cart/`, `/cart/1`, not `/cartoon`).
+    /// - `"example.com"`: this host, with all paths.
+    /// - `"*.example.com/x/*"`: all hosts below `example.com`, but not `example.com` itself. `*.` stands for one
+    ///   label or more.
+    ///
+    /// A host has no port here. Hostler compares paths as an app reads them: percent-decoded, and without `.` and
+    /// `..`.
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
-    /// The pool that answers. Exactly one of `pool`, `static`, `redirect`, `respond`, `geo` and `postal`, or `pool` and
-    /// `static`, or `geo` and `postal`.
+    /// The pool that answers.
+    ///
+    /// A route has exactly one of `pool`, `static`, `redirect`, `respond`, `geo` and `postal`. Two pairs are
+    /// allowed, too: `pool` with `static`, and `geo` with `postal`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub pool: Option<String>,
-    /// An answer that needs no worker: its text, or a table with `status`, `headers` and `body` or `file`.
+    /// A fixed response: its text, or a table with `status`, `headers`, and `body` or `file`. Example: `"PONG\n"`.
     #[schemars(with = "TextOr<Respond>", extend("x-default" = "none"))]
     pub respond: Option<TextOr<Respond>>,
-    /// A folder whose files answer: its name, or a table with `dir`. Beside `pool`, the files come first, and what is none of them
-    /// goes to the pool.
+    /// A folder whose files are the responses: its name, or a table with `dir`. Example: `"public"`.
+    ///
+    /// With `pool`, files come first, and a request for which there is no file goes to the pool.
     #[serde(rename = "static")]
     #[schemars(with = "TextOr<Static>", extend("x-default" = "none"))]
     pub files: Option<TextOr<Static>>,
-    /// Where requests are sent: a URL or a path, such as `"https://www.example.com{path}{query}"`, or a table with `to`.
+    /// A redirect to a URL or a path, or a table with `to`. Example: `"https://www.example.com{path}{query}"`.
     #[schemars(with = "TextOr<Redirect>", extend("x-default" = "none"))]
     pub redirect: Option<TextOr<Redirect>>,
-    /// Answers where addresses are, out of the data of `[geo]`. The paths (`/get_city`, `/geo`, `/geo/{ip}`, ...) lie below `match`;
-    /// where `match` has the same beginning (`"/geo/*"`), it need not be said twice. `docs/guide/lookups.md` has them all.
+    /// Whether Hostler answers location lookups of IP addresses here, from the data of `[geo]`.
+    ///
+    /// The paths (`/get_city`, `/geo`, `/geo/{ip}` and others) are below `match`. If `match` has the same
+    /// beginning, such as `"/geo/*"`, the beginning is not repeated. `docs/guide/lookups.md` lists all paths.
     pub geo: bool,
-    /// Answers where postal codes are, out of the data of `[postal]`; the paths lie below `match` as those of `geo` do. Both may stand
-    /// on one route.
+    /// Whether Hostler answers lookups of postal codes here, from the data of `[postal]`.
+    ///
+    /// The paths are below `match`, as with `geo`. One route may have both keys.
     pub postal: bool,
-    /// Whether the pool's members read in `X-Geo-*` fields where the client is, out of the data of `[geo]`: `X-Geo-City`,
-    /// `X-Geo-Region`, `X-Geo-Region-Code`, `X-Geo-Country`, `X-Geo-Continent`, `X-Geo-Eu`, `X-Geo-Latitude`, `X-Geo-Longitude`, `X-Geo-Timezone`
-    /// and `X-Geo-Postal`, those that are known, percent-encoded (`decodeURIComponent`). What came under these names is removed,
-    /// whoever sent it.
+    /// Whether members get the client's location in `X-Geo-*` request fields, from the data of `[geo]`.
+    ///
+    /// The fields are `X-Geo-City`, `X-Geo-Region`, `X-Geo-Region-Code`, `X-Geo-Country`, `X-Geo-Continent`,
+    /// `X-Geo-Eu`, `X-Geo-Latitude`, `X-Geo-Longitude`, `X-Geo-Timezone` and `X-Geo-Postal`. An unknown value has
+    /// no field. Values are percent-encoded; read them with `decodeURIComponent`. Hostler removes fields with these
+    /// names that arrive with the request.
     pub geo_headers: bool,
-    /// What becomes of the path before the pool or the folder gets it.
+    /// How Hostler changes the path of the request for the pool or the folder.
     #[schemars(with = "Rewrite", extend("x-default" = "none"))]
     pub rewrite: Option<Rewrite>,
-    /// Changes of the header fields that the pool's members get.
+    /// Changes of the header fields that the members of the pool get.
     pub request_headers: HeaderChanges,
-    /// Changes of the header fields that clients get. An answer in place of the pool's (a 503, a fallback) keeps the fields it has:
-    /// a `Cache-Control` that is set here is not meant for it.
+    /// Changes of the header fields that clients get.
+    ///
+    /// They do not apply to Hostler's own response in place of the pool's (a 503, a fallback). Example: a
+    /// `Cache-Control` for the pool's pages would be wrong there.
     pub response_headers: HeaderChanges,
-    /// Whether TRACE requests go to the pool. If not, they are answered with 405 (RFC 9110, section 15.5.6): what a TRACE
-    /// brings back may hold fields that a proxy has added, and which the client must not see.
+    /// Whether TRACE requests go to the pool. Otherwise the client gets 405 (`trace`; RFC 9110, section 15.5.6).
+    ///
+    /// A response to TRACE repeats the request. It may contain fields that a proxy has added and that the client
+    /// must not see.
     pub trace: bool,
-    /// Whether a request's body is read whole before the request takes a slot.
+    /// Whether Hostler reads a request's body completely before the request takes a slot.
     pub buffer: Buffer,
-    /// Bytes of a request's body, in place of `server.max_body_size`.
+    /// The size of a request body on this route. Over it, Hostler answers 413 (`body_too_large`).
     #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "server.max_body_size"))]
     pub max_body_size: Option<Size<1, 1_099_511_627_776>>,
-    /// The time a client waits for its answer to begin, in place of the pool's `request_timeout`.
-    #[schemars(with = "Period", extend("x-default" = "the pool's"))]
+    /// The time until the response begins, in place of the pool's `request_timeout`. Over it, Hostler answers 504
+    /// (`answer_timeout`).
+    #[schemars(with = "Period", extend("x-default" = "that of the pool"))]
     pub request_timeout: Option<Period>,
-    /// Whether its answers are compressed, in place of `server.compress`; `true` as the server says, or with the defaults. Its
-    /// table replaces the server's whole.
+    /// Whether Hostler compresses the responses of this route: `true`, `false`, or a table.
+    ///
+    /// `true`: as `server.compress` says, or with the defaults if that is off. A table replaces the server's table
+    /// completely.
     #[schemars(with = "Switch<Compress>", extend("x-default" = "server.compress"))]
     pub compress: Option<Switch<Compress>>,
-    /// Whether the pool's answers are kept in memory and sent again to those who ask for the same: `"standard"` as they say
-    /// themselves (RFC 9111), or a table that says more. `docs/guide/caching.md` says what becomes of an answer.
+    /// Whether Hostler stores the pool's responses and sends them again without a worker: `"standard"`, `false`, or
+    /// a table.
+    ///
+    /// `"standard"`: as the responses themselves say (RFC 9111). A table adds settings to this.
+    /// `docs/guide/caching.md` explains which responses Hostler stores.
     #[schemars(with = "CacheSwitch", extend("x-default" = "`false`"))]
     pub cache: Option<CacheSwitch>,
-    /// Whether equal requests (GET) at the same time are sent to the pool once, and all get that answer, although it cannot be kept.
-    /// Not where it is anybody's own: with cookies, `Authorization`, or an answer that is `private` or sets a cookie. Answers that
-    /// can be kept are always shared.
-    pub collapse: bool,
-    /// Which requests get a slot first when there are not enough.
-    pub priority: Priority,
-    /// A file that stands in where the pool gives no answer, such as the page from which an app renders in the browser:
-    /// 200, with `Hostler-Fallback: REASON`, in place of a 502, 503 or 504. Only for GET and HEAD, and HTML only for
-    /// a client whose `Accept` takes it. Its content type is that of its extension. It is read when the
-    /// configuration is loaded (`hostler reload` reads it anew), and may have up to 1 MiB; relative to the file's
-    /// folder. Give such a route a `request_timeout`, such as `"1s"` for a page: without one, the fallback of a slow
-    /// worker comes after the pool's 30 s.
+    /// Whether equal GET requests at the same time become one request to the pool, although the response cannot be
+    /// stored.
     ///
-    /// Or `"hypernova"`, for a route on which workers render Hypernova's batches (`POST /batch`): 200 with the markup
-    /// from which the browser renders, for every job of the batch, each with an error that says why. For batches of up
-    /// to 1,024,000 bytes, gzip or not; not beside `buffer = "none"`. A POST is not sent again when its worker is lost.
-    /// Set `request_timeout` below the time after which the clients give up by themselves (hypernova-ruby 0.6s,
-    /// hypernova-client 1s), so that they see this answer.
+    /// Hostler does not join requests with cookies or `Authorization`. It does not share a response that is
+    /// `private` or sets a cookie. With `cache`, Hostler always joins requests whose response can be stored.
+    pub collapse: bool,
+    /// Which requests get a slot first if there are not enough slots.
+    pub priority: Priority,
+    /// The response if the pool gives none: the name of a file, or `"hypernova"`. It replaces a 502, 503 or 504.
+    ///
+    /// **A file**, such as the page of an app that renders in the browser. The client gets it with 200 and
+    /// `Hostler-Fallback: REASON`. It is for GET and HEAD only, and HTML is for clients whose `Accept` allows it.
+    /// Its content type is that of its extension. Hostler reads the file at the start and at `hostler reload`. It
+    /// may have up to 1 MiB. A relative path starts at the folder of the configuration file.
+    ///
+    /// Set `request_timeout` on such a route, such as `"1s"` for a page. Otherwise the client of a slow worker
+    /// waits for the pool's 30 s.
+    ///
+    /// **`"hypernova"`**, for a route on which workers render Hypernova's batches (`POST /batch`). The client gets
+    /// 200, and for each job of the batch the markup from which the browser renders, with an error that says why. A
+    /// batch may have up to 1,024,000 bytes, with or without gzip. It does not work with `buffer = "none"`. Hostler
+    /// does not send a POST again if its worker is lost.
+    ///
+    /// Set `request_timeout` below the client's own timeout (hypernova-ruby 0.6s, hypernova-client 1s), so that the
+    /// client gets this response.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub fallback: Option<String>,
 }
 
-/// Which requests get a slot first when there are not enough.
+/// Which requests get a slot first if there are not enough slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
     /// Before the others.
     High,
-    /// As most are.
+    /// The priority of most routes.
     #[default]
     Normal,
-    /// After the others; it still gets its share, however many of the others come.
+    /// After the others. These requests still get a share of the slots, however many others arrive.
     Low,
 }
 
-/// Whether a request's body is read whole before the request takes a slot.
+/// Whether Hostler reads a request's body completely before the request takes a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Buffer {
-    /// A slow upload holds no slot.
+    /// It does. A slow upload takes no slot.
     #[default]
     Full,
-    /// The body is streamed to the worker, which sees it as it comes; for large uploads.
+    /// It does not. The worker gets the body as it arrives. For large uploads.
     None,
 }

@@ -1,4 +1,4 @@
-//! The `[server]` section: listeners, limits and trust.
+//! The keys of `[server]`, as written: listeners, limits and trusted proxies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,152 +12,273 @@ use crate::value::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Server {
-    /// Where clients connect. `":8080"` is every address of the machine, IPv4 and IPv6; a name such as
-    /// `localhost` is looked up once, at the start, and means its first IPv4 address if it has one; port 0 is
-    /// a free port.
+    /// The addresses on which Hostler accepts connections without TLS.
+    ///
+    /// - `":8080"`: every address of the machine, IPv4 and IPv6.
+    /// - `"localhost:8080"`: Hostler looks the name up once, at the start, and uses its first IPv4 address if it
+    ///   has one.
+    /// - `["10.0.0.5:8080", "[::1]:8080"]`: two addresses.
+    /// - Port 0: a free port, which the system chooses.
+    ///
+    /// The list may be empty if `tls.listen` has an address.
     pub listen: OneOrMany<Address>,
-    /// Where `hostler status` and `GET /status` are answered, without any password: never a public address.
-    /// `"off"` for none.
+    /// The address for `hostler status`, `hostler reload` and the other commands, and for `GET /status`. `"off"`
+    /// disables it.
+    ///
+    /// It has no password. Never use an address that clients can reach: they could read the status and give orders.
     pub admin: AdminAddress,
-    /// Data-plane runtimes, each a thread with its own share of the connections.
-    #[schemars(with = "Count<1, 1024>", extend("x-default" = "one a core"))]
+    /// The number of data-plane threads. Each thread serves its own share of the connections.
+    ///
+    /// Lower it if other programs on the machine need the CPU.
+    #[schemars(with = "Count<1, 1024>", extend("x-default" = "one for each core"))]
     pub threads: Option<Count<1, 1024>>,
-    /// The time a client has to send the head of a request, from its first byte to its last. Over it: 408 and
-    /// the connection is closed.
+    /// The time for a client to send the head of a request, from its first byte to its last.
+    ///
+    /// Over it, Hostler answers 408 (`header_timeout`) and closes the connection. The same time holds for a TLS
+    /// handshake and for a PROXY header; over it, Hostler closes the connection without a response.
     pub header_timeout: Period,
-    /// The longest pause a client may make while it sends a body; any byte starts it anew. Over it: 408 and
-    /// the connection is closed.
+    /// The longest pause while a client sends a request body. Every byte starts the time anew.
+    ///
+    /// Over it, Hostler answers 408 (`body_timeout`) and closes the connection. Raise it for clients that stop for
+    /// a long time during an upload.
     pub body_timeout: Period,
-    /// Bytes a second that a client must send of a body, on average. A client that has fallen behind by ten seconds' worth gets 408, and the
-    /// connection is closed: a byte now and then keeps no body waiting for ever. One pause counts for five seconds at most, `body_timeout`
-    /// is the limit for that. In HTTP/2 the bodies of a connection count together. `"0 B"`: any byte is enough.
+    /// The lowest average speed, in bytes a second, at which a client must send a request body.
+    ///
+    /// A client that falls behind by ten seconds' worth gets 408 (`min_receive_rate`), and Hostler closes the
+    /// connection. Example: with `"240 B"` a client may be 2,400 bytes behind. So a client that sends a byte now
+    /// and then cannot keep a body open for ever.
+    ///
+    /// One pause counts for five seconds at most; `body_timeout` limits longer pauses. In HTTP/2 the bodies of a
+    /// connection count together. `"0 B"` disables the limit.
     pub min_receive_rate: Size<0, 1_048_576>,
-    /// The longest time in which a client may take nothing of its answer. Over it: the connection is closed; in HTTP/2 the stream is reset
-    /// (CANCEL), unless its connection takes what other streams have for it and cannot take all at once. What the network is given counts, not
-    /// what waits in the kernel. A slow client's system makes room in steps, often of 64 KB: after a step the limit is longer, by 1 s for each
-    /// KB of the step and at most by one and a half times itself.
+    /// The longest time in which a client may read nothing of its response.
+    ///
+    /// Over it, Hostler closes the connection. In HTTP/2 Hostler resets the stream (CANCEL), unless the connection
+    /// takes the data of other streams and cannot take all data at once. The access log has `"aborted":"client
+    /// stalled"`.
+    ///
+    /// Hostler counts what the network has taken, not what waits in the kernel. The system of a slow client makes
+    /// room in steps, often of 64 KB. After a step the limit is longer: by 1 s for each KB of the step, and at most
+    /// by one and a half times the limit.
     pub send_timeout: Period,
-    /// Bytes a second that a client must take of its answers, on average, while there is more for it. A client that has fallen behind by ten
-    /// seconds' worth is cut off: a byte now and then keeps no answer waiting for ever. One pause counts for five seconds at most,
-    /// `send_timeout` is the limit for that. In HTTP/2 the answers of a connection count together. `"0 B"`: any byte is enough.
+    /// The lowest average speed, in bytes a second, at which a client must read its responses while there is data
+    /// for it.
+    ///
+    /// Hostler cuts off a client that falls behind by ten seconds' worth. So a client that reads a byte now and
+    /// then cannot keep a response open for ever. The access log has `"aborted":"client too slow"`.
+    ///
+    /// One pause counts for five seconds at most; `send_timeout` limits longer pauses. In HTTP/2 the responses of a
+    /// connection count together. `"0 B"` disables the limit.
     pub min_send_rate: Size<0, 1_048_576>,
-    /// Bytes a second that a client must take, as with `min_send_rate`, while a worker has to wait for it: neither `answer_memory` nor
-    /// `spool_size` has room for more of its answer. A client that is slower, or takes nothing for ten seconds, is cut off, so that a slot
-    /// waits only for clients that read on. `"0 B"`: a worker waits for any client.
+    /// The lowest average speed, in bytes a second, at which a client must read a response while a worker waits for
+    /// it.
+    ///
+    /// A worker waits for a client if neither `answer_memory` nor `spool_size` has room for more of its response.
+    /// Hostler then cuts off a client that is slower, or that reads nothing for ten seconds. So a slot waits only
+    /// for clients that read on. `"0 B"`: a worker waits for every client.
     pub min_slot_rate: Size<0, 1_073_741_824>,
-    /// How long a kept-alive connection may be without a request. Over it: it is closed, between requests, so
-    /// nothing is lost.
+    /// The time for which a kept-alive connection may be without a request.
+    ///
+    /// Over it, Hostler closes the connection. It does so between requests, so that no request is lost. If a load
+    /// balancer is in front of Hostler, use a longer time than the idle timeout of the load balancer.
     pub idle_timeout: Period,
-    /// How long a stop (SIGTERM, SIGINT) waits for accepted requests to finish. Over it, or at a second
-    /// signal: what is left is cut off.
+    /// The time for accepted requests to finish after a stop (SIGTERM, SIGINT).
+    ///
+    /// Over it, or at a second signal, Hostler cuts off the requests that are left. Raise it if requests take
+    /// longer, such as large downloads.
     pub drain_timeout: Period,
-    /// How long SIGUSR1 lets all go on while health checks fail already (503), so that a balancer in front looks elsewhere;
-    /// then it is a stop.
+    /// The time after SIGUSR1 in which health checks get 503 and Hostler still serves all clients. Then Hostler
+    /// stops.
+    ///
+    /// Set it to the time that the load balancer in front of Hostler needs to choose another server.
     pub drain_wait: Delay,
-    /// A path under which health checks are answered on `listen` and `tls.listen`, whatever their host: `/healthz` and
-    /// `/healthz/ready` say 200 while clients are welcome and the pools that count (`health_pools`) have a ready member each, and 503
-    /// with the reason otherwise; `/healthz/ready/NAME` says so of one pool, `/healthz/startup` whether all of them could serve once,
-    /// `/healthz/live` whether the process works. Other methods than GET and HEAD, and other paths, go to the routes.
+    /// The path under which Hostler answers health checks on `listen` and `tls.listen`, for every host. Example:
+    /// `"/healthz"`.
+    ///
+    /// - `/healthz` and `/healthz/ready`: 200 while Hostler accepts clients and each pool that counts
+    ///   (`health_pools`) has a ready member; otherwise 503 with the reason.
+    /// - `/healthz/ready/NAME`: the same for one pool.
+    /// - `/healthz/startup`: 200 after all pools that count have been ready at the same time; before that 503.
+    /// - `/healthz/live`: 200 while the Hostler process works.
+    ///
+    /// Hostler answers GET and HEAD. Other methods and other paths go to the routes.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub health_path: Option<RequestPath>,
-    /// The pools without which Hostler is not ready. A pool that is not in the list may be without members, and health checks say 200.
-    #[schemars(extend("x-default" = "all that a route leads to"))]
+    /// The pools that must have a ready member, so that health checks get 200.
+    ///
+    /// A pool that is not in the list may be without members. Set it if some pools are not essential.
+    #[schemars(extend("x-default" = "all pools of routes"))]
     pub health_pools: Vec<String>,
-    /// Whether health checks have lines in the access log. They are never counted as requests of a route.
-    #[schemars(with = "bool", extend("x-default" = "`true` with `access_log = \"gorouter\"`, which has them; else `false`"))]
+    /// Whether the access log has a line for each health check.
+    ///
+    /// Health checks never count as requests of a route.
+    #[schemars(with = "bool", extend("x-default" = "`true` with `access_log = \"gorouter\"`, otherwise `false`"))]
     pub log_health_checks: Option<bool>,
-    /// How long a new program that takes over (`hostler upgrade`, SIGUSR2) may need until its workers are ready.
-    /// Over it: it is ended, and the running one goes on as before. A pool that is new at `hostler reload` has as long for
-    /// its first worker.
+    /// The time for the new process of `hostler upgrade` (SIGUSR2) to get its workers ready.
+    ///
+    /// Over it, Hostler ends the new process, and the running process continues as before. A pool that is new at
+    /// `hostler reload` has the same time for its first worker. Raise it if the workers boot slowly.
     pub upgrade_timeout: Period,
-    /// Bytes of the request line and all header fields together. Over it: 431 (RFC 6585, section 5). Workers are told to
-    /// take as much, unless `NODE_OPTIONS` has a `--max-http-header-size`: Node by itself stops at 16 KiB.
+    /// The size of the head of a request: its request line and all its header fields together.
+    ///
+    /// Over it, Hostler answers 431 (`header_too_large` or `start_line_too_large`; RFC 6585, section 5). Raise it
+    /// if clients send large cookies.
+    ///
+    /// Node alone accepts 16 KiB. Hostler tells its workers to accept as much as this limit, unless `NODE_OPTIONS`
+    /// already has `--max-http-header-size`.
     pub max_header_size: Size<8192, 1_048_576>,
-    /// Header fields in one request. Over it: 431 (RFC 6585, section 5). In an answer of a member: 502.
+    /// The number of header fields in one request.
+    ///
+    /// Over it, Hostler answers 431 (`too_many_fields`; RFC 6585, section 5). The limit also holds for the response
+    /// of a member; over it, the client gets 502.
     pub max_header_fields: Count<1, 1000>,
-    /// Interim answers (1xx, such as 103 Early Hints) that a member may send before one answer; all their heads together
-    /// have at most `max_header_size` bytes. Over it: the connection to the member is closed, and the client gets 502.
+    /// The number of interim responses (1xx, such as 103 Early Hints) that a member may send before one response.
+    ///
+    /// Their heads together may have `max_header_size` bytes. Over either limit, Hostler closes the connection to
+    /// the member, and the client gets 502 (`interim_answers`).
     pub max_interim_answers: Count<0, 10_000>,
-    /// Bytes of a request's body. Over it: 413 (RFC 9110, section 15.5.14), at once if Content-Length says
-    /// so. A route can have its own.
+    /// The size of a request body. A route can have its own limit (`routes.max_body_size`).
+    ///
+    /// Over it, Hostler answers 413 (`body_too_large`; RFC 9110, section 15.5.14), at once if `Content-Length` is
+    /// over the limit. Raise it on the routes that take uploads.
     pub max_body_size: Size<1, 1_099_511_627_776>,
-    /// Bytes of a request's body that are held in memory while it is read; a longer body goes to a temporary
-    /// file.
+    /// The part of a request body that Hostler keeps in memory. What is beyond it goes to a temporary file
+    /// (`temp_dir`).
+    ///
+    /// Raise it if most bodies are larger and the disk is slow.
     pub body_memory: Size<0, 1_073_741_824>,
-    /// Bytes of memory for the bodies of all requests together. A connection may hold as much of it as is free after that, so that a few
-    /// cannot use up what others need. Over it: bodies of more than 4 KiB go to temporary files, whatever `body_memory` says; on
-    /// `geo` and `postal` routes, which read bodies in memory only, 503 with Retry-After.
+    /// The memory for the request bodies of all connections together.
+    ///
+    /// A connection may hold as much of it as is free after that: one connection alone gets half of it, and a few
+    /// connections leave room for others.
+    ///
+    /// Over it, bodies of more than 4 KiB go to temporary files, whatever `body_memory` says. `geo` and `postal`
+    /// routes read bodies in memory only; there the client gets 503 (`request_memory`) with `Retry-After`.
     pub request_memory: Size<0, 1_099_511_627_776>,
-    /// The folder for bodies over `body_memory` and for answers to slow clients; relative to the file's folder. It must exist.
-    #[schemars(with = "String", extend("x-default" = "the system's: TMPDIR or /tmp"))]
+    /// The folder for temporary files: request bodies over `body_memory`, and responses to slow clients.
+    ///
+    /// The folder must exist. A relative path starts at the folder of the configuration file. In a folder that is
+    /// in memory (tmpfs), the files take memory.
+    #[schemars(with = "String", extend("x-default" = "TMPDIR, or /tmp"))]
     pub temp_dir: Option<String>,
-    /// Bytes of all files in `temp_dir` together: bodies over `body_memory`, and answers that are more than memory holds of them while
-    /// their clients read slowly. Connections share it: one alone can take half of it, many take equal parts. Over it: a body is refused
-    /// (503), and the answer of a client that does not read on is cut off. Where `temp_dir` is itself in memory (tmpfs), so is this.
+    /// The size of all temporary files together.
+    ///
+    /// The files hold request bodies over `body_memory`, and responses that do not fit into memory while their
+    /// clients read slowly. The connections share the size: one connection alone can take half of it, many
+    /// connections take equal parts.
+    ///
+    /// If there is no room for a request body, the client gets 503 (`spool_full`). A body that is larger than the
+    /// whole size gets 507 (`spool_size`). If there is no room for a response, the worker waits for its client; see
+    /// `min_slot_rate`.
     #[schemars(
         with = "Size<0, 1_125_899_906_842_624>",
         extend("x-default" = "`\"1 GiB\"`, or four times the longest body that a route takes, if that is more")
     )]
     pub spool_size: Option<Size<0, 1_125_899_906_842_624>>,
-    /// Bytes of memory for the answers of all connections together, as far as their clients are slower than their workers. A connection
-    /// may hold as much of it as is free after that, and 16 KiB in any case, so that a few cannot use up what others need. Over it: more
-    /// goes to a temporary file, whatever `answer_buffer` says.
+    /// The memory for the responses of all connections together, as far as clients are slower than workers.
+    ///
+    /// A connection may hold as much of it as is free after that, and 16 KiB in any case. So a few connections
+    /// leave room for others. Over it, more of a response goes to a temporary file, whatever `answer_buffer` says.
     pub answer_memory: Size<0, 1_099_511_627_776>,
-    /// Bytes of one answer that are held in memory for a client slower than its worker. Once it is full and the client takes less than 1 MiB
-    /// in 0.2 s, the rest goes to a temporary file (`spool_size`), and the worker need not wait. Answers without an end are not put there:
-    /// `text/event-stream`, those with `X-Accel-Buffering: no`, and those of routes with `buffer = "none"`. Their workers wait for
-    /// the client.
+    /// The part of one response that Hostler keeps in memory for a client that is slower than its worker.
+    ///
+    /// If the buffer is full and the client reads less than 1 MiB in 0.2 s, the rest goes to a temporary file
+    /// (`spool_size`). So the worker does not wait.
+    ///
+    /// Endless responses do not go to a file, and their workers wait for the client: `text/event-stream`, responses
+    /// with `X-Accel-Buffering: no`, and responses of routes with `buffer = "none"`.
     pub answer_buffer: Size<4096, 1_073_741_824>,
-    /// Whether answers are compressed on their way to clients that take it: `true`, or a table that says which and how. A route
-    /// can have its own. Off by default: many apps compress by themselves, and a page with both a secret and what a
-    /// stranger makes it repeat gives the secret away by its length (BREACH). `docs/concepts/compression.md` says what becomes of
-    /// an answer.
+    /// Whether Hostler compresses responses: `true`, `false`, or a table with the keys of this section. A route can
+    /// have its own setting.
+    ///
+    /// It is off by default for two reasons. Many apps compress their responses themselves. And a page that
+    /// contains both a secret and text that an attacker chooses reveals the secret by its compressed length
+    /// (BREACH). `docs/concepts/compression.md` explains which responses Hostler compresses.
     #[schemars(extend("x-default" = "`false`"))]
     pub compress: Switch<Compress>,
-    /// Bytes of memory for all encoders together. Over it: answers go out as they are.
+    /// The memory for all encoders together. Over it, Hostler sends new responses uncompressed.
     pub compress_memory: Size<0, 1_099_511_627_776>,
-    /// Client connections at once. Over it: 503 with Retry-After, and the connection is closed; with TLS it is just
-    /// closed, before the handshake.
+    /// The number of concurrent client connections.
+    ///
+    /// Over it, Hostler answers 503 (`too_many_connections`) with `Retry-After` and closes the connection. With TLS
+    /// it closes the connection before the handshake. If the process may open too few files, Hostler lowers the
+    /// limit and warns.
     pub max_connections: Count<1, 1_000_000>,
-    /// Connections at once from one client: one IPv4 address, or one /64 of IPv6. Over it: 429 with Retry-After, and the connection is
-    /// closed; with TLS it is closed before the handshake. `"auto"`: a quarter of `max_connections`, at least 100, for public addresses;
-    /// for loopback and private ones, where a proxy, a balancer or a load test is more likely than a client, all but the last 64
-    /// of `max_connections` if that is 1000 or more, else no limit. A number holds for every address. The connections of
-    /// `trusted_proxies` are not counted, nor, with `trusted_hops`, any; with `proxy_protocol` the client that the header names is counted.
+    /// The number of concurrent connections from one client: one IPv4 address, or one /64 network of IPv6. `"off"`
+    /// disables the limit.
+    ///
+    /// Over it, Hostler answers 429 (`client_connections`) with `Retry-After` and closes the connection. With TLS
+    /// it closes the connection before the handshake.
+    ///
+    /// - `"auto"`, public address: a quarter of `max_connections`, and at least 100.
+    /// - `"auto"`, loopback or private address: all but the last 64 of `max_connections` if that is 1000 or more,
+    ///   otherwise no limit. Such an address is more likely a proxy, a load balancer or a load test than one
+    ///   client.
+    /// - A number holds for every address.
+    ///
+    /// Hostler does not count the connections of `trusted_proxies`. With `trusted_hops` it counts no connections.
+    /// With `proxy_protocol` it counts for the client that the PROXY header names.
     pub client_connections: ClientLimit,
-    /// Requests under way for one client, tunnels included, wherever they wait or are served. Over it: 429 with Retry-After. The client is whom
-    /// `trusted_proxies`, `trusted_hops` and `proxy_protocol` make it. `"auto"`: a tenth of `max_connections`, at least 100, for
-    /// public addresses; no limit for loopback and private ones. A number holds for every address that is not a trusted proxy.
+    /// The number of concurrent requests of one client, open tunnels included. `"off"` disables the limit.
+    ///
+    /// Requests that wait in a queue count, too. Over it, Hostler answers 429 (`client_requests`) with
+    /// `Retry-After`. Hostler finds the client by `trusted_proxies`, `trusted_hops` and `proxy_protocol`.
+    ///
+    /// - `"auto"`, public address: a tenth of `max_connections`, and at least 100.
+    /// - `"auto"`, loopback or private address: no limit.
+    /// - A number holds for every address that is not a trusted proxy.
     pub client_requests: ClientLimit,
-    /// Clients may speak HTTP/2: over TLS those that ask for it, without it those that begin with it (prior knowledge).
+    /// Whether clients may use HTTP/2.
+    ///
+    /// With TLS, client and Hostler negotiate it (ALPN). Without TLS, the client begins with it (prior knowledge).
     pub http2: bool,
-    /// Requests and tunnels that one HTTP/2 connection may have under way at once. A client is told; a stream over it is
-    /// refused, and can safely be tried again.
+    /// The number of concurrent requests and tunnels of one HTTP/2 connection.
+    ///
+    /// Hostler announces the limit to each client (SETTINGS). Over it, Hostler refuses the stream (REFUSED_STREAM),
+    /// and the client can safely send the request again.
     pub http2_max_streams: Count<1, 100_000>,
-    /// Bytes of one request's body that an HTTP/2 client may send before Hostler has taken them. More of it makes a large
-    /// upload over a long way faster.
+    /// The flow-control window of an HTTP/2 stream: the bytes of one request body that a client may send before
+    /// Hostler has read them.
+    ///
+    /// Raise it for large uploads from clients that are far away.
     pub http2_stream_window: Size<65_536, 1_073_741_824>,
-    /// The same, for all bodies of a connection together: the most memory that they can take before they are taken.
+    /// The flow-control window of an HTTP/2 connection: the same limit for all request bodies of the connection
+    /// together.
+    ///
+    /// It is also the most memory that unread request bodies of one connection take.
     pub http2_connection_window: Size<65_536, 1_073_741_824>,
-    /// One line an exchange on standard output, as JSON or for people.
+    /// The format of the access log. Hostler writes one line for each request to standard output.
     pub access_log: AccessLog,
-    /// Whose forwarding headers (`X-Forwarded-*`, `Forwarded`, ...) are believed: networks or single
-    /// addresses. From anybody else they are removed. A malformed entry stops
-    /// the start: trusting too few breaks an app, trusting too many opens it.
+    /// The proxies whose forwarding header fields (`X-Forwarded-*`, `Forwarded` and others) Hostler trusts:
+    /// networks or addresses. Example: `["10.0.0.0/8"]`.
+    ///
+    /// Hostler removes these fields from the requests of all other peers. Set the key if a load balancer or a CDN
+    /// is in front of Hostler; otherwise its address counts as the client's.
+    ///
+    /// A malformed entry stops the start. A missing proxy breaks apps, and a network that is too large lets clients
+    /// claim any address.
     pub trusted_proxies: Vec<Proxy>,
-    /// Instead of `trusted_proxies`, for proxies whose addresses nobody can list (some CDNs): how many of them each request has come
-    /// through. So many entries of `client_ip_header` are counted from the right, or its one address is taken; a request with fewer
-    /// has come round one of them, and its client is the other end of its connection. Everybody's forwarding headers are passed on, and whoever
-    /// reaches Hostler round a proxy can claim any address: allow it no other way in. 0: not by number.
+    /// The number of proxies that every request passes. Use it in place of `trusted_proxies` if their addresses are
+    /// not known. `0`: off.
+    ///
+    /// Example: `2` for a CDN and a load balancer behind it. Hostler counts that many entries of `client_ip_header`
+    /// from the right. A field that holds one address is used as it is. A request with fewer entries has not passed
+    /// all proxies: its client is the other end of its connection.
+    ///
+    /// Hostler passes on the forwarding fields of all clients. A client that reaches Hostler without the proxies
+    /// can claim any address, so block every other way to Hostler.
     pub trusted_hops: Count<0, 32>,
-    /// Load balancers that send a PROXY header (version 1 or 2) before anything else: networks or single addresses. A connection
-    /// from one of them must begin with it, within `header_timeout`, before TLS if that is spoken; the client's address is
-    /// then the one it names. Anybody else's connection must begin without. Whoever is named is in turn compared with
-    /// `trusted_proxies`.
+    /// The load balancers that send a PROXY header (version 1 or 2) before the first byte: networks or addresses.
+    ///
+    /// A connection from one of them must begin with the header, within `header_timeout` and before TLS. The header
+    /// names the client's address. Hostler compares that address with `trusted_proxies`. A connection from any
+    /// other address must not begin with a PROXY header.
     pub proxy_protocol: Vec<Proxy>,
-    /// The one header in which a trusted proxy names the client; it is read from the right, past trusted
-    /// proxies, to the first address that is not trusted. The other fields of its kind are passed on from
-    /// a trusted proxy and removed from anybody else; they name nobody.
+    /// The one header field in which a trusted proxy names the client.
+    ///
+    /// Hostler reads the field from right to left, skips trusted proxies, and uses the first other address. Hostler
+    /// passes on the other fields of this kind from a trusted proxy, and removes them from all other peers. It
+    /// never reads the client's address from them.
     pub client_ip_header: ClientIpHeader,
 }
 
@@ -209,15 +330,15 @@ impl Default for Server {
     }
 }
 
-/// Form of the access log.
+/// The format of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessLog {
     /// One JSON object a line.
     Json,
-    /// One short line for people.
+    /// One short line for people to read.
     Pretty,
-    /// One line as Cloud Foundry's gorouter writes it; everything else is as with `"json"`.
+    /// One line in the format of Cloud Foundry's gorouter. All other log lines are the same as with `"json"`.
     Gorouter,
     /// No access log.
     Off,
@@ -226,19 +347,19 @@ pub enum AccessLog {
 /// The header in which a trusted proxy names the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ClientIpHeader {
-    /// What most proxies append to.
+    /// The field to which most proxies append an address.
     #[serde(rename = "X-Forwarded-For")]
     XForwardedFor,
-    /// One address; nginx's habit.
+    /// One address; common with nginx.
     #[serde(rename = "X-Real-IP")]
     XRealIp,
-    /// RFC 7239.
+    /// The standard field (RFC 7239).
     #[serde(rename = "Forwarded")]
     Forwarded,
-    /// Cloudflare.
+    /// One address; Cloudflare.
     #[serde(rename = "CF-Connecting-IP")]
     CfConnectingIp,
-    /// Akamai, and Cloudflare Enterprise.
+    /// One address; Akamai, and Cloudflare Enterprise.
     #[serde(rename = "True-Client-IP")]
     TrueClientIp,
 }

@@ -1,4 +1,4 @@
-//! The keys of `[tls]`, as written. Knows not what the files hold.
+//! The keys of `[tls]`, as written. Does not know what the files contain.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,35 +9,54 @@ use crate::value::{Address, Count, OneOrMany, TextOr};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Tls {
-    /// Where clients connect with TLS (1.2 or 1.3), besides `server.listen`; written as that is. Needs `certificates`. What
-    /// comes in here is forwarded with `X-Forwarded-Proto: https`.
+    /// The addresses on which Hostler accepts connections with TLS (1.2 or 1.3), in the form of `server.listen`.
+    /// Needs `certificates`.
+    ///
+    /// Members get `X-Forwarded-Proto: https` for these requests.
     pub listen: OneOrMany<Address>,
-    /// A list of tables with `cert` and `key`, PEM files: the certificate followed by those that lead from it to a known
-    /// one, and its private key without a passphrase; relative to the file's folder. A client is shown the one for the name it
-    /// asks for (SNI), the name itself before a wildcard; any other client is shown the first. Of several for the same name it
-    /// is the first whose kind (ECDSA, RSA) the client takes. Files that change are read anew within seconds, and at
-    /// `hostler reload`: no connection is touched, and files that are no good leave everything as it is.
+    /// The certificates with their private keys. Example: `[{ cert = "tls/shop.pem", key = "tls/shop.key" }]`.
+    ///
+    /// - `cert`: a PEM file with the server's certificate, followed by its intermediate certificates.
+    /// - `key`: a PEM file with its private key, without a passphrase.
+    ///
+    /// Relative paths start at the folder of the configuration file.
+    ///
+    /// A client gets the certificate for the name that it asks for (SNI): the exact name first, then a wildcard.
+    /// All other clients get the first certificate. Of several certificates for the same name, a client gets the
+    /// first one whose kind (ECDSA, RSA) it supports.
+    ///
+    /// Hostler loads changed files within seconds, and at `hostler reload`. Connections are not affected. If a new
+    /// file has an error, Hostler keeps the old certificate.
     #[schemars(extend("x-kind" = "list of: { cert, key }"))]
     pub certificates: Vec<Certificate>,
-    /// Whether a client that asks for a name that no certificate has, or for none, is refused in place of being shown the
-    /// first certificate.
+    /// Whether Hostler refuses a client that asks for an unknown name, or for no name. Otherwise the client gets
+    /// the first certificate.
     pub strict_sni: bool,
-    /// The lowest version that is spoken.
+    /// The lowest TLS version that Hostler accepts.
     pub min_version: MinVersion,
-    /// A PEM file with the authorities whose certificates clients have to show; relative to the file's folder. None: clients
-    /// are not asked for any. Members read a client's certificate in `Client-Cert` (RFC 9440), and nobody else's word for it.
+    /// A PEM file with the authorities that must have signed the clients' certificates (mutual TLS).
+    ///
+    /// A relative path starts at the folder of the configuration file. Without it, Hostler asks clients for no
+    /// certificate. Members read the client's certificate in `Client-Cert` (RFC 9440). Hostler removes this field
+    /// if a client sends it.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub client_ca: Option<String>,
-    /// Whether a client without certificate is refused; one with a certificate that is not by `client_ca` always is.
+    /// Whether a client must have a certificate. Hostler always refuses a certificate that `client_ca` has not
+    /// signed.
     pub client_certificates: ClientCertificates,
-    /// Whether whoever comes without TLS (`server.listen`) is sent to `https`: 308 (RFC 9110, section 15.4.9), whatever was
-    /// asked for. Not one whose trusted proxy says in `X-Forwarded-Proto` that it has come by `https`.
+    /// Whether Hostler redirects requests without TLS (`server.listen`) to `https`, with 308 (RFC 9110, section
+    /// 15.4.9).
+    ///
+    /// It does not redirect a request if a trusted proxy says in `X-Forwarded-Proto` that the client has used
+    /// `https`.
     pub redirect_http: bool,
-    /// The port to which `redirect_http` sends, where clients reach `listen` by another.
-    #[schemars(with = "Count<1, 65535>", extend("x-default" = "the first of listen"))]
+    /// The port in the URLs of `redirect_http`. Set it if clients reach `listen` by another port.
+    #[schemars(with = "Count<1, 65535>", extend("x-default" = "the port of the first `listen`"))]
     pub public_port: Option<Count<1, 65535>>,
-    /// How long browsers shall insist on https (`Strict-Transport-Security`, RFC 6797), such as `"1year"`: every answer by TLS
-    /// says so, in place of what an app says. Or a table: `{ max_age = "2years", include_subdomains = true, preload = true }`.
+    /// How long browsers must use HTTPS for this site (`Strict-Transport-Security`, RFC 6797). Example: `"1year"`.
+    ///
+    /// Every response over TLS has the field. It replaces the field of an app. The long form is `{ max_age =
+    /// "2years", include_subdomains = true, preload = true }`.
     #[schemars(with = "TextOr<Hsts>", extend("x-default" = "none"))]
     pub hsts: Option<TextOr<Hsts>>,
 }
@@ -46,7 +65,7 @@ pub struct Tls {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table with `cert` and `key`")]
 pub struct Certificate {
-    /// The certificate and those that lead from it to a known one.
+    /// The certificate, followed by its intermediate certificates.
     pub cert: String,
     /// Its private key.
     pub key: String,
@@ -68,10 +87,10 @@ pub enum MinVersion {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientCertificates {
-    /// They do.
+    /// Hostler refuses a client without a certificate.
     #[default]
     Required,
-    /// They are asked for one, and may have none.
+    /// Hostler asks for a certificate, and also accepts clients without one.
     Optional,
 }
 
@@ -79,10 +98,10 @@ pub enum ClientCertificates {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Hsts {
-    /// How long browsers shall insist on https, such as `"1year"`.
+    /// How long browsers must use HTTPS, such as `"1year"`.
     pub max_age: String,
-    /// For all hosts below the one that answers, too.
+    /// Whether it holds for all hosts below this one, too.
     pub include_subdomains: bool,
-    /// Browsers' makers may put it on their lists: there is no quick way back.
+    /// Whether browser vendors may add the host to their preload lists. It takes months to remove it from there.
     pub preload: bool,
 }
