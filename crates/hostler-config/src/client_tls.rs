@@ -1,4 +1,4 @@
-//! TLS as a client: whom to trust, and who we are. Knows neither files nor connections.
+//! TLS as a client: which authorities Hostler trusts, and which certificate it shows. Knows neither files nor connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,38 +8,38 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_t
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// TLS to those to whom we connect, ready for use. Equal is what was made from the same, so that a reload that changes nothing
-/// keeps connections and sessions.
+/// TLS to one kind of servers, ready for use. Two values are equal if they were made from the same files. So a reload that changes
+/// nothing keeps connections and sessions.
 #[derive(Clone)]
 pub struct ClientTls {
-    /// For the handshakes; keeps the sessions, so it is to be shared.
+    /// For the handshakes. It keeps the sessions, so it is shared.
     pub config: Arc<ClientConfig>,
-    /// Whom certificates have to name; none for whom we connect to.
+    /// The name that certificates must have. `None`: the host of the connection.
     pub server_name: Option<ServerName<'static>>,
     trust: TrustedAuthorities,
     identity: Option<Arc<Identity>>,
 }
 
-/// Whom to trust.
+/// Which certificates Hostler accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrustedAuthorities {
-    /// Those for whom one of these vouches.
+    /// Those that one of these authorities has signed.
     Roots(Vec<CertificateDer<'static>>),
-    /// Whoever it is.
+    /// Any certificate.
     Anybody,
 }
 
-/// Who we are, if somebody asks.
+/// Hostler's own certificate, for servers that ask for one.
 #[derive(Debug, PartialEq)]
 pub struct Identity {
-    /// Our certificate, and its intermediates.
+    /// The certificate, followed by its intermediate certificates.
     pub chain: Vec<CertificateDer<'static>>,
     /// Its key.
     pub key: PrivateKeyDer<'static>,
 }
 
 impl ClientTls {
-    /// Puts it together; fails if a root is no certificate, or the key does not fit.
+    /// Makes the TLS configuration. Fails if a root is not a certificate, or if the key does not match.
     pub fn new(
         trust: TrustedAuthorities,
         identity: Option<Identity>,
@@ -81,7 +81,7 @@ impl fmt::Debug for ClientTls {
     }
 }
 
-/// Takes any certificate, as long as the other end has its key.
+/// Accepts any certificate, if the server has its key.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

@@ -1,42 +1,42 @@
-//! What a changed configuration changes: pools by name, routes as a whole, keys of `[server]` one by one. Knows not what
-//! can be applied while Hostler runs.
+//! The differences between two configurations: pools by name, routes as a whole, keys of `[server]` one by one. Does not know what can
+//! change while Hostler runs.
 
 use super::resolved::{Cache, Config, Pool, Server, Tls};
 
-/// From one configuration to the next.
+/// The differences from one configuration to the next.
 #[derive(Debug, PartialEq)]
 pub struct Difference<'a> {
     /// The keys of `[server]` whose meaning has changed.
     pub server: Vec<&'static str>,
     /// The keys of `[tls]` whose meaning has changed.
     pub tls: Vec<&'static str>,
-    /// The pools that are not as they were, in order of their names.
+    /// The pools that have changed, in order of their names.
     pub pools: Vec<PoolChange<'a>>,
-    /// Whether any route has changed, its fallback's contents included.
+    /// Whether any route has changed, including the contents of its fallback.
     pub routes: bool,
-    /// Whether `[platform]` has.
+    /// Whether `[platform]` has changed.
     pub platform: bool,
-    /// Whether `[geo]` or `[postal]` has: the names of those.
+    /// Which of the sections `[geo]` and `[postal]` have changed.
     pub lookups: Vec<&'static str>,
-    /// The keys of `[cache]` whose meaning has changed; `tier` is all that is about memcached.
+    /// The keys of `[cache]` whose meaning has changed. `tier` stands for all keys about memcached.
     pub cache: Vec<&'static str>,
-    /// Whether routes register themselves otherwise.
+    /// Whether `[registrar]` has changed.
     pub registrar: bool,
 }
 
-/// One pool that is not as it was.
+/// One pool that has changed.
 #[derive(Debug, PartialEq)]
 pub enum PoolChange<'a> {
-    /// There was none of this name.
+    /// A new pool.
     Added(&'a Pool),
-    /// There is none of this name any more.
+    /// A pool that is gone.
     Removed(&'a Pool),
-    /// As it was, and as it is to be.
+    /// The old pool and the new pool.
     Changed(&'a Pool, &'a Pool),
 }
 
 impl Config {
-    /// What `newer` says otherwise.
+    /// The differences to `newer`.
     pub fn difference<'a>(&'a self, newer: &'a Self) -> Difference<'a> {
         let kept_or_removed = self.pools.iter().filter_map(|old| match newer.pool(&old.name) {
             None => Some(PoolChange::Removed(old)),
@@ -68,7 +68,7 @@ impl Config {
 }
 
 impl Difference<'_> {
-    /// Both mean the same.
+    /// Whether both configurations mean the same.
     pub fn is_empty(&self) -> bool {
         let sections = self.platform || self.registrar || self.routes;
         let sections = sections || !self.lookups.is_empty() || !self.cache.is_empty();
@@ -147,7 +147,7 @@ fn changed_cache(old: &Cache, new: &Cache) -> Vec<&'static str> {
     changed!(Cache, old, new, [memory, max_entry, tier])
 }
 
-/// A section that comes or goes is a listener that does.
+/// A `[tls]` section that comes or goes means a listener that comes or goes.
 fn changed_tls(old: Option<&Tls>, new: Option<&Tls>) -> Vec<&'static str> {
     match (old, new) {
         (None, None) => Vec::new(),

@@ -1,4 +1,4 @@
-//! The configuration as a tree of TOML values that knows, for each, where it was written. Knows no keys.
+//! The configuration as a tree of TOML values. It knows where each value was written. Knows no keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,7 +8,7 @@ use toml::{Spanned, Table, Value};
 
 use super::error::{Report, SourcePlace};
 
-/// One step from a table or list to what it holds.
+/// One step into a table or a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathStep {
     /// Into a table.
@@ -17,22 +17,22 @@ pub enum PathStep {
     Index(usize),
 }
 
-/// The way to a value, as in `routes[0].respond.status`.
+/// The path to a value, such as `routes[0].respond.status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyPath(pub Vec<PathStep>);
 
 impl KeyPath {
-    /// From keys joined by dots.
+    /// A path from keys that are joined by dots.
     pub fn of(dotted: &str) -> Self {
         Self(dotted.split('.').map(|key| PathStep::Key(key.into())).collect())
     }
 
-    /// The way to what `key` holds in this table.
+    /// The path to this key of the table.
     pub fn key(&self, key: &str) -> Self {
         self.then(PathStep::Key(key.into()))
     }
 
-    /// The way to one item of this list.
+    /// The path to one item of the list.
     pub fn index(&self, index: usize) -> Self {
         self.then(PathStep::Index(index))
     }
@@ -64,21 +64,19 @@ enum ValueOrigin {
 pub struct Document {
     name: String,
     values: Table,
-    /// Origins stay when a value is dropped: it was still written, and nobody should be told that it is
-    /// missing.
+    /// An origin stays when its value is dropped. The value was still written, so there must be no error that it is missing.
     origins: BTreeMap<KeyPath, ValueOrigin>,
-    /// Items dropped from lists, by their index as written; later items have moved up in `values` but not in
-    /// `origins`.
+    /// Items that were dropped from lists, by their index in the file. Later items have moved up in `values`, but not in `origins`.
     dropped: BTreeMap<KeyPath, BTreeSet<usize>>,
 }
 
 impl Document {
-    /// Nothing written; `name` stands where a file's name would.
+    /// An empty document. `name` is used in place of the name of a file.
     pub fn empty(name: &str) -> Self {
         Self { name: name.into(), values: Table::new(), origins: BTreeMap::new(), dropped: BTreeMap::new() }
     }
 
-    /// Parses TOML; reports every syntax error, and then gives nothing.
+    /// Parses TOML. Reports every syntax error; with an error the result is `None`.
     pub fn parse(name: &str, text: &str, report: &mut Report) -> Option<Self> {
         let lines = LineIndex { name, text };
         let mut refuse = |error: &toml::de::Error| {
@@ -90,7 +88,7 @@ impl Document {
             errors.iter().for_each(&mut refuse);
             return None;
         }
-        // The second parse is where numbers are read; it can still refuse one that does not fit.
+        // The second parse reads the numbers. It can still refuse one that does not fit.
         let values = toml::from_str(text).inspect_err(&mut refuse).ok()?;
         let mut document = Self { values, ..Self::empty(name) };
         document.note_table(&lines, &KeyPath::default(), spans.get_ref());
@@ -124,15 +122,15 @@ impl Document {
         }
     }
 
-    /// Lays a value over what is there, as said by the flag or variable `name`; false if there is no table to
-    /// hold it. `true` is a table in which nothing is said yet.
+    /// Sets a value from the flag or variable `name`. Returns false if the path has no table for it. A `true` on the way becomes an empty
+    /// table.
     pub fn set(&mut self, path: &KeyPath, value: Value, name: &str) -> bool {
         let Some((PathStep::Key(last), tables)) = path.0.split_last() else { return false };
         let mut table = &mut self.values;
         for step in tables {
             let PathStep::Key(key) = step else { return false };
             let below = table.entry(key).or_insert_with(|| Value::Table(Table::new()));
-            // On already, and now it is said how.
+            // The feature is on already; now it gets a setting.
             if *below == Value::Boolean(true) {
                 *below = Value::Table(Table::new());
             }
@@ -145,8 +143,7 @@ impl Document {
         true
     }
 
-    /// Takes away a value that was reported as wrong, so that the rest can be looked at; false if nothing
-    /// stands there.
+    /// Removes a value that was reported as an error, so that the rest can be checked. Returns false if there is no such value.
     pub fn drop_value(&mut self, path: &KeyPath) -> bool {
         let original = self.original(path);
         let Some((last, parents)) = path.0.split_last() else { return false };
@@ -186,7 +183,7 @@ impl Document {
         &self.values
     }
 
-    /// Whether something stands there, be it right or wrong.
+    /// Whether the configuration has a value here, valid or not.
     pub fn is_written(&self, path: &KeyPath) -> bool {
         let original = self.original(path);
         self.origins
@@ -195,7 +192,7 @@ impl Document {
             .is_some_and(|(first, _)| first.0.starts_with(&original.0))
     }
 
-    /// The path as it was written: list indexes count dropped items too.
+    /// The path in the file: list indexes count dropped items, too.
     pub fn original(&self, path: &KeyPath) -> KeyPath {
         let mut original = KeyPath::default();
         for step in &path.0 {
@@ -211,18 +208,17 @@ impl Document {
         original
     }
 
-    /// Where the key stands.
+    /// The place of the key.
     pub fn place_of_key(&self, path: &KeyPath) -> SourcePlace {
         self.place(path, |key, _| key)
     }
 
-    /// Where the value stands, or else the nearest table around it.
+    /// The place of the value, or of the nearest table around it.
     pub fn place_of_value(&self, path: &KeyPath) -> SourcePlace {
         self.place(path, |_, value| value)
     }
 
-    /// A table that only flags made stands where its first key does; what was not written at all, where it
-    /// would be.
+    /// A table that only flags have made has the place of its first key. A value that was not written has the place where it would be.
     fn place(
         &self,
         path: &KeyPath,

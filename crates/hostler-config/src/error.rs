@@ -1,9 +1,8 @@
-//! What is wrong with a configuration, and where: errors that stop the start, warnings that do not. Knows no
-//! keys.
+//! Errors of a configuration, which stop the start, and warnings, which do not. Both have a place. Knows no keys.
 
 use std::fmt;
 
-/// Everything that is wrong with a configuration, in the order of the file; displays as one line each.
+/// All errors of a configuration, in the order of the file. They display as one line each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
@@ -19,12 +18,12 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// One thing that is wrong; displays as `hostler.toml:12:3: message`.
+/// One error. It displays as `hostler.toml:12:3: message`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigError {
     /// Where it was written.
     pub place: SourcePlace,
-    /// What is wrong and what would be accepted.
+    /// What is wrong, and what is accepted.
     pub message: String,
 }
 
@@ -39,9 +38,9 @@ impl fmt::Display for ConfigError {
 pub enum SourcePlace {
     /// In the file as a whole: its name.
     File(String),
-    /// At this line and column, both counted from 1, the column in characters.
+    /// At this line and column. Both start at 1; the column counts characters.
     Line(String, usize, usize),
-    /// By this flag or environment variable.
+    /// In this flag or environment variable.
     Named(String),
 }
 
@@ -54,7 +53,7 @@ impl fmt::Display for SourcePlace {
     }
 }
 
-/// Collects errors and warnings while a configuration is loaded, so that all are told at once.
+/// Collects errors and warnings while a configuration is loaded, so that the user sees all of them at once.
 #[derive(Debug, Default)]
 pub struct Report {
     errors: Vec<ConfigError>,
@@ -62,22 +61,22 @@ pub struct Report {
 }
 
 impl Report {
-    /// Notes what stops the start.
+    /// Adds an error.
     pub fn error(&mut self, place: SourcePlace, message: impl Into<String>) {
         self.errors.push(ConfigError { place, message: message.into() });
     }
 
-    /// Notes what is allowed but probably not meant.
+    /// Adds a warning: the value is allowed, but probably a mistake.
     pub fn warn(&mut self, place: SourcePlace, message: impl Into<String>) {
         self.warnings.push(ConfigError { place, message: message.into() });
     }
 
-    /// Whether anything stops the start already.
+    /// Whether there is an error.
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
-    /// What was made and the warnings if there are no errors, else the errors.
+    /// The result and the warnings, or all errors.
     pub fn finish<T>(mut self, made: Option<T>) -> Result<(T, Vec<String>), ConfigErrors> {
         self.errors.sort_by(|a, b| a.place.cmp(&b.place));
         self.warnings.sort_by(|a, b| a.place.cmp(&b.place));
@@ -88,7 +87,7 @@ impl Report {
     }
 }
 
-/// The one of `known` that was probably meant, if one is near enough to name.
+/// The word of `known` that the user probably meant, if one is near enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let tolerated = (word.chars().count() / 3).max(1);
     known

@@ -1,7 +1,7 @@
-//! What the operator wrote (`file`) and what it means (`resolved`). Knows no sockets, pools or requests.
+//! The configuration as written (`file`) and its meaning (`resolved`). Knows no sockets, pools or requests.
 //!
-//! [`load`] is the way from one to the other: read the file, lay variables and flags over it, compare with
-//! the schema, parse, resolve. Everything that is wrong is told at once, with its place.
+//! [`load`] leads from one to the other: read the file, add variables and flags, compare with the schema, parse, resolve. It reports all
+//! errors at once, each with its place.
 
 mod client_tls;
 mod difference;
@@ -43,37 +43,36 @@ pub use resolved::{
 pub use source::{Given, Setting};
 pub use value::{ClientLimit, Origin, Period, Secret, ShowSize};
 
-/// What one run of Hostler is configured by.
+/// The inputs of one run of Hostler.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// The file, relative to the folder that Hostler was started in; none with `hostler run`.
+    /// The file, relative to the folder in which Hostler was started. `None` with `hostler run`.
     pub file: Option<PathBuf>,
-    /// Keys set on the command line; the later of two wins.
+    /// Keys that are set on the command line. The later of two equal keys counts.
     pub settings: Vec<Setting>,
     /// The environment and the machine.
     pub surroundings: Surroundings,
 }
 
-/// What Hostler finds around it: passed in, so that loading depends on nothing else but files and name
-/// look-ups.
+/// The environment of Hostler. It is a parameter, so that loading depends on nothing else except files and name lookups.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
-    /// The folder that Hostler was started in.
+    /// The folder in which Hostler was started.
     pub folder: PathBuf,
     /// The system's folder for temporary files.
     pub temp_dir: PathBuf,
     /// Cores that this process may use.
     pub cores: usize,
-    /// File descriptors that this process may have once it has taken all that it may (`ulimit -Hn`); none: as many as it likes.
+    /// The hard limit of open files of this process (`ulimit -Hn`). `None`: no limit.
     pub open_files: Option<usize>,
-    /// How many it may have as it was started (`ulimit -Sn`): what workers are to have again.
+    /// The soft limit of open files at the start (`ulimit -Sn`). Workers get it back.
     pub soft_open_files: Option<u64>,
 }
 
 impl Surroundings {
-    /// Those of this process. Nothing else reads the environment.
+    /// The surroundings of this process. Nothing else reads the environment.
     pub fn of_process() -> Self {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -81,7 +80,7 @@ impl Surroundings {
             open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
             soft_open_files: open_files.current,
             environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
-            // A folder that was removed: relative paths will be told to be missing, one by one.
+            // If the folder was removed, each relative path gets an error.
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             temp_dir: std::env::temp_dir(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -113,7 +112,7 @@ pub fn load_server(invocation: &Invocation) -> Result<Server, ConfigErrors> {
     report.finish(server).map(|(server, _)| server)
 }
 
-/// What is written, whatever it may mean, and the warnings.
+/// The configuration as written, without its meaning, and the warnings.
 pub fn written(invocation: &Invocation) -> Result<(file::File, Vec<String>), ConfigErrors> {
     let mut report = Report::default();
     let file = read(invocation, &mut report).map(|(_, file)| file);
@@ -137,7 +136,9 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
                 Ok(text) => Document::parse(&name, &text, report)?,
                 Err(error) => {
                     let help = match error.kind() {
-                        NotFound => "; -c names another, and `hostler run -- node server.js` needs none",
+                        NotFound => {
+                            "; name another file with -c, or use `hostler run -- node server.js`, which needs no file"
+                        }
                         _ => "",
                     };
                     report.error(SourcePlace::File(name), format!("cannot be read: {error}{help}"));
@@ -154,7 +155,7 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
     Some((document, file))
 }
 
-/// Parses the document; what cannot be parsed is reported and dropped, until the rest can.
+/// Parses the document. It reports and drops a value with an error, until the rest can be parsed.
 fn parse(document: &mut Document, report: &mut Report) -> file::File {
     loop {
         let values = toml::Value::Table(document.values().clone());

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use super::value::one_string;
 
-/// The meaning of a route's `match`. Displays in its one normal form, so equal patterns have equal text.
+/// The meaning of a route's `match`. Equal patterns display as equal text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MatchPattern {
     /// `None`: any host.
@@ -20,24 +20,23 @@ pub struct MatchPattern {
 /// Which hosts a route matches: lower case, without port, without trailing dot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
-    /// This host; an IPv6 address stands in brackets, as in a Host header.
+    /// This host. An IPv6 address is in brackets, as in a Host header.
     Exact(String),
-    /// `*.example.com`, held as `example.com`: every host below it, one label or more, but not itself.
+    /// `*.example.com`, held as `example.com`: every host below it, with one label or more, but not `example.com` itself.
     Below(String),
 }
 
-/// Which paths a route matches, held as an application reads them: percent-decoded. Case counts.
+/// Which paths a route matches: percent-decoded, as an application reads them, and case-sensitive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathPattern {
     /// This path.
     Exact(String),
-    /// `/cart/*`, held as `/cart`: that path and all below it (`/cart`, `/cart/`, `/cart/1`, not `/cartoon`).
-    /// Empty: every path.
+    /// `/cart/*`, held as `/cart`: this path and all paths below it (`/cart`, `/cart/`, `/cart/1`, not `/cartoon`). Empty: every path.
     Prefix(String),
 }
 
 impl PathPattern {
-    /// Whether it takes a path that is decoded already.
+    /// Whether it matches a path that is already decoded.
     pub fn matches(&self, path: &[u8]) -> bool {
         match self {
             Self::Exact(exact) => path == exact.as_bytes(),
@@ -50,7 +49,7 @@ impl PathPattern {
 }
 
 impl MatchPattern {
-    /// What `*` means: every request.
+    /// The pattern `*`: every request.
     pub const ALL: Self = Self { host: None, path: PathPattern::Prefix(String::new()) };
 }
 
@@ -66,9 +65,9 @@ impl FromStr for MatchPattern {
             None => (text, "/*"),
         };
         match host {
-            "" if path == "/*" && text.is_empty() => Err("it is empty; \"*\" matches everything".into()),
+            "" if path == "/*" && text.is_empty() => Err("is empty; for all requests write \"*\"".into()),
             "" => Ok(Self { host: None, path: parse_path(path)? }),
-            "*" => Err(format!("for every host write only the path: {path:?}")),
+            "*" => Err(format!("for every host, write only the path: {path:?}")),
             host => Ok(Self { host: Some(parse_host(host)?), path: parse_path(path)? }),
         }
     }
@@ -83,7 +82,7 @@ fn parse_host(text: &str) -> Result<HostPattern, String> {
         return Ok(HostPattern::Exact(format!("[{address}]")));
     }
     if let Some((name, _)) = host.split_once(':') {
-        return Err(format!("a host is written without port: {name:?}"));
+        return Err(format!("a host has no port here; write {name:?}"));
     }
     let (name, below) = match host.strip_prefix("*.") {
         Some(rest) => (rest, true),
@@ -91,7 +90,7 @@ fn parse_host(text: &str) -> Result<HostPattern, String> {
     };
     if name.contains('*') {
         return Err(format!(
-            "in the host {text:?} a wildcard can only be the first label, as in \"*.example.com\""
+            "in the host {text:?} a wildcard must be the first label, as in \"*.example.com\""
         ));
     }
     if !name.is_ascii() {
@@ -113,14 +112,14 @@ fn parse_path(text: &str) -> Result<PathPattern, String> {
         None => (text, false),
     };
     if path.contains('*') {
-        return Err(format!(
-            "in the path {text:?} a wildcard can only be the last segment, as in \"/cart/*\""
-        ));
+        return Err(format!("in the path {text:?} a wildcard must be the last segment, as in \"/cart/*\""));
     }
     if let Some(odd) = path.chars().find(|char| matches!(char, '?' | '#')) {
-        return Err(format!("the path {text:?} contains {odd:?}; only the path is matched, never the query"));
+        return Err(format!(
+            "the path {text:?} contains {odd:?}; a route matches the path only, not the query"
+        ));
     }
-    // Decoded as requests are before they are compared: an encoded pattern would match nothing.
+    // Decoded, because requests are decoded before they are compared. An encoded pattern would match nothing.
     let path = percent_decode_str(path).decode_utf8();
     let path = path.map_err(|_| format!("the path {text:?} is not UTF-8 when decoded"))?;
     if path.chars().any(char::is_control) {
@@ -132,7 +131,7 @@ fn parse_path(text: &str) -> Result<PathPattern, String> {
     Ok(if prefix { PathPattern::Prefix(path.into()) } else { PathPattern::Exact(path.into()) })
 }
 
-/// What would mean something else, or nothing, if it stood in a pattern as it is.
+/// Characters that have another meaning in a pattern, or none.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'*').add(b'?').add(b'#');
 
 impl fmt::Display for MatchPattern {

@@ -1,8 +1,6 @@
-//! What the configuration means: plain data in which everything has been checked. Knows not who wrote it, nor
-//! where.
+//! The meaning of the configuration: plain data that has been checked. Does not know where it was written.
 //!
-//! Whoever holds a [`Config`] need not validate: names refer to pools that exist, ranges hold, addresses are
-//! resolved.
+//! A [`Config`] needs no further checks: names refer to pools that exist, numbers are in their ranges, addresses are resolved.
 
 mod answer;
 mod cache;
@@ -35,9 +33,9 @@ pub use server::Server;
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The file it came from; none with `hostler run`.
+    /// The file. `None` with `hostler run`.
     pub path: Option<PathBuf>,
-    /// Listener, limits and trust.
+    /// Listeners, limits and trusted proxies.
     pub server: Server,
     /// TLS for clients.
     pub tls: Option<Tls>,
@@ -45,70 +43,70 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// Routes in the order written; no two have the same pattern.
     pub routes: Vec<Route>,
-    /// How routes register themselves; none: they do not.
+    /// How other programs register routes. `None`: they cannot.
     pub registrar: Option<Registrar>,
-    /// How registered routes are treated, if anything was said of it.
+    /// How Hostler treats registered routes. `None`: nothing is written, and there are no registered routes.
     pub platform: Option<Platform>,
-    /// Where answers are stored.
+    /// Where Hostler stores responses.
     pub cache: Cache,
-    /// Where addresses are; always there if a route's target says `geo`.
+    /// The data of location lookups. It exists if a route has `geo`.
     pub geo: Option<Geo>,
-    /// Where postal codes are; always there if a route's target says `postal`.
+    /// The data of postal codes. It exists if a route has `postal`.
     pub postal: Option<Postal>,
-    /// What is allowed but probably not meant. One sentence each, already with file and line.
+    /// Warnings, one sentence each, with file and line.
     pub warnings: Vec<String>,
 }
 
-/// The `[tls]` section. Each field is described at its key: [`super::file::Tls`].
+/// The `[tls]` section. [`super::file::Tls`] describes each key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tls {
-    /// At least one address, none twice, nor in `server.listen`.
+    /// At least one address. No address is there twice, or in `server.listen`, too.
     pub listen: Vec<SocketAddr>,
-    /// At least one; their files were good when they were looked at.
+    /// At least one. The files were valid when they were read.
     pub certificates: Vec<CertificateFiles>,
-    /// Nobody is shown a certificate for another name.
+    /// A client never gets a certificate for another name.
     pub strict_sni: bool,
-    /// The lowest version that is spoken.
+    /// The lowest version that Hostler accepts.
     pub min_version: TlsVersion,
-    /// Certificates of clients.
+    /// Whether clients show certificates, and who must have signed them.
     pub client_certificates: Option<ClientCertificates>,
-    /// Clients without TLS are sent to it ...
+    /// Whether clients without TLS are redirected ...
     pub redirect_http: bool,
-    /// ... by this port, or that of the first listener.
+    /// ... to this port, or to that of the first listener.
     pub public_port: Option<u16>,
     /// The value of `Strict-Transport-Security`.
     pub hsts: Option<String>,
 }
 
-/// One queue and whoever serves it.
+/// One queue, and the workers or members that serve it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
     /// Unique; letters, digits, `-` and `_`.
     pub name: String,
-    /// Who fills the pool.
+    /// Where the members of the pool come from.
     pub source: PoolMembers,
-    /// Under which names others are told of it.
+    /// The hosts and paths under which others know the pool.
     pub announce: Vec<String>,
     /// Which free member gets the next request.
     pub choice: Choice,
     /// Where requests wait for a slot.
     pub queue: Queue,
-    /// How long a client waits for its answer, unless the route says otherwise.
+    /// The time until the response begins, unless the route has another one.
     pub request_timeout: Duration,
-    /// How long connecting to a member may take.
+    /// The time to connect to a member.
     pub connect_timeout: Duration,
-    /// How many tunnels one worker or member may have.
+    /// The number of tunnels of one worker or member.
     pub max_tunnels: usize,
     /// How long a tunnel may be without a byte in either direction.
     pub tunnel_idle_timeout: Duration,
-    /// What becomes of a request that takes worker after worker down with it.
+    /// What Hostler does with a request that kills one worker after another.
     pub poison: Poison,
-    /// What becomes of members that let requests wait in vain.
+    /// When a member that does not answer gets no requests for a while.
     pub ejection: Ejection,
 }
 
 impl Pool {
-    /// Requests at once for each worker or member.
+    /// Slots of each worker or member.
     pub fn slots(&self) -> Slots {
         match &self.source {
             PoolMembers::Workers(workers) => workers.slots,
@@ -117,55 +115,55 @@ impl Pool {
     }
 }
 
-/// When a request is taken for one that kills workers, and what becomes of those like it.
+/// When a request counts as one that kills workers, and for how long Hostler refuses it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poison {
-    /// Deaths of workers in the middle of one request; 0: never.
+    /// Deaths of workers in the middle of one request. 0: no limit.
     pub kills: usize,
-    /// How long its method and URL are refused.
+    /// The time for which Hostler refuses its method and URL.
     pub keep_off: Duration,
 }
 
 /// Where requests wait for a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
-    /// How many may wait; 0: nobody waits.
+    /// The number of requests that may wait. 0: none.
     pub limit: usize,
-    /// How long one may wait.
+    /// The time for which a request may wait.
     pub timeout: Duration,
-    /// Who is served first, and who is refused.
+    /// Which requests are served first, and which are refused.
     pub policy: Policy,
 }
 
-/// Who fills a pool.
+/// Where the members of the pool come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PoolMembers {
-    /// Node processes that Hostler starts and watches. Their environment has the pool's own variables only; it is completed
-    /// when the pool starts.
+    /// Node processes that Hostler starts and watches. Their environment here has only the variables of the pool; the start of the pool
+    /// adds the others.
     Workers(WorkerSettings),
-    /// Endpoints that somebody else runs.
+    /// Servers that Hostler does not start.
     Members(Members),
 }
 
-/// Endpoints that somebody else runs.
+/// Servers that Hostler does not start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Members {
-    /// At least one, none twice.
+    /// At least one. No endpoint is there twice.
     pub endpoints: Vec<Endpoint>,
-    /// Requests at once for each, at least 1.
+    /// Slots of each member, at least 1.
     pub slots: usize,
-    /// What is spoken to them.
+    /// The protocol.
     pub protocol: MemberProtocol,
-    /// Whom to trust among them; where there is an [`Endpoint::Tls`].
+    /// TLS to the members, if there is an [`Endpoint::Tls`].
     pub tls: Option<ClientTls>,
-    /// How they are checked, if they are.
+    /// The health checks, if there are any.
     pub health_check: Option<HealthCheck>,
 }
 
-/// Where a member listens. Displays as it is written in the configuration.
+/// Where a member listens. Displays as in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Endpoint {
-    /// An address or a name; a name is looked up at each connect, since it may move while Hostler runs.
+    /// An address or a name. Hostler looks a name up at each connect, because its address may change.
     Tcp {
         /// IPv6 addresses without brackets.
         host: String,
@@ -195,50 +193,50 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Host and path lead to a target, under these limits.
+/// A pattern, its target, and limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// What it matches.
+    /// The requests that it matches.
     pub pattern: MatchPattern,
-    /// Where it leads.
+    /// The target.
     pub target: Target,
     /// Whether a request's body is read whole before it takes a slot.
     pub buffer: Buffer,
     /// TRACE goes to the pool.
     pub trace: bool,
-    /// Bytes of request body: the route's own limit, else the server's.
+    /// The size of a request body: the route's own limit, or the server's.
     pub max_body_size: u64,
-    /// How its answers are encoded: as it says itself, else as the server does.
+    /// The compression of its responses: the route's own setting, or the server's.
     pub compress: Option<Arc<EncodingPlan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
-    /// The answer where the pool has none; only beside [`Target::Pool`].
+    /// The response if the pool gives none. Only with [`Target::Pool`].
     pub fallback: Option<Fallback>,
-    /// Files that come before the pool; only beside [`Target::Pool`].
+    /// Files that come before the pool. Only with [`Target::Pool`].
     pub files_first: Option<StaticFiles>,
-    /// How its answers are kept; only beside [`Target::Pool`].
+    /// How Hostler stores its responses. Only with [`Target::Pool`].
     pub caching: Option<Caching>,
-    /// What is changed on the way through.
+    /// The changes of heads and of the path.
     pub changes: Changes,
 }
 
-/// How a route's answers are kept.
+/// How Hostler stores the responses of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caching {
-    /// Which may be, and for how long.
+    /// Which responses, and for how long.
     pub rules: hostler_cache::CachingRules,
-    /// What of a query makes another answer.
+    /// Which part of the query belongs to the cache key.
     pub query: hostler_cache::Query,
-    /// Whether any are.
+    /// Whether Hostler stores responses.
     pub stores: bool,
-    /// Those who wait for the same answer share it though it cannot be kept.
+    /// Whether equal requests share a response that cannot be stored.
     pub collapses: bool,
 }
 
-/// The answer where a pool has none.
+/// The response if a pool gives none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fallback {
-    /// A file, for those that ask for a page.
+    /// A file, for clients that accept its type.
     File(Arc<LoadedFile>),
     /// The client-side fallback of each job of a Hypernova batch; never beside [`Buffer::None`].
     Hypernova,
@@ -253,12 +251,12 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// A file that is an answer, as it was when the configuration was loaded: where a pool has none, or always.
+/// A file that is sent as a response, as it was when the configuration was loaded.
 #[derive(Clone, PartialEq)]
 pub struct LoadedFile {
     /// Absolute if the file's folder is.
     pub path: PathBuf,
-    /// What it is, by its extension.
+    /// The content type, from its extension.
     pub content_type: String,
     /// Never empty.
     pub body: Bytes,
@@ -276,27 +274,27 @@ impl fmt::Debug for LoadedFile {
     }
 }
 
-/// What a route leads to.
+/// The target of a route.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// A pool.
     Pool {
         /// The name of a pool in [`Config::pools`].
         name: String,
-        /// The route's own limit, else the pool's.
+        /// The route's own limit, or the pool's.
         request_timeout: Duration,
     },
-    /// An answer that needs no worker.
+    /// A fixed response.
     Respond(Respond),
-    /// A folder whose files are answers.
+    /// A folder whose files are responses.
     Static(StaticFiles),
     /// Another URL.
     Redirect(Redirect),
-    /// What Hostler answers out of its own data; at least one of the two.
+    /// Lookups that Hostler answers from its own data. At least one of the two.
     Native {
-        /// Where addresses are.
+        /// Locations of IP addresses.
         geo: bool,
-        /// Where postal codes are.
+        /// Postal codes.
         postal: bool,
     },
 }

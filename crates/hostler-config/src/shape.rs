@@ -1,5 +1,4 @@
-//! Compares a document with the schema: keys that do not exist and words that are no choice, with the one
-//! probably meant.
+//! Compares a document with the schema: finds unknown keys and words, and suggests the nearest known one.
 
 use serde_json::Value as Schema;
 use toml::Value;
@@ -8,12 +7,12 @@ use super::document::{Document, KeyPath};
 use super::error::{Report, nearest};
 use super::schema;
 
-/// Reports what the schema does not know and drops it from the document.
+/// Reports what the schema does not know, and drops it from the document.
 pub fn check(schema: &Schema, document: &mut Document, report: &mut Report) {
     let mut wrong = Vec::new();
     let root = Value::Table(document.values().clone());
     compare(schema, &root, &KeyPath::default(), &mut wrong);
-    // From the back, so that an index still means what it meant when it was noted.
+    // From the back, so that an index still means the same item as when it was noted.
     for (path, problem) in wrong.into_iter().rev() {
         let path_written = document.original(&path);
         match problem {
@@ -64,8 +63,8 @@ fn compare(schema: &Schema, value: &Value, path: &KeyPath, wrong: &mut Vec<(KeyP
 
 fn help(key: &str, known: &[&str]) -> String {
     match nearest(key, known.iter().copied()) {
-        Some(near) => format!(", did you mean \"{near}\"?"),
-        None => format!("; known here: {}", known.join(", ")),
+        Some(near) => format!("; did you mean \"{near}\"?"),
+        None => format!("; the keys of this table are {}", known.join(", ")),
     }
 }
 

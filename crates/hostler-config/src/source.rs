@@ -1,5 +1,5 @@
-//! Lays flags and environment variables over the file: flag > variable > file. Knows keys only through the
-//! schema.
+//! Adds flags and environment variables to the document of the file. A flag comes before a variable, a variable before the file. Knows
+//! keys only through the schema.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use super::document::{Document, KeyPath, PathStep};
 use super::error::{Report, SourcePlace, nearest};
 use super::schema;
 
-/// One key set on the command line.
+/// One key that is set on the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// The key, joined by dots; `-` for `_` is fine.
+    /// The key with dots. `-` may stand for `_`.
     pub key: String,
     /// Its value.
     pub given: Given,
-    /// How to name it in an error, such as `--listen`.
+    /// Its name in errors, such as `--listen`.
     pub name: String,
 }
 
-/// A value that was not written in TOML.
+/// A value that is not TOML.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
-    /// Text, to be taken as the key's type.
+    /// Text, which is read as the key's type.
     Text(String),
-    /// A list of texts.
+    /// A text that begins with a bracket is not always a list: `[::1]:8080`.
     List(Vec<String>),
 }
 
-/// Lays variables over the file, then flags over both.
+/// Adds variables to the file, and flags to both.
 pub fn overlay(
     schema: &Schema,
     document: &mut Document,
@@ -49,7 +49,7 @@ pub fn overlay(
                 let keys = several.iter().map(KeyPath::to_string).collect::<Vec<_>>().join(" and ");
                 report.error(
                     SourcePlace::Named(name.clone()),
-                    format!("it could mean {keys}; set them in the file or by flag"),
+                    format!("ambiguous, it could mean {keys}; set the key in the file or with a flag"),
                 );
             }
         }
@@ -64,7 +64,7 @@ pub fn variable(path: &KeyPath) -> String {
     format!("HOSTLER_{path}").replace(['.', '-'], "_").to_ascii_uppercase()
 }
 
-/// Not those that tell a worker what it is: a Hostler started by a worker would see them too.
+/// Variables that Hostler sets for workers are not settings. A Hostler that a worker starts has them, too.
 fn is_ours(name: &str) -> bool {
     let for_workers =
         ["HOSTLER_POOL", "HOSTLER_WORKER", "HOSTLER_GENERATION", "HOSTLER_CONTROL_PATH", "HOSTLER_APP_PORT"];
@@ -86,7 +86,7 @@ fn set(
     match value {
         Ok(value) => {
             if !document.set(path, value, name) {
-                let why = "it cannot be set alone, because what holds it is no table; set the whole of that, in TOML";
+                let why = "cannot be set alone, because the key above it is not a table; set that key as a whole, in TOML";
                 report.error(SourcePlace::Named(name.into()), format!("{path}: {why}"));
             }
         }
@@ -94,8 +94,8 @@ fn set(
     }
 }
 
-/// Text taken as what the key holds: as TOML where that gives one of the key's types, as a list between commas, or else as
-/// text. A key that takes any text gets all of it: its own parser knows best.
+/// Reads text as the type of the key: as TOML if that gives one of its types, as a list with commas, or as text. A key that accepts any
+/// text gets the text as it is, because its own parser decides.
 fn typed(schema: Option<&Schema>, text: &str) -> Result<Value, String> {
     let Some(schema) = schema else { return Ok(Value::String(text.into())) };
     let trimmed = text.trim();
@@ -122,13 +122,13 @@ fn typed(schema: Option<&Schema>, text: &str) -> Result<Value, String> {
     }
 }
 
-/// A list of texts may begin with a bracket and be none: `[::1]:8080`.
+/// A text that begins with a bracket is not always a list: `[::1]:8080`.
 fn is_toml_list(schema: &Schema, text: &str) -> bool {
     let of_text = schema::item(schema).is_some_and(|item| schema::takes(item, "string"));
     schema::takes(schema, "array") && text.starts_with('[') && (text.ends_with(']') || !of_text)
 }
 
-/// The schema's name for what a value is.
+/// The schema's name for the type of a value.
 fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Boolean(_) => "boolean",
@@ -144,7 +144,7 @@ fn strings<'a>(items: impl Iterator<Item = &'a str>) -> Value {
     Value::Array(items.map(|item| Value::String(item.into())).collect())
 }
 
-/// Only keys have `-` for `_`; names that the operator chose stay as they are.
+/// Only in keys `-` stands for `_`. Names that the operator chooses stay as they are.
 fn key_path(schema: &Schema, dotted: &str) -> KeyPath {
     let mut here = Some(schema);
     let mut path = KeyPath::default();
@@ -173,12 +173,11 @@ fn pool_names<'a>(document: &Document, flags: impl Iterator<Item = &'a KeyPath>)
 struct Variable {
     name: String,
     path: KeyPath,
-    /// Whether its key holds names that the operator chooses, each of which has a variable too.
+    /// Whether the operator chooses names below the key. Each of these has a variable, too.
     free: bool,
 }
 
-/// Every variable that can be set; one name stands for several keys if pools have names that differ only in
-/// `-`, `_` or case.
+/// Every variable that can be set. One name means several keys if the names of pools differ only in `-`, `_` or case.
 fn variables(schema: &Schema, pools: &[String]) -> Vec<Variable> {
     let mut found = Vec::new();
     collect(schema, &KeyPath::default(), pools, &mut found);
@@ -192,7 +191,7 @@ fn collect(schema: &Schema, path: &KeyPath, pools: &[String], found: &mut Vec<Va
         pools.iter().for_each(|name| collect(pool, &path.key(name), pools, found));
         return;
     }
-    // A section that may also be written in one word has a variable itself.
+    // A section that can also be one word has a variable itself.
     if schema.get("properties").is_none() {
         found.push(Variable { name: variable(path), path: path.clone(), free: free.is_some() });
     }
@@ -219,7 +218,7 @@ fn find_variable(variables: &[Variable], name: &str) -> Vec<KeyPath> {
 
 fn warn_unknown(variables: &[Variable], name: &str, report: &mut Report) {
     let help = match nearest(name, variables.iter().map(|known| known.name.as_str())) {
-        Some(near) => format!(", did you mean {near}?"),
+        Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };
     report.warn(SourcePlace::Named(name.into()), format!("unknown variable, ignored{help}"));

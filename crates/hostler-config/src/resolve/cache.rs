@@ -8,21 +8,21 @@ use crate::file;
 use crate::resolved::{Cache, Route};
 use crate::value::{MemcachedAddress, ShowSize};
 
-/// memcached's names have 250 bytes; what comes after this one needs some.
+/// A key in memcached has at most 250 bytes, and the namespace is only its beginning.
 const LONGEST_NAMESPACE: usize = 64;
 
 impl Resolver<'_> {
-    /// The meaning of `[cache]`, which holds too where it is not written.
+    /// The meaning of `[cache]`, also if the section is not written.
     pub(super) fn cache(&mut self, written: &file::Cache) -> Cache {
         let section = KeyPath::of("cache");
         if written.max_entry.0 > written.memory.0 && self.document.is_written(&section.key("max_entry")) {
             let memory = ShowSize(written.memory.0);
-            self.refuse(&section.key("max_entry"), format!("more than all the memory there is ({memory})"));
+            self.refuse(&section.key("max_entry"), format!("is more than memory ({memory})"));
         }
         let namespace = &written.namespace;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if namespace.is_empty() || namespace.len() > LONGEST_NAMESPACE || !namespace.bytes().all(is_plain) {
-            let why = format!("1 to {LONGEST_NAMESPACE} letters, digits, '-', '_' and '.'");
+            let why = format!("must have 1 to {LONGEST_NAMESPACE} letters, digits, '-', '_' and '.'");
             self.refuse(&section.key("namespace"), why);
         }
         let servers = self.memcached_servers(&section, &written.memcached.0);
@@ -45,19 +45,19 @@ impl Resolver<'_> {
                 MemcachedAddress::Unix(path) => format!("unix:{}", self.folder.join(path).display()),
             };
             if servers.iter().any(|other| **other == *server) {
-                self.refuse(&self.item(&list, index), "named twice");
+                self.refuse(&self.item(&list, index), "is in the list twice");
             }
             servers.push(server.into());
         }
         servers
     }
 
-    /// Servers that nobody asks are probably not meant.
+    /// Warns about servers that no route uses.
     pub(super) fn warn_of_unused_cache(&mut self, cache: &Cache, routes: &[Route]) {
         if cache.tier.is_some() && !routes.iter().any(|route| route.caching.is_some()) {
             let path = KeyPath::of("cache.memcached");
             let place = self.document.place_of_key(&path);
-            self.report.warn(place, "cache.memcached: no route has a cache".to_owned());
+            self.report.warn(place, "cache.memcached: no route has cache".to_owned());
         }
     }
 }

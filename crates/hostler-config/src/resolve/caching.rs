@@ -1,4 +1,4 @@
-//! The meaning of a route's `cache` and `collapse`. Knows no answers.
+//! The meaning of a route's `cache` and `collapse`. Knows no responses.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::file::{self, CacheSwitch, Precedence, Query, SetCookie};
 use crate::resolved::Caching;
 
 impl Resolver<'_> {
-    /// None for a route that neither keeps answers nor lets those share them that wait.
+    /// `None` for a route that neither stores nor shares responses.
     pub(super) fn caching(&mut self, path: &KeyPath, written: &file::Route) -> Option<Caching> {
         let collapses = written.collapse;
         let (rules, query) = match &written.cache {
@@ -36,20 +36,22 @@ impl Resolver<'_> {
                     ttls.push(Ttl { seconds: seconds(ttl.0), statuses: vec![status] });
                 }
                 _ => {
-                    let why = "is not the status of an answer that can be kept, such as 404";
+                    let why = "is not a status whose response can be stored, such as 404";
                     self.refuse(&path.key("ttl_by_status").key(status), why);
                 }
             }
         }
         ttls.extend(table.ttl.map(|ttl| Ttl { seconds: seconds(ttl.0), statuses: Vec::new() }));
         if table.precedence != Precedence::Answer && ttls.is_empty() && !self.report.has_errors() {
-            self.refuse(&path.key("precedence"), "has no meaning without ttl or ttl_by_status");
+            self.refuse(&path.key("precedence"), "needs ttl or ttl_by_status");
         }
         let mut targeted = Vec::new();
         for (index, name) in table.targeted.iter().enumerate() {
             match name.parse::<HeaderName>() {
                 Ok(name) => targeted.push(name.as_str().into()),
-                Err(_) => self.refuse(&path.key("targeted").index(index), "is not the name of a field"),
+                Err(_) => {
+                    self.refuse(&path.key("targeted").index(index), "is not a valid name of a header field")
+                }
             }
         }
         CachingRules {
@@ -81,7 +83,7 @@ impl Resolver<'_> {
         if let Some(first) = there.next() {
             let other = there.next().or((table.query != Query::AsSent).then_some("query"));
             if let Some(other) = other {
-                self.refuse(&path.key(other), format!("has no meaning beside {first}"));
+                self.refuse(&path.key(other), format!("cannot be set together with {first}"));
             }
         }
         match (&table.query_only, &*table.query_without, table.query) {
@@ -94,7 +96,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whole seconds, as HTTP counts: what is less than one is one.
+/// Whole seconds, because HTTP uses seconds. Less than one second is one second.
 fn seconds(period: Duration) -> u32 {
     u32::try_from(period.as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,5 @@
-//! What a route changes on the way through: names that may be changed, once each, and prefixes that fit. Knows no requests.
+//! The meaning of `request_headers`, `response_headers` and `rewrite`: valid names, each once, and prefixes that match. Knows no
+//! requests.
 
 use http::header::{HeaderName, HeaderValue};
 
@@ -8,7 +9,7 @@ use crate::file;
 use crate::pattern::{MatchPattern, PathPattern};
 use crate::resolved::{Changes, HeaderChange, Rewrite};
 
-/// Whose head is changed.
+/// Which head is changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Request,
@@ -75,19 +76,19 @@ impl Resolver<'_> {
         if written.strip_prefix.is_none() && written.add_prefix.is_none() {
             let known = ["strip_prefix", "add_prefix"];
             if !known.iter().any(|key| self.document.is_written(&path.key(key))) {
-                self.refuse(path, "says nothing: add strip_prefix or add_prefix");
+                self.refuse(path, "is empty; add strip_prefix or add_prefix");
             }
         }
         let mut prefix = |key: &str, text: Option<&str>| {
             let text = text.unwrap_or_default();
             if text.contains('?') {
-                self.refuse(&path.key(key), format!("{text:?} has a query; only paths are rewritten"));
+                self.refuse(&path.key(key), format!("{text:?} has a query; only the path can be changed"));
             }
             text.trim_end_matches('/').to_owned()
         };
         let strip = prefix("strip_prefix", written.strip_prefix.as_ref().map(|path| path.0.as_str()));
         let add = prefix("add_prefix", written.add_prefix.as_ref().map(|path| path.0.as_str()));
-        // Decoded as patterns are.
+        // Decoded, as patterns are.
         let strip = match strip.parse::<MatchPattern>() {
             Ok(MatchPattern { host: None, path: PathPattern::Exact(decoded) }) => decoded,
             _ => strip,
@@ -95,14 +96,14 @@ impl Resolver<'_> {
         let (PathPattern::Exact(whole) | PathPattern::Prefix(whole)) = &pattern.path;
         let rest = whole.strip_prefix(&strip);
         if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-            let why = format!("not everything that \"{pattern}\" takes begins with {strip}");
+            let why = format!("not every path of \"{pattern}\" begins with {strip}");
             self.refuse(&path.key("strip_prefix"), why);
         }
         Rewrite { strip, add }
     }
 }
 
-/// Fields that say how a message is framed or what the connection is for: the server's own on each side.
+/// Fields that frame the message or belong to the connection. Hostler sets them itself on each side.
 const FRAMING: [&str; 9] = [
     "connection",
     "content-length",
@@ -114,7 +115,7 @@ const FRAMING: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// What members know of a client, they know from us.
+/// Fields about the client. Hostler sets them itself.
 const OURS: [&str; 7] = [
     "expect",
     "forwarded",
@@ -125,24 +126,26 @@ const OURS: [&str; 7] = [
     "x-request-id",
 ];
 
-/// The name, if it may be changed in this way.
+/// The name, if this change is allowed.
 fn checked(name: &str, value: Option<&str>, key: &str, whose: Whose) -> Result<HeaderName, String> {
     let parsed: HeaderName =
-        name.parse().map_err(|_| format!("{name:?} is not the name of a header field"))?;
+        name.parse().map_err(|_| format!("{name:?} is not a valid name of a header field"))?;
     if let Some(value) = value.filter(|value| HeaderValue::from_str(value).is_err() || value.trim() != *value)
     {
-        return Err(format!("{value:?} cannot stand in a header field"));
+        return Err(format!("{value:?} is not a valid value of a header field"));
     }
     let known = parsed.as_str();
     match whose {
-        _ if FRAMING.contains(&known) => Err("is set by the server, as it frames the message".into()),
+        _ if FRAMING.contains(&known) => {
+            Err("Hostler sets this field itself, because it frames the message".into())
+        }
         Whose::Request if known == "host" && key != "set" => {
-            Err("every request has exactly one: it can only be set".into())
+            Err("every request has exactly one; use set".into())
         }
         Whose::Request if OURS.contains(&known) => {
-            Err("is set by the server, from what it knows of the client (server.trusted_proxies)".into())
+            Err("Hostler sets this field itself; see server.trusted_proxies".into())
         }
-        Whose::Answer if known == "date" => Err("is set by whoever answers".into()),
+        Whose::Answer if known == "date" => Err("the server that makes the response sets this field".into()),
         _ => Ok(parsed),
     }
 }

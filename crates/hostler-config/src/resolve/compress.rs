@@ -1,4 +1,4 @@
-//! The meaning of `compress`: a route's own, or the server's. Knows no answers.
+//! The meaning of `compress`: a route's own, or the server's. Knows no responses.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::file::{Compress, Effort, Encoding, MediaType};
 use crate::value::Switch;
 
 impl Resolver<'_> {
-    /// What the server's `compress` means: for routes that have none, and for those that only switch it on.
+    /// The meaning of the server's `compress`, for routes without `compress` or with `true`.
     pub(super) fn server_compress(&mut self, written: &Switch<Compress>) -> Option<Arc<EncodingPlan>> {
         match written {
             Switch::Plain(on) => on.then(|| Arc::new(plan(&Compress::default()))),
@@ -18,7 +18,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a route's `compress` means.
+    /// The meaning of a route's `compress`.
     pub(super) fn route_compress(
         &mut self,
         path: &KeyPath,
@@ -37,11 +37,14 @@ impl Resolver<'_> {
 
     fn plan_of(&mut self, path: &KeyPath, table: &Compress) -> Option<Arc<EncodingPlan>> {
         if table.encodings.is_empty() && !self.report.has_errors() {
-            self.refuse(&path.key("encodings"), "at least one is needed; `compress = false` is none");
+            self.refuse(
+                &path.key("encodings"),
+                "at least one encoding is needed; to disable compression, write compress = false",
+            );
         }
         for (index, encoding) in table.encodings.iter().enumerate() {
             if table.encodings[..index].contains(encoding) {
-                self.refuse(&path.key("encodings").index(index), "is there twice");
+                self.refuse(&path.key("encodings").index(index), "is in the list twice");
             }
         }
         Some(Arc::new(plan(table)))

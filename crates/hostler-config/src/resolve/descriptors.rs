@@ -1,4 +1,4 @@
-//! How many client connections fit into the file descriptors that the process may have. Opens none.
+//! How many client connections fit into the file descriptors of the process. Opens none.
 
 use hostler_worker::Slots;
 
@@ -6,19 +6,19 @@ use super::Resolver;
 use crate::document::KeyPath;
 use crate::resolved::{Config, PoolMembers};
 
-/// Descriptors of the program itself: log, guard, admin listener and its clients, data files, NATS, memcached.
+/// Descriptors of Hostler itself: log, guard, admin listener and its clients, data files, NATS, memcached.
 const OWN: usize = 32;
-/// Of each data-plane thread: its event queue, its listeners.
+/// Descriptors of each data-plane thread: its event queue and its listeners.
 const OF_THREAD: usize = 8;
-/// Of each worker: its channel, its output, its sockets.
+/// Descriptors of each worker: its channel, its output, its sockets.
 const OF_WORKER: usize = 8;
-/// Of workers that are being started.
+/// Descriptors of workers that are booting.
 const BOOTING: usize = 24;
-/// So many connections are let in however few descriptors there are; each then gets an answer, be it that there is no room.
+/// Hostler always accepts this many connections, however few descriptors there are. A client then gets at least a 503.
 const LEAST: usize = 8;
 
 impl Resolver<'_> {
-    /// Lowers `max_connections` to what the process can hold, and says so.
+    /// Lowers `max_connections` to what the process can hold, and warns.
     pub(super) fn fit_into_descriptors(&mut self, config: &mut Config) {
         let Some(limit) = self.surroundings.open_files else { return };
         let (wanted, kept) = (config.server.max_connections, kept(config));
@@ -30,31 +30,31 @@ impl Resolver<'_> {
         let path = KeyPath::of("server").key("max_connections");
         let enough = kept + wanted + wanted.div_ceil(4);
         let message = format!(
-            "{path}: lowered from {wanted} to {fits}, because this process may have {limit} file descriptors and {kept} of them are for \
-             workers, members and the program itself; {wanted} connections need {enough} (ulimit -Hn, or LimitNOFILE= of systemd)"
+            "{path}: lowered from {wanted} to {fits}, because this process may have {limit} file descriptors, of which workers, members \
+             and Hostler itself need {kept}; {wanted} connections need {enough} (ulimit -Hn, or LimitNOFILE= of systemd)"
         );
         let place = self.document.place_of_value(&path);
         self.report.warn(place, message);
     }
 }
 
-/// Of what is left, a fifth is for the files of large bodies, the members' ends of tunnels, and files that are sent.
+/// A fifth of the rest is for files of large bodies, tunnels to members, and files that are sent.
 fn fitting(limit: usize, kept: usize) -> usize {
     (limit.saturating_sub(kept) / 5 * 4).max(LEAST)
 }
 
-/// What is not for clients. A thread keeps a connection of its own to each slot of a member that it has used.
+/// Descriptors that are not for clients. A thread keeps one connection to each slot of a member that it has used.
 fn kept(config: &Config) -> usize {
     let threads = config.server.threads;
     let of_pools = config.pools.iter().map(|pool| {
         let slots = match pool.slots() {
             Slots::Fixed(slots) => slots,
-            // What most apps come to.
+            // The number that most apps reach.
             Slots::Auto => 8,
         };
         match &pool.source {
             PoolMembers::Workers(workers) => workers.count * (OF_WORKER + slots * threads),
-            // No more of them are used at a time than there are requests; more than this would leave nothing for clients.
+            // Requests use at most this many at a time. More would leave nothing for clients.
             PoolMembers::Members(members) => (members.endpoints.len() * slots * threads).min(256),
         }
     });

@@ -1,5 +1,5 @@
-//! What a route's `fallback` means, and files that are sent (`respond.file`), read while loading: a request never waits for a
-//! disk. Knows no routes.
+//! The meaning of a route's `fallback`, and files of responses (`respond.file`). They are read while the configuration is loaded, so that
+//! a request never waits for a disk. Knows no routes.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::file::Buffer;
 use crate::resolved::{Fallback, LoadedFile};
 use crate::value::{Period, ShowSize};
 
-/// Says that the answer is made, not read. No file can be meant by it: that has an extension, which tells what it is.
+/// The word for a response that Hostler makes. A file cannot have this name, because it needs an extension.
 const HYPERNOVA: &str = "hypernova";
-/// A file is held in memory for as long as Hostler runs.
+/// A file stays in memory as long as Hostler runs.
 const LARGEST: u64 = 1 << 20;
 
 impl Resolver<'_> {
-    /// A file as it is now, or the word for Hypernova's; reports what is wrong with it.
+    /// The file as it is now, or Hypernova's fallback. Reports errors.
     pub(super) fn fallback(&mut self, path: &KeyPath, written: &str, buffer: Buffer) -> Option<Fallback> {
         if written == HYPERNOVA {
             if buffer == Buffer::None {
-                let why = "needs the whole batch, which is nowhere with buffer = \"none\"";
+                let why = "needs the whole batch, and does not work with buffer = \"none\"";
                 self.refuse(path, format!("\"{HYPERNOVA}\" {why}"));
             }
             return Some(Fallback::Hypernova);
@@ -33,7 +33,7 @@ impl Resolver<'_> {
         self.file_or(help, path, written).map(|file| Fallback::File(Arc::new(file)))
     }
 
-    /// An app may be slow on purpose, so nothing is changed. But nobody means to show a page after the time that an API may take.
+    /// A warning only, because an app may be slow on purpose. But a page should not come after the time of an API.
     pub(super) fn warn_of_a_late_fallback(&mut self, route: &KeyPath, pool: &str, time_limit: Duration) {
         let of_pool = KeyPath::of("pools").key(pool).key("request_timeout");
         if self.document.is_written(&route.key("request_timeout")) || self.document.is_written(&of_pool) {
@@ -41,14 +41,17 @@ impl Resolver<'_> {
         }
         let path = route.key("fallback");
         let place = self.document.place_of_key(&path);
-        let help = "give the route a request_timeout, such as \"1s\"";
+        let help = "set request_timeout of the route, such as \"1s\"";
         self.report.warn(
             place,
-            format!("{path}: comes only after {} where a worker is slow; {help}", Period(time_limit)),
+            format!(
+                "{path}: if a worker is slow, the fallback comes only after {}; {help}",
+                Period(time_limit)
+            ),
         );
     }
 
-    /// The file as it is now; reports what is wrong with it.
+    /// The file as it is now. Reports errors.
     pub(super) fn loaded_file(&mut self, path: &KeyPath, written: &str) -> Option<LoadedFile> {
         self.file_or("", path, written)
     }
@@ -65,7 +68,7 @@ fn read(path: &Path) -> Result<LoadedFile, String> {
     if kind.is_dir() {
         return Err("is a folder, not a file".into());
     }
-    // A pipe would make us wait for whoever writes into it.
+    // Reading a pipe would wait for its writer.
     if !kind.is_file() {
         return Err("is not a regular file".into());
     }
@@ -78,11 +81,11 @@ fn read(path: &Path) -> Result<LoadedFile, String> {
         _ => {}
     }
     let content_type =
-        content_type(path, &body).ok_or("has no extension that tells what it is, such as .html")?;
+        content_type(path, &body).ok_or("has no extension with a known type, such as .html")?;
     Ok(LoadedFile { path: path.to_path_buf(), content_type, body: body.into() })
 }
 
-/// Text is said to be UTF-8 only where it is.
+/// Adds the charset only if the text is UTF-8.
 fn content_type(path: &Path, body: &[u8]) -> Option<String> {
     let kind = mime_guess::from_path(path).first_raw()?;
     let is_utf8 = kind.starts_with("text/") && std::str::from_utf8(body).is_ok();

@@ -1,4 +1,4 @@
-//! What `static` means: the folder and the file that stands in are there. Knows no requests.
+//! The meaning of `static`: checks the folder and its pages. Knows no requests.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::resolved::{Rewrite, StaticFiles};
 use crate::value::TextOr;
 
 impl Resolver<'_> {
-    /// The meaning of a route's `static`; reports what is wrong with it.
+    /// The meaning of a route's `static`. Reports errors.
     pub(super) fn static_files(
         &mut self,
         path: &KeyPath,
@@ -28,14 +28,14 @@ impl Resolver<'_> {
         };
         let Some(dir) = &written.dir else {
             if !self.document.is_written(&at) {
-                self.refuse(path, "dir is missing: which folder?");
+                self.refuse(path, "dir is missing; write for example dir = \"public\"");
             }
             return None;
         };
         let dir = self.folder_at(&at, dir);
         self.warn_of_the_missing_prefix(&at, &dir, pattern, rewrite);
         if HeaderValue::from_str(&written.cache_control).is_err() {
-            self.refuse(&path.key("cache_control"), "cannot stand in a header field");
+            self.refuse(&path.key("cache_control"), "is not a valid value of a header field");
         }
         let index = Some(written.index.clone()).filter(|index| !index.is_empty());
         if index.as_deref().is_some_and(|index| !is_plain(Path::new(index)) || index.contains('/')) {
@@ -62,7 +62,7 @@ impl Resolver<'_> {
         let name = Path::new(name?);
         let file = dir.join(name);
         if !is_plain(name) || !file.is_file() {
-            self.refuse(path, format!("{} is not a file in the folder", file.display()));
+            self.refuse(path, format!("{} is not a file in dir", file.display()));
         }
         Some(name.to_path_buf())
     }
@@ -76,13 +76,13 @@ impl Resolver<'_> {
                 None
             }
             Ok(_) => {
-                self.refuse(path, format!("{text:?} is not a path in the folder, such as \"/assets/*\""));
+                self.refuse(path, format!("{text:?} is not a path in dir, such as \"/assets/*\""));
                 None
             }
         }
     }
 
-    /// nginx's `root` and `alias` are told apart by few: who writes one and means the other gets nothing but 404s.
+    /// nginx has `root` and `alias`, which are easy to confuse. The wrong one leads to 404 for every file.
     fn warn_of_the_missing_prefix(
         &mut self,
         at: &KeyPath,
@@ -96,18 +96,17 @@ impl Resolver<'_> {
             let place = self.document.place_of_value(at);
             let written = self.document.original(at);
             let file = dir.join(below).join("x");
-            let why = format!("{prefix}/x is looked for at {}, and there is no such folder", file.display());
+            let why =
+                format!("Hostler looks for {prefix}/x at {}, and that folder does not exist", file.display());
             self.report.warn(
                 place,
-                format!(
-                    "{written}: {why}; rewrite = {{ strip_prefix = \"{prefix}\" }} takes the prefix away"
-                ),
+                format!("{written}: {why}; rewrite = {{ strip_prefix = \"{prefix}\" }} removes the prefix"),
             );
         }
     }
 }
 
-/// Names only, and not from the root.
+/// Names only, and a relative path.
 fn is_plain(path: &Path) -> bool {
     let mut parts = path.components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))

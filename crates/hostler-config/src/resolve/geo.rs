@@ -8,7 +8,7 @@ use crate::file;
 use crate::resolved::Geo;
 
 impl Resolver<'_> {
-    /// The meaning of `[geo]`; none where nothing is written.
+    /// The meaning of `[geo]`. `None` if it is not written.
     pub(super) fn geo(&mut self, written: Option<&file::Geo>) -> Option<Geo> {
         let written = written?;
         let section = KeyPath::of("geo");

@@ -1,4 +1,4 @@
-//! The meaning of what is written about members that fail. Knows no members.
+//! The meaning of `health_check` and `ejection`. Knows no members.
 
 use super::Resolver;
 use crate::document::KeyPath;
@@ -7,7 +7,7 @@ use crate::resolved::{Ejection, HealthCheck};
 use crate::value::Count;
 
 impl Resolver<'_> {
-    /// The meaning of `health_check`; none where no path is written.
+    /// The meaning of `health_check`. `None` without a path.
     pub(super) fn health_check(
         &mut self,
         path: &KeyPath,
@@ -15,14 +15,14 @@ impl Resolver<'_> {
     ) -> Option<HealthCheck> {
         let Some(asked) = &written.path else {
             if self.document.is_written(path) {
-                self.refuse(path, "path is missing: what is asked for? e.g. path = \"/healthz\"");
+                self.refuse(path, "path is missing; write for example path = \"/healthz\"");
             }
             return None;
         };
         if let Some(host) = &written.host
             && (host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_graphic()))
         {
-            self.refuse(&path.key("host"), format!("{host:?} cannot be a Host"));
+            self.refuse(&path.key("host"), format!("{host:?} is not a valid Host"));
         }
         Some(HealthCheck {
             path: asked.0.clone(),
@@ -38,7 +38,7 @@ impl Resolver<'_> {
     /// The meaning of `ejection`.
     pub(super) fn ejection(&mut self, path: &KeyPath, written: &file::Ejection) -> Ejection {
         if written.max_time.0 < written.time.0 {
-            self.refuse(&path.key("max_time"), format!("is shorter than time, {}", written.time));
+            self.refuse(&path.key("max_time"), format!("is shorter than time ({})", written.time));
         }
         Ejection {
             timeouts: number(written.timeouts),
@@ -49,7 +49,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The keys' own bounds are far below it.
+/// The ranges of the keys are far below the maximum of the type.
 fn number<const LEAST: u64, const MOST: u64>(count: Count<LEAST, MOST>) -> u32 {
     u32::try_from(count.0).unwrap_or(u32::MAX)
 }

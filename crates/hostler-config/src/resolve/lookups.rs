@@ -1,4 +1,4 @@
-//! The meaning of routes with `geo` or `postal`, and that there is what they need. Knows no data.
+//! The meaning of routes with `geo` or `postal`. Checks that their data is configured. Knows no data.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::resolved::{Route, Target};
 use crate::value::{FileName, OneOrMany};
 
 impl Resolver<'_> {
-    /// What Hostler answers itself; both may stand together.
+    /// Lookups that Hostler answers itself. A route may have both.
     pub(super) fn native(&mut self, path: &KeyPath, written: &file::Route, file: &File) -> Option<Target> {
         let needs = [
             ("geo", "databases", written.geo, file.geo.is_some()),
@@ -23,7 +23,7 @@ impl Resolver<'_> {
         Some(Target::Native { geo: written.geo, postal: written.postal })
     }
 
-    /// What a route's `wanted` cannot do without.
+    /// Refuses a key whose data is not configured.
     pub(super) fn needs_data(
         &mut self,
         route: &KeyPath,
@@ -32,11 +32,11 @@ impl Resolver<'_> {
         there: bool,
     ) {
         if !there && !self.document.is_written(&KeyPath::of(section)) {
-            self.refuse(&route.key(wanted), format!("out of which data? [{section}] with {key} is missing"));
+            self.refuse(&route.key(wanted), format!("needs data; add [{section}] with {key}"));
         }
     }
 
-    /// Files of data that are there.
+    /// The data files that exist.
     pub(super) fn data_files(
         &mut self,
         section: &KeyPath,
@@ -45,7 +45,7 @@ impl Resolver<'_> {
     ) -> Vec<PathBuf> {
         let list = section.key(key);
         if names.0.is_empty() && !self.report.has_errors() {
-            self.refuse(section, format!("{key} is missing: which files?"));
+            self.refuse(section, format!("{key} is missing; name at least one file"));
         }
         let mut files = Vec::new();
         for (index, name) in names.0.iter().enumerate() {
@@ -60,13 +60,13 @@ impl Resolver<'_> {
         files
     }
 
-    /// Where an item was written; one text in place of a list has no index.
+    /// The path of an item. A single text in place of a list has no index.
     pub(super) fn item(&self, list: &KeyPath, index: usize) -> KeyPath {
         let item = list.index(index);
         if self.document.is_written(&item) { item } else { list.clone() }
     }
 
-    /// Data that nobody asks for costs memory.
+    /// Warns about data that no route uses, because it costs memory.
     pub(super) fn warn_of_unused_data(&mut self, file: &File, routes: &[Route]) {
         let used = |of: fn(&Target) -> bool| routes.iter().any(|route| of(&route.target));
         let sections = [

@@ -1,4 +1,4 @@
-//! What a pool's `tls` means: files read while loading, names checked. Knows no pools and no connections.
+//! The meaning of a pool's `tls`: reads files and checks names. Knows no pools and no connections.
 
 use rustls::pki_types::{CertificateDer, ServerName};
 
@@ -9,7 +9,7 @@ use crate::file::MemberTls;
 use crate::tls;
 
 impl Resolver<'_> {
-    /// TLS to members as written at `path`; reports what is wrong with it.
+    /// TLS to members as written at `path`. Reports errors.
     pub(super) fn member_tls(&mut self, path: &KeyPath, written: &MemberTls) -> Option<ClientTls> {
         let trust = self.trust(path, written);
         let identity = self.identity(path, written);
@@ -20,7 +20,7 @@ impl Resolver<'_> {
         });
         let server_name = server_name.transpose().ok()?;
         let made = ClientTls::new(trust?, identity?, server_name);
-        // What can be wrong was looked at before; whatever is left has to do with the files.
+        // All other errors are checked before. An error here has to do with the files.
         made.map_err(|error| self.refuse(path, error)).ok()
     }
 
@@ -28,11 +28,14 @@ impl Resolver<'_> {
         let here = path.key("ca");
         if !written.verify {
             if written.ca.is_some() {
-                self.refuse(&here, "has no meaning with verify = false: nobody is asked who vouches for him");
+                self.refuse(
+                    &here,
+                    "not allowed with verify = false, because Hostler then checks no certificate",
+                );
             }
             let verify = path.key("verify");
             let place = self.document.place_of_value(&verify);
-            self.report.warn(place, format!("{verify}: whoever answers in a member's place is believed"));
+            self.report.warn(place, format!("{verify}: Hostler accepts any certificate, so another server can answer in a member's place"));
             return Some(TrustedAuthorities::Anybody);
         }
         match &written.ca {
@@ -49,29 +52,28 @@ impl Resolver<'_> {
 
     fn of_system(&mut self, path: &KeyPath) -> Option<TrustedAuthorities> {
         let mut found = rustls_native_certs::load_native_certs().certs;
-        // Among a hundred there may be one that is too old to be read.
+        // A system may have an old certificate that cannot be read.
         found.retain(|root| rustls::RootCertStore::empty().add(root.clone()).is_ok());
         if found.is_empty() {
             let place = self.document.place_of_key(path);
-            let message =
-                "the system has no certificates of those who vouch for others; name a file with them in ca";
+            let message = "the system has no certificate authorities; set ca to a PEM file with authorities";
             self.report.error(place, format!("{path}: {message}"));
             return None;
         }
         Some(TrustedAuthorities::Roots(found))
     }
 
-    /// None after an error; `Some(None)` for nobody in particular.
+    /// `None` after an error. `Some(None)` without a certificate.
     fn identity(&mut self, path: &KeyPath, written: &MemberTls) -> Option<Option<Identity>> {
         let (cert, key) = match (&written.cert, &written.key) {
             (None, None) => return Some(None),
             (Some(cert), Some(key)) => (cert, key),
             (Some(_), None) => {
-                self.refuse(&path.key("cert"), "needs its key beside it");
+                self.refuse(&path.key("cert"), "needs key");
                 return None;
             }
             (None, Some(_)) => {
-                self.refuse(&path.key("key"), "needs its cert beside it");
+                self.refuse(&path.key("key"), "needs cert");
                 return None;
             }
         };
@@ -81,7 +83,7 @@ impl Resolver<'_> {
         let key = read.map_err(|error| self.refuse(&here, error)).ok()?;
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let fits = rustls::sign::CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider);
-        fits.map_err(|error| self.refuse(&here, format!("does not go with cert: {error}"))).ok()?;
+        fits.map_err(|error| self.refuse(&here, format!("does not match cert: {error}"))).ok()?;
         Some(Some(Identity { chain, key }))
     }
 

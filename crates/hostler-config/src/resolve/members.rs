@@ -1,4 +1,4 @@
-//! The meaning of a pool's members: where they listen, and over what. Knows no workers.
+//! The meaning of a pool's members: their addresses, and TLS. Knows no workers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -11,14 +11,13 @@ use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
 use crate::schema;
 use crate::value::{MemberAddress, Slots};
 
-/// A Unix socket's path has to fit into `sun_path`, with its closing NUL.
+/// The path of a Unix socket must fit into `sun_path`, with its closing NUL.
 const LONGEST_SOCKET_PATH: usize = 107;
 
-/// Slots of a member when nothing else is said: it has its own scheduling, this only bounds what we pile on
-/// it.
+/// The default slots of a member. A member has its own scheduling; this is only an upper limit.
 const DEFAULT_SLOTS: usize = 64;
 
-/// The keys of a pool that have a meaning for members. All other keys are about workers.
+/// The keys of a pool that members can have. All other keys are for workers only.
 const FOR_MEMBERS: [&str; 14] = [
     "command",
     "members",
@@ -37,15 +36,17 @@ const FOR_MEMBERS: [&str; 14] = [
 ];
 
 impl Resolver<'_> {
-    /// The meaning of a pool's `members`, and of the keys that are about them.
+    /// The meaning of a pool's `members`, and of the keys about them.
     pub(super) fn members(&mut self, path: &KeyPath, pool: &Pool, written: &[MemberAddress]) -> Members {
         let keys = schema::at(schema::of_file(), path).map(schema::known_keys).unwrap_or_default();
         for key in keys.into_iter().filter(|key| !FOR_MEMBERS.contains(key)) {
             let here = path.key(key);
             if self.document.is_written(&here) {
                 let place = self.document.place_of_key(&here);
-                self.report
-                    .error(place, format!("{here}: has no meaning for members: somebody else runs them"));
+                self.report.error(
+                    place,
+                    format!("{here}: not allowed for members, because Hostler does not start them"),
+                );
             }
         }
         let endpoints = self.endpoints(&path.key("members"), written);
@@ -53,7 +54,7 @@ impl Resolver<'_> {
         let has_tls = endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::Tls { .. }));
         if !has_tls && self.document.is_written(&here) {
             let place = self.document.place_of_key(&here);
-            self.report.error(place, format!("{here}: has no meaning: no member begins with https://"));
+            self.report.error(place, format!("{here}: not allowed, because no member begins with https://"));
         }
         let tls = if has_tls { self.member_tls(&here, &pool.tls) } else { None };
         let health_check = self.health_check(&path.key("health_check"), &pool.health_check);
@@ -68,14 +69,14 @@ impl Resolver<'_> {
             Some(Slots::Auto) => {
                 self.refuse(
                     path,
-                    "\"auto\" needs workers: nobody tells how busy a member is; write a number",
+                    "\"auto\" works for workers only, because Hostler cannot measure how busy a member is; write a number",
                 );
                 DEFAULT_SLOTS
             }
         }
     }
 
-    /// What is sent to an address of ours comes back to us.
+    /// Warns about members that are addresses of this Hostler: requests would come back.
     pub(super) fn warn_of_own_members(
         &mut self,
         pools: &[resolved::Pool],
@@ -97,19 +98,18 @@ impl Resolver<'_> {
                 let Some(found) = found.next() else { continue };
                 let path = KeyPath::of("pools").key(&pool.name).key("members").index(index);
                 let what = match server.admin == Some(found) {
-                    true => "server.admin: clients would reach orders and the status",
-                    false => "its requests would come back to it",
+                    true => "it is server.admin, so clients could read the status and give orders",
+                    false => "its requests would come back to this Hostler",
                 };
                 let place = self.document.place_of_value(&path);
-                self.report
-                    .warn(place, format!("{path}: {member} is an address of this Hostler itself; {what}"));
+                self.report.warn(place, format!("{path}: {member} is an address of this Hostler; {what}"));
             }
         }
     }
 
     fn endpoints(&mut self, list: &KeyPath, written: &[MemberAddress]) -> Vec<Endpoint> {
         if written.is_empty() && !self.report.has_errors() {
-            self.refuse(list, "at least one member is needed");
+            self.refuse(list, "at least one member is needed, such as \"10.0.0.5:3000\"");
         }
         let mut found: Vec<Endpoint> = Vec::new();
         for (index, member) in written.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Resolver<'_> {
             if found.contains(&endpoint) {
                 self.refuse(
                     &list.index(index),
-                    format!("{endpoint} is there twice; raise concurrency instead"),
+                    format!("{endpoint} is in the list twice; raise concurrency instead"),
                 );
             }
             found.push(endpoint);
@@ -130,7 +130,7 @@ impl Resolver<'_> {
             MemberAddress::Tcp(host, port) => Endpoint::Tcp { host: host.clone(), port: *port },
             MemberAddress::Tls(host, port) => {
                 if rustls::pki_types::ServerName::try_from(host.as_str()).is_err() {
-                    self.refuse(path, format!("\"{host}\" is no name that a certificate could have"));
+                    self.refuse(path, format!("\"{host}\" is not a name that a certificate can have"));
                 }
                 Endpoint::Tls { host: host.clone(), port: *port }
             }
@@ -139,7 +139,7 @@ impl Resolver<'_> {
                 if socket.as_os_str().len() > LONGEST_SOCKET_PATH {
                     self.refuse(
                         path,
-                        format!("a Unix socket's path has at most {LONGEST_SOCKET_PATH} bytes"),
+                        format!("the path of a Unix socket may have {LONGEST_SOCKET_PATH} bytes"),
                     );
                 }
                 Endpoint::Unix(socket)

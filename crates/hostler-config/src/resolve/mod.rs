@@ -1,5 +1,5 @@
-//! From what was written to what it means: looks up addresses and folders, fills in what depends on other
-//! keys, and refuses what does not fit together. Knows no TOML.
+//! From the configuration as written to its meaning: looks up addresses and folders, fills in defaults that depend on other keys, and
+//! refuses combinations that cannot work. Knows no TOML.
 
 mod announce;
 mod cache;
@@ -32,18 +32,18 @@ use super::error::Report;
 use super::file::{File, Platform};
 use super::resolved::{Config, Pool, Route, Server, Target, Tls};
 
-/// Of the spool, where bodies are of an ordinary length.
+/// The size of the spool if bodies have an ordinary length.
 const SPOOL_SIZE: u64 = 1 << 30;
 
-/// What resolving looks at and reports to.
+/// What resolving reads, and where it reports to.
 pub struct Resolver<'a> {
-    /// Where things were written.
+    /// The places in the file.
     pub document: &'a Document,
-    /// The machine and the folder Hostler was started in.
+    /// The machine, and the folder in which Hostler was started.
     pub surroundings: &'a Surroundings,
-    /// The folder of the file: relative paths start here.
+    /// The folder of the file. Relative paths start here.
     pub folder: &'a Path,
-    /// Where errors go. Values returned beside an error are never used.
+    /// Where errors go. After an error, returned values are never used.
     pub report: &'a mut Report,
 }
 
@@ -66,7 +66,7 @@ impl Resolver<'_> {
         let registrar = self.registrar(&file, &server);
         let platform = match &file.platform {
             Some(written) => Some(platform::resolve(self, written)),
-            // Where routes may be registered, something has to hold for them.
+            // Registered routes need settings.
             None => registrar.as_ref().map(|_| Platform::default()),
         };
         let warnings = Vec::new();
@@ -81,14 +81,14 @@ impl Resolver<'_> {
         server::resolve(self, written)
     }
 
-    /// Either of the two keys is enough.
+    /// One of the two keys is enough.
     fn check_listeners(&mut self, server: &Server, tls: Option<&Tls>) {
         if server.listen.is_empty() && tls.is_none() && !self.report.has_errors() {
-            self.refuse(&KeyPath::of("server.listen"), "at least one address is needed");
+            self.refuse(&KeyPath::of("server.listen"), "at least one address is needed, such as \":8080\"");
         }
     }
 
-    /// A check of a pool that nobody reaches says nothing.
+    /// Refuses `health_pools` that no route leads to.
     fn check_health_pools(&mut self, server: &Server, routes: &[Route]) {
         for (index, wanted) in server.health_pools.iter().enumerate() {
             let mut used = routes.iter().filter_map(|route| match &route.target {
@@ -97,7 +97,7 @@ impl Resolver<'_> {
             });
             if !used.any(|name| name == wanted) {
                 let path = KeyPath::of("server.health_pools").index(index);
-                self.refuse(&path, format!("no route leads to a pool {wanted:?}"));
+                self.refuse(&path, format!("no route leads to a pool named {wanted:?}"));
             }
         }
     }
@@ -122,7 +122,7 @@ impl Resolver<'_> {
 
     fn folder_at(&mut self, path: &KeyPath, written: &str) -> PathBuf {
         let folder = self.folder.join(written);
-        // `.` and `..` stay as they are: taking them out by text would be wrong behind symbolic links.
+        // `.` and `..` stay as they are. Removing them from the text would be wrong behind symbolic links.
         let folder = if written == "." { self.folder.to_path_buf() } else { folder };
         if !folder.is_dir() {
             self.refuse(path, format!("{} is not a folder", folder.display()));
@@ -131,7 +131,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What was written, or what leaves room for a few of the longest bodies.
+/// The value as written, or room for a few of the longest bodies.
 fn spool_size(written: &super::file::Server, routes: &[Route]) -> u64 {
     let longest = routes.iter().map(|route| route.max_body_size).max();
     let longest = longest.unwrap_or_default().max(written.max_body_size.0);

@@ -1,4 +1,4 @@
-//! Whether what `[platform]` says fits together and into heads. Knows no registered routes.
+//! Checks the values of `[platform]`. Knows no registered routes.
 
 use super::Resolver;
 use crate::document::KeyPath;
@@ -9,11 +9,11 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &Platform) -> Platform {
     let names = section.key("sticky_session_cookie_names");
     for (index, name) in written.sticky_session_cookie_names.iter().enumerate() {
         if !is_token(name) {
-            resolver.refuse(&names.index(index), format!("{name:?} is no name for a cookie"));
+            resolver.refuse(&names.index(index), format!("{name:?} is not a valid name of a cookie"));
         }
     }
     if written.zone_preference == ZonePreference::LocallyOptimistic && written.zone.is_none() {
-        resolver.refuse(&section.key("zone_preference"), "`zone` must say which zone this machine is in");
+        resolver.refuse(&section.key("zone_preference"), "needs zone, the zone of this machine");
     }
     written.clone()
 }

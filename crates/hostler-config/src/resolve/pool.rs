@@ -1,5 +1,4 @@
-//! The meaning of a pool: workers or members, and what each leaves to a default. Knows of routes only their
-//! timeouts.
+//! The meaning of a pool: workers or members, and their defaults. Of routes it knows only their timeouts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +12,15 @@ use crate::file::{self, Bind, Gc};
 use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
 use crate::value::{CommandLine, Period, Slots, Spares};
 
-/// Why a key does not go together with `bind = "port"`.
-const NEEDS_PRELOAD: &str = "needs the preload inside the worker, and with bind = \"port\" there is none";
+/// Why a key does not work with `bind = "port"`.
+const NEEDS_PRELOAD: &str = "needs the preload inside the worker, which does not exist with bind = \"port\"";
 
-/// What has a meaning for members alone, and why it has none for workers.
+/// Keys that are for members only, and the reason.
 const MEMBERS_ONLY: [(&str, &str); 4] = [
-    ("protocol", "they are spoken to in HTTP/1.1 and plain text"),
-    ("tls", "they are spoken to in HTTP/1.1 and plain text"),
-    ("health_check", "Hostler watches them itself; health is the path that says when they are ready"),
-    ("ejection", "one that hangs is replaced after hang_timeout"),
+    ("protocol", "Hostler always uses HTTP/1.1 to them"),
+    ("tls", "Hostler uses no TLS to them"),
+    ("health_check", "Hostler watches them itself; for the path that shows when they are ready, use health"),
+    ("ejection", "Hostler replaces a worker that hangs, after hang_timeout"),
 ];
 
 impl Resolver<'_> {
@@ -33,7 +32,7 @@ impl Resolver<'_> {
             let place = self.document.place_of_key(&path);
             self.report.error(
                 place,
-                format!("\"{name}\" is no name for a pool; use letters, digits, \"-\" and \"_\""),
+                format!("\"{name}\" is not a valid name of a pool; use letters, digits, \"-\" and \"_\""),
             );
         }
         let source = match (&written.command, &written.members) {
@@ -69,7 +68,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `"auto"` goes by what the preload reports.
+    /// `"auto"` depends on what the preload reports.
     fn slots(&mut self, path: &KeyPath, written: &file::Pool) -> hostler_worker::Slots {
         match written.concurrency {
             None => hostler_worker::Slots::Fixed(1),
@@ -93,10 +92,10 @@ impl Resolver<'_> {
                 .flat_map(toml::Table::keys)
                 .map(String::as_str)
                 .filter(|other| *other != name);
-            let help = nearest(name, others)
-                .map_or(String::new(), |near| format!(", or is it \"{near}\" that you mean?"));
+            let help =
+                nearest(name, others).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
             self.report
-                .error(place, format!("{path}: a pool needs a command (workers to start) or members{help}"));
+                .error(place, format!("{path}: a pool needs command (to start workers) or members{help}"));
         }
     }
 
@@ -112,13 +111,13 @@ impl Resolver<'_> {
             let here = path.key(key);
             if self.document.is_written(&here) {
                 let place = self.document.place_of_key(&here);
-                self.report.error(place, format!("{here}: has no meaning for workers: {why}"));
+                self.report.error(place, format!("{here}: not allowed for workers: {why}"));
             }
         }
         if let (Bind::Port, Some(_)) = (written.bind, written.port) {
             self.refuse(
                 &path.key("port"),
-                "has no meaning with bind = \"port\": there each worker is told a port in PORT",
+                "not allowed with bind = \"port\": each worker gets its port in PORT",
             );
         }
         if let (Bind::Port, Gc::Idle) = (written.bind, written.gc) {
@@ -154,7 +153,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A worker must not be killed for an answer that a client is still told to wait for.
+    /// Hostler must not kill a worker while a client may still wait for its response.
     fn hang_timeout(
         &mut self,
         path: &KeyPath,
@@ -172,7 +171,7 @@ impl Resolver<'_> {
             let longest = Period(time_limit);
             self.refuse(
                 &path.key("hang_timeout"),
-                format!("is below the longest request_timeout, {longest}"),
+                format!("is less than the longest request_timeout, {longest}"),
             );
         }
         hang_timeout
@@ -185,9 +184,9 @@ impl Resolver<'_> {
                 written.bind == Bind::Port && ["PORT", "HOST", "HOSTNAME"].contains(&name.as_str());
             let here = path.key("env").key(name);
             if name.is_empty() || name.contains(['=', '\0']) {
-                self.refuse(&here, format!("{name:?} cannot be the name of a variable"));
+                self.refuse(&here, format!("{name:?} is not a valid name of a variable"));
             } else if set_by_us || port_is_ours {
-                self.refuse(&here, "is set by Hostler itself");
+                self.refuse(&here, "Hostler sets this variable itself");
             }
         }
         written.env.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()

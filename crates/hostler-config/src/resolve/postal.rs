@@ -6,7 +6,7 @@ use crate::file;
 use crate::resolved::Postal;
 
 impl Resolver<'_> {
-    /// The meaning of `[postal]`; none where nothing is written.
+    /// The meaning of `[postal]`. `None` if it is not written.
     pub(super) fn postal(&mut self, written: Option<&file::Postal>) -> Option<Postal> {
         let written = written?;
         Some(Postal {

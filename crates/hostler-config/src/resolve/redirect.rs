@@ -1,4 +1,4 @@
-//! What `redirect` means: a URL with places for parts of the request, which can never change whom it names. Knows no requests.
+//! The meaning of `redirect`: a URL with placeholders, which can never change its host. Knows no requests.
 
 use http::StatusCode;
 
@@ -15,7 +15,7 @@ const PLACES: [(&str, Piece); 4] =
     [("host", Piece::Host), ("path", Piece::Path), ("rest", Piece::Rest), ("query", Piece::Query)];
 
 impl Resolver<'_> {
-    /// The meaning of a route's `redirect`; reports what is wrong with it.
+    /// The meaning of a route's `redirect`. Reports errors.
     pub(super) fn redirect(
         &mut self,
         path: &KeyPath,
@@ -30,11 +30,11 @@ impl Resolver<'_> {
         };
         let status = u16::try_from(written.status.0).ok().filter(|status| STATUSES.contains(status));
         if status.is_none() {
-            self.refuse(&path.key("status"), format!("{} is none of {STATUSES:?}", written.status.0));
+            self.refuse(&path.key("status"), format!("{} is not one of {STATUSES:?}", written.status.0));
         }
         let Some(to) = &written.to else {
             if !self.document.is_written(&at) {
-                self.refuse(path, "to is missing: where to?");
+                self.refuse(path, "to is missing; write for example to = \"/new\"");
             }
             return None;
         };
@@ -42,7 +42,7 @@ impl Resolver<'_> {
         let prefix = match &pattern.path {
             PathPattern::Prefix(prefix) => prefix.clone(),
             PathPattern::Exact(_) if pieces.contains(&Piece::Rest) => {
-                self.refuse(&at, format!("there is no {{rest}}: \"{pattern}\" has no *"));
+                self.refuse(&at, format!("{{rest}} has no value, because \"{pattern}\" has no *"));
                 return None;
             }
             PathPattern::Exact(_) => String::new(),
@@ -52,7 +52,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Text and places; an error says what is wrong.
+/// Text and placeholders. An error says what is wrong.
 fn parse(to: &str) -> Result<Vec<Piece>, String> {
     let path_start = path_start(to)?;
     let mut pieces = Vec::new();
@@ -63,20 +63,21 @@ fn parse(to: &str) -> Result<Vec<Piece>, String> {
         let known = PLACES.iter().find(|(place, _)| *place == name);
         let Some((_, piece)) = known else {
             let near = nearest(name, PLACES.iter().map(|(place, _)| *place));
-            let help = near.map_or("{host}, {path}, {rest} and {query} are known".into(), |near| {
-                format!("did you mean {{{near}}}?")
-            });
-            return Err(format!("nothing is called {{{name}}}; {help}"));
+            let help = near
+                .map_or("the placeholders are {host}, {path}, {rest} and {query}".into(), |near| {
+                    format!("did you mean {{{near}}}?")
+                });
+            return Err(format!("unknown placeholder {{{name}}}; {help}"));
         };
         let in_path = at > path_start || pieces.iter().any(|piece| matches!(piece, Piece::Path));
         match piece {
-            // Whoever writes `https://a.com{rest}` would send people to https://a.com.evil.org.
+            // `https://a.com{rest}` could lead to https://a.com.evil.org.
             Piece::Rest if !in_path => {
-                return Err(format!("in {to:?} {{rest}} is a part of the host; write /{{rest}}"));
+                return Err(format!("in {to:?} {{rest}} would be part of the host; write /{{rest}}"));
             }
             Piece::Host if in_path => {}
             Piece::Path | Piece::Query if at < path_start => {
-                return Err(format!("in {to:?} {{{name}}} stands where the host does"));
+                return Err(format!("in {to:?} {{{name}}} would be part of the host"));
             }
             _ => {}
         }
@@ -91,22 +92,22 @@ fn parse(to: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// Where scheme and host end.
+/// The offset at which scheme and host end.
 fn path_start(to: &str) -> Result<usize, String> {
     if let Some(odd) =
         to.chars().find(|char| !char.is_ascii_graphic() || matches!(char, '"' | '<' | '>' | '\\'))
     {
-        return Err(format!("{to:?} contains {odd:?}, which must be %XX in a URL"));
+        return Err(format!("{to:?} contains {odd:?}, which must be percent-encoded (%XX) in a URL"));
     }
     let host_start = ["http://", "https://"].into_iter().find(|scheme| to.starts_with(scheme)).map(str::len);
     match host_start {
         Some(start) => {
             let host = to[start..].split(['/', '?', '#']).next().unwrap_or_default();
-            // A place that follows the host text at once begins with a slash or a question mark of its own.
+            // A placeholder right after the host begins with a slash or a question mark of its own.
             let text = host.strip_suffix("{query}").unwrap_or(host);
             let text = text.strip_suffix("{path}").unwrap_or(text);
             match text.is_empty() {
-                true => Err(format!("{to:?} names no host")),
+                true => Err(format!("{to:?} has no host")),
                 false => Ok(start + text.len()),
             }
         }

@@ -1,4 +1,4 @@
-//! The meaning of `[registrar]`. Knows no connection: servers are looked up and files read when NATS is connected to.
+//! The meaning of `[registrar]`. Knows no connections: Hostler looks up servers and reads files when it connects to NATS.
 
 use super::Resolver;
 use crate::client_tls::{ClientTls, TrustedAuthorities};
@@ -8,7 +8,7 @@ use crate::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar, Server};
 use crate::value::Secret;
 
 impl Resolver<'_> {
-    /// The meaning of `[registrar]`; none where nothing is written.
+    /// The meaning of `[registrar]`. `None` if it is not written.
     pub(super) fn registrar(&mut self, file: &file::File, server: &Server) -> Option<Registrar> {
         let announces = self.announces(file, server);
         let written = file.registrar.as_ref()?;
@@ -16,13 +16,14 @@ impl Resolver<'_> {
         for (key, named) in
             [("register_interval", written.register_interval), ("stale_threshold", written.stale_threshold)]
         {
-            // Clients read whole seconds, and some divide by them.
+            // Clients read whole seconds, and some divide by the number.
             if named.0.subsec_nanos() > 0 {
-                self.refuse(&path.key(key), "it is announced in whole seconds");
+                self.refuse(&path.key(key), "must be in whole seconds");
             }
         }
         if written.stale_threshold.0 < written.register_interval.0 {
-            let why = "is shorter than register_interval: every route would come and go";
+            let why =
+                "is shorter than register_interval, so every route would expire between two registrations";
             self.refuse(&path.key("stale_threshold"), why);
         }
         let member_tls = self.tls_to_registered(&path, written.member_tls.as_ref());
@@ -63,7 +64,7 @@ impl Resolver<'_> {
     fn nats(&mut self, path: &KeyPath, written: &file::Registrar) -> Nats {
         let servers: Vec<_> = written.nats.0.iter().map(|address| address.0.clone()).collect();
         if servers.is_empty() && !self.report.has_errors() {
-            self.refuse(path, "nats is missing: which servers? e.g. nats = [\"nats://127.0.0.1:4222\"]");
+            self.refuse(path, "nats is missing; write for example nats = [\"nats://127.0.0.1:4222\"]");
         }
         Nats {
             servers,
@@ -82,17 +83,20 @@ impl Resolver<'_> {
                 NatsLogin::User { user: user.clone(), password }
             }
             (None, Some(_), None) => {
-                self.refuse(&path.key("password"), "whose? user is missing");
+                self.refuse(&path.key("password"), "needs user");
                 NatsLogin::None
             }
             (_, _, Some(_)) => {
-                self.refuse(&path.key("token"), "stands in place of user and password; write one of the two");
+                self.refuse(
+                    &path.key("token"),
+                    "cannot be set together with user and password; remove one of them",
+                );
                 NatsLogin::None
             }
         }
     }
 
-    /// What is wrong with the files is said now; NATS reads them at each connection, so that new ones count by themselves.
+    /// Reports errors of the files now. NATS reads them at each connection, so that new files work without a reload.
     fn nats_tls(&mut self, path: &KeyPath, written: &file::NatsTls) -> NatsTls {
         let file::NatsTls { ca, cert, key } = written.clone();
         let as_for_members = file::MemberTls { ca, cert, key, ..file::MemberTls::default() };
@@ -104,7 +108,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Where nothing is written, whoever the system trusts is believed; that may be nobody.
+    /// Without settings, Hostler trusts the authorities of the system. There may be none.
     fn tls_to_registered(&mut self, path: &KeyPath, written: Option<&file::MemberTls>) -> Option<ClientTls> {
         let path = path.key("member_tls");
         let Some(written) = written else {
@@ -113,7 +117,10 @@ impl Resolver<'_> {
             return ClientTls::new(TrustedAuthorities::Roots(roots), None, None).ok();
         };
         if written.server_name.is_some() {
-            self.refuse(&path.key("server_name"), "each member names its own when it registers");
+            self.refuse(
+                &path.key("server_name"),
+                "not allowed here, because each member registers its own name",
+            );
         }
         self.member_tls(&path, written)
     }

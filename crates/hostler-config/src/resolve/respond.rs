@@ -1,4 +1,4 @@
-//! What `respond` means: an answer that is the same for everybody. Knows no requests.
+//! The meaning of `respond`: a response that is the same for every request. Knows no requests.
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -10,7 +10,7 @@ use crate::resolved::{Body, LoadedFile, Respond};
 use crate::value::TextOr;
 
 impl Resolver<'_> {
-    /// The meaning of a route's `respond`; reports what is wrong with it.
+    /// The meaning of a route's `respond`. Reports errors.
     pub(super) fn respond(&mut self, path: &KeyPath, written: &TextOr<file::Respond>) -> Option<Respond> {
         let written = match written {
             TextOr::Text(body) => &file::Respond { body: body.clone(), ..file::Respond::default() },
@@ -20,7 +20,7 @@ impl Resolver<'_> {
         let bodiless =
             [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
         if bodiless && !written.body.is_empty() {
-            self.refuse(&path.key("body"), format!("an answer with status {} has no body", status.as_u16()));
+            self.refuse(&path.key("body"), format!("a response with status {} has no body", status.as_u16()));
         }
         let body = match &written.file {
             Some(name) => Body::File(self.file_to_send(path, name, status, bodiless)?),
@@ -31,7 +31,7 @@ impl Resolver<'_> {
             let here = path.key("headers").key(name);
             match header_field(name, value) {
                 Ok((name, value)) if headers.contains_key(&name) => {
-                    self.refuse(&here, format!("{name} is there twice ({value:?})"));
+                    self.refuse(&here, format!("{name} is set twice ({value:?})"));
                 }
                 Ok((name, value)) => {
                     headers.insert(name, value);
@@ -59,10 +59,10 @@ impl Resolver<'_> {
     ) -> Option<LoadedFile> {
         let path = respond.key("file");
         if bodiless {
-            self.refuse(&path, format!("an answer with status {} has no body", status.as_u16()));
+            self.refuse(&path, format!("a response with status {} has no body", status.as_u16()));
         }
         if self.document.is_written(&respond.key("body")) {
-            self.refuse(&path, "there is a body already; write one of the two");
+            self.refuse(&path, "cannot be set together with body; remove one of them");
         }
         self.loaded_file(&path, name)
     }
@@ -71,11 +71,12 @@ impl Resolver<'_> {
 fn header_field(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let framing =
         [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::TE, header::TRAILER];
-    let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is not the name of a header field"))?;
-    let value =
-        HeaderValue::from_str(value).map_err(|_| format!("{value:?} cannot stand in a header field"))?;
+    let name: HeaderName =
+        name.parse().map_err(|_| format!("{name:?} is not a valid name of a header field"))?;
+    let value = HeaderValue::from_str(value)
+        .map_err(|_| format!("{value:?} is not a valid value of a header field"))?;
     match framing.contains(&name) || name == header::UPGRADE || name == "keep-alive" {
-        true => Err("is set by the server, as it frames the message".into()),
+        true => Err("Hostler sets this field itself, because it frames the message".into()),
         false => Ok((name, value)),
     }
 }

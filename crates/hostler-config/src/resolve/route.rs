@@ -1,5 +1,4 @@
-//! The meaning of routes: one target each, no pattern twice, and the catch-all that stands in for none. Knows
-//! no requests.
+//! The meaning of routes: one target each, no pattern twice, and the default route if there are none. Knows no requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +13,10 @@ use crate::file::{self, Buffer, File, Priority};
 use crate::pattern::MatchPattern;
 use crate::resolved::{Changes, Route, StaticFiles, Target};
 
-/// What a route can lead to.
+/// The keys of targets.
 const TARGETS: [&str; 6] = ["pool", "static", "redirect", "respond", "geo", "postal"];
 
-/// Targets that may stand together: files first, and the pool for what is none; and what Hostler answers itself.
+/// Targets that a route may have together: files first and then the pool; and the two lookups.
 const PAIRS: [(&str, &str); 2] = [("pool", "static"), ("geo", "postal")];
 
 fn one_of(keys: &[&str]) -> String {
@@ -26,7 +25,7 @@ fn one_of(keys: &[&str]) -> String {
 }
 
 impl Resolver<'_> {
-    /// The meaning of `[[routes]]`, or of their absence.
+    /// The meaning of `[[routes]]`, or the default route.
     pub(super) fn routes(&mut self, file: &File, compress: Option<&Arc<EncodingPlan>>) -> Vec<Route> {
         let list = KeyPath::of("routes");
         if file.routes.is_empty() && !self.document.is_written(&list) {
@@ -40,10 +39,7 @@ impl Resolver<'_> {
             if let Some(first) = seen.get(&pattern) {
                 let (place, first) =
                     (self.document.place_of_value(&first.key("match")), self.document.original(first));
-                self.refuse(
-                    &path.key("match"),
-                    format!("\"{pattern}\" is matched by {first} already ({place})"),
-                );
+                self.refuse(&path.key("match"), format!("{first} already matches \"{pattern}\" ({place})"));
             }
             seen.insert(pattern.clone(), path.clone());
             let changes = self.changes(&path, written, &pattern);
@@ -94,7 +90,7 @@ impl Resolver<'_> {
             }
             (Some(_), Some(_)) => {
                 let names: Vec<_> = file.pools.keys().map(String::as_str).collect();
-                let why = "there are several pools and no [[routes]] that say which request goes where";
+                let why = "there are several pools and no [[routes]]; add routes that say which requests go to which pool";
                 let place = self.document.place_of_key(&KeyPath::default());
                 self.report.error(place, format!("{why} (pools: {})", names.join(", ")));
             }
@@ -104,7 +100,7 @@ impl Resolver<'_> {
                     let place = self.document.place_of_key(&KeyPath::default());
                     self.report.error(
                         place,
-                        "there is nothing to serve: neither [pools.NAME] nor [[routes]] nor [registrar]",
+                        "there is nothing to serve; add [pools.NAME], [[routes]] or [registrar]",
                     );
                 }
             }
@@ -114,7 +110,7 @@ impl Resolver<'_> {
 
     fn pattern(&mut self, path: &KeyPath, written: &file::Route) -> Option<MatchPattern> {
         if written.pattern.is_none() && !self.document.is_written(&path.key("match")) {
-            self.refuse(path, "match is missing: which requests? \"*\" is all of them");
+            self.refuse(path, "match is missing; for all requests write match = \"*\"");
         }
         written.pattern.clone()
     }
@@ -146,13 +142,13 @@ impl Resolver<'_> {
             return None;
         }
         let Some(target) = first else {
-            // What could not be read is told already; what is written as `false` is no target.
+            // An unreadable value has an error already. A key with `false` is no target.
             let is_off = |key: &str| PAIRS[1].0 == key || PAIRS[1].1 == key;
             let was_told = |key: &&str| {
                 self.document.is_written(&path.key(key)) && (!is_off(key) || self.report.has_errors())
             };
             if !TARGETS.iter().any(was_told) {
-                self.refuse(path, format!("it leads nowhere: add {}", one_of(&TARGETS)));
+                self.refuse(path, format!("the route has no target; add {}", one_of(&TARGETS)));
             }
             return None;
         };
@@ -188,7 +184,10 @@ impl Resolver<'_> {
         let here = path.key("static");
         for key in ["fallback", "not_found"] {
             if self.document.is_written(&here.key(key)) {
-                self.refuse(&here.key(key), "has no meaning beside pool: what is no file goes there");
+                self.refuse(
+                    &here.key(key),
+                    "cannot be set together with pool: requests for which there is no file go to the pool",
+                );
             }
         }
         self.static_files(&here, files, pattern, changes.rewrite.as_ref())
@@ -218,7 +217,7 @@ impl Resolver<'_> {
                     ("static", "fallback") => "; write static = { dir = ..., fallback = ... }",
                     _ => "",
                 };
-                self.refuse(&path.key(key), format!("has no meaning beside {target}{help}"));
+                self.refuse(&path.key(key), format!("cannot be set together with {target}{help}"));
             }
         }
     }
@@ -234,9 +233,9 @@ impl Resolver<'_> {
             let known: Vec<_> = file.pools.keys().map(String::as_str).collect();
             if !self.document.is_written(&KeyPath::of("pools").key(name)) {
                 let help = match nearest(name, known.iter().copied()) {
-                    Some(near) => format!(", did you mean \"{near}\"?"),
-                    None if known.is_empty() => "; there are no [pools.NAME] at all".into(),
-                    None => format!("; there are: {}", known.join(", ")),
+                    Some(near) => format!("; did you mean \"{near}\"?"),
+                    None if known.is_empty() => "; the configuration has no [pools.NAME]".into(),
+                    None => format!("; the pools are {}", known.join(", ")),
                 };
                 self.refuse(&path.key("pool"), format!("there is no pool \"{name}\"{help}"));
             }

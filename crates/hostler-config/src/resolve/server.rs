@@ -1,5 +1,4 @@
-//! The meaning of `[server]`: names become addresses, the machine fills in its cores. Knows no pools and
-//! routes.
+//! The meaning of `[server]`: looks up names, and uses the cores of the machine. Knows no pools and routes.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
@@ -54,7 +53,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         body_memory: written.body_memory.0,
         request_memory: written.request_memory.0,
         temp_dir,
-        // For the whole file it is known later: it depends on how long bodies may be.
+        // The final value is set later, because it depends on the longest body.
         spool_size: written.spool_size.map_or(0, |size| size.0),
         answer_memory: written.answer_memory.0,
         answer_buffer: written.answer_buffer.0,
@@ -77,11 +76,11 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
 
 fn check_hops(resolver: &mut Resolver<'_>, key: &KeyPath, written: &file::Server) {
     if written.trusted_hops.get() > 0 && !written.trusted_proxies.is_empty() {
-        resolver.refuse(key, "stands instead of server.trusted_proxies, not beside it: set one of them");
+        resolver.refuse(key, "cannot be set together with server.trusted_proxies; remove one of them");
     }
 }
 
-/// It is compared byte by byte, as checks are sent.
+/// The path is compared byte by byte with that of a request.
 fn health_path(
     resolver: &mut Resolver<'_>,
     key: &KeyPath,
@@ -89,10 +88,10 @@ fn health_path(
 ) -> Option<Arc<str>> {
     let path = written?.0.trim_end_matches('/');
     if path.is_empty() {
-        resolver.refuse(key, "all of / would be taken from the routes; write e.g. \"/healthz\"");
+        resolver.refuse(key, "would take all requests from the routes; write a path such as \"/healthz\"");
     }
     if path.contains(['?', '#']) {
-        resolver.refuse(key, "only a path, without a query");
+        resolver.refuse(key, "must be a path without a query and without #");
     }
     Some(path.into())
 }
@@ -103,7 +102,8 @@ pub(super) fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Add
         let here = path.index(index);
         let Some(address) = look_up(resolver, &here, address) else { continue };
         if let Some(other) = found.iter().find(|other| overlap(address, **other)) {
-            resolver.refuse(&here, format!("{address} and {other} are the same place"));
+            resolver
+                .refuse(&here, format!("{address} and {other} overlap; each listener needs its own address"));
         }
         found.push(address);
     }
@@ -112,23 +112,24 @@ pub(super) fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Add
 
 fn check_admin(resolver: &mut Resolver<'_>, path: &KeyPath, admin: SocketAddr, listen: &[SocketAddr]) {
     if let Some(other) = listen.iter().find(|other| overlap(admin, **other)) {
-        resolver.refuse(path, format!("{admin} and {other} in server.listen are the same place"));
+        resolver.refuse(path, format!("{admin} and {other} in server.listen overlap; use another port"));
     }
     if admin.ip().is_unspecified() {
         let place = resolver.document.place_of_value(path);
-        let message = format!("{path}: {admin} is every address of the machine, and it asks for no password");
+        let message = format!(
+            "{path}: {admin} is every address of the machine, and the admin listener has no password"
+        );
         resolver.report.warn(place, message);
     }
 }
 
-/// Whether one address also takes what is meant for the other. Port 0 is another one each time.
+/// Whether two listeners would get the same connections. Port 0 is always another port.
 pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let same_ip = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() != 0 && same_ip
 }
 
-/// The first IPv4 address of a name if there is one: `localhost` also means `::1` on machines that have no
-/// IPv6 to bind.
+/// The first IPv4 address of a name, if it has one. `localhost` also means `::1` on machines without IPv6.
 fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Option<SocketAddr> {
     let Some(host) = &address.host else {
         return Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, address.port)));
@@ -139,13 +140,13 @@ fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Op
     let mut found: Vec<SocketAddr> = match (host.as_str(), address.port).to_socket_addrs() {
         Ok(found) => found.collect(),
         Err(error) => {
-            resolver.refuse(path, format!("\"{host}\" is no IP address and cannot be looked up: {error}"));
+            resolver.refuse(path, format!("\"{host}\" is not an IP address, and its lookup failed: {error}"));
             return None;
         }
     };
     found.sort_by_key(SocketAddr::is_ipv6);
     if found.is_empty() {
-        resolver.refuse(path, format!("\"{host}\" has no address"));
+        resolver.refuse(path, format!("the lookup of \"{host}\" found no address"));
     }
     found.first().copied()
 }
@@ -153,7 +154,7 @@ fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Op
 fn networks(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Proxy]) -> Vec<IpNet> {
     for (index, Proxy(net)) in written.iter().enumerate().filter(|(_, proxy)| proxy.0.prefix_len() == 0) {
         let place = resolver.document.place_of_value(&path.index(index));
-        let message = format!("{path}: {net} trusts everybody: any client can then claim any address");
+        let message = format!("{path}: {net} contains every address, so any client can claim any address");
         resolver.report.warn(place, message);
     }
     written.iter().map(|proxy| proxy.0).collect()

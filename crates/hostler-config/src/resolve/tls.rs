@@ -1,4 +1,4 @@
-//! The meaning of `[tls]`: files are read, and must fit together. Knows no pools and routes.
+//! The meaning of `[tls]`: reads the files and checks that they match. Knows no pools and routes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::resolved::{Server, Tls};
 use crate::tls::{self, Certificate, CertificateFiles, LoadError};
 use crate::value::TextOr;
 
-/// None where nothing is written.
+/// `None` if it is not written.
 pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Tls, server: &Server) -> Option<Tls> {
     let section = KeyPath::of("tls");
     if *written == file::Tls::default() && !resolver.document.is_written(&section) {
@@ -21,13 +21,16 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Tls, server: &Server
     }
     let listen = server::listen(resolver, &section.key("listen"), &written.listen.0);
     if written.listen.0.is_empty() {
-        resolver.refuse(&section.key("listen"), "at least one address is needed");
+        resolver.refuse(&section.key("listen"), "at least one address is needed, such as \":8443\"");
     }
     check_places(resolver, &section.key("listen"), &listen, server);
-    // One that could not be read has been told, and is none.
+    // A certificate with an error is not in the list, and is already reported.
     let is_told = resolver.document.is_written(&section.key("certificates")) && resolver.report.has_errors();
     if written.certificates.is_empty() && !is_told {
-        resolver.refuse(&section, "certificates are needed: [{ cert = \"...\", key = \"...\" }]");
+        resolver.refuse(
+            &section,
+            "certificates is missing; write for example certificates = [{ cert = \"...\", key = \"...\" }]",
+        );
     }
     let certificates = written.certificates.iter().enumerate();
     let certificates = certificates
@@ -56,12 +59,15 @@ fn check_places(resolver: &mut Resolver<'_>, path: &KeyPath, listen: &[SocketAdd
     let others: Vec<_> = others.chain(server.admin.map(|admin| (admin, "server.admin"))).collect();
     for (index, &address) in listen.iter().enumerate() {
         if let Some((other, key)) = others.iter().find(|(other, _)| server::overlap(address, *other)) {
-            resolver.refuse(&path.index(index), format!("{address} and {other} in {key} are the same place"));
+            resolver.refuse(
+                &path.index(index),
+                format!("{address} and {other} in {key} overlap; use another port"),
+            );
         }
     }
 }
 
-/// Reads both files for what there is to say of them; what is shown is read when the listeners open.
+/// Reads both files to find errors. Hostler reads them again when the listeners open.
 fn certificate(resolver: &mut Resolver<'_>, path: &KeyPath, written: &file::Certificate) -> CertificateFiles {
     let files = CertificateFiles {
         cert: resolver.folder.join(&written.cert),
@@ -106,7 +112,7 @@ fn authorities(file: &Path) -> Result<Vec<rustls::pki_types::CertificateDer<'sta
     Ok(found)
 }
 
-/// The field's value.
+/// The value of the header field.
 fn hsts(resolver: &mut Resolver<'_>, path: &KeyPath, written: &TextOr<Hsts>) -> Option<String> {
     let (max_age_path, hsts) = match written {
         TextOr::Text(max_age) => (path.clone(), Hsts { max_age: max_age.clone(), ..Hsts::default() }),
@@ -121,7 +127,7 @@ fn hsts(resolver: &mut Resolver<'_>, path: &KeyPath, written: &TextOr<Hsts>) -> 
             return None;
         }
     };
-    // What the makers of the lists demand; less is refused by them after it has been in browsers for a while.
+    // The conditions of the preload lists. Browser vendors refuse less than this, after browsers have already stored the value.
     if hsts.preload && !(hsts.include_subdomains && max_age >= Duration::from_secs(365 * 24 * 3600)) {
         resolver
             .refuse(&path.key("preload"), "needs include_subdomains = true and a max_age of a year or more");

@@ -1,4 +1,4 @@
-//! What targets that need no pool mean, and what routes change: plain data in which everything has been checked.
+//! The meaning of targets without a pool, and of changes of routes: plain data that has been checked.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use http::{HeaderMap, StatusCode};
 use super::LoadedFile;
 use crate::pattern::PathPattern;
 
-/// An answer that needs no worker.
+/// A fixed response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Respond {
     /// 200 to 599.
     pub status: StatusCode,
-    /// No field that frames the message: those are for the server to set.
+    /// No field that frames the message; the server sets those.
     pub headers: HeaderMap,
-    /// Empty where the status allows no body.
+    /// Empty if the status allows no body.
     pub body: Body,
 }
 
-/// The body of an answer that needs no worker.
+/// The body of a fixed response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// As written.
@@ -30,7 +30,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// What is sent.
+    /// The bytes to send.
     pub fn bytes(&self) -> Bytes {
         match self {
             Self::Text(text) => Bytes::copy_from_slice(text.as_bytes()),
@@ -39,24 +39,24 @@ impl Body {
     }
 }
 
-/// A folder whose files are answers.
+/// A folder whose files are responses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StaticFiles {
-    /// Was a folder when the configuration was loaded.
+    /// The folder. It existed when the configuration was loaded.
     pub dir: PathBuf,
     /// A plain name.
     pub index: Option<String>,
-    /// Relative to the folder; was a file in it when the configuration was loaded.
+    /// Relative to the folder. The file existed when the configuration was loaded.
     pub fallback: Option<PathBuf>,
     /// As `fallback`.
     pub not_found: Option<PathBuf>,
-    /// The value of a field, or empty.
+    /// The value of the header field, or empty.
     pub cache_control: String,
-    /// Below the folder, from a slash on.
+    /// Paths in the folder. They begin with a slash.
     pub immutable: Vec<PathPattern>,
-    /// Compressed forms lie beside the files.
+    /// Whether there may be compressed files beside the files.
     pub precompressed: bool,
-    /// Names that begin with a dot may be seen.
+    /// Whether names that begin with a dot are served.
     pub dotfiles: bool,
 }
 
@@ -69,14 +69,14 @@ impl StaticFiles {
     }
 }
 
-/// Where requests are sent elsewhere.
+/// A redirect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Redirect {
     /// 301, 302, 303, 307 or 308.
     pub status: StatusCode,
-    /// What `Location` is made of. However a request fills it, it names the host that is written here.
+    /// The parts of `Location`. A request cannot change its host.
     pub to: Vec<Piece>,
-    /// What [`Piece::Rest`] comes after: the route's prefix, decoded.
+    /// The route's prefix, decoded. [`Piece::Rest`] comes after it.
     pub prefix: String,
 }
 
@@ -103,26 +103,26 @@ pub enum Piece {
     Host,
     /// The request's path.
     Path,
-    /// What follows the route's prefix, without a slash in front.
+    /// What follows the route's prefix, without a slash at its beginning.
     Rest,
     /// The request's query with its `?`, or nothing.
     Query,
 }
 
-/// What a route changes on the way through.
+/// The changes that a route makes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// Of the head that its member gets.
+    /// Changes of the head that the member gets.
     pub request: Vec<HeaderChange>,
-    /// Of the head that its client gets.
+    /// Changes of the head that the client gets.
     pub answer: Vec<HeaderChange>,
-    /// Of the target.
+    /// The change of the target.
     pub rewrite: Option<Rewrite>,
-    /// The member reads where the client is; only where there is a `[geo]`.
+    /// Whether the member gets the client's location. Only with `[geo]`.
     pub geo_headers: bool,
 }
 
-/// A change of a header field. Its name is one that may be changed, and no other change has it.
+/// A change of a header field. The name may be changed, and no other change has it.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "each is its key")]
 pub enum HeaderChange {
@@ -132,11 +132,11 @@ pub enum HeaderChange {
     Remove(String),
 }
 
-/// What becomes of a target.
+/// The change of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rewrite {
-    /// Decoded; every path that the route takes begins with it. No slash at its end; empty for nothing.
+    /// The prefix to remove, decoded. Every path of the route begins with it. It has no slash at its end. Empty: none.
     pub strip: String,
-    /// As it stands in a URL. No slash at its end; empty for nothing.
+    /// The prefix to add, as in a URL. It has no slash at its end. Empty: none.
     pub add: String,
 }

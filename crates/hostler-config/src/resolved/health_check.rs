@@ -1,36 +1,36 @@
-//! What is known beforehand of members that fail. Knows no members.
+//! The meaning of `health_check` and `ejection`. Knows no members.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How members are checked. Each field is described at its key: [`super::super::file::HealthCheck`].
+/// The health checks of members. [`super::super::file::HealthCheck`] describes each key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthCheck {
     /// Begins with a slash.
     pub path: String,
-    /// Between two checks of a member.
+    /// The time between two checks of a member.
     pub interval: Duration,
-    /// For one check.
+    /// The time limit of one check.
     pub timeout: Duration,
     /// Failures in a row, at least 1.
     pub unhealthy: u32,
     /// Successes in a row, at least 1.
     pub healthy: u32,
-    /// What a healthy member answers.
+    /// The statuses of a successful check.
     pub status: RangeInclusive<u16>,
-    /// None: the member's own name.
+    /// `None`: the member's own name.
     pub host: Option<String>,
 }
 
-/// When a member is ejected. Each field is described at its key: [`super::super::file::Ejection`].
+/// When a member is ejected. [`super::super::file::Ejection`] describes each key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ejection {
-    /// In a row; 0: never.
+    /// Requests in a row without a response. 0: never.
     pub timeouts: u32,
-    /// The first time.
+    /// The time of the first ejection.
     pub time: Duration,
-    /// Never below `time`.
+    /// The longest time. Never below `time`.
     pub max_time: Duration,
-    /// 0 to 100.
+    /// Percent, from 0 to 100.
     pub max_percent: u32,
 }

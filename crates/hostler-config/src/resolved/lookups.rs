@@ -1,4 +1,4 @@
-//! What `[geo]` and `[postal]` mean: plain data in which everything has been checked.
+//! The meaning of `[geo]` and `[postal]`: plain data that has been checked.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,32 +6,32 @@ use std::time::Duration;
 use crate::file::Lookups;
 use crate::value::Origin;
 
-/// The `[geo]` section. Each field is described at its key: [`crate::file::Geo`].
+/// The `[geo]` section. [`crate::file::Geo`] describes each key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Geo {
-    /// At least one; absolute if the file's folder is.
+    /// At least one. Absolute if the file's folder is.
     pub databases: Vec<PathBuf>,
-    /// Who may ask about others.
+    /// Which clients may look up other addresses.
     pub lookups: Lookups,
-    /// Of coordinates.
+    /// Decimals of coordinates.
     pub decimals: u8,
-    /// Of answers about named addresses.
+    /// How long caches may keep responses about addresses in the path.
     pub max_age: Duration,
-    /// None: nobody's pages may ask.
+    /// The origins whose pages may read responses. Empty: none.
     pub cors: Vec<Origin>,
-    /// Whom to thank.
+    /// The attribution of the data.
     pub attribution: Option<String>,
 }
 
-/// The `[postal]` section. Each field is described at its key: [`crate::file::Postal`].
+/// The `[postal]` section. [`crate::file::Postal`] describes each key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Postal {
-    /// At least one; absolute if the file's folder is.
+    /// At least one. Absolute if the file's folder is.
     pub data: Vec<PathBuf>,
-    /// The old paths answer in the old words.
+    /// Whether the old paths answer exactly as the old service did.
     pub compat_strings: bool,
-    /// The old paths answer with scripts.
+    /// Whether the old paths answer with scripts.
     pub jsonp: bool,
-    /// None: nobody's pages may ask.
+    /// The origins whose pages may read responses. Empty: none.
     pub cors: Vec<Origin>,
 }

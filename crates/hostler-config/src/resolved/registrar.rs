@@ -1,4 +1,4 @@
-//! What `[registrar]` means. Knows no connection.
+//! The meaning of `[registrar]`. Knows no connections.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use super::super::file::{Buffer, Choice, Sharding};
 use super::super::value::Secret;
 use super::{Ejection, Queue};
 
-/// How routes register themselves. Each field is described at its key: [`super::super::file::Registrar`].
+/// How other programs register routes. [`super::super::file::Registrar`] describes each key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registrar {
-    /// Where registrations come from.
+    /// The NATS servers.
     pub nats: Nats,
-    /// Whether they are taken.
+    /// Whether Hostler accepts registrations.
     pub accept: bool,
-    /// Where others reach us; none: at the first of our addresses.
+    /// The address at which others reach this Hostler. `None`: its first address.
     pub advertise: Option<Advertise>,
     /// Whole seconds, at least 1.
     pub register_interval: Duration,
     /// Whole seconds; never below `register_interval`.
     pub stale_threshold: Duration,
-    /// Whether registered routes count whose paths belong to a configured one.
+    /// Whether Hostler serves registered routes whose paths belong to a configured route.
     pub allow_longer_paths: bool,
     /// Bytes of one message.
     pub max_message_size: usize,
@@ -31,63 +31,63 @@ pub struct Registrar {
     pub max_uris: usize,
     /// Routes in all.
     pub max_routes: usize,
-    /// Bytes of all.
+    /// Bytes of all registrations.
     pub max_memory: u64,
-    /// How often silent members are looked for.
+    /// The interval at which Hostler removes silent members.
     pub prune_interval: Duration,
-    /// Whether nobody is silent while NATS is away.
+    /// Whether all members stay while NATS is not reachable.
     pub suspend_pruning: bool,
     /// How long the start waits for registrations.
     pub start_delay: Duration,
     /// How long a route without members stays.
     pub keep_empty: Duration,
-    /// Which segments are taken.
+    /// Which isolation segments Hostler accepts.
     pub sharding: Sharding,
-    /// The segments that are ours.
+    /// The isolation segments of this Hostler.
     pub isolation_segments: Vec<String>,
-    /// Which free member gets the next request, unless a registration says otherwise.
+    /// Which free member gets the next request, unless a registration asks for another rule.
     pub choice: Choice,
-    /// Requests of one member at once; 0: any number.
+    /// Concurrent requests of one member. 0: no limit.
     pub concurrency: usize,
-    /// How members with TLS are checked; whom their certificates name, their registrations say.
+    /// TLS to members. The names in their certificates come from their registrations.
     pub member_tls: ClientTls,
-    /// What becomes of members that let requests wait in vain.
+    /// When a member that does not answer gets no requests for a while.
     pub ejection: Ejection,
     /// Where requests wait.
     pub queue: Queue,
-    /// How long a client waits for its answer to begin.
+    /// The time until the response begins.
     pub request_timeout: Duration,
-    /// How long connecting may take.
+    /// The time to connect to a member.
     pub connect_timeout: Duration,
-    /// How long a tunnel may be silent.
+    /// The time for which a tunnel may be silent.
     pub tunnel_idle_timeout: Duration,
-    /// Whether bodies are read whole.
+    /// Whether Hostler reads bodies completely before it takes a slot.
     pub buffer: Buffer,
     /// Bytes of a request's body.
     pub max_body_size: u64,
 }
 
-/// Where others reach us.
+/// The address at which others reach this Hostler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertise {
     /// A name or an address.
     pub host: String,
     /// Never 0.
     pub port: u16,
-    /// Over TLS, with a certificate for `host`.
+    /// Whether with TLS, and with a certificate for `host`.
     pub tls: bool,
 }
 
-/// NATS servers, and how we come in.
+/// NATS servers, and the login.
 #[derive(Clone, PartialEq)]
 pub struct Nats {
     /// At least one.
     pub servers: Vec<ServerAddr>,
-    /// Who we are.
+    /// The login.
     pub login: NatsLogin,
-    /// None: TLS only where an address says so.
+    /// `None`: TLS only for addresses with `tls://`.
     pub tls: Option<NatsTls>,
-    /// How often a quiet connection is tried.
+    /// The interval at which Hostler tests a quiet connection.
     pub ping_interval: Duration,
 }
 
@@ -99,10 +99,10 @@ impl std::fmt::Debug for Nats {
     }
 }
 
-/// Who we are at the NATS servers.
+/// The login at the NATS servers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NatsLogin {
-    /// Nobody is asked, or the address says it.
+    /// No login, or the address contains it.
     None,
     /// A user.
     User {
@@ -111,15 +111,15 @@ pub enum NatsLogin {
         /// May be empty.
         password: Secret,
     },
-    /// Whoever has the token.
+    /// A token.
     Token(Secret),
 }
 
 /// TLS to the NATS servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NatsTls {
-    /// Who vouches for them; none: the system's authorities.
+    /// A file with the authorities. `None`: those of the system.
     pub ca: Option<PathBuf>,
-    /// Our certificate and its key.
+    /// Hostler's certificate and its key.
     pub own: Option<(PathBuf, PathBuf)>,
 }

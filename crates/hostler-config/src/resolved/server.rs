@@ -1,4 +1,4 @@
-//! What the `[server]` section means: listeners, limits and trust. Knows not where it was written.
+//! The meaning of the `[server]` section: listeners, limits and trusted proxies. Does not know where it was written.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -12,10 +12,10 @@ use ipnet::IpNet;
 use crate::file::{AccessLog, ClientIpHeader};
 use crate::value::ClientLimit;
 
-/// The `[server]` section. Each field is described at its key: [`file::Server`](crate::file::Server).
+/// The `[server]` section. [`file::Server`](crate::file::Server) describes each key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// None only beside `tls.listen`, none twice; port 0 asks the system for a free one.
+    /// Empty only with `tls.listen`. No address is there twice. Port 0: the system chooses a free port.
     pub listen: Vec<SocketAddr>,
     /// `None`: no admin listener.
     pub admin: Option<SocketAddr>,
@@ -25,33 +25,33 @@ pub struct Server {
     pub header_timeout: Duration,
     /// The longest pause in a request's body.
     pub body_timeout: Duration,
-    /// Bytes of a request's body in a second, on average; 0: any.
+    /// Bytes a second of a request's body, on average. 0: no limit.
     pub min_receive_rate: u64,
-    /// The longest time in which a client takes nothing of its answer.
+    /// The longest time in which a client reads nothing of its response.
     pub send_timeout: Duration,
-    /// Bytes of its answers that a client takes in a second, on average; 0: any.
+    /// Bytes a second of its responses that a client reads, on average. 0: no limit.
     pub min_send_rate: u64,
-    /// The same while a worker waits for it.
+    /// The same while a worker waits for the client.
     pub min_slot_rate: u64,
-    /// How long a kept-alive connection may be silent.
+    /// The time for which a kept-alive connection may be silent.
     pub idle_timeout: Duration,
-    /// How long a stop waits for accepted requests.
+    /// The time for which a stop waits for accepted requests.
     pub drain_timeout: Duration,
-    /// How long health checks fail before a stop that SIGUSR1 begins.
+    /// The time for which health checks fail before the stop after SIGUSR1.
     pub drain_wait: Duration,
-    /// Where health checks are answered; without a slash at its end.
+    /// The path of health checks, without a slash at its end.
     pub health_path: Option<Arc<str>>,
-    /// Pools that must have a ready member, each of which a route leads to; none: all of those.
+    /// Pools that must have a ready member. A route leads to each of them. Empty: all pools of routes.
     pub health_pools: Vec<String>,
     /// Health checks have lines in the access log.
     pub log_health_checks: bool,
-    /// How long a new program may take until its workers are ready.
+    /// The time for a new process to get its workers ready.
     pub upgrade_timeout: Duration,
-    /// Bytes of a request's head; at least 8 KiB, which is also the least that hyper takes.
+    /// Bytes of the head of a request. At least 8 KiB, which is also the minimum of hyper.
     pub max_header_size: u64,
-    /// Fields in a request's head.
+    /// Fields in the head of a request.
     pub max_header_fields: usize,
-    /// Interim answers before one answer of a member.
+    /// Interim responses before one response of a member.
     pub max_interim_answers: usize,
     /// Bytes of request body that stay in memory.
     pub body_memory: u64,
@@ -59,38 +59,38 @@ pub struct Server {
     pub request_memory: u64,
     /// An existing folder.
     pub temp_dir: PathBuf,
-    /// Bytes of all bodies and answers in `temp_dir` together.
+    /// Bytes of all bodies and responses in `temp_dir` together.
     pub spool_size: u64,
-    /// Bytes of all answers that wait in memory for slow clients.
+    /// Bytes of all responses that wait in memory for slow clients.
     pub answer_memory: u64,
-    /// Bytes of one answer that wait in memory for a slow client.
+    /// Bytes of one response that wait in memory for a slow client.
     pub answer_buffer: u64,
-    /// How answers are encoded on routes that do not say otherwise.
+    /// The compression on routes without a setting of their own.
     pub compress: Option<Arc<EncodingPlan>>,
     /// Bytes for all encoders together.
     pub compress_memory: u64,
-    /// Client connections at once.
+    /// Concurrent client connections.
     pub max_connections: usize,
-    /// Connections of one client at once.
+    /// Concurrent connections of one client.
     pub client_connections: ClientLimit,
-    /// Requests of one client under way.
+    /// Concurrent requests of one client.
     pub client_requests: ClientLimit,
-    /// Clients may speak HTTP/2.
+    /// Whether clients may use HTTP/2.
     pub http2: bool,
-    /// Streams of one HTTP/2 connection at once.
+    /// Concurrent streams of one HTTP/2 connection.
     pub http2_max_streams: usize,
-    /// Bytes of one request's body on their way; less than 2^31.
+    /// The flow-control window of a stream, less than 2^31 bytes.
     pub http2_stream_window: u64,
-    /// Bytes of all bodies of a connection on their way; less than 2^31.
+    /// The flow-control window of a connection, less than 2^31 bytes.
     pub http2_connection_window: u64,
-    /// Form of the access log.
+    /// The format of the access log.
     pub access_log: AccessLog,
-    /// Networks whose forwarding headers are believed, host bits cleared, IPv4-mapped ones written as IPv4: compare with
-    /// `IpAddr::to_canonical()`. Empty by default: nobody's.
+    /// Networks whose forwarding headers Hostler trusts. Host bits are cleared, and IPv4-mapped networks are IPv4: compare with
+    /// `IpAddr::to_canonical()`. Empty by default.
     pub trusted_proxies: Vec<IpNet>,
-    /// How many proxies every request has come through; only where there are no `trusted_proxies`.
+    /// The number of proxies that every request passes. Only without `trusted_proxies`.
     pub trusted_hops: Option<NonZeroUsize>,
-    /// Networks whose connections begin with a PROXY header, as canonical as `trusted_proxies`.
+    /// Networks whose connections begin with a PROXY header, in the form of `trusted_proxies`.
     pub proxy_protocol: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
     pub client_ip_header: ClientIpHeader,

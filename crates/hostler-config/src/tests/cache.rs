@@ -31,20 +31,20 @@ fn servers_are_called_as_they_are_written() {
 fn what_cannot_be_meant_is_told_with_its_place() {
     let text = "[cache]\nmemory = \"2 MiB\"\nmax_entry = \"3 MiB\"\nnamespace = \"a b\"\nmemcached = [\"a:1\", \"a:1\"]\n";
     site(&format!("{text}{ROUTE}")).says(expect![[r#"
-        hostler.toml:3:13: cache.max_entry: more than all the memory there is (2 MiB)
-        hostler.toml:4:13: cache.namespace: 1 to 64 letters, digits, '-', '_' and '.'
-        hostler.toml:5:21: cache.memcached[1]: named twice"#]]);
+        hostler.toml:3:13: cache.max_entry: is more than memory (2 MiB)
+        hostler.toml:4:13: cache.namespace: must have 1 to 64 letters, digits, '-', '_' and '.'
+        hostler.toml:5:21: cache.memcached[1]: is in the list twice"#]]);
     for (server, why) in [
         (
             "localhost",
             expect![[
-                r#"hostler.toml:2:13: cache.memcached: "localhost" is not an address such as "127.0.0.1:8080": it names no port"#
+                r#"hostler.toml:2:13: cache.memcached: "localhost" is not an address such as "127.0.0.1:8080": the port is missing"#
             ]],
         ),
         (
             "https://a:1",
             expect![[
-                r#"hostler.toml:2:13: cache.memcached: "https://a:1": memcached is spoken to without TLS, in a network of your own"#
+                r#"hostler.toml:2:13: cache.memcached: "https://a:1": Hostler uses memcached without TLS; write "host:port", in a private network"#
             ]],
         ),
     ] {
@@ -55,5 +55,5 @@ fn what_cannot_be_meant_is_told_with_its_place() {
 #[test]
 fn servers_that_nobody_asks_are_told() {
     site("[cache]\nmemcached = \"a:1\"\n[pools.web]\ncommand = \"node a.js\"\n")
-        .says(expect!["hostler.toml:2:1: cache.memcached: no route has a cache"]);
+        .says(expect!["hostler.toml:2:1: cache.memcached: no route has cache"]);
 }

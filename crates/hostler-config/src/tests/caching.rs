@@ -61,11 +61,11 @@ fn what_of_the_query_counts_is_said_once() {
     assert_eq!(query("query_only = []"), Query::Only(Vec::new()));
     check(
         "cache = { query = \"sorted\", query_without = [\"a\"] }",
-        expect!["hostler.toml:6:19: routes[0].cache.query: has no meaning beside query_without"],
+        expect!["hostler.toml:6:19: routes[0].cache.query: cannot be set together with query_without"],
     );
     check(
         "cache = { query_only = [\"b\"], query_without = [\"a\"] }",
-        expect!["hostler.toml:6:47: routes[0].cache.query_without: has no meaning beside query_only"],
+        expect!["hostler.toml:6:47: routes[0].cache.query_without: cannot be set together with query_only"],
     );
 }
 
@@ -85,7 +85,7 @@ fn mistakes_are_told() {
     );
     check(
         "cache = { tll = \"1m\" }",
-        expect![[r#"hostler.toml:6:11: unknown key "routes[0].cache.tll", did you mean "ttl"?"#]],
+        expect![[r#"hostler.toml:6:11: unknown key "routes[0].cache.tll"; did you mean "ttl"?"#]],
     );
     check(
         "cache = { ttl = \"1\" }",
@@ -96,21 +96,21 @@ fn mistakes_are_told() {
     check(
         "cache = { ttl_by_status = { 206 = \"1s\", ok = \"1s\" } }",
         expect![[r#"
-        hostler.toml:6:35: routes[0].cache.ttl_by_status.206: is not the status of an answer that can be kept, such as 404
-        hostler.toml:6:46: routes[0].cache.ttl_by_status.ok: is not the status of an answer that can be kept, such as 404"#]],
+            hostler.toml:6:35: routes[0].cache.ttl_by_status.206: is not a status whose response can be stored, such as 404
+            hostler.toml:6:46: routes[0].cache.ttl_by_status.ok: is not a status whose response can be stored, such as 404"#]],
     );
     check(
         "cache = { precedence = \"route\" }",
-        expect!["hostler.toml:6:24: routes[0].cache.precedence: has no meaning without ttl or ttl_by_status"],
+        expect!["hostler.toml:6:24: routes[0].cache.precedence: needs ttl or ttl_by_status"],
     );
     check(
         "cache = { targeted = [\"a b\"] }",
-        expect!["hostler.toml:6:23: routes[0].cache.targeted[0]: is not the name of a field"],
+        expect!["hostler.toml:6:23: routes[0].cache.targeted[0]: is not a valid name of a header field"],
     );
     check(
         "[[routes]]\nmatch = \"/a\"\nrespond = \"a\"\ncache = \"standard\"\ncollapse = true",
         expect![[r#"
-            hostler.toml:9:9: routes[1].cache: has no meaning beside respond
-            hostler.toml:10:12: routes[1].collapse: has no meaning beside respond"#]],
+            hostler.toml:9:9: routes[1].cache: cannot be set together with respond
+            hostler.toml:10:12: routes[1].collapse: cannot be set together with respond"#]],
     );
 }

@@ -12,21 +12,21 @@ fn check(text: &str, expected: Expect) {
 fn a_typo_is_told_with_the_nearest_key() {
     check(
         "[pools.web]\ncommand = \"node a.js\"\nconcurency = 2\n",
-        expect![[r#"hostler.toml:3:1: unknown key "pools.web.concurency", did you mean "concurrency"?"#]],
+        expect![[r#"hostler.toml:3:1: unknown key "pools.web.concurency"; did you mean "concurrency"?"#]],
     );
     check(
         "[pools.web]\ncommand = \"node a.js\"\n[pools.web.queue]\n  lenght = 2\n",
         expect![[
-            r#"hostler.toml:4:3: unknown key "pools.web.queue.lenght"; known here: limit, timeout, policy"#
+            r#"hostler.toml:4:3: unknown key "pools.web.queue.lenght"; the keys of this table are limit, timeout, policy"#
         ]],
     );
     check(
         "[sever]\nlisten = \":80\"\n[pools.web]\ncommand = \"node a.js\"\n",
-        expect![[r#"hostler.toml:1:2: unknown key "sever", did you mean "server"?"#]],
+        expect![[r#"hostler.toml:1:2: unknown key "sever"; did you mean "server"?"#]],
     );
     check(
         "[[routes]]\nmatch=\"*\"\nrespond={ stauts = 200 }\n",
-        expect![[r#"hostler.toml:3:11: unknown key "routes[0].respond.stauts", did you mean "status"?"#]],
+        expect![[r#"hostler.toml:3:11: unknown key "routes[0].respond.stauts"; did you mean "status"?"#]],
     );
 }
 
@@ -35,7 +35,7 @@ fn a_key_that_is_near_to_nothing_is_told_with_all_that_are_known() {
     check(
         "[pools.web]\ncommand = \"node a.js\"\nqueue = { frobnicate = 1 }\n",
         expect![[
-            r#"hostler.toml:3:11: unknown key "pools.web.queue.frobnicate"; known here: limit, timeout, policy"#
+            r#"hostler.toml:3:11: unknown key "pools.web.queue.frobnicate"; the keys of this table are limit, timeout, policy"#
         ]],
     );
 }
@@ -73,8 +73,8 @@ fn a_bad_duration_is_told_with_how_to_write_one() {
             hostler.toml:3:18: server.header_timeout: invalid type: integer `10`, expected a duration with its unit, such as "30s"
             hostler.toml:4:16: server.body_timeout: "10" has no unit; write "10s" for seconds or "10ms"
             hostler.toml:5:16: server.send_timeout: "5 parsecs" is not a duration such as "30s", "250ms" or "1m 30s" (unknown time unit "parsecs", supported units: ns, us/µs, ms, sec, min, hours, days, weeks, months, years (and few variations))
-            hostler.toml:6:16: server.idle_timeout: "0s" is out of range; durations go from 1ms to 7days
-            hostler.toml:7:17: server.drain_timeout: "1year" is out of range; durations go from 1ms to 7days"#]],
+            hostler.toml:6:16: server.idle_timeout: "0s" is out of range; a duration is from 1ms to 7days
+            hostler.toml:7:17: server.drain_timeout: "1year" is out of range; a duration is from 1ms to 7days"#]],
     );
 }
 
@@ -83,9 +83,9 @@ fn a_bad_size_is_told_with_how_to_write_one() {
     check(
         "pools.web.command = \"node a.js\"\n[server]\nmax_body_size = 0\nbody_memory = \"12 elephants\"\nmax_header_size = \"1 KiB\"\nanswer_buffer = -1\n",
         expect![[r#"
-            hostler.toml:3:17: server.max_body_size: 0 B is out of range; from 1 B to 1 TiB
+            hostler.toml:3:17: server.max_body_size: 0 B is out of range; it must be from 1 B to 1 TiB
             hostler.toml:4:15: server.body_memory: "12 elephants" is not a size such as "64 KiB", "10 MB" or a number of bytes
-            hostler.toml:5:19: server.max_header_size: 1 KiB is out of range; from 8 KiB to 1 MiB
+            hostler.toml:5:19: server.max_header_size: 1 KiB is out of range; it must be from 8 KiB to 1 MiB
             hostler.toml:6:17: server.answer_buffer: -1 is negative"#]],
     );
 }
@@ -95,8 +95,8 @@ fn slots_that_are_none_are_told_with_what_would_be() {
     check(
         "[pools.a]\ncommand = \"x\"\nconcurrency = \"many\"\n[pools.b]\ncommand = \"x\"\nconcurrency = 0\n[pools.c]\ncommand = \"x\"\nconcurrency = true\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n",
         expect![[r#"
-            hostler.toml:3:15: pools.a.concurrency: "many" is neither a whole number from 1 to 1024 nor "auto"
-            hostler.toml:6:15: pools.b.concurrency: 0 is out of range; from 1 to 1024, or "auto"
+            hostler.toml:3:15: pools.a.concurrency: "many" is not a whole number from 1 to 1024 or "auto"
+            hostler.toml:6:15: pools.b.concurrency: 0 is out of range; it must be from 1 to 1024, or "auto"
             hostler.toml:9:15: pools.c.concurrency: invalid type: boolean `true`, expected a whole number from 1 to 1024, or "auto""#]],
     );
 }
@@ -106,9 +106,9 @@ fn a_limit_that_no_worker_could_keep_is_refused() {
     check(
         "[pools.a]\ncommand = \"x\"\nmax_requests = 0\nmax_age = \"soon\"\nmax_memory = \"16 MiB\"\ngc = \"full\"\n",
         expect![[r#"
-            hostler.toml:3:16: pools.a.max_requests: 0 is out of range; from 1 to 1000000000
+            hostler.toml:3:16: pools.a.max_requests: 0 is out of range; it must be from 1 to 1000000000
             hostler.toml:4:11: pools.a.max_age: "soon" is not a duration such as "30s", "250ms" or "1m 30s" (expected number at 0)
-            hostler.toml:5:14: pools.a.max_memory: 16 MiB is out of range; from 32 MiB to 1 TiB
+            hostler.toml:5:14: pools.a.max_memory: 16 MiB is out of range; it must be from 32 MiB to 1 TiB
             hostler.toml:6:6: pools.a.gc: "full" is not one of "off", "idle""#]],
     );
 }
@@ -130,12 +130,12 @@ fn proxies_are_known_by_their_networks_or_by_their_number() {
     check(
         &server("trusted_hops = 2\ntrusted_proxies = [\"10.0.0.0/8\"]"),
         expect![
-            "hostler.toml:3:16: server.trusted_hops: stands instead of server.trusted_proxies, not beside it: set one of them"
+            "hostler.toml:3:16: server.trusted_hops: cannot be set together with server.trusted_proxies; remove one of them"
         ],
     );
     check(
         &server("trusted_hops = 33"),
-        expect!["hostler.toml:3:16: server.trusted_hops: 33 is out of range; from 0 to 32"],
+        expect!["hostler.toml:3:16: server.trusted_hops: 33 is out of range; it must be from 0 to 32"],
     );
 }
 
@@ -164,9 +164,9 @@ fn a_word_that_is_no_choice_is_told_with_those_that_are() {
         "[[routes]]\nmatch=\"*\"\npool=\"web\"\npriority=\"hi\"\n[pools.web.queue]\npolicy=\"lifo\"\n[pools.web.poison]\nkill=1",
         expect![[r#"
             hostler.toml:4:10: routes[0].priority: "hi" is not one of "high", "normal", "low"
-            hostler.toml:5:8: pools.web: a pool needs a command (workers to start) or members
+            hostler.toml:5:8: pools.web: a pool needs command (to start workers) or members
             hostler.toml:6:8: pools.web.queue.policy: "lifo" is not one of "adaptive", "fifo"; did you mean "fifo"?
-            hostler.toml:8:1: unknown key "pools.web.poison.kill", did you mean "kills"?"#]],
+            hostler.toml:8:1: unknown key "pools.web.poison.kill"; did you mean "kills"?"#]],
     );
     check(
         "[server]\naccess_log = \"jsn\"\nclient_ip_header = \"Client\"\n[pools.web]\ncommand = \"x\"\nchoice = \"warmest\"\n",
@@ -182,13 +182,13 @@ fn an_address_that_is_none_is_told_with_what_would_be() {
     check(
         "pools.web.members = [\"app\", \"http://app:3000\", \"unix:\", \"[::1:3000\", \"::1:3000\", \":3000\", \"app:0\"]\n[server]\nlisten = 8080\nadmin = \"8081\"\n",
         expect![[r#"
-            hostler.toml:1:22: pools.web.members[0]: "app" is not an address such as "127.0.0.1:8080": it names no port
-            hostler.toml:1:29: pools.web.members[1]: "http://app:3000" is a URL; a member is "host:port", "https://host:port" or "unix:/path"
-            hostler.toml:1:48: pools.web.members[2]: "unix:" names no socket; write "unix:/run/app.sock"
-            hostler.toml:1:57: pools.web.members[3]: "[::1:3000" is not an address such as "127.0.0.1:8080": an IPv6 address stands in brackets
-            hostler.toml:1:70: pools.web.members[4]: "::1:3000" is not an address such as "127.0.0.1:8080": an IPv6 address stands in brackets, as in "[::1]:8080"
-            hostler.toml:1:82: pools.web.members[5]: ":3000" does not name a host and a port to connect to
-            hostler.toml:1:91: pools.web.members[6]: "app:0" does not name a host and a port to connect to
+            hostler.toml:1:22: pools.web.members[0]: "app" is not an address such as "127.0.0.1:8080": the port is missing
+            hostler.toml:1:29: pools.web.members[1]: "http://app:3000" is a URL; write "host:port", "https://host:port" or "unix:/path"
+            hostler.toml:1:48: pools.web.members[2]: "unix:" has no path; write for example "unix:/run/app.sock"
+            hostler.toml:1:57: pools.web.members[3]: "[::1:3000" is not an address such as "127.0.0.1:8080": an IPv6 address must be in brackets
+            hostler.toml:1:70: pools.web.members[4]: "::1:3000" is not an address such as "127.0.0.1:8080": an IPv6 address must be in brackets, as in "[::1]:8080"
+            hostler.toml:1:82: pools.web.members[5]: ":3000" is not a host and a port, such as "10.0.0.5:3000"
+            hostler.toml:1:91: pools.web.members[6]: "app:0" is not a host and a port, such as "10.0.0.5:3000"
             hostler.toml:3:10: server.listen: invalid type: integer `8080`, expected an address such as "127.0.0.1:8080", or a list of them
             hostler.toml:4:9: server.admin: "8081" is not an address such as "127.0.0.1:8080": write ":8081" for every address of the machine"#]],
     );
@@ -200,8 +200,7 @@ fn a_name_that_nobody_knows_is_told() {
         .load()
         .unwrap_err()
         .to_string();
-    let expected =
-        "hostler.toml:2:17: server.listen[0]: \"nowhere.invalid\" is no IP address and cannot be looked up: ";
+    let expected = "hostler.toml:2:17: server.listen[0]: \"nowhere.invalid\" is not an IP address, and its lookup failed: ";
     assert!(errors.starts_with(expected), "{errors}");
 }
 
@@ -228,12 +227,12 @@ fn a_pattern_that_matches_nothing_is_refused() {
     check(
         &routes,
         expect![[r#"
-            hostler.toml:2:9: routes[0].match: it is empty; "*" matches everything
-            hostler.toml:5:9: routes[1].match: for every host write only the path: "/x"
-            hostler.toml:8:9: routes[2].match: a host is written without port: "a.com"
-            hostler.toml:11:9: routes[3].match: in the path "/a/*/b" a wildcard can only be the last segment, as in "/cart/*"
-            hostler.toml:14:9: routes[4].match: in the host "*.*.com" a wildcard can only be the first label, as in "*.example.com"
-            hostler.toml:17:9: routes[5].match: the path "/x?y=1" contains '?'; only the path is matched, never the query
+            hostler.toml:2:9: routes[0].match: is empty; for all requests write "*"
+            hostler.toml:5:9: routes[1].match: for every host, write only the path: "/x"
+            hostler.toml:8:9: routes[2].match: a host has no port here; write "a.com"
+            hostler.toml:11:9: routes[3].match: in the path "/a/*/b" a wildcard must be the last segment, as in "/cart/*"
+            hostler.toml:14:9: routes[4].match: in the host "*.*.com" a wildcard must be the first label, as in "*.example.com"
+            hostler.toml:17:9: routes[5].match: the path "/x?y=1" contains '?'; a route matches the path only, not the query
             hostler.toml:20:9: routes[6].match: the path "/a\tb" contains a control character
             hostler.toml:23:9: routes[7].match: the path "/%2e%2E/x" has a "." or ".." segment; write the path it means
             hostler.toml:26:9: routes[8].match: the path "/%ff" is not UTF-8 when decoded
@@ -248,16 +247,16 @@ fn items_behind_a_wrong_one_keep_their_places() {
     check(
         "[[routes]]\nmatch = \"/a\"\nrespond = \"\"\n[[routes]]\nmatch = \"/b\"\nrespond = { status = 99, headers = { a = 1 } }\n[[routes]]\nmatch = \"/c\"\npool = \"web\"\nbufer = 1\n",
         expect![[r#"
-            hostler.toml:6:22: routes[1].respond.status: 99 is out of range; from 200 to 599
+            hostler.toml:6:22: routes[1].respond.status: 99 is out of range; it must be from 200 to 599
             hostler.toml:6:42: routes[1].respond.headers.a: invalid type: integer `1`, expected a string
-            hostler.toml:9:8: routes[2].pool: there is no pool "web"; there are no [pools.NAME] at all
-            hostler.toml:10:1: unknown key "routes[2].bufer", did you mean "buffer"?"#]],
+            hostler.toml:9:8: routes[2].pool: there is no pool "web"; the configuration has no [pools.NAME]
+            hostler.toml:10:1: unknown key "routes[2].bufer"; did you mean "buffer"?"#]],
     );
     check(
         "routes = [1, { match = \"/x\", pool = \"web\" }]\n",
         expect![[r#"
-        hostler.toml:1:11: routes[0]: invalid type: integer `1`, expected a table
-        hostler.toml:1:37: routes[1].pool: there is no pool "web"; there are no [pools.NAME] at all"#]],
+            hostler.toml:1:11: routes[0]: invalid type: integer `1`, expected a table
+            hostler.toml:1:37: routes[1].pool: there is no pool "web"; the configuration has no [pools.NAME]"#]],
     );
 }
 
@@ -272,10 +271,10 @@ fn a_wrong_command_is_not_also_a_missing_one() {
     check(
         "[pools.web]\ncommand = []\n[pools.api]\ncommand = [\"node\", 5]\n[pools.c]\ncommand = \"\"\n",
         expect![[r#"
-        hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: api, c, web)
-        hostler.toml:2:11: pools.web.command: it names no program; write e.g. "node server.js"
-        hostler.toml:4:20: pools.api.command[1]: invalid type: integer `5`, expected a string
-        hostler.toml:6:11: pools.c.command: it names no program; write e.g. "node server.js""#]],
+            hostler.toml: there are several pools and no [[routes]]; add routes that say which requests go to which pool (pools: api, c, web)
+            hostler.toml:2:11: pools.web.command: the program is missing; write for example "node server.js"
+            hostler.toml:4:20: pools.api.command[1]: invalid type: integer `5`, expected a string
+            hostler.toml:6:11: pools.c.command: the program is missing; write for example "node server.js""#]],
     );
 }
 
@@ -283,7 +282,7 @@ fn a_wrong_command_is_not_also_a_missing_one() {
 fn a_file_that_is_not_there_is_told_with_what_to_do() {
     let mut site = site("");
     site.invocation.file = Some("other.toml".into());
-    site.says(expect!["other.toml: cannot be read: No such file or directory (os error 2); -c names another, and `hostler run -- node server.js` needs none"]);
+    site.says(expect!["other.toml: cannot be read: No such file or directory (os error 2); name another file with -c, or use `hostler run -- node server.js`, which needs no file"]);
 }
 
 #[test]
@@ -311,12 +310,12 @@ fn what_compress_cannot_mean_is_told() {
     check(
         "{ encodings = [] }",
         expect![
-            "hostler.toml:4:26: server.compress.encodings: at least one is needed; `compress = false` is none"
+            "hostler.toml:4:26: server.compress.encodings: at least one encoding is needed; to disable compression, write compress = false"
         ],
     );
     check(
         "{ encodings = [\"gzip\", \"br\", \"gzip\"] }",
-        expect!["hostler.toml:4:41: server.compress.encodings[2]: is there twice"],
+        expect!["hostler.toml:4:41: server.compress.encodings[2]: is in the list twice"],
     );
     check(
         "{ encodings = [\"deflate\"] }",
@@ -333,7 +332,7 @@ fn what_compress_cannot_mean_is_told() {
     check(
         "{ level = 5 }",
         expect![[
-            r#"hostler.toml:4:14: unknown key "server.compress.level"; known here: encodings, types, min_size, effort, event_streams"#
+            r#"hostler.toml:4:14: unknown key "server.compress.level"; the keys of this table are encodings, types, min_size, effort, event_streams"#
         ]],
     );
 }

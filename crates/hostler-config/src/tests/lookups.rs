@@ -14,12 +14,12 @@ fn a_route_with_geo_needs_data_and_data_needs_a_route() {
     check(
         "[[routes]]\nmatch = \"/a/*\"\ngeo = true\npostal = true\n",
         expect![[r#"
-        hostler.toml:3:7: routes[0].geo: out of which data? [geo] with databases is missing
-        hostler.toml:4:10: routes[0].postal: out of which data? [postal] with data is missing"#]],
+            hostler.toml:3:7: routes[0].geo: needs data; add [geo] with databases
+            hostler.toml:4:10: routes[0].postal: needs data; add [postal] with data"#]],
     );
     check(
         "[geo]\n[[routes]]\nmatch = \"*\"\ngeo = true\n",
-        expect!["hostler.toml:1:1: geo: databases is missing: which files?"],
+        expect!["hostler.toml:1:1: geo: databases is missing; name at least one file"],
     );
     check(
         "[geo]\ndatabases = [\"a.mmdb\", \".\"]\n[[routes]]\nmatch = \"*\"\ngeo = true\n",
@@ -37,7 +37,7 @@ fn what_is_switched_off_leads_nowhere() {
     check(
         "[[routes]]\nmatch = \"/b\"\ngeo = false\n",
         expect![
-            "hostler.toml:1:1: routes[0]: it leads nowhere: add pool, static, redirect, respond, geo or postal"
+            "hostler.toml:1:1: routes[0]: the route has no target; add pool, static, redirect, respond, geo or postal"
         ],
     );
 }
@@ -48,8 +48,8 @@ fn geo_and_postal_stand_on_one_route_and_beside_nothing_else() {
         "[geo]\n[postal]\n[[routes]]\nmatch = \"/a\"\ngeo = true\nrespond = \"x\"\n[[routes]]\nmatch = \"/b\"\ngeo = false\n[[routes]]\nmatch = \"/c\"\ngeo = true\nrewrite = { add_prefix = \"/x\" }\nmax_body_size = \"1MB\"\n",
         expect![[r#"
             hostler.toml:5:7: routes[0].geo: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)
-            hostler.toml:13:11: routes[2].rewrite: has no meaning beside geo
-            hostler.toml:14:17: routes[2].max_body_size: has no meaning beside geo"#]],
+            hostler.toml:13:11: routes[2].rewrite: cannot be set together with geo
+            hostler.toml:14:17: routes[2].max_body_size: cannot be set together with geo"#]],
     );
 }
 
@@ -58,14 +58,14 @@ fn values_that_make_no_sense_are_told() {
     check(
         "[geo]\ndatabases = \"\"\nlookups = \"private\"\ndecimals = 7\nmax_age = \"1\"\ncors = [\"https://A.test\", \"a.test\", \"https://a.test/x\"]\n",
         expect![[r#"
-            hostler.toml: there is nothing to serve: neither [pools.NAME] nor [[routes]] nor [registrar]
-            hostler.toml:2:13: geo.databases: "" is not the name of a file
+            hostler.toml: there is nothing to serve; add [pools.NAME], [[routes]] or [registrar]
+            hostler.toml:2:13: geo.databases: "" is not a valid name of a file
             hostler.toml:3:11: geo.lookups: "private" is not one of "public", "private-net", "off"
-            hostler.toml:4:12: geo.decimals: 7 is out of range; from 0 to 6
+            hostler.toml:4:12: geo.decimals: 7 is out of range; it must be from 0 to 6
             hostler.toml:5:11: geo.max_age: "1" has no unit; write "1s" for seconds or "1ms"
-            hostler.toml:6:9: geo.cors[0]: "https://A.test" is not an origin such as "https://www.example.com", nor "*"
-            hostler.toml:6:27: geo.cors[1]: "a.test" is not an origin such as "https://www.example.com", nor "*"
-            hostler.toml:6:37: geo.cors[2]: "https://a.test/x" is not an origin such as "https://www.example.com", nor "*""#]],
+            hostler.toml:6:9: geo.cors[0]: "https://A.test" is not an origin such as "https://www.example.com", or "*"
+            hostler.toml:6:27: geo.cors[1]: "a.test" is not an origin such as "https://www.example.com", or "*"
+            hostler.toml:6:37: geo.cors[2]: "https://a.test/x" is not an origin such as "https://www.example.com", or "*""#]],
     );
 }
 

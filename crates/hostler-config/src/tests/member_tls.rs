@@ -66,13 +66,13 @@ fn files_that_cannot_be_what_they_should_are_named() {
     check(
         "ca = \"ca.pem\"\ncert = \"ca.pem\"\nkey = \"ca.pem\"\n",
         expect![[
-            r#"hostler.toml:5:7: pools.web.tls.key: FOLDER/ca.pem: it has no private key, but "CERTIFICATE""#
+            r#"hostler.toml:5:7: pools.web.tls.key: FOLDER/ca.pem: it has no private key; it has "CERTIFICATE""#
         ]],
     );
     check(
         "ca = \"ca.pem\"\ncert = \"ca.pem\"\nkey = \"other.key\"\n",
         expect![
-            "hostler.toml:5:7: pools.web.tls.key: does not go with cert: keys may not be consistent: KeyMismatch"
+            "hostler.toml:5:7: pools.web.tls.key: does not match cert: keys may not be consistent: KeyMismatch"
         ],
     );
     check("ca = \"ca.pem\"\ncert = \"ca.pem\"\nkey = \"one.key\"\nserver_name = \"a\"\n", expect![""]);
@@ -83,25 +83,24 @@ fn keys_that_do_not_go_together_are_refused() {
     check(
         "ca = \"ca.pem\"\nverify = false\n",
         expect![
-            "hostler.toml:3:6: pools.web.tls.ca: has no meaning with verify = false: nobody is asked who vouches for him"
+            "hostler.toml:3:6: pools.web.tls.ca: not allowed with verify = false, because Hostler then checks no certificate"
         ],
     );
-    check(
-        "verify = false\ncert = \"ca.pem\"\n",
-        expect!["hostler.toml:4:8: pools.web.tls.cert: needs its key beside it"],
-    );
+    check("verify = false\ncert = \"ca.pem\"\n", expect!["hostler.toml:4:8: pools.web.tls.cert: needs key"]);
     check(
         "verify = false\nserver_name = \"a b\"\n",
         expect!["hostler.toml:4:15: pools.web.tls.server_name: is neither a DNS name nor an IP address"],
     );
     check(
         "verify = false\n",
-        expect!["hostler.toml:3:10: pools.web.tls.verify: whoever answers in a member's place is believed"],
+        expect![
+            "hostler.toml:3:10: pools.web.tls.verify: Hostler accepts any certificate, so another server can answer in a member's place"
+        ],
     );
-    site("[pools.web]\nmembers = [\"a:1\"]\ntls.verify = false\n").says(expect![[
-        r#"hostler.toml:3:1: pools.web.tls: has no meaning: no member begins with https://"#
-    ]]);
-    site("[pools.web]\ncommand = \"x\"\nprotocol = \"http2\"\n").says(expect![[
-        r#"hostler.toml:3:1: pools.web.protocol: has no meaning for workers: they are spoken to in HTTP/1.1 and plain text"#
-    ]]);
+    site("[pools.web]\nmembers = [\"a:1\"]\ntls.verify = false\n").says(expect![
+        "hostler.toml:3:1: pools.web.tls: not allowed, because no member begins with https://"
+    ]);
+    site("[pools.web]\ncommand = \"x\"\nprotocol = \"http2\"\n").says(expect![
+        "hostler.toml:3:1: pools.web.protocol: not allowed for workers: Hostler always uses HTTP/1.1 to them"
+    ]);
 }

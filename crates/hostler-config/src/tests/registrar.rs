@@ -34,13 +34,13 @@ fn what_does_not_fit_together_is_told() {
     check(
         "",
         expect![[
-            r#"hostler.toml:1:1: registrar: nats is missing: which servers? e.g. nats = ["nats://127.0.0.1:4222"]"#
+            r#"hostler.toml:1:1: registrar: nats is missing; write for example nats = ["nats://127.0.0.1:4222"]"#
         ]],
     );
     check(
         "nats = []",
         expect![[
-            r#"hostler.toml:1:1: registrar: nats is missing: which servers? e.g. nats = ["nats://127.0.0.1:4222"]"#
+            r#"hostler.toml:1:1: registrar: nats is missing; write for example nats = ["nats://127.0.0.1:4222"]"#
         ]],
     );
     check(
@@ -49,36 +49,33 @@ fn what_does_not_fit_together_is_told() {
             r#"hostler.toml:2:8: registrar.nats: not an address such as "nats://10.0.0.4:4222": invalid scheme for NATS server URL: http"#
         ]],
     );
-    check(
-        "nats = 'a'\npassword = 'p'",
-        expect!["hostler.toml:3:12: registrar.password: whose? user is missing"],
-    );
+    check("nats = 'a'\npassword = 'p'", expect!["hostler.toml:3:12: registrar.password: needs user"]);
     check(
         "nats = 'a'\nuser = 'u'\ntoken = 't'",
         expect![
-            "hostler.toml:4:9: registrar.token: stands in place of user and password; write one of the two"
+            "hostler.toml:4:9: registrar.token: cannot be set together with user and password; remove one of them"
         ],
     );
     check(
         "nats = 'a'\nregister_interval = '1500ms'",
-        expect!["hostler.toml:3:21: registrar.register_interval: it is announced in whole seconds"],
+        expect!["hostler.toml:3:21: registrar.register_interval: must be in whole seconds"],
     );
     check(
         "nats = 'a'\nstale_threshold = '10s'",
         expect![
-            "hostler.toml:3:19: registrar.stale_threshold: is shorter than register_interval: every route would come and go"
+            "hostler.toml:3:19: registrar.stale_threshold: is shorter than register_interval, so every route would expire between two registrations"
         ],
     );
     check(
         "nats = 'a'\nnats_tls = { ca = 'none.pem', cert = 'x' }",
         expect![[r#"
-        hostler.toml:3:19: registrar.nats_tls.ca: FOLDER/none.pem: No such file or directory (os error 2)
-        hostler.toml:3:38: registrar.nats_tls.cert: needs its key beside it"#]],
+            hostler.toml:3:19: registrar.nats_tls.ca: FOLDER/none.pem: No such file or directory (os error 2)
+            hostler.toml:3:38: registrar.nats_tls.cert: needs key"#]],
     );
     check(
         "nats = 'a'\nmember_tls = { server_name = 'x', verify = false }",
         expect![
-            "hostler.toml:3:30: registrar.member_tls.server_name: each member names its own when it registers"
+            "hostler.toml:3:30: registrar.member_tls.server_name: not allowed here, because each member registers its own name"
         ],
     );
     check(

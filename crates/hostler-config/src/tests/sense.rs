@@ -16,11 +16,13 @@ fn a_pool_has_either_a_command_or_members() {
     );
     check(
         "[pools.web]\nconcurrency = 2\n",
-        expect!["hostler.toml:1:8: pools.web: a pool needs a command (workers to start) or members"],
+        expect!["hostler.toml:1:8: pools.web: a pool needs command (to start workers) or members"],
     );
     check(
         "[pools.web]\nmembers = []\n",
-        expect!["hostler.toml:2:11: pools.web.members: at least one member is needed"],
+        expect![[
+            r#"hostler.toml:2:11: pools.web.members: at least one member is needed, such as "10.0.0.5:3000""#
+        ]],
     );
 }
 
@@ -29,15 +31,15 @@ fn keys_about_workers_are_refused_beside_members() {
     check(
         "[pools.web]\nmembers = [\"a:1\", \"a:1\"]\nworkers = 2\nenv = { A = 1 }\nhang_timeout = \"1m\"\nmax_requests = 5\nmax_age = \"1h\"\nmax_memory = \"1 GiB\"\ngc = \"idle\"\nconnect_timeout = \"1s\"\n[pools.web.poison]\nkills = 1\n",
         expect![[r#"
-            hostler.toml:2:19: pools.web.members[1]: a:1 is there twice; raise concurrency instead
-            hostler.toml:3:1: pools.web.workers: has no meaning for members: somebody else runs them
-            hostler.toml:4:1: pools.web.env: has no meaning for members: somebody else runs them
-            hostler.toml:5:1: pools.web.hang_timeout: has no meaning for members: somebody else runs them
-            hostler.toml:6:1: pools.web.max_requests: has no meaning for members: somebody else runs them
-            hostler.toml:7:1: pools.web.max_age: has no meaning for members: somebody else runs them
-            hostler.toml:8:1: pools.web.max_memory: has no meaning for members: somebody else runs them
-            hostler.toml:9:1: pools.web.gc: has no meaning for members: somebody else runs them
-            hostler.toml:11:12: pools.web.poison: has no meaning for members: somebody else runs them"#]],
+            hostler.toml:2:19: pools.web.members[1]: a:1 is in the list twice; raise concurrency instead
+            hostler.toml:3:1: pools.web.workers: not allowed for members, because Hostler does not start them
+            hostler.toml:4:1: pools.web.env: not allowed for members, because Hostler does not start them
+            hostler.toml:5:1: pools.web.hang_timeout: not allowed for members, because Hostler does not start them
+            hostler.toml:6:1: pools.web.max_requests: not allowed for members, because Hostler does not start them
+            hostler.toml:7:1: pools.web.max_age: not allowed for members, because Hostler does not start them
+            hostler.toml:8:1: pools.web.max_memory: not allowed for members, because Hostler does not start them
+            hostler.toml:9:1: pools.web.gc: not allowed for members, because Hostler does not start them
+            hostler.toml:11:12: pools.web.poison: not allowed for members, because Hostler does not start them"#]],
     );
 }
 
@@ -46,16 +48,16 @@ fn a_route_to_a_pool_that_does_not_exist_is_told_with_the_nearest() {
     let route = "[[routes]]\nmatch = \"*\"\npool = \"wbe\"\n";
     check(
         &format!("[pools.web]\ncommand = \"x\"\n{route}"),
-        expect![[r#"hostler.toml:5:8: routes[0].pool: there is no pool "wbe", did you mean "web"?"#]],
+        expect![[r#"hostler.toml:5:8: routes[0].pool: there is no pool "wbe"; did you mean "web"?"#]],
     );
     check(
         &format!("[pools.other]\ncommand = \"x\"\n{route}"),
-        expect![[r#"hostler.toml:5:8: routes[0].pool: there is no pool "wbe"; there are: other"#]],
+        expect![[r#"hostler.toml:5:8: routes[0].pool: there is no pool "wbe"; the pools are other"#]],
     );
     check(
         route,
         expect![[
-            r#"hostler.toml:3:8: routes[0].pool: there is no pool "wbe"; there are no [pools.NAME] at all"#
+            r#"hostler.toml:3:8: routes[0].pool: there is no pool "wbe"; the configuration has no [pools.NAME]"#
         ]],
     );
 }
@@ -65,9 +67,9 @@ fn a_route_leads_to_exactly_one_target() {
     check(
         "[pools.web]\ncommand = \"x\"\n[[routes]]\nmatch = \"/a\"\n[[routes]]\nmatch = \"/b\"\npool = \"web\"\nrespond = \"\"\n[[routes]]\npool = \"web\"\n",
         expect![[r#"
-            hostler.toml:3:1: routes[0]: it leads nowhere: add pool, static, redirect, respond, geo or postal
+            hostler.toml:3:1: routes[0]: the route has no target; add pool, static, redirect, respond, geo or postal
             hostler.toml:8:11: routes[1].respond: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)
-            hostler.toml:9:1: routes[2]: match is missing: which requests? "*" is all of them"#]],
+            hostler.toml:9:1: routes[2]: match is missing; for all requests write match = "*""#]],
     );
 }
 
@@ -76,7 +78,7 @@ fn two_routes_with_the_same_meaning_are_refused() {
     check(
         "[[routes]]\nmatch = \"Example.COM\"\nrespond = \"a\"\n[[routes]]\nmatch = \"example.com./*\"\nrespond = \"b\"\n",
         expect![[
-            r#"hostler.toml:5:9: routes[1].match: "example.com" is matched by routes[0] already (hostler.toml:2:9)"#
+            r#"hostler.toml:5:9: routes[1].match: routes[0] already matches "example.com" (hostler.toml:2:9)"#
         ]],
     );
 }
@@ -86,14 +88,12 @@ fn several_pools_need_routes() {
     check(
         "[pools.a]\ncommand = \"x\"\n[pools.b]\ncommand = \"x\"\n",
         expect![
-            "hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: a, b)"
+            "hostler.toml: there are several pools and no [[routes]]; add routes that say which requests go to which pool (pools: a, b)"
         ],
     );
     check(
         "",
-        expect![
-            "hostler.toml: there is nothing to serve: neither [pools.NAME] nor [[routes]] nor [registrar]"
-        ],
+        expect!["hostler.toml: there is nothing to serve; add [pools.NAME], [[routes]] or [registrar]"],
     );
 }
 
@@ -109,7 +109,7 @@ fn a_pool_without_a_route_is_warned_of() {
 fn a_worker_may_not_be_killed_while_a_client_still_waits_for_it() {
     check(
         "[pools.a]\ncommand = \"x\"\nhang_timeout = \"1m\"\n[[routes]]\nmatch = \"/export\"\npool = \"a\"\nrequest_timeout = \"5m\"\n",
-        expect!["hostler.toml:3:16: pools.a.hang_timeout: is below the longest request_timeout, 5m"],
+        expect!["hostler.toml:3:16: pools.a.hang_timeout: is less than the longest request_timeout, 5m"],
     );
 }
 
@@ -118,14 +118,14 @@ fn auto_needs_workers_that_tell_how_busy_they_are() {
     check(
         "[pools.a]\nmembers = [\"a:1\"]\nconcurrency = \"auto\"\n",
         expect![[
-            r#"hostler.toml:3:15: pools.a.concurrency: "auto" needs workers: nobody tells how busy a member is; write a number"#
+            r#"hostler.toml:3:15: pools.a.concurrency: "auto" works for workers only, because Hostler cannot measure how busy a member is; write a number"#
         ]],
     );
     check(
         "[pools.a]\ncommand = \"x\"\nbind = \"port\"\nconcurrency = \"auto\"\ngc = \"idle\"\n",
         expect![[r#"
-            hostler.toml:4:15: pools.a.concurrency: "auto" needs the preload inside the worker, and with bind = "port" there is none; write a number
-            hostler.toml:5:6: pools.a.gc: "idle" needs the preload inside the worker, and with bind = "port" there is none"#]],
+            hostler.toml:4:15: pools.a.concurrency: "auto" needs the preload inside the worker, which does not exist with bind = "port"; write a number
+            hostler.toml:5:6: pools.a.gc: "idle" needs the preload inside the worker, which does not exist with bind = "port""#]],
     );
 }
 
@@ -145,7 +145,7 @@ fn a_fallback_must_be_a_file_that_can_be_sent() {
         hostler.toml:10:12: routes[1].fallback: FOLDER/folder.html is a folder, not a file
         hostler.toml:14:12: routes[2].fallback: FOLDER/large.html is larger than 1 MiB
         hostler.toml:18:12: routes[3].fallback: FOLDER/empty.html is empty
-        hostler.toml:22:12: routes[4].fallback: FOLDER/page has no extension that tells what it is, such as .html
+        hostler.toml:22:12: routes[4].fallback: FOLDER/page has no extension with a known type, such as .html
         hostler.toml:26:12: routes[5].fallback: /dev/zero is not a regular file"#]]);
 }
 
@@ -159,7 +159,7 @@ fn a_fallback_that_would_come_late_is_pointed_out() {
     check(
         &text("", ""),
         expect![[
-            r#"hostler.toml:6:1: routes[0].fallback: comes only after 30s where a worker is slow; give the route a request_timeout, such as "1s""#
+            r#"hostler.toml:6:1: routes[0].fallback: if a worker is slow, the fallback comes only after 30s; set request_timeout of the route, such as "1s""#
         ]],
     );
     check(&text("request_timeout = \"30s\"\n", ""), expect![""]);
@@ -171,7 +171,7 @@ fn a_batch_that_is_streamed_cannot_be_answered_from_the_edge() {
     check(
         "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"a\"\nbuffer = \"none\"\nfallback = \"hypernova\"\n",
         expect![[
-            r#"hostler.toml:7:12: routes[0].fallback: "hypernova" needs the whole batch, which is nowhere with buffer = "none""#
+            r#"hostler.toml:7:12: routes[0].fallback: "hypernova" needs the whole batch, and does not work with buffer = "none""#
         ]],
     );
     check(
@@ -189,9 +189,9 @@ fn an_answer_has_a_body_or_a_file_that_can_be_sent() {
     );
     std::fs::write(site.folder().join("page.html"), "<p>").unwrap();
     site.says(expect![[r#"
-        hostler.toml:3:31: routes[0].respond.file: there is a body already; write one of the two
+        hostler.toml:3:31: routes[0].respond.file: cannot be set together with body; remove one of them
         hostler.toml:6:20: routes[1].respond.file: FOLDER/missing.html cannot be read: No such file or directory (os error 2)
-        hostler.toml:11:8: routes[2].respond.file: an answer with status 204 has no body
+        hostler.toml:11:8: routes[2].respond.file: a response with status 204 has no body
         hostler.toml:14:20: routes[3].respond.file: FOLDER/. is a folder, not a file"#]]);
 }
 
@@ -200,8 +200,8 @@ fn what_only_a_pool_can_do_is_refused_beside_respond() {
     check(
         "[[routes]]\nmatch = \"*\"\nrespond = \"\"\npriority = \"high\"\nfallback = \"missing.html\"\n",
         expect![[r#"
-            hostler.toml:4:12: routes[0].priority: has no meaning beside respond
-            hostler.toml:5:12: routes[0].fallback: has no meaning beside respond"#]],
+            hostler.toml:4:12: routes[0].priority: cannot be set together with respond
+            hostler.toml:5:12: routes[0].fallback: cannot be set together with respond"#]],
     );
 }
 
@@ -210,12 +210,12 @@ fn an_answer_of_our_own_cannot_break_its_framing() {
     check(
         "[[routes]]\nmatch = \"/a\"\nrespond = { status = 204, body = \"x\" }\nbuffer = \"none\"\n[[routes]]\nmatch = \"/b\"\nrespond = { headers = { Content-Length = \"5\", \"a b\" = \"\", x = \"a\\nb\", y = \"1\", Y = \"2\" } }\n",
         expect![[r#"
-            hostler.toml:3:34: routes[0].respond.body: an answer with status 204 has no body
-            hostler.toml:4:10: routes[0].buffer: has no meaning beside respond
-            hostler.toml:7:42: routes[1].respond.headers.Content-Length: is set by the server, as it frames the message
-            hostler.toml:7:55: routes[1].respond.headers.a b: "a b" is not the name of a header field
-            hostler.toml:7:63: routes[1].respond.headers.x: "a\nb" cannot stand in a header field
-            hostler.toml:7:75: routes[1].respond.headers.y: y is there twice ("1")"#]],
+            hostler.toml:3:34: routes[0].respond.body: a response with status 204 has no body
+            hostler.toml:4:10: routes[0].buffer: cannot be set together with respond
+            hostler.toml:7:42: routes[1].respond.headers.Content-Length: Hostler sets this field itself, because it frames the message
+            hostler.toml:7:55: routes[1].respond.headers.a b: "a b" is not a valid name of a header field
+            hostler.toml:7:63: routes[1].respond.headers.x: "a\nb" is not a valid value of a header field
+            hostler.toml:7:75: routes[1].respond.headers.y: y is set twice ("1")"#]],
     );
 }
 
@@ -224,10 +224,10 @@ fn what_hostler_sets_itself_cannot_be_set() {
     check(
         "[pools.a]\ncommand = \"x\"\nbind = \"port\"\nport = 3000\nenv = { PORT = 1, HOSTLER_POOL = \"a\", \"A=B\" = 1 }\n",
         expect![[r#"
-            hostler.toml:4:8: pools.a.port: has no meaning with bind = "port": there each worker is told a port in PORT
-            hostler.toml:5:16: pools.a.env.PORT: is set by Hostler itself
-            hostler.toml:5:34: pools.a.env.HOSTLER_POOL: is set by Hostler itself
-            hostler.toml:5:47: pools.a.env.A=B: "A=B" cannot be the name of a variable"#]],
+            hostler.toml:4:8: pools.a.port: not allowed with bind = "port": each worker gets its port in PORT
+            hostler.toml:5:16: pools.a.env.PORT: Hostler sets this variable itself
+            hostler.toml:5:34: pools.a.env.HOSTLER_POOL: Hostler sets this variable itself
+            hostler.toml:5:47: pools.a.env.A=B: "A=B" is not a valid name of a variable"#]],
     );
 }
 
@@ -246,12 +246,12 @@ fn listeners_do_not_take_each_others_place() {
     check(
         "pools.a.command = \"x\"\n[server]\nlisten = [\":80\", \"127.0.0.1:80\", \"127.0.0.1:0\", \"127.0.0.1:0\"]\nadmin = \"0.0.0.0:80\"\n",
         expect![[r#"
-            hostler.toml:3:18: server.listen[1]: 127.0.0.1:80 and [::]:80 are the same place
-            hostler.toml:4:9: server.admin: 0.0.0.0:80 and [::]:80 in server.listen are the same place"#]],
+            hostler.toml:3:18: server.listen[1]: 127.0.0.1:80 and [::]:80 overlap; each listener needs its own address
+            hostler.toml:4:9: server.admin: 0.0.0.0:80 and [::]:80 in server.listen overlap; use another port"#]],
     );
     check(
         "pools.a.command = \"x\"\nserver.listen = []\n",
-        expect!["hostler.toml:2:17: server.listen: at least one address is needed"],
+        expect![[r#"hostler.toml:2:17: server.listen: at least one address is needed, such as ":8080""#]],
     );
 }
 
@@ -260,8 +260,8 @@ fn what_opens_the_door_to_everybody_is_warned_of() {
     check(
         "pools.a.command = \"x\"\n[server]\nadmin = \":8081\"\ntrusted_proxies = [\"10.0.0.0/8\", \"::/0\"]\n",
         expect![[r#"
-            hostler.toml:3:9: server.admin: [::]:8081 is every address of the machine, and it asks for no password
-            hostler.toml:4:34: server.trusted_proxies: ::/0 trusts everybody: any client can then claim any address"#]],
+            hostler.toml:3:9: server.admin: [::]:8081 is every address of the machine, and the admin listener has no password
+            hostler.toml:4:34: server.trusted_proxies: ::/0 contains every address, so any client can claim any address"#]],
     );
 }
 
@@ -269,7 +269,9 @@ fn what_opens_the_door_to_everybody_is_warned_of() {
 fn names_of_pools_are_plain() {
     check(
         "pools.\"a b\".command = \"x\"\n",
-        expect![[r#"hostler.toml:1:7: "a b" is no name for a pool; use letters, digits, "-" and "_""#]],
+        expect![[
+            r#"hostler.toml:1:7: "a b" is not a valid name of a pool; use letters, digits, "-" and "_""#
+        ]],
     );
 }
 
@@ -277,27 +279,25 @@ fn names_of_pools_are_plain() {
 fn a_pool_is_announced_to_somebody_and_at_an_address_that_others_can_reach() {
     check(
         "[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
-        expect![[
-            r#"hostler.toml:3:12: pools.a.announce: to whom? It needs [registrar] with nats = ["nats://..."]"#
-        ]],
+        expect![[r#"hostler.toml:3:12: pools.a.announce: needs [registrar] with nats = ["nats://..."]"#]],
     );
     check(
         "registrar = { nats = \"nats://a\", accept = true }\n[server]\nlisten = \":8080\"\n[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
         expect![[r#"
-            hostler.toml:1:43: registrar.accept: a Hostler that announces pools would hear of itself, and send requests to itself
-            hostler.toml:6:12: pools.a.announce: others cannot be told [::]:8080, which is every address of the machine; write the one that they reach us at: registrar.advertise = "10.0.0.5:8080""#]],
+            hostler.toml:1:43: registrar.accept: not allowed with announce: Hostler would get its own registrations, and send requests to itself
+            hostler.toml:6:12: pools.a.announce: [::]:8080 is every address of the machine, and others need one address to connect to; set registrar.advertise = "10.0.0.5:8080""#]],
     );
     check(
         "[registrar]\nnats = \"nats://a\"\nadvertise = \"unix:a.sock\"\n[pools.a]\ncommand = \"x\"\nannounce = [\"a.test\", \"/x\"]\n",
         expect![[r#"
-            hostler.toml:3:13: registrar.advertise: others are on other machines: a host and a port
-            hostler.toml:6:23: pools.a.announce[1]: "/x" names no host: the others have theirs"#]],
+            hostler.toml:3:13: registrar.advertise: other machines cannot connect to a Unix socket; write a host and a port
+            hostler.toml:6:23: pools.a.announce[1]: "/x" has no host; write for example "shop.example.com/cart""#]],
     );
     check(
         "registrar.nats = \"nats://a\"\n[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n[pools.b]\ncommand = \"x\"\nannounce = [\"b.test\", \"A.test/\"]\n",
         expect![[r#"
-            hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: a, b)
-            hostler.toml:7:23: pools.b.announce[1]: "a.test" is announced by another pool, too"#]],
+            hostler.toml: there are several pools and no [[routes]]; add routes that say which requests go to which pool (pools: a, b)
+            hostler.toml:7:23: pools.b.announce[1]: another pool announces "a.test", too"#]],
     );
 }
 
@@ -306,19 +306,19 @@ fn what_is_said_of_members_that_fail_has_to_fit_together() {
     check(
         "[pools.web]\nmembers = [\"a:1\"]\n[pools.web.health_check]\ninterval = \"1s\"\n[pools.web.ejection]\ntime = \"1m\"\nmax_time = \"10s\"\n",
         expect![[r#"
-            hostler.toml:3:1: pools.web.health_check: path is missing: what is asked for? e.g. path = "/healthz"
-            hostler.toml:7:12: pools.web.ejection.max_time: is shorter than time, 1m"#]],
+            hostler.toml:3:1: pools.web.health_check: path is missing; write for example path = "/healthz"
+            hostler.toml:7:12: pools.web.ejection.max_time: is shorter than time (1m)"#]],
     );
     check(
         "[pools.web]\ncommand = \"x\"\n[pools.web.health_check]\npath = \"/\"\n[pools.web.ejection]\ntimeouts = 1\n",
         expect![[r#"
-            hostler.toml:3:12: pools.web.health_check: has no meaning for workers: Hostler watches them itself; health is the path that says when they are ready
-            hostler.toml:5:12: pools.web.ejection: has no meaning for workers: one that hangs is replaced after hang_timeout"#]],
+            hostler.toml:3:12: pools.web.health_check: not allowed for workers: Hostler watches them itself; for the path that shows when they are ready, use health
+            hostler.toml:5:12: pools.web.ejection: not allowed for workers: Hostler replaces a worker that hangs, after hang_timeout"#]],
     );
     check(
         "[pools.web]\nmembers = [\"a:1\"]\nhealth_check = { path = \"/\", status = \"2xx\" }\n",
         expect![[
-            r#"hostler.toml:3:39: pools.web.health_check.status: "2xx" is no status from 200 to 599, such as "200" or "200-399""#
+            r#"hostler.toml:3:39: pools.web.health_check.status: "2xx" is not a status from 200 to 599, such as "200" or "200-399""#
         ]],
     );
 }
@@ -329,7 +329,7 @@ fn a_member_that_is_hostler_itself_is_a_warning() {
         pools.web.members = [\"127.0.0.1:8080\", \"localhost:8081\", \"https://127.0.0.1:8080\", \"127.0.0.1:9\", \"192.0.2.1:8080\"]\n";
     let warnings = site(text).config().warnings;
     expect![[r#"
-        hostler.toml:2:22: pools.web.members[0]: 127.0.0.1:8080 is an address of this Hostler itself; its requests would come back to it
-        hostler.toml:2:40: pools.web.members[1]: localhost:8081 is an address of this Hostler itself; server.admin: clients would reach orders and the status
-        hostler.toml:2:58: pools.web.members[2]: https://127.0.0.1:8080 is an address of this Hostler itself; its requests would come back to it"#]].assert_eq(&warnings.join("\n"));
+        hostler.toml:2:22: pools.web.members[0]: 127.0.0.1:8080 is an address of this Hostler; its requests would come back to this Hostler
+        hostler.toml:2:40: pools.web.members[1]: localhost:8081 is an address of this Hostler; it is server.admin, so clients could read the status and give orders
+        hostler.toml:2:58: pools.web.members[2]: https://127.0.0.1:8080 is an address of this Hostler; its requests would come back to this Hostler"#]].assert_eq(&warnings.join("\n"));
 }

@@ -76,9 +76,9 @@ fn errors_name_the_variable_or_the_flag() {
         .flag("routes.0.pool", "web")
         .flag("pools.wbe.workers", "2")
         .says(expect![[r#"
-            --pools.wbe.workers: pools.wbe: a pool needs a command (workers to start) or members, or is it "web" that you mean?
+            --pools.wbe.workers: pools.wbe: a pool needs command (to start workers) or members; did you mean "web"?
             --routes.0.pool: routes: invalid type: map, expected a list
-            --server.bdy-timeout: unknown key "server.bdy_timeout", did you mean "body_timeout"?
+            --server.bdy-timeout: unknown key "server.bdy_timeout"; did you mean "body_timeout"?
             --server.body-timeout: server.body_timeout: "5" has no unit; write "5s" for seconds or "5ms"
             HOSTLER_ROUTES: routes: not valid TOML: unclosed array, expected `]`
             HOSTLER_SERVER_THREADS: server.threads: invalid type: string "many", expected a whole number from 1 to 1024"#]]);
@@ -100,7 +100,7 @@ fn a_key_of_a_table_switches_on_what_the_table_is_about_but_not_what_is_said_to_
     let on = effort(site(POOL).variable("HOSTLER_SERVER_COMPRESS", "true")).config();
     assert!(plain.routes[0].compress.is_some());
     assert_eq!(plain.routes, on.routes);
-    effort(site(POOL).variable("HOSTLER_SERVER_COMPRESS", "false")).says(expect!["HOSTLER_SERVER_COMPRESS_EFFORT: server.compress.effort: it cannot be set alone, because what holds it is no table; set the whole of that, in TOML"]);
+    effort(site(POOL).variable("HOSTLER_SERVER_COMPRESS", "false")).says(expect!["HOSTLER_SERVER_COMPRESS_EFFORT: server.compress.effort: cannot be set alone, because the key above it is not a table; set that key as a whole, in TOML"]);
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn an_unknown_variable_is_warned_of() {
         .variable("HOSTLER_FOO", "bar")
         .says(expect![[r#"
             HOSTLER_FOO: unknown variable, ignored
-            HOSTLER_POOLS_API_WORKERS: unknown variable, ignored, did you mean HOSTLER_POOLS_WEB_WORKERS?
-            HOSTLER_SERVER_LISTN: unknown variable, ignored, did you mean HOSTLER_SERVER_LISTEN?"#]]);
+            HOSTLER_POOLS_API_WORKERS: unknown variable, ignored; did you mean HOSTLER_POOLS_WEB_WORKERS?
+            HOSTLER_SERVER_LISTN: unknown variable, ignored; did you mean HOSTLER_SERVER_LISTEN?"#]]);
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn a_variable_that_could_mean_two_pools_is_refused() {
     site("pools.a-b.command = \"x\"\npools.a_b.command = \"x\"\n")
         .variable("HOSTLER_POOLS_A_B_WORKERS", "2")
         .says(expect![[r#"
-            hostler.toml: there are several pools and no [[routes]] that say which request goes where (pools: a-b, a_b)
-            HOSTLER_POOLS_A_B_WORKERS: it could mean pools.a-b.workers and pools.a_b.workers; set them in the file or by flag"#]]);
+            hostler.toml: there are several pools and no [[routes]]; add routes that say which requests go to which pool (pools: a-b, a_b)
+            HOSTLER_POOLS_A_B_WORKERS: ambiguous, it could mean pools.a-b.workers and pools.a_b.workers; set the key in the file or with a flag"#]]);
 }
 
 #[test]

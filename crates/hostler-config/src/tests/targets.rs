@@ -50,14 +50,12 @@ fn a_pool_is_told_where_clients_are_only_where_somebody_knows() {
     };
     check(
         &route("pool = \"app\""),
-        expect![
-            "hostler.toml:5:15: routes[0].geo_headers: out of which data? [geo] with databases is missing"
-        ],
+        expect!["hostler.toml:5:15: routes[0].geo_headers: needs data; add [geo] with databases"],
     );
     let geo = "[geo]\ndatabases = \"places.mmdb\"\n";
     check(
         &format!("{}{geo}", route("static = \"public\"")),
-        expect!["hostler.toml:5:15: routes[0].geo_headers: has no meaning beside static"],
+        expect!["hostler.toml:5:15: routes[0].geo_headers: cannot be set together with static"],
     );
     let config = with_files(&format!("{}{geo}", route("pool = \"app\"\nstatic = \"public\""))).config();
     assert_eq!((config.routes[0].changes.geo_headers, config.warnings), (true, vec![]));
@@ -70,29 +68,29 @@ fn files_that_are_not_there_are_told() {
         expect![[r#"
             hostler.toml:3:10: routes[0].static: FOLDER/dist is not a folder
             hostler.toml:6:36: routes[1].static.index: is not the name of a file, such as "index.html"
-            hostler.toml:6:54: routes[1].static.fallback: FOLDER/public/app.html is not a file in the folder
-            hostler.toml:6:78: routes[1].static.not_found: FOLDER/public/../hostler.toml is not a file in the folder
-            hostler.toml:6:113: routes[1].static.cache_control: cannot stand in a header field
-            hostler.toml:6:134: routes[1].static.immutable[0]: "assets" is not a path in the folder, such as "/assets/*"
-            hostler.toml:6:144: routes[1].static.immutable[1]: "a.com/b" is not a path in the folder, such as "/assets/*"
-            hostler.toml:6:155: routes[1].static.immutable[2]: the path "/x?y" contains '?'; only the path is matched, never the query
-            hostler.toml:9:10: routes[2].static: dir is missing: which folder?
+            hostler.toml:6:54: routes[1].static.fallback: FOLDER/public/app.html is not a file in dir
+            hostler.toml:6:78: routes[1].static.not_found: FOLDER/public/../hostler.toml is not a file in dir
+            hostler.toml:6:113: routes[1].static.cache_control: is not a valid value of a header field
+            hostler.toml:6:134: routes[1].static.immutable[0]: "assets" is not a path in dir, such as "/assets/*"
+            hostler.toml:6:144: routes[1].static.immutable[1]: "a.com/b" is not a path in dir, such as "/assets/*"
+            hostler.toml:6:155: routes[1].static.immutable[2]: the path "/x?y" contains '?'; a route matches the path only, not the query
+            hostler.toml:9:10: routes[2].static: dir is missing; write for example dir = "public"
             hostler.toml:12:10: routes[3].static: invalid type: integer `5`, expected a string or a table"#]],
     );
 }
 
 #[test]
 fn who_means_alias_and_writes_root_is_warned() {
-    check("[[routes]]\nmatch = \"/docs/*\"\nstatic = \"public\"\n", expect![[r#""#]]);
+    check("[[routes]]\nmatch = \"/docs/*\"\nstatic = \"public\"\n", expect![""]);
     check(
         "[[routes]]\nmatch = \"/files/*\"\nstatic = \"public\"\n",
         expect![[
-            r#"hostler.toml:3:10: routes[0].static: /files/x is looked for at FOLDER/public/files/x, and there is no such folder; rewrite = { strip_prefix = "/files" } takes the prefix away"#
+            r#"hostler.toml:3:10: routes[0].static: Hostler looks for /files/x at FOLDER/public/files/x, and that folder does not exist; rewrite = { strip_prefix = "/files" } removes the prefix"#
         ]],
     );
     check(
         "[[routes]]\nmatch = \"/files/*\"\nstatic = \"public\"\nrewrite = { strip_prefix = \"/files\" }\n",
-        expect![[r#""#]],
+        expect![""],
     );
 }
 
@@ -101,11 +99,11 @@ fn keys_about_pools_have_no_meaning_beside_files_and_redirects() {
     check(
         "[[routes]]\nmatch = \"/a\"\nstatic = \"public\"\nbuffer = \"none\"\nfallback = \"public/index.html\"\nrequest_headers = { remove = [\"Cookie\"] }\nresponse_headers = { set = { A = \"b\" } }\n[[routes]]\nmatch = \"/b\"\nredirect = \"/c\"\nrewrite = { add_prefix = \"/d\" }\npriority = \"low\"\n",
         expect![[r#"
-            hostler.toml:4:10: routes[0].buffer: has no meaning beside static
-            hostler.toml:5:12: routes[0].fallback: has no meaning beside static; write static = { dir = ..., fallback = ... }
-            hostler.toml:6:19: routes[0].request_headers: has no meaning beside static
-            hostler.toml:11:11: routes[1].rewrite: has no meaning beside redirect
-            hostler.toml:12:12: routes[1].priority: has no meaning beside redirect"#]],
+            hostler.toml:4:10: routes[0].buffer: cannot be set together with static
+            hostler.toml:5:12: routes[0].fallback: cannot be set together with static; write static = { dir = ..., fallback = ... }
+            hostler.toml:6:19: routes[0].request_headers: cannot be set together with static
+            hostler.toml:11:11: routes[1].rewrite: cannot be set together with redirect
+            hostler.toml:12:12: routes[1].priority: cannot be set together with redirect"#]],
     );
 }
 
@@ -122,7 +120,7 @@ fn files_may_come_before_a_pool_and_before_nothing_else() {
             "{pool}[[routes]]\nmatch = \"/a\"\npool = \"app\"\nstatic = {{ dir = \"public\", fallback = \"index.html\" }}\n[[routes]]\nmatch = \"/b\"\npool = \"app\"\nstatic = \"public\"\nrespond = \"x\"\n[[routes]]\nmatch = \"/c\"\nstatic = \"public\"\nrespond = \"x\"\n"
         ),
         expect![[r#"
-            hostler.toml:5:39: routes[0].static.fallback: has no meaning beside pool: what is no file goes there
+            hostler.toml:5:39: routes[0].static.fallback: cannot be set together with pool: requests for which there is no file go to the pool
             hostler.toml:10:11: routes[1].respond: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)
             hostler.toml:14:11: routes[2].respond: a route has exactly one target: pool, static, redirect, respond, geo or postal (or pool and static, or geo and postal)"#]],
     );
@@ -146,12 +144,12 @@ fn a_redirect_that_leads_astray_is_told() {
         "[[routes]]\nmatch = \"/a\"\nredirect = \"example.com\"\n[[routes]]\nmatch = \"/b/*\"\nredirect = \"https://example.com{rest}\"\n[[routes]]\nmatch = \"/c\"\nredirect = { to = \"/x/{rest}\", status = 304 }\n[[routes]]\nmatch = \"/d\"\nredirect = \"/x{pth}\"\n[[routes]]\nmatch = \"/e\"\nredirect = { status = 301 }\n[[routes]]\nmatch = \"/f\"\nredirect = \"/a b\"\n",
         expect![[r#"
             hostler.toml:3:12: routes[0].redirect: "example.com" is neither a URL (https://...) nor a path (/...)
-            hostler.toml:6:12: routes[1].redirect: in "https://example.com{rest}" {rest} is a part of the host; write /{rest}
-            hostler.toml:9:19: routes[2].redirect.to: there is no {rest}: "/c" has no *
-            hostler.toml:9:41: routes[2].redirect.status: 304 is none of [301, 302, 303, 307, 308]
-            hostler.toml:12:12: routes[3].redirect: nothing is called {pth}; did you mean {path}?
-            hostler.toml:15:12: routes[4].redirect: to is missing: where to?
-            hostler.toml:18:12: routes[5].redirect: "/a b" contains ' ', which must be %XX in a URL"#]],
+            hostler.toml:6:12: routes[1].redirect: in "https://example.com{rest}" {rest} would be part of the host; write /{rest}
+            hostler.toml:9:19: routes[2].redirect.to: {rest} has no value, because "/c" has no *
+            hostler.toml:9:41: routes[2].redirect.status: 304 is not one of [301, 302, 303, 307, 308]
+            hostler.toml:12:12: routes[3].redirect: unknown placeholder {pth}; did you mean {path}?
+            hostler.toml:15:12: routes[4].redirect: to is missing; write for example to = "/new"
+            hostler.toml:18:12: routes[5].redirect: "/a b" contains ' ', which must be percent-encoded (%XX) in a URL"#]],
     );
 }
 
@@ -178,7 +176,7 @@ fn a_prefix_is_one_that_every_path_has() {
     check(
         &text("{ strip_prefix = \"/api\" }").replace("/caf\u{e9}/x/*", "*"),
         expect![[
-            r#"hostler.toml:5:28: routes[0].rewrite.strip_prefix: not everything that "*" takes begins with /api"#
+            r#"hostler.toml:5:28: routes[0].rewrite.strip_prefix: not every path of "*" begins with /api"#
         ]],
     );
 }
@@ -201,15 +199,15 @@ fn header_changes_are_told_apart_and_checked() {
     check(
         "pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\npool = \"app\"\n[routes.request_headers]\nset = { Content-Length = \"5\", X-Forwarded-For = \"me\", \"a b\" = \"c\" }\nadd = { Host = \"x\" }\nremove = [\"Connection\", \"x-a\", \"Via\"]\ndefault = { X-A = \"1\" }\n[routes.response_headers]\nset = { Date = \"now\", X-B = \"a\\r\\nSet-Cookie: b\" }\nremove = [\"Transfer-Encoding\", \"X-B\"]\n",
         expect![[r#"
-            hostler.toml:6:26: routes[0].request_headers.set.Content-Length: is set by the server, as it frames the message
-            hostler.toml:6:49: routes[0].request_headers.set.X-Forwarded-For: is set by the server, from what it knows of the client (server.trusted_proxies)
-            hostler.toml:6:63: routes[0].request_headers.set.a b: "a b" is not the name of a header field
-            hostler.toml:7:16: routes[0].request_headers.add.Host: every request has exactly one: it can only be set
-            hostler.toml:8:11: routes[0].request_headers.remove[0]: is set by the server, as it frames the message
+            hostler.toml:6:26: routes[0].request_headers.set.Content-Length: Hostler sets this field itself, because it frames the message
+            hostler.toml:6:49: routes[0].request_headers.set.X-Forwarded-For: Hostler sets this field itself; see server.trusted_proxies
+            hostler.toml:6:63: routes[0].request_headers.set.a b: "a b" is not a valid name of a header field
+            hostler.toml:7:16: routes[0].request_headers.add.Host: every request has exactly one; use set
+            hostler.toml:8:11: routes[0].request_headers.remove[0]: Hostler sets this field itself, because it frames the message
             hostler.toml:8:25: routes[0].request_headers.remove[1]: x-a is changed twice
-            hostler.toml:8:32: routes[0].request_headers.remove[2]: is set by the server, from what it knows of the client (server.trusted_proxies)
-            hostler.toml:11:16: routes[0].response_headers.set.Date: is set by whoever answers
-            hostler.toml:11:29: routes[0].response_headers.set.X-B: "a\r\nSet-Cookie: b" cannot stand in a header field
-            hostler.toml:12:11: routes[0].response_headers.remove[0]: is set by the server, as it frames the message"#]],
+            hostler.toml:8:32: routes[0].request_headers.remove[2]: Hostler sets this field itself; see server.trusted_proxies
+            hostler.toml:11:16: routes[0].response_headers.set.Date: the server that makes the response sets this field
+            hostler.toml:11:29: routes[0].response_headers.set.X-B: "a\r\nSet-Cookie: b" is not a valid value of a header field
+            hostler.toml:12:11: routes[0].response_headers.remove[0]: Hostler sets this field itself, because it frames the message"#]],
     );
 }

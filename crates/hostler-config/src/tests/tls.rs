@@ -67,13 +67,13 @@ fn a_file_that_is_no_good_is_told_with_what_is_wrong_with_it() {
     check(
         &pair("a.key", "a.key"),
         expect![[
-            r#"hostler.toml:3:26: tls.certificates[0].cert: FOLDER/a.key: it has no certificate, but "PRIVATE KEY""#
+            r#"hostler.toml:3:26: tls.certificates[0].cert: FOLDER/a.key: it has no certificate; it has "PRIVATE KEY""#
         ]],
     );
     check(
         &pair("half.pem", "a.key"),
         expect![
-            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/half.pem: it breaks off: the end of CERTIFICATE is missing"
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/half.pem: it is incomplete: the end of CERTIFICATE is missing"
         ],
     );
     check(
@@ -89,19 +89,19 @@ fn a_file_that_is_no_good_is_told_with_what_is_wrong_with_it() {
     check(
         &pair("a.pem", "b.key"),
         expect![
-            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/b.key: is not the key of the certificate that comes first in FOLDER/a.pem"
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/b.key: is not the key of the first certificate in FOLDER/a.pem"
         ],
     );
     check(
         &pair("a.pem", "a.pem"),
         expect![[
-            r#"hostler.toml:3:41: tls.certificates[0].key: FOLDER/a.pem: it has no private key, but "CERTIFICATE""#
+            r#"hostler.toml:3:41: tls.certificates[0].key: FOLDER/a.pem: it has no private key; it has "CERTIFICATE""#
         ]],
     );
     check(
         &pair("a.pem", "encrypted.key"),
         expect![
-            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/encrypted.key: the private key is encrypted with a passphrase; Hostler needs it without one, readable by it alone"
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/encrypted.key: the private key has a passphrase; Hostler needs a key without one, in a file that only Hostler can read"
         ],
     );
 }
@@ -111,13 +111,13 @@ fn a_certificate_that_clients_will_not_take_is_doubted() {
     check(
         &pair("old.pem", "old.key"),
         expect![
-            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/old.pem: has expired at 2002-01-01T00:00:00Z"
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/old.pem: expired at 2002-01-01T00:00:00Z"
         ],
     );
     check(
         &pair("nameless.pem", "nameless.key"),
         expect![
-            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/nameless.pem: names no host (subjectAltName), so that clients will not accept it"
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/nameless.pem: has no host name (subjectAltName), so clients will not accept it"
         ],
     );
 }
@@ -126,7 +126,9 @@ fn a_certificate_that_clients_will_not_take_is_doubted() {
 fn keys_that_do_not_fit_together_are_refused() {
     check(
         "",
-        expect![[r#"hostler.toml:1:1: tls: certificates are needed: [{ cert = "...", key = "..." }]"#]],
+        expect![[
+            r#"hostler.toml:1:1: tls: certificates is missing; write for example certificates = [{ cert = "...", key = "..." }]"#
+        ]],
     );
     check(
         &format!("{}client_certificates = \"optional\"\n", pair("a.pem", "a.key")),
@@ -166,12 +168,13 @@ fn keys_that_do_not_fit_together_are_refused() {
 fn a_place_has_one_listener() {
     let plain = "server.listen = \":8443\"\n";
     with_files(&format!("{plain}[tls]\nlisten = \"127.0.0.1:8443\"\n{}", pair("a.pem", "a.key")))
-        .says(expect!["hostler.toml:3:10: tls.listen[0]: 127.0.0.1:8443 and [::]:8443 in server.listen are the same place"]);
+        .says(expect!["hostler.toml:3:10: tls.listen[0]: 127.0.0.1:8443 and [::]:8443 in server.listen overlap; use another port"]);
     with_files("[tls]\nredirect_http = true\n").says(expect![[r#"
-        hostler.toml:1:1: tls.listen: at least one address is needed
-        hostler.toml:1:1: tls: certificates are needed: [{ cert = "...", key = "..." }]"#]]);
-    with_files("server.listen = []\n")
-        .says(expect!["hostler.toml:1:17: server.listen: at least one address is needed"]);
+        hostler.toml:1:1: tls.listen: at least one address is needed, such as ":8443"
+        hostler.toml:1:1: tls: certificates is missing; write for example certificates = [{ cert = "...", key = "..." }]"#]]);
+    with_files("server.listen = []\n").says(expect![[
+        r#"hostler.toml:1:17: server.listen: at least one address is needed, such as ":8080""#
+    ]]);
     let config = format!("server.listen = []\n[tls]\nlisten = \":8443\"\n{}", pair("a.pem", "a.key"));
     assert!(with_files(&config).config().server.listen.is_empty());
 }

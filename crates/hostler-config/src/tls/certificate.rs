@@ -1,4 +1,4 @@
-//! One certificate with its key, read from files and checked as far as a server can check its own. Knows not who is shown it.
+//! One certificate with its key, read from files and checked as far as a server can check its own. Does not know which clients get it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use webpki::{EndEntityCert, KeyUsage};
 
 use super::pem::{self, FileError};
 
-/// Where a certificate and its key lie.
+/// The files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate, then those that lead from it to one that clients know.
+    /// The certificate, followed by its intermediate certificates.
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// Which of the two files is at fault.
+/// Which of the two files has the error.
 #[derive(Debug)]
 pub enum LoadError {
-    /// The certificate's.
+    /// The file of the certificate.
     Cert(FileError),
-    /// The key's.
+    /// The file of the key.
     Key(FileError),
 }
 
 impl LoadError {
-    /// What is wrong with it.
+    /// The error.
     pub fn into_inner(self) -> FileError {
         match self {
             Self::Cert(error) | Self::Key(error) => error,
@@ -39,19 +39,19 @@ impl LoadError {
     }
 }
 
-/// A certificate that can be shown.
+/// A certificate that clients can get.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     pub(super) key: Arc<CertifiedKey>,
     /// Its file.
     pub path: PathBuf,
-    /// The hosts that it is for, in lower case; `*.` stands for one label.
+    /// The hosts of the certificate, in lower case. `*.` means one label.
     pub names: Vec<String>,
-    /// When it is valid; none where that cannot be read.
+    /// The time in which it is valid. `None` if that cannot be read.
     pub valid: Option<Expiry>,
 }
 
-/// When a certificate is valid.
+/// The time in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expiry {
     /// Not before.
@@ -61,7 +61,7 @@ pub struct Expiry {
 }
 
 impl Certificate {
-    /// Reads both files; the key must be the certificate's.
+    /// Reads both files. The key must belong to the certificate.
     pub fn load(files: &CertificateFiles) -> Result<Self, LoadError> {
         let chain = pem::certificates(&files.cert).map_err(LoadError::Cert)?;
         let key = pem::private_key(&files.key).map_err(LoadError::Key)?;
@@ -75,23 +75,21 @@ impl Certificate {
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(_)) => {
                 let cert = files.cert.display();
-                return Err(refuse_key(format!(
-                    "is not the key of the certificate that comes first in {cert}"
-                )));
+                return Err(refuse_key(format!("is not the key of the first certificate in {cert}")));
             }
             Err(error) => return Err(refuse_cert(error.to_string())),
         }
         Ok(Self { key: Arc::new(key), path: files.cert.clone(), names, valid })
     }
 
-    /// What an operator should know about it now, though it can be used.
+    /// A problem of a certificate that can still be used.
     pub fn doubts(&self, now: Timestamp) -> Option<String> {
         let file = self.path.display();
         match self.valid {
-            Some(valid) if now > valid.until => Some(format!("{file}: has expired at {}", valid.until)),
+            Some(valid) if now > valid.until => Some(format!("{file}: expired at {}", valid.until)),
             Some(valid) if now < valid.from => Some(format!("{file}: is not valid before {}", valid.from)),
             _ if self.names.is_empty() => {
-                Some(format!("{file}: names no host (subjectAltName), so that clients will not accept it"))
+                Some(format!("{file}: has no host name (subjectAltName), so clients will not accept it"))
             }
             _ => None,
         }
@@ -108,8 +106,8 @@ fn read(cert: &CertificateDer<'_>) -> Result<(Vec<String>, Option<Expiry>), webp
     Ok((names, validity(&cert)))
 }
 
-/// The library keeps the dates of a certificate to itself, but names them to whoever comes too early or too late; and it looks
-/// at them before it looks for an issuer, of which we have none to offer.
+/// The library does not offer the dates of a certificate. But its errors contain them, for a time before or after. It checks the dates
+/// before the issuer, which is unknown here.
 fn validity(cert: &EndEntityCert<'_>) -> Option<Expiry> {
     let ask = |time: u64| {
         let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(time));

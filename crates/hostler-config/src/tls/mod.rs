@@ -1,5 +1,5 @@
-//! What it takes to speak TLS to clients, without the speaking: certificates, which of them a client is shown, and the terms of
-//! a handshake. Knows no connections and no configuration.
+//! TLS for clients, without connections: certificates, the choice among them, and the settings of handshakes. Knows no connections and no
+//! configuration.
 
 mod certificate;
 mod pem;

@@ -1,4 +1,4 @@
-//! Certificates and keys read from PEM files, with errors that say what is wrong with which file. Knows not what they are for.
+//! Reads certificates and keys from PEM files. Errors name the file. Does not know what they are for.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// More is no certificate: whoever names a huge file by mistake is told so instead of waiting.
+/// A larger file is not a certificate. The limit gives a quick error for a wrong file name.
 const LARGEST: u64 = 4 << 20;
 
-/// What is wrong with a file; names it.
+/// An error of a file, with its name.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The error.
     pub why: String,
 }
 
 impl FileError {
-    /// This is wrong with it.
+    /// An error of this file.
     pub fn new(path: &Path, why: impl Into<String>) -> Self {
         Self { path: path.to_owned(), why: why.into() }
     }
 }
 
-/// All certificates of a file in their order; at least one.
+/// All certificates of a file, in their order. At least one.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
     let text = read(path)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
@@ -51,7 +51,7 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
 
 fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     let refuse = |error: io::Error| FileError::new(path, error.to_string());
-    // The check of its size comes first: a pipe or a device would never end.
+    // The size is checked first, because a pipe or a device would never end.
     let about = std::fs::metadata(path).map_err(refuse)?;
     if !about.is_file() {
         return Err(FileError::new(path, "is not a file"));
@@ -62,17 +62,17 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     std::fs::read(path).map_err(refuse)
 }
 
-/// Why there is none of what was looked for: what the file has instead says it best.
+/// The error for a file without the wanted item. It names what the file has instead.
 fn nothing(text: &[u8], wanted: &str) -> String {
     let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let labels = lines.filter_map(|line| line.strip_prefix(b"-----BEGIN ")?.strip_suffix(b"-----"));
     let labels: Vec<_> = labels.map(String::from_utf8_lossy).collect();
     if labels.iter().any(|label| label.starts_with("ENCRYPTED")) || contains(text, b"Proc-Type: 4,ENCRYPTED")
     {
-        return "the private key is encrypted with a passphrase; Hostler needs it without one, readable by it alone".into();
+        return "the private key has a passphrase; Hostler needs a key without one, in a file that only Hostler can read".into();
     }
     match labels.first() {
-        Some(label) => format!("it has no {wanted}, but \"{label}\""),
+        Some(label) => format!("it has no {wanted}; it has \"{label}\""),
         None => format!("it has no {wanted} in PEM form (-----BEGIN ...)"),
     }
 }
@@ -84,7 +84,7 @@ fn contains(text: &[u8], what: &[u8]) -> bool {
 fn malformed(error: &pem::Error) -> String {
     match error {
         pem::Error::MissingSectionEnd { end_marker } => {
-            format!("it breaks off: the end of {} is missing", String::from_utf8_lossy(end_marker))
+            format!("it is incomplete: the end of {} is missing", String::from_utf8_lossy(end_marker))
         }
         pem::Error::IllegalSectionStart { line } => {
             format!("it has a malformed line: {}", String::from_utf8_lossy(line).trim())

@@ -1,5 +1,5 @@
-//! Which certificate a client is shown: by the name it asks for, exact before wildcard, else the first. Knows not where they
-//! come from.
+//! Which certificate a client gets: by the name it asks for, exact before wildcard, otherwise the first. Does not know where they come
+//! from.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use super::certificate::Certificate;
 #[derive(Debug, Default)]
 pub struct Certificates {
     all: Vec<Certificate>,
-    /// By name; several for one name differ in what they can be signed with.
+    /// By name. Several certificates for one name have different kinds of keys.
     exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// By what comes after `*.`.
+    /// By the part after `*.`.
     wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// Whoever asks for another name, or for none, is shown nothing.
+    /// Whether a client that asks for another name, or for none, gets no certificate.
     strict: bool,
 }
 
 impl Certificates {
-    /// The first is for those who ask for no name or an unknown one, unless it is `strict`.
+    /// The first certificate is for clients that ask for no name or an unknown one, unless `strict`.
     pub fn new(all: Vec<Certificate>, strict: bool) -> Self {
         let mut made = Self { strict, ..Self::default() };
         for certificate in &all {
@@ -38,12 +38,12 @@ impl Certificates {
         Self { all, ..made }
     }
 
-    /// Each of them, in their order.
+    /// All certificates, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &Certificate> {
         self.all.iter()
     }
 
-    /// One for this name whose signature the client can check, by `suits`; if there is none, he will say so himself.
+    /// A certificate for this name whose signature the client supports (`suits`). If there is none, the client ends the handshake itself.
     fn find(&self, name: Option<&str>, suits: impl Fn(&CertifiedKey) -> bool) -> Option<Arc<CertifiedKey>> {
         let named = name.and_then(|name| {
             let name = name.to_ascii_lowercase();
@@ -63,7 +63,7 @@ impl Certificates {
     }
 }
 
-/// The certificates of this moment, for handshakes that begin now; they can be replaced at any time.
+/// The current certificates, for handshakes that begin now. They can be replaced at any time.
 #[derive(Debug, Default)]
 pub(super) struct ShownCertificate(pub ArcSwap<Certificates>);
 

@@ -1,5 +1,5 @@
-//! The terms on which handshakes are made, for any number of threads; certificates and terms change while it runs, and clients
-//! that come back are recognised all the same. Knows no connections.
+//! The settings of handshakes, for any number of threads. Certificates and settings change while Hostler runs, and sessions still resume.
+//! Knows no connections.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,10 +11,10 @@ use rustls::{Error, RootCertStore, ServerConfig};
 
 use super::shown::{Certificates, ShownCertificate};
 
-/// Sessions of clients that speak TLS 1.2 and take no tickets; they are few.
+/// Sessions of clients with TLS 1.2 and without tickets. These are few.
 const SESSIONS: usize = 1024;
 
-/// The lowest version of TLS that is spoken.
+/// The lowest version of TLS that Hostler accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVersion {
     /// TLS 1.2.
@@ -23,37 +23,37 @@ pub enum TlsVersion {
     Tls13,
 }
 
-/// What holds for a handshake, besides the certificates.
+/// The settings of a handshake, without the certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandshakeSettings {
-    /// Nothing lower.
+    /// The lowest version.
     pub min_version: TlsVersion,
-    /// HTTP/2 is offered.
+    /// Whether Hostler offers HTTP/2.
     pub http2: bool,
-    /// Whether clients have to show certificates of their own.
+    /// Whether clients must have certificates of their own.
     pub clients: Option<ClientCertificates>,
 }
 
 /// Certificates of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificates {
-    /// Who must have issued them.
+    /// The authorities that must have signed them.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// A client without one is refused.
+    /// Whether a client without a certificate is refused.
     pub required: bool,
 }
 
-/// Makes the terms of handshakes. All that it makes have the certificates in common, and the memory of clients that were here.
+/// Makes the settings of handshakes. All of them share the certificates and the sessions.
 pub struct Terminator {
     provider: Arc<CryptoProvider>,
     shown: Arc<ShownCertificate>,
     memory: Mutex<SessionMemory>,
 }
 
-/// By what a client that comes back is recognised.
+/// What is needed to resume a session.
 #[derive(Clone)]
 struct SessionMemory {
-    /// Those who have shown a certificate, or none, when that was enough.
+    /// The rule for client certificates under which these sessions began.
     clients: Option<ClientCertificates>,
     tickets: Arc<dyn ProducesTickets>,
     sessions: Arc<dyn StoresServerSessions>,
@@ -66,7 +66,7 @@ impl SessionMemory {
 }
 
 impl Terminator {
-    /// One that has no certificates yet.
+    /// A terminator without certificates.
     pub fn new() -> Result<Self, Error> {
         Ok(Self {
             provider: Arc::new(default_provider()),
@@ -75,17 +75,17 @@ impl Terminator {
         })
     }
 
-    /// Replaces the certificates for all handshakes that have not begun, on all terms.
+    /// Replaces the certificates for all handshakes that have not begun, with any settings.
     pub fn show(&self, certificates: Certificates) {
         self.shown.0.store(Arc::new(certificates));
     }
 
-    /// The certificates of this moment.
+    /// The current certificates.
     pub fn shown(&self) -> Arc<Certificates> {
         self.shown.0.load_full()
     }
 
-    /// These terms.
+    /// The TLS configuration for these settings.
     pub fn on(&self, handshake: &HandshakeSettings) -> Result<Arc<ServerConfig>, Error> {
         let versions: &[_] = match handshake.min_version {
             TlsVersion::Tls12 => &[&rustls::version::TLS12, &rustls::version::TLS13],
@@ -108,7 +108,7 @@ impl Terminator {
         Ok(Arc::new(config))
     }
 
-    /// Whoever is recognised shows no certificate again: who had to show another one, or none, is not to be recognised.
+    /// A client that resumes a session shows no certificate again. So a new rule for client certificates must forget all sessions.
     fn memory(&self, clients: &Option<ClientCertificates>) -> Result<SessionMemory, Error> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if memory.clients != *clients {

@@ -1,4 +1,4 @@
-//! Addresses: where to listen, where members listen, whom to trust. Parsed here, looked up elsewhere.
+//! Addresses: of listeners, of members and of trusted proxies. Parsed here, looked up elsewhere.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,9 +12,9 @@ use super::one_string;
 /// `host:port`, `[v6]:port`, or `:port` for every address of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Address {
-    /// `None`: every address. IPv6 without brackets.
+    /// `None`: every address. An IPv6 address has no brackets here.
     pub host: Option<String>,
-    /// 0 asks the system for a free one.
+    /// 0: the system chooses a free port.
     pub port: u16,
 }
 
@@ -25,21 +25,21 @@ impl FromStr for Address {
         let wrong = |why: &str| format!("{text:?} is not an address such as \"127.0.0.1:8080\": {why}");
         let (host, port) = text.rsplit_once(':').ok_or_else(|| match text.parse::<u16>() {
             Ok(port) => wrong(&format!("write \":{port}\" for every address of the machine")),
-            Err(_) => wrong("it names no port"),
+            Err(_) => wrong("the port is missing"),
         })?;
-        let port = port.parse().map_err(|_| wrong("the port is a number from 0 to 65535"))?;
+        let port = port.parse().map_err(|_| wrong("the port must be a number from 0 to 65535"))?;
         let host = match host.strip_prefix('[') {
             Some(inner) => {
                 let inner = inner.strip_suffix(']').filter(|inner| inner.parse::<Ipv6Addr>().is_ok());
-                inner.ok_or_else(|| wrong("an IPv6 address stands in brackets"))?
+                inner.ok_or_else(|| wrong("an IPv6 address must be in brackets"))?
             }
             None if host.contains(':') => {
-                return Err(wrong("an IPv6 address stands in brackets, as in \"[::1]:8080\""));
+                return Err(wrong("an IPv6 address must be in brackets, as in \"[::1]:8080\""));
             }
             None => host,
         };
         if host.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '*' | '@')) {
-            return Err(wrong("a name or an IP address comes before the port"));
+            return Err(wrong("a name or an IP address must be before the port"));
         }
         Ok(Self { host: (!host.is_empty()).then(|| host.into()), port })
     }
@@ -96,7 +96,7 @@ pub enum MemberAddress {
     Tcp(String, u16),
     /// The same, over TLS.
     Tls(String, u16),
-    /// As written, possibly relative.
+    /// As written. It may be relative.
     Unix(PathBuf),
 }
 
@@ -106,20 +106,20 @@ impl FromStr for MemberAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path {
-                "" => Err(format!("{text:?} names no socket; write \"unix:/run/app.sock\"")),
+                "" => Err(format!("{text:?} has no path; write for example \"unix:/run/app.sock\"")),
                 path => Ok(Self::Unix(path.into())),
             };
         }
         let (place, is_tls) = text.strip_prefix("https://").map_or((text, false), |place| (place, true));
         if place.contains('/') {
             return Err(format!(
-                "{text:?} is a URL; a member is \"host:port\", \"https://host:port\" or \"unix:/path\""
+                "{text:?} is a URL; write \"host:port\", \"https://host:port\" or \"unix:/path\""
             ));
         }
         match place.parse()? {
             Address { host: Some(host), port: port @ 1.. } if is_tls => Ok(Self::Tls(host, port)),
             Address { host: Some(host), port: port @ 1.. } => Ok(Self::Tcp(host, port)),
-            _ => Err(format!("{text:?} does not name a host and a port to connect to")),
+            _ => Err(format!("{text:?} is not a host and a port, such as \"10.0.0.5:3000\"")),
         }
     }
 }
@@ -138,8 +138,8 @@ impl fmt::Display for MemberAddress {
 
 one_string!(MemberAddress, kind: "address or \"unix:PATH\"", expects: "\"host:port\" or \"unix:/path\"");
 
-/// Whose forwarding headers are believed: a network or one address. IPv4-mapped networks are held
-/// as IPv4, as peers are compared in canonical form.
+/// A network or an address whose forwarding headers Hostler trusts. IPv4-mapped networks are held as IPv4, because peers are compared in
+/// canonical form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proxy(pub IpNet);
 
@@ -153,7 +153,7 @@ impl FromStr for Proxy {
         let net = text
             .parse::<IpNet>()
             .map_err(|_| format!("{text:?} is neither a network such as \"10.0.0.0/8\" nor an IP address"))?;
-        // Clearing the bits silently would trust a whole network where one proxy may have been meant.
+        // Clearing the bits without an error would trust a whole network where one proxy may be meant.
         if net.trunc() != net {
             let (net, host) = (net.trunc(), net.addr());
             return Err(format!(

@@ -21,7 +21,7 @@ impl Period {
     const LEAST: Duration = Duration::from_millis(1);
     const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-    /// So many seconds.
+    /// This number of seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
@@ -40,7 +40,7 @@ impl FromStr for Period {
         if (Self::LEAST..=Self::MOST).contains(&period) {
             Ok(Self(period))
         } else {
-            Err(format!("{text:?} is out of range; durations go from 1ms to 7days"))
+            Err(format!("{text:?} is out of range; a duration is from 1ms to 7days"))
         }
     }
 }
@@ -53,12 +53,12 @@ impl fmt::Display for Period {
 
 one_string!(Period, kind: "duration", expects: "a duration with its unit, such as \"30s\"");
 
-/// A duration as in [`Period`], or none at all: `"0s"`.
+/// A duration as in [`Period`], or `"0s"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay(pub Duration);
 
 impl Delay {
-    /// So many seconds.
+    /// This number of seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
@@ -92,12 +92,17 @@ impl<const MIN: u64, const MAX: u64> Size<MIN, MAX> {
         if (MIN..=MAX).contains(&bytes) {
             Ok(Self(bytes))
         } else {
-            Err(format!("{} is out of range; from {} to {}", ShowSize(bytes), ShowSize(MIN), ShowSize(MAX)))
+            Err(format!(
+                "{} is out of range; it must be from {} to {}",
+                ShowSize(bytes),
+                ShowSize(MIN),
+                ShowSize(MAX)
+            ))
         }
     }
 }
 
-/// Shows bytes in the largest binary unit that divides them: no digit is ever rounded away.
+/// Shows bytes in the largest binary unit that divides them, so that no digit is rounded.
 pub struct ShowSize(pub u64);
 
 impl fmt::Display for ShowSize {
@@ -178,7 +183,8 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Count<MIN, MAX> {
             }
             fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
                 let in_range = u64::try_from(number).ok().filter(|number| (MIN..=MAX).contains(number));
-                let out_of_range = || E::custom(format!("{number} is out of range; from {MIN} to {MAX}"));
+                let out_of_range =
+                    || E::custom(format!("{number} is out of range; it must be from {MIN} to {MAX}"));
                 in_range.map(Count).ok_or_else(out_of_range)
             }
         }

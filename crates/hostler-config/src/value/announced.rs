@@ -1,4 +1,4 @@
-//! A name under which a pool is announced to others: a host, and a path with all below it. Knows no message.
+//! A name of an announced pool: a host, and a path with all paths below it. Knows no messages.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::one_string;
 use crate::pattern::{MatchPattern, PathPattern};
 
-/// `host`, `*.host` or `host/path`, as routers of Cloud Foundry's kind write it: a path stands for itself and all below it.
+/// `host`, `*.host` or `host/path`, in the form of Cloud Foundry's routers: a path means itself and all paths below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announced(pub String);
 
@@ -20,14 +20,14 @@ impl FromStr for Announced {
             ));
         }
         let place = text.strip_suffix("/*").unwrap_or(text).trim_end_matches('/');
-        // Parsed as the pattern that the other side makes of it.
+        // Parsed as the pattern that the receiver makes of it.
         let pattern: MatchPattern = format!("{place}/*").parse()?;
         match (&pattern.host, &pattern.path) {
             (Some(_), PathPattern::Prefix(_)) => {
                 let shown = pattern.to_string();
                 Ok(Self(shown.strip_suffix("/*").unwrap_or(&shown).to_owned()))
             }
-            _ => Err(format!("{text:?} names no host: the others have theirs")),
+            _ => Err(format!("{text:?} has no host; write for example \"shop.example.com/cart\"")),
         }
     }
 }

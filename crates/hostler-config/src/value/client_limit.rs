@@ -1,4 +1,4 @@
-//! A limit for each client as written: a number, `"auto"` or `"off"`. Knows not what is limited.
+//! A limit for each client as written: a number, `"auto"` or `"off"`. Does not know what is limited.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,9 +15,9 @@ const OFF: &str = "off";
 /// A whole number from 1 to 1,000,000, `"auto"` or `"off"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientLimit {
-    /// So many, for every client that is counted.
+    /// This number, for every client.
     Fixed(usize),
-    /// A part of `server.max_connections`, by what kind of address the client has.
+    /// A part of `server.max_connections`, depending on the kind of address.
     Auto,
     /// No limit.
     Off,
@@ -27,7 +27,7 @@ impl ClientLimit {
     fn checked(number: i64) -> Result<Self, String> {
         let in_range = u64::try_from(number).ok().filter(|number| (LEAST..=MOST).contains(number));
         in_range.map(|number| Self::Fixed(number as usize)).ok_or_else(|| {
-            format!("{number} is out of range; from {LEAST} to {MOST}, \"{AUTO}\" or \"{OFF}\"")
+            format!("{number} is out of range; it must be from {LEAST} to {MOST}, \"{AUTO}\" or \"{OFF}\"")
         })
     }
 }
@@ -40,14 +40,14 @@ impl<'de> Deserialize<'de> for ClientLimit {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a whole number from {LEAST} to {MOST}, \"{AUTO}\" or \"{OFF}\"")
             }
-            // Flags and variables give numbers as text.
+            // Flags and variables have numbers as text.
             fn visit_str<E: Error>(self, text: &str) -> Result<ClientLimit, E> {
                 match (text, text.trim().parse()) {
                     (AUTO, _) => Ok(ClientLimit::Auto),
                     (OFF, _) => Ok(ClientLimit::Off),
                     (_, Ok(number)) => self.visit_i64(number),
                     _ => Err(E::custom(format!(
-                        "{text:?} is no whole number from {LEAST} to {MOST}, nor \"{AUTO}\" or \"{OFF}\""
+                        "{text:?} is not a whole number from {LEAST} to {MOST}, \"{AUTO}\" or \"{OFF}\""
                     ))),
                 }
             }

@@ -1,4 +1,4 @@
-//! Where a memcached listens. Parsed here, looked up elsewhere.
+//! The address of a memcached server. Parsed here, looked up elsewhere.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::{MemberAddress, address::Address};
 pub enum MemcachedAddress {
     /// A host and a port, both given.
     Tcp(String, u16),
-    /// As written, possibly relative.
+    /// As written. It may be relative.
     Unix(PathBuf),
 }
 
@@ -22,9 +22,9 @@ impl FromStr for MemcachedAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse()? {
             MemberAddress::Tcp(host, port) => Ok(Self::Tcp(host, port)),
-            MemberAddress::Tls(..) => {
-                Err(format!("{text:?}: memcached is spoken to without TLS, in a network of your own"))
-            }
+            MemberAddress::Tls(..) => Err(format!(
+                "{text:?}: Hostler uses memcached without TLS; write \"host:port\", in a private network"
+            )),
             MemberAddress::Unix(path) => Ok(Self::Unix(path)),
         }
     }

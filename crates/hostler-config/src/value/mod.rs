@@ -1,5 +1,4 @@
-//! The scalar words of the configuration (durations, sizes, addresses, commands): text in, meaning out. Knows
-//! no keys.
+//! The values of the configuration (durations, sizes, addresses, commands): reads text and checks it. Knows no keys.
 
 mod address;
 mod amount;
@@ -27,14 +26,13 @@ pub use status_range::StatusRange;
 pub use switch::Switch;
 pub use text::{CommandLine, FileName, OneOrMany, Plain, RequestPath, TextOr};
 
-/// What one string in TOML stands for.
+/// A type that is one string in TOML.
 pub trait OneString: std::str::FromStr<Err = String> {
-    /// What would be accepted, for errors.
+    /// What is accepted, for errors.
     const EXPECTS: &'static str;
 }
 
-/// Makes a type that is one string in TOML: parsed by `FromStr`, shown by `Display`, named `$kind` in the
-/// reference.
+/// Makes a type one string in TOML: `FromStr` parses it, `Display` shows it, and `$kind` is its name in the reference.
 macro_rules! one_string {
     ($type:ty, kind: $kind:literal, expects: $expects:literal) => {
         impl $crate::value::OneString for $type {

@@ -1,4 +1,4 @@
-//! The address of a NATS server. Knows no secrets aloud: a password in it is never shown.
+//! The address of a NATS server. Never shows a password in it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use async_nats::ServerAddr;
 
 use super::one_string;
 
-/// `nats://host:port`, or `tls://host:port` for TLS; 4222 is the port unless one is written.
+/// `nats://host:port`, or `tls://host:port` for TLS. The default port is 4222.
 #[derive(Clone, PartialEq)]
 pub struct NatsAddress(pub ServerAddr);
 
@@ -15,14 +15,14 @@ impl FromStr for NatsAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Not the text itself: it may hold a password.
+        // Without the text itself, because it may contain a password.
         let wrong = |why: &str| format!("not an address such as \"nats://10.0.0.4:4222\": {why}");
         let address = ServerAddr::from_str(text).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(address.scheme(), "nats" | "tls") {
-            return Err(wrong("it begins with nats:// or tls://"));
+            return Err(wrong("it must begin with nats:// or tls://"));
         }
         if address.host().is_empty() {
-            return Err(wrong("it names no host"));
+            return Err(wrong("the host is missing"));
         }
         Ok(Self(address))
     }

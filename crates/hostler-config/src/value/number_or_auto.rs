@@ -1,4 +1,4 @@
-//! A whole number within bounds, or `"auto"`, as written. Knows not what is counted.
+//! A whole number within bounds, or `"auto"`, as written. Does not know what is counted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,17 +18,17 @@ pub enum NumberOrAuto<const LEAST: u16, const MOST: u16> {
     Auto,
 }
 
-/// Requests at once for each worker or member.
+/// Slots of each worker or member.
 pub type Slots = NumberOrAuto<1, 1024>;
-/// Workers that stand by.
+/// Spare workers.
 pub type Spares = NumberOrAuto<0, 64>;
 
 impl<const LEAST: u16, const MOST: u16> NumberOrAuto<LEAST, MOST> {
     fn checked(number: i64) -> Result<Self, String> {
         let in_range = u16::try_from(number).ok().filter(|number| (LEAST..=MOST).contains(number));
-        in_range
-            .map(Self::Fixed)
-            .ok_or_else(|| format!("{number} is out of range; from {LEAST} to {MOST}, or \"{AUTO}\""))
+        in_range.map(Self::Fixed).ok_or_else(|| {
+            format!("{number} is out of range; it must be from {LEAST} to {MOST}, or \"{AUTO}\"")
+        })
     }
 }
 
@@ -40,13 +40,13 @@ impl<'de, const LEAST: u16, const MOST: u16> Deserialize<'de> for NumberOrAuto<L
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a whole number from {LEAST} to {MOST}, or \"{AUTO}\"")
             }
-            // Flags and variables give numbers as text.
+            // Flags and variables have numbers as text.
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
                 match (text, text.trim().parse()) {
                     (AUTO, _) => Ok(NumberOrAuto::Auto),
                     (_, Ok(number)) => self.visit_i64(number),
                     _ => Err(E::custom(format!(
-                        "{text:?} is neither a whole number from {LEAST} to {MOST} nor \"{AUTO}\""
+                        "{text:?} is not a whole number from {LEAST} to {MOST} or \"{AUTO}\""
                     ))),
                 }
             }

@@ -1,16 +1,16 @@
-//! Whose pages may read an answer: an origin (RFC 6454), or everybody's. Knows no requests.
+//! An origin (RFC 6454) whose pages may read a response, or all origins. Knows no requests.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::one_string;
 
-/// As a browser writes it into `Origin`; `*` is every one.
+/// An origin as a browser writes it into `Origin`. `*` means every origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(pub String);
 
 impl Origin {
-    /// Everybody's.
+    /// Whether it means every origin.
     pub fn is_any(&self) -> bool {
         self.0 == "*"
     }
@@ -20,7 +20,7 @@ impl FromStr for Origin {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not an origin such as \"https://www.example.com\", nor \"*\"");
+        let wrong = || format!("{text:?} is not an origin such as \"https://www.example.com\", or \"*\"");
         if text == "*" {
             return Ok(Self(text.into()));
         }
@@ -28,7 +28,7 @@ impl FromStr for Origin {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(wrong());
         };
-        // A browser sends no path and no upper case: another form would never match.
+        // A browser sends no path and no upper case, so another form would never match.
         let origin = format!("{scheme}://{authority}").to_ascii_lowercase();
         match text == origin && !authority.as_str().contains('@') {
             true => Ok(Self(origin)),

@@ -1,4 +1,4 @@
-//! Status codes as written: one, or from one to another. Knows not whose they are.
+//! Status codes as written: one code, or a range. Knows no responses.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ impl FromStr for StatusRange {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         match (code(first), code(last)) {
             (Some(first), Some(last)) if first <= last => Ok(Self(first..=last)),
-            _ => Err(format!("{text:?} is no status from 200 to 599, such as \"200\" or \"200-399\"")),
+            _ => Err(format!("{text:?} is not a status from 200 to 599, such as \"200\" or \"200-399\"")),
         }
     }
 }

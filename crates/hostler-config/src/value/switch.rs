@@ -1,4 +1,4 @@
-//! On, off, or a table that says how. Knows no keys.
+//! On, off, or a table with settings. Knows no keys.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,12 +9,12 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// On, off, or a table that says how.
+/// On, off, or a table with settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Switch<T> {
-    /// As `true` or `false` says; from a variable or a flag also as text.
+    /// `true` or `false`; from a variable or a flag also as text.
     Plain(bool),
-    /// On, and so.
+    /// On, with these settings.
     Table(T),
 }
 

@@ -1,4 +1,4 @@
-//! Texts with a form: a command's words, a request path, one value or several.
+//! Texts with a format: a command, a request path, one value or several.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,8 +12,7 @@ use serde::{Serialize, Serializer};
 
 use super::{OneString, one_string};
 
-/// A program and its arguments: a list, or one string split as a POSIX shell splits words. No shell ever runs
-/// it.
+/// A program and its arguments: a list, or one string that is split as a POSIX shell splits words. No shell runs it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandLine(pub Vec<String>);
 
@@ -31,10 +30,10 @@ impl CommandLine {
     fn checked(words: Vec<String>) -> Result<Self, String> {
         match words.first() {
             Some(program) if !program.is_empty() => {}
-            _ => return Err("it names no program; write e.g. \"node server.js\"".into()),
+            _ => return Err("the program is missing; write for example \"node server.js\"".into()),
         }
         if words.iter().any(|word| word.contains('\0')) {
-            return Err("it contains a NUL character, which no program can be given".into());
+            return Err("it contains a NUL character, which is not allowed".into());
         }
         Ok(Self(words))
     }
@@ -79,7 +78,7 @@ impl JsonSchema for CommandLine {
     }
 }
 
-/// A path as it stands in a request line.
+/// A path as in a request line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestPath(pub String);
 
@@ -91,7 +90,7 @@ impl FromStr for RequestPath {
         match fits {
             true => Ok(Self(text.into())),
             false => Err(format!(
-                "{text:?} is not a path as in a request: it starts with \"/\", spaces and non-ASCII are %XX"
+                "{text:?} is not a valid path: it must begin with \"/\", with %XX for spaces and non-ASCII characters"
             )),
         }
     }
@@ -114,7 +113,7 @@ impl FromStr for FileName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.is_empty() || text.contains('\0') {
-            true => Err(format!("{text:?} is not the name of a file")),
+            true => Err(format!("{text:?} is not a valid name of a file")),
             false => Ok(Self(text.into())),
         }
     }
@@ -177,7 +176,7 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     }
 }
 
-/// The value of an environment variable: text, or a whole number or boolean taken as its text.
+/// The value of an environment variable: text. A whole number or a boolean becomes text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plain(pub String);
 
@@ -191,7 +190,7 @@ impl<'de> Deserialize<'de> for Plain {
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Plain, E> {
                 match text.contains('\0') {
-                    true => Err(E::custom("it contains a NUL character, which no program can be given")),
+                    true => Err(E::custom("it contains a NUL character, which is not allowed")),
                     false => Ok(Plain(text.into())),
                 }
             }
@@ -224,7 +223,7 @@ impl JsonSchema for Plain {
     }
 }
 
-/// Text, or a table with more to say.
+/// Text, or a table with settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TextOr<T> {
     /// The short form.

@@ -123,20 +123,22 @@ fn wrong_values_are_told_by_flag() {
         "hostler run --workers 0 --concurrency many --bind sockt --port 3000 --log jsn --listen nowhere -- x",
         expect![[r#"
             --bind: pools.app.bind: "sockt" is not one of "socket", "port"; did you mean "socket"?
-            --concurrency: pools.app.concurrency: "many" is neither a whole number from 1 to 1024 nor "auto"
-            --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": it names no port
+            --concurrency: pools.app.concurrency: "many" is not a whole number from 1 to 1024 or "auto"
+            --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": the port is missing
             --log: server.access_log: "jsn" is not one of "json", "pretty", "gorouter", "off"; did you mean "json"?
-            --workers: pools.app.workers: 0 is out of range; from 1 to 1024"#]],
+            --workers: pools.app.workers: 0 is out of range; it must be from 1 to 1024"#]],
     );
     check(
         "hostler run --server.haeder-timeout 5s --set server.threads=x -- x",
         expect![[r#"
-        --server.haeder-timeout: unknown key "server.haeder_timeout", did you mean "header_timeout"?
+        --server.haeder-timeout: unknown key "server.haeder_timeout"; did you mean "header_timeout"?
         --set server.threads: server.threads: invalid type: string "x", expected a whole number from 1 to 1024"#]],
     );
     check(
         "hostler run -- ''",
-        expect![[r#"-- COMMAND: pools.app.command: it names no program; write e.g. "node server.js""#]],
+        expect![[
+            r#"-- COMMAND: pools.app.command: the program is missing; write for example "node server.js""#
+        ]],
     );
 }
 

@@ -87,7 +87,7 @@ async fn files_that_are_no_good_are_told_once_and_change_nothing() {
     let site = started(&trust, ONE, &app).await;
     let new = trust.vouch_for(&["a.test"]);
     std::fs::write(site.folder().join("a.pem"), &new.cert).unwrap();
-    let line = site.says("is not the key of the certificate that comes first in").await;
+    let line = site.says("is not the key of the first certificate in").await;
     assert!(
         line.contains("a.key: ") && line.contains("clients are shown the certificates that were read before")
     );
