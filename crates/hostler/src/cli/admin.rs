@@ -1,4 +1,4 @@
-//! Where a running Hostler is asked. Knows not what.
+//! The admin listener of a running Hostler, as a client. Does not know the commands.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -11,24 +11,24 @@ use serde_json::Value;
 
 use super::{Ask, print};
 
-/// For a question.
+/// The time limit of a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// The admin listener of a running Hostler, and how to complain about it.
+/// The admin listener of a running Hostler, for one command.
 pub(super) struct Admin {
     command: &'static str,
     address: SocketAddr,
 }
 
 impl Admin {
-    /// Finds it; exit code 2 if the configuration is wrong.
+    /// Finds the address; exit code 2 if the configuration is wrong.
     pub fn find(command: &'static str, ask: &Ask) -> Result<Self, ExitCode> {
         let server = config::load_server(&ask.invocation(Surroundings::of_process())).map_err(|errors| {
             eprintln!("{errors}");
             ExitCode::from(2)
         })?;
         server.admin.map(|address| Self { command, address }).ok_or_else(|| {
-            eprintln!("hostler {command}: server.admin is \"off\"; name the address with --admin");
+            eprintln!("hostler {command}: server.admin is \"off\"; give the address with --admin");
             ExitCode::from(2)
         })
     }
@@ -37,20 +37,20 @@ impl Admin {
         Address::Tcp(self.address.ip().to_string(), self.address.port())
     }
 
-    /// Asks, on a runtime of its own.
+    /// Asks, in a runtime of its own.
     pub fn ask<T>(&self, asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let answered = runtime.map_err(|error| error.to_string())?.block_on(asking);
         answered.map_err(|error| format!("no Hostler answers on {}: {error}", self.address))
     }
 
-    /// Asks and prints what is answered, as it is or as a text for people; exit code 0, or 1 if nothing useful comes.
+    /// Asks and prints the response, as JSON or as text. Exit code 0, or 1 without a useful response.
     pub fn show(&self, path: &str, what: &str, as_json: bool, as_text: fn(&Value) -> String) -> ExitCode {
         let shown = self.fetch(path).and_then(|json| match as_json {
             true => Ok(json.trim_end().to_owned() + "\n"),
             false => serde_json::from_str(&json)
                 .map(|value| as_text(&value))
-                .map_err(|error| format!("{} answered something else than {what}: {error}", self.address)),
+                .map_err(|error| format!("{} did not answer with {what}: {error}", self.address)),
         });
         match shown {
             Ok(text) => {
@@ -71,7 +71,7 @@ impl Admin {
         })
     }
 
-    /// Says why not; exit code 1.
+    /// Prints why the command failed; exit code 1.
     pub fn failed(&self, why: &str) -> ExitCode {
         eprintln!("hostler {}: {why}", self.command);
         ExitCode::FAILURE

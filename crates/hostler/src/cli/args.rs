@@ -1,5 +1,4 @@
-//! What can be said on the command line, and how it becomes an [`Invocation`]. Knows no key but those with a
-//! flag of their own.
+//! The arguments of the command line, and how they become an [`Invocation`]. Knows no keys except those with a flag of their own.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,11 +8,12 @@ use clap::{Parser, Subcommand};
 use hostler_config::{Given, Invocation, Setting, Surroundings};
 
 const DEFAULT_FILE: &str = "hostler.toml";
-/// The one key whose name has no dot: all other keys are in a section.
+/// The only key whose name has no dot. All other keys are in a section.
 const ROUTES: &str = "--routes";
 
 const KEYS_ARE_FLAGS: &str = "\
-Every key of the configuration is also a flag and an environment variable (flag > variable > file):
+Each key of the configuration is also a flag and an environment variable.
+A flag takes precedence over a variable, and a variable over the file:
   --server.header-timeout 5s    HOSTLER_SERVER_HEADER_TIMEOUT=5s
   --pools.web.workers 4         HOSTLER_POOLS_WEB_WORKERS=4
 All keys: docs/reference/config.md";
@@ -25,87 +25,90 @@ More settings: --server.KEY, --pools.app.KEY; docs/reference/config.md";
 
 /// An application server for Node.js.
 ///
-/// One process between the internet and Node services: it listens, routes, buffers, queues, supervises the
-/// workers, and hands a request to a worker only when that worker can start on it at once.
+/// One process between the internet and Node services. It accepts connections, routes, buffers and queues requests, and starts
+/// and watches the workers. A worker gets a request only when it can start on it at once.
 #[derive(Debug, Parser)]
 #[command(name = "hostler", version, after_help = KEYS_ARE_FLAGS)]
 pub struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run one Node app behind Hostler; needs no file.
+    /// Run one Node app behind Hostler, without a configuration file.
     ///
-    /// Starts workers of the given command and sends every request to them: a configuration with one pool,
-    /// named `app`.
+    /// Starts workers with the given command and sends all requests to them. It is a configuration with one pool, named
+    /// `app`.
     Run(Run),
-    /// Run what a configuration file says.
+    /// Start Hostler with a configuration file.
     ///
-    /// Serves until SIGTERM or SIGINT, then finishes what was accepted and stops the workers; a second signal
+    /// Serves until SIGTERM or SIGINT. Then it finishes the accepted requests and stops the workers. A second signal
     /// stops at once.
     Start(Start),
-    /// Check a configuration file: say what it means, or what is wrong with it.
+    /// Check a configuration file, and show what it means or what is wrong with it.
     ///
-    /// Prints a summary and exits with 0, or prints each error with file, line and key and exits with 2.
+    /// Prints a summary and exits with 0. If the file has errors, prints each error with file, line and key, and exits
+    /// with 2.
     Check(Check),
-    /// Ask a running Hostler how it is.
+    /// Show the status of a running Hostler.
     ///
-    /// Finds the admin address as `hostler start` does: in the file, in HOSTLER_SERVER_ADMIN, or at the
-    /// default.
+    /// Finds the admin address as `hostler start` does: in the file, in HOSTLER_SERVER_ADMIN, or the default.
     Status(StatusArgs),
-    /// Ask a running Hostler for its routes: where each leads, and who serves it.
+    /// Show the routes of a running Hostler, with their targets and members.
     ///
-    /// Those of the configuration first, then those that registered themselves, with the age of each registration and
-    /// the time without another one after which it goes.
+    /// Shows the routes of the configuration first. Then it shows the registered routes, with the age of each
+    /// registration and the time after which it expires.
     Routes(RoutesArgs),
     /// Replace the workers of a pool, or of all pools, without losing a request.
     ///
-    /// One by one, each new worker boots, is ready and warm, and takes over from an old one, which finishes what it has.
-    /// If a new one does not get ready, the restart ends there and the old ones stay. Returns when all is done.
+    /// Hostler replaces one worker at a time. The new worker boots until it is ready and warm. Then it takes over, and
+    /// the old worker finishes its requests and ends. If a new worker does not get ready, the restart stops, and the
+    /// old workers stay. The command returns when the restart has ended.
     Restart(Restart),
-    /// Apply the configuration as it is now, without losing a request.
+    /// Apply the changed configuration file, without losing a request.
     ///
-    /// What is equal stays untouched; routes change all at once. A configuration with errors changes nothing. Says what
-    /// only `hostler upgrade` can apply. The same as SIGHUP.
+    /// What has not changed stays as it is. All routes change at the same moment. A configuration with errors changes
+    /// nothing. The command names the changes that need `hostler upgrade`. SIGHUP does the same.
     Reload(Ask),
-    /// Hold the requests of a pool, for a migration.
+    /// Hold the requests of a pool, for example during a migration.
     ///
-    /// They wait in its queue, as many as fit there, until `hostler resume`, or until the timeout has passed. Those that
-    /// a worker has already are finished.
+    /// The requests wait in the queue of the pool, up to its limit, until `hostler resume` or until the timeout is
+    /// over. Workers finish the requests that they already have.
     Pause(PauseArgs),
-    /// Let the requests of a paused pool go on.
+    /// Let the requests of a paused pool continue.
     Resume(Resume),
-    /// Forget stored answers, here and in memcached, so that the next request for them is fetched anew.
+    /// Remove stored responses from the cache, in memory and in memcached.
     ///
-    /// By URL, as a client asks for it (with all variants of it), by the beginning of a URL, by a tag that answers have in
-    /// Cache-Tag or Surrogate-Key, or all. Other Hostlers at the same memcached follow within half a second.
+    /// Removes responses by URL (with all their variants), by the beginning of the URL, by a tag in Cache-Tag or
+    /// Surrogate-Key, or all. The next request fetches the response again. Other Hostlers with the same memcached
+    /// follow within half a second.
     Purge(PurgeArgs),
-    /// Hand over to the program as it is now, without losing a request.
+    /// Hand over to a new Hostler process, without losing a request.
     ///
-    /// Starts the binary that lies where this one was started from, with the same arguments, and gives it the listening
-    /// sockets. Once all its workers are ready, it accepts, and the old process leaves when its clients have gone. If it
-    /// does not get ready in server.upgrade_timeout, nothing has happened. The same as SIGUSR2.
+    /// Starts the program that is now at the path of the running one, with the same arguments, and passes the listening
+    /// sockets to it. When all its workers are ready, the new process accepts the clients. The old process ends when
+    /// its clients have left. If the new process is not ready within server.upgrade_timeout, nothing changes. SIGUSR2
+    /// does the same.
     Upgrade(Ask),
-    /// Make files of postal codes into one that is mapped instead of read.
+    /// Convert files of postal codes into one pack, which Hostler maps into memory.
     ///
-    /// With it a Hostler starts at once however many codes there are, and several share its memory. It takes the place of an older
-    /// one by a rename, which a running Hostler sees.
+    /// With a pack Hostler starts at once, and several processes share its memory. The command replaces an older pack
+    /// by a rename, which a running Hostler sees.
     Pack(Pack),
-    /// Outlives Hostler and ends its workers; started by Hostler itself.
+    /// Ends the workers if Hostler dies. Hostler starts it.
     #[command(name = "__guard", hide = true)]
     Guard {
-        /// Between Hostler and its guard.
+        /// Arguments from Hostler to its guard.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Write the generated part of the reference.
+    /// Writes the generated part of the reference.
     #[command(name = "__reference", hide = true)]
     Reference {
-        /// Where to.
+        /// The folder.
         folder: PathBuf,
     },
 }
@@ -114,27 +117,27 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_EXAMPLE)]
 pub struct Run {
-    /// Where clients connect; can be repeated [default: 127.0.0.1:8080]
+    /// Address on which Hostler accepts clients; can be repeated [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
-    /// Where `hostler status` is answered, or `off` [default: 127.0.0.1:8081]
+    /// Address for `hostler status` and the other commands, or `off` [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
-    /// How many workers [default: one a core]
+    /// Number of workers [default: one for each core]
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Requests that one worker is given at once; `auto` goes by how busy it is [default: 1]
+    /// Concurrent requests of one worker; `auto` depends on how busy the worker is [default: 1]
     #[arg(long, value_name = "N|auto")]
     concurrency: Option<String>,
     /// How a worker gets its address: `socket` for any app, `port` if it reads PORT [default: socket]
     #[arg(long, value_name = "socket|port")]
     bind: Option<String>,
-    /// The port on which the app listens, if it opens others before
+    /// Port on which the app listens, if it opens another port first
     #[arg(long, value_name = "N")]
     port: Option<String>,
     #[command(flatten)]
     common: Common,
-    /// The app: a program and its arguments, run without a shell
+    /// The app: a program and its arguments, started without a shell
     #[arg(last = true, required = true, value_name = "COMMAND")]
     app: Vec<String>,
 }
@@ -162,10 +165,10 @@ pub struct Check {
 /// `hostler status`
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Print the whole snapshot as JSON
+    /// Print the whole status as JSON
     #[arg(long)]
     pub json: bool,
-    /// Which running Hostler.
+    /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,
 }
@@ -176,7 +179,7 @@ pub struct RoutesArgs {
     /// Print the table as JSON
     #[arg(long)]
     pub json: bool,
-    /// Which running Hostler.
+    /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,
 }
@@ -184,10 +187,10 @@ pub struct RoutesArgs {
 /// `hostler restart`
 #[derive(Debug, clap::Args)]
 pub struct Restart {
-    /// Only this pool
+    /// Replace the workers of this pool only
     #[arg(value_name = "POOL")]
     pub pool: Option<String>,
-    /// Which running Hostler.
+    /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,
 }
@@ -195,13 +198,13 @@ pub struct Restart {
 /// `hostler pause`
 #[derive(Debug, clap::Args)]
 pub struct PauseArgs {
-    /// Which pool
+    /// Name of the pool
     #[arg(value_name = "POOL")]
     pub pool: String,
-    /// When it goes on by itself; at most 1h
+    /// Time after which the pool continues by itself; at most 1h
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
     pub timeout: std::time::Duration,
-    /// Which running Hostler.
+    /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,
 }
@@ -209,10 +212,10 @@ pub struct PauseArgs {
 /// `hostler resume`
 #[derive(Debug, clap::Args)]
 pub struct Resume {
-    /// Which pool
+    /// Name of the pool
     #[arg(value_name = "POOL")]
     pub pool: String,
-    /// Which running Hostler.
+    /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,
 }
@@ -221,19 +224,19 @@ pub struct Resume {
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
 pub struct PurgeArgs {
-    /// URLs, such as https://www.example.com/page?id=7
+    /// URL, such as https://www.example.com/page?id=7; can be repeated
     #[arg(value_name = "URL", group = "what")]
     pub urls: Vec<String>,
-    /// All URLs that begin so; can be repeated
+    /// Beginning of URLs, such as https://www.example.com/products/; can be repeated
     #[arg(long, value_name = "URL", group = "what")]
     pub prefix: Vec<String>,
-    /// All answers with this tag; can be repeated
+    /// Tag of responses; can be repeated
     #[arg(long, value_name = "TAG", group = "what")]
     pub tag: Vec<String>,
-    /// Everything
+    /// Remove all responses
     #[arg(long, group = "what")]
     pub all: bool,
-    /// Which running Hostler.
+    /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,
 }
@@ -241,56 +244,56 @@ pub struct PurgeArgs {
 /// `hostler pack`
 #[derive(Debug, clap::Args)]
 pub struct Pack {
-    /// Files of GeoNames, such as US.txt
+    /// File of GeoNames, such as US.txt; can be repeated
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The pack
+    /// Pack to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
 
-/// Which running Hostler.
+/// The running Hostler.
 #[derive(Debug, clap::Args)]
 pub struct Ask {
-    /// The configuration file that names the admin address [default: hostler.toml, if there is one]
+    /// Configuration file with the admin address [default: hostler.toml, if it exists]
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The admin address, instead of the file's
+    /// Admin address, in place of the one in the file
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 struct FileArgs {
-    /// The configuration file
+    /// Configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     config: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
 struct Common {
-    /// Form of the access log: `json`, `pretty` for people, or `off` [default: json]
-    #[arg(long, value_name = "json|pretty|off")]
+    /// Format of the access log: `json`, `pretty` for people to read, `gorouter`, or `off` [default: json]
+    #[arg(long, value_name = "json|pretty|gorouter|off")]
     log: Option<String>,
-    /// Set a key of the configuration, as in `--set server.idle_timeout=2m`; can be repeated
+    /// Key of the configuration and its value, such as `--set server.idle_timeout=2m`; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, allow_hyphen_values = true)]
     set: Vec<Setting>,
 }
 
 impl Args {
-    /// Those of this process; a usage error ends it with exit code 2, as `--help` does with 0.
+    /// The arguments of this process. A usage error ends the process with exit code 2, and `--help` with 0.
     pub fn of_process() -> Self {
         Self::parse_from(key_flags(std::env::args_os()))
     }
 
-    /// Those given, the program's name first.
+    /// Parses the given arguments. The first one is the name of the program.
     pub fn parse_given<I: IntoIterator<Item = T>, T: Into<OsString>>(given: I) -> Result<Self, clap::Error> {
         Self::try_parse_from(key_flags(given.into_iter().map(Into::into)))
     }
 }
 
 impl Run {
-    /// No file, one pool.
+    /// A configuration without a file, with one pool.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
         let mut settings = self.common.settings();
         if !self.listen.is_empty() {
@@ -309,21 +312,21 @@ impl Run {
 }
 
 impl Start {
-    /// The file, with flags laid over it.
+    /// The file and the flags.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
         Invocation { file: Some(self.file.config.clone()), settings: self.common.settings(), surroundings }
     }
 }
 
 impl Check {
-    /// The file, with flags laid over it.
+    /// The file and the flags.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
         Invocation { file: Some(self.file.config.clone()), settings: self.common.settings(), surroundings }
     }
 }
 
 impl Ask {
-    /// For [`hostler_config::load_server`]: no file at all if the flag says everything.
+    /// For [`hostler_config::load_server`]. Without a file if the flag has the address.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
         let is_there = |file: &PathBuf| surroundings.folder.join(file).exists();
         let default = Some(PathBuf::from(DEFAULT_FILE)).filter(is_there);
@@ -346,7 +349,7 @@ fn flag(name: &str, key: &str, value: Option<&String>) -> Option<Setting> {
 fn setting(text: &str) -> Result<Setting, String> {
     let (key, value) = text.split_once('=').ok_or_else(|| match text.strip_prefix("--") {
         Some(_) => format!("{text} needs a value"),
-        None => "write it as KEY=VALUE".to_string(),
+        None => "write KEY=VALUE".to_string(),
     })?;
     let (key, name) = match key.strip_prefix("--") {
         Some(bare) => (bare, key.to_string()),
@@ -355,14 +358,14 @@ fn setting(text: &str) -> Result<Setting, String> {
     Ok(Setting { key: key.into(), given: Given::Text(value.into()), name })
 }
 
-/// Rewrites `--server.idle-timeout 2m` to `--set --server.idle-timeout=2m`. Keys contain the names of pools,
-/// so clap cannot know them beforehand; a dot in a flag is what tells them from clap's own, and only `--routes` has none.
+/// Rewrites `--server.idle-timeout 2m` to `--set --server.idle-timeout=2m`. Keys contain the names of pools, so clap cannot know them.
+/// Flags of keys have a dot, except `--routes`; clap's own flags have none.
 fn key_flags(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args = args.peekable();
     let mut rewritten = Vec::new();
     while let Some(arg) = args.next() {
         let Some(text) = arg.to_str().filter(|text| *text != "--") else {
-            // Behind a bare `--` comes the app's own command line.
+            // After a bare `--` comes the command line of the app.
             let ends = arg == "--";
             rewritten.push(arg);
             if ends {

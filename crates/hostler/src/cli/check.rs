@@ -1,4 +1,4 @@
-//! `hostler check`: what a configuration means, in a few lines. Knows nothing that runs.
+//! `hostler check`: shows what a configuration means, in a few lines. Knows no running parts.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use hostler_worker::{Slots, WorkerSettings};
 
 use super::{Check, print};
 
-/// Prints the meaning and exits with 0, or prints what is wrong and exits with 2.
+/// Prints a summary and exits with 0, or prints the errors and exits with 2.
 pub fn check(args: &Check) -> ExitCode {
     match config::load(&args.invocation(Surroundings::of_process())) {
         Ok(config) => {
@@ -30,7 +30,7 @@ pub fn check(args: &Check) -> ExitCode {
     }
 }
 
-/// All of the data is looked at: here nobody waits for an answer meanwhile.
+/// Checks all of the data. A start checks only a part of it, because it must be fast.
 fn data(config: &Config) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     match config.geo.as_ref().map(|geo| verify(&geo.databases)) {
@@ -48,7 +48,7 @@ fn data(config: &Config) -> ExitCode {
     code
 }
 
-/// The meaning in a few lines. Writing to a String cannot fail, so its results are let go.
+/// The summary. Writing to a String cannot fail, so the results are ignored.
 pub fn summary(config: &Config) -> String {
     let mut text = String::new();
     if let Some(path) = &config.path {
@@ -77,7 +77,7 @@ pub fn summary(config: &Config) -> String {
 
 fn of_tls(tls: &Tls) -> String {
     let shown = tls.certificates.iter().map(|files| files.cert.display().to_string()).collect::<Vec<_>>();
-    let redirect = if tls.redirect_http { "; without TLS: sent there" } else { "" };
+    let redirect = if tls.redirect_http { "; redirects requests without TLS" } else { "" };
     format!("certificates {}{redirect}", shown.join(", "))
 }
 
@@ -85,8 +85,8 @@ fn trust(config: &Config) -> String {
     let trusted = &config.server.trusted_proxies;
     let header = config.server.client_ip_header.name();
     match (config.server.trusted_hops, trusted.is_empty()) {
-        (Some(hops), _) => format!("{header} as far as {hops} from the right, from everybody"),
-        (None, true) => "nobody's forwarding headers".into(),
+        (Some(hops), _) => format!("{header} of all clients, entry {hops} from the right"),
+        (None, true) => "no forwarding headers".into(),
         (None, false) => format!("{header} from {}", join(trusted)),
     }
 }
@@ -99,20 +99,20 @@ fn of_pool(pool: &Pool) -> String {
     };
     let slots = match pool.slots() {
         Slots::Fixed(slots) => format!("{slots} each"),
-        Slots::Auto => "as many as keep a worker busy (auto)".into(),
+        Slots::Auto => "auto, by how busy a worker is".into(),
     };
     let order = match queue.policy {
         Policy::Adaptive => "",
-        Policy::Fifo => ", always in order of arrival",
+        Policy::Fifo => ", in order of arrival",
     };
-    let (wait, times) = (Period(queue.timeout), format!("answer within {}", Period(pool.request_timeout)));
-    format!("{who}\n  slots    {slots}; {} may wait, up to {wait}{order}; {times}", queue.limit)
+    let (wait, times) = (Period(queue.timeout), format!("response within {}", Period(pool.request_timeout)));
+    format!("{who}\n  slots    {slots}; queue of {} requests, up to {wait}{order}; {times}", queue.limit)
 }
 
 fn of_members(members: &Members) -> String {
     let protocol = match members.protocol {
         MemberProtocol::Http1 => "",
-        MemberProtocol::Http2 => ", in HTTP/2",
+        MemberProtocol::Http2 => ", with HTTP/2",
     };
     format!("{}{protocol}", join(&members.endpoints))
 }
@@ -123,7 +123,7 @@ fn of_workers(workers: &WorkerSettings) -> String {
     let replaced = [
         limits.max_requests.map(|count| format!("after {count} requests")),
         limits.max_age.map(|age| format!("after {}", Period(age))),
-        limits.max_memory.map(|size| format!("beyond {}", ShowSize(size))),
+        limits.max_memory.map(|size| format!("over {}", ShowSize(size))),
     ];
     let replaced: Vec<_> = replaced.into_iter().flatten().collect();
     let replaced = match replaced.is_empty() {
@@ -140,31 +140,31 @@ fn leads_to(route: &Route) -> String {
                 Body::Text(_) => String::new(),
                 Body::File(file) => format!("with {} ", file.path.display()),
             };
-            format!("answers {} {from}({} bytes)", respond.status.as_u16(), respond.body.bytes().len())
+            format!("responds {} {from}({} bytes)", respond.status.as_u16(), respond.body.bytes().len())
         }
         Target::Static(files) => {
             let fallback = files.fallback.as_ref();
-            let fallback = fallback
-                .map_or(String::new(), |file| format!(" (pages that are not there: {})", file.display()));
+            let fallback =
+                fallback.map_or(String::new(), |file| format!(" (missing pages: {})", file.display()));
             format!("files in {}{fallback}", files.dir.display())
         }
         Target::Redirect(redirect) => format!("redirects with {redirect}"),
-        Target::Native { geo: true, postal: true } => "answers where addresses and postal codes are".into(),
-        Target::Native { geo: true, .. } => "answers where addresses are".into(),
-        Target::Native { .. } => "answers where postal codes are".into(),
+        Target::Native { geo: true, postal: true } => "lookups of IP addresses and postal codes".into(),
+        Target::Native { geo: true, .. } => "lookups of IP addresses".into(),
+        Target::Native { .. } => "lookups of postal codes".into(),
         Target::Pool { name, request_timeout } => {
             let (timeout, size) = (Period(*request_timeout), ShowSize(route.max_body_size));
             let priority = match route.priority {
-                Priority::High => ", before others",
+                Priority::High => ", high priority",
                 Priority::Normal => "",
-                Priority::Low => ", after others",
+                Priority::Low => ", low priority",
             };
             let fallback = route.fallback.as_ref();
-            let fallback = fallback.map_or(String::new(), |fallback| format!(", else {fallback}"));
+            let fallback = fallback.map_or(String::new(), |fallback| format!(", fallback {fallback}"));
             let first = route.files_first.as_ref();
             let first =
                 first.map_or(String::new(), |files| format!("files in {}, else ", files.dir.display()));
-            format!("{first}pool {name} (answer within {timeout}, body up to {size}{priority}{fallback})")
+            format!("{first}pool {name} (response within {timeout}, body up to {size}{priority}{fallback})")
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The command line: what can be said, and the commands that need no server. Knows the configuration, nothing
-//! that runs.
+//! The command line: its arguments, and the commands that need no server. Knows the configuration, and no running parts.
 
 mod admin;
 mod args;
@@ -23,7 +22,7 @@ pub use routes::routes;
 pub use start::start;
 pub use status::status;
 
-/// Prints what a command was asked for. Unlike `print!` it does not panic when the reader has seen enough (`| head`).
+/// Prints the output of a command. Unlike `print!` it does not panic if the reader closes the pipe (`| head`).
 fn print(text: &str) {
     use std::io::Write;
     let mut out = std::io::stdout();

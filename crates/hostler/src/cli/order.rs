@@ -1,4 +1,4 @@
-//! The commands that order something of a running Hostler. Knows not how it is done.
+//! The commands that give an order to a running Hostler. Does not know how Hostler carries it out.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::admin::Admin;
 use super::{Ask, PauseArgs, PurgeArgs, Restart, Resume, print};
 use crate::admin::{Answered, COMMAND_FIELD};
 
-/// Orders take as long as they take: a restart waits for workers, one after the other. Ctrl-C ends the waiting, not the order.
+/// A restart waits for one worker after the other, so an order may take long. Ctrl-C ends the waiting, not the order.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
 
 /// `hostler restart`
@@ -61,7 +61,7 @@ fn of_pool(name: &str, what: &str) -> String {
     format!("/pools/{name}/{what}")
 }
 
-/// Prints what was done and exits with 0; with 1 if it was not, with 2 if the configuration that names the address is wrong.
+/// Prints what Hostler did and exits with 0. Exits with 1 if the order failed, and with 2 if the configuration is wrong.
 fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
     let admin = match Admin::find(command, ask) {
         Ok(admin) => admin,
@@ -83,11 +83,11 @@ fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// An answer that is not one to an order: what it says for itself.
+/// The error for a response that is not the response to an order.
 fn complaint(status: u16, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     match text.trim() {
-        "" => format!("the answer was status {status}: another version of Hostler?"),
+        "" => format!("unexpected response with status {status}; is it another version of Hostler?"),
         text => text.to_owned(),
     }
 }

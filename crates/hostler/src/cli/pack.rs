@@ -1,4 +1,4 @@
-//! `hostler pack`: files of postal codes made into one that is mapped. Knows nothing that runs.
+//! `hostler pack`: converts files of postal codes into one pack. Knows no running Hostler.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use hostler_lookup::postal;
 
 use super::{Pack, print};
 
-/// Writes the pack and exits with 0, or says what is wrong with a file and exits with 2.
+/// Writes the pack and exits with 0. Exits with 2 if a file is wrong, and says why.
 pub fn pack(args: &Pack) -> ExitCode {
     let (output, files) = (&args.output, &args.files);
     let packed = postal::pack(files).map_err(|error| error.to_string());

@@ -1,5 +1,4 @@
-//! The generated part of `docs/reference`: file names and contents. Knows not whether they are fresh; a test
-//! does.
+//! The generated part of `docs/reference`: names and contents of the files. A test checks that the files are up to date.
 
 use std::io;
 use std::path::Path;
@@ -13,6 +12,10 @@ const INTRODUCTION: &str = "\
 <!-- Generated from crates/hostler/src/cli/args.rs; refresh with: UPDATE=1 cargo test -p hostler --test reference -->
 
 # Command line
+
+This page shows the help of every command. `hostler help COMMAND` prints it, too.
+
+Exit codes: 0 after success, 1 after a failure, 2 for wrong arguments or a wrong configuration.
 ";
 
 /// Every generated file.
@@ -32,7 +35,7 @@ pub fn write(folder: &Path) -> io::Result<()> {
 }
 
 fn commands() -> String {
-    // A fixed width: the text must not depend on the terminal it was made in.
+    // A fixed width, because the text must not depend on a terminal.
     let mut root = Args::command().term_width(100);
     root.build();
     let mut text = format!("{INTRODUCTION}\n```\n{}\n```\n", trimmed(root.render_long_help()));

@@ -1,4 +1,4 @@
-//! `hostler routes`: asks a running Hostler through its admin listener. Knows not what the answer means.
+//! `hostler routes`: asks a running Hostler for its routes. Does not know what the response means.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use super::RoutesArgs;
 use super::admin::Admin;
 use crate::admin::as_text;
 
-/// Prints the routes and exits with 0; with 1 if nobody answers, with 2 if the configuration is wrong.
+/// Prints the routes and exits with 0. Exits with 1 if no Hostler answers, and with 2 if the configuration is wrong.
 pub fn routes(args: &RoutesArgs) -> ExitCode {
     let admin = match Admin::find("routes", &args.ask) {
         Ok(admin) => admin,

@@ -1,4 +1,4 @@
-//! `hostler start` and `hostler run`: load, then hand over to the server. Knows no socket.
+//! `hostler start` and `hostler run`: load the configuration and start the server. Knows no sockets.
 
 use std::process::ExitCode;
 
@@ -7,9 +7,9 @@ use hostler_engine::journal::Complaints;
 
 use crate::server::{self, GivenListeners, Predecessor};
 
-/// Runs until told to stop. Exits with 0 then, with 1 if it could not start, with 2 if the configuration is wrong.
+/// Runs until a stop, and exits with 0. Exits with 1 if the start failed, and with 2 if the configuration is wrong.
 pub fn start(mut invocation: Invocation) -> ExitCode {
-    // Nobody may have to wait for the reader of our standard error, a predecessor least of all.
+    // A slow reader of standard error must not delay the start, or the old process during an upgrade.
     let complaints = Complaints::open();
     complaints.take_panics();
     let given = match GivenListeners::take(&mut invocation.surroundings.environment) {
@@ -22,11 +22,11 @@ pub fn start(mut invocation: Invocation) -> ExitCode {
     let predecessor = match Predecessor::find(&mut invocation.surroundings) {
         Ok(predecessor) => predecessor,
         Err(error) => {
-            complaints.say(format_args!("hostler: no talking to the predecessor: {error}"));
+            complaints.say(format_args!("hostler: cannot communicate with the old process: {error}"));
             return ExitCode::FAILURE;
         }
     };
-    // What keeps us from taking over is for whoever goes on instead, too.
+    // During an upgrade, the old process continues and logs the error, too.
     let refuse = |why: &dyn std::fmt::Display| {
         if let Some(predecessor) = &predecessor {
             predecessor.refuse(&why.to_string());

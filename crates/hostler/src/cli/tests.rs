@@ -55,14 +55,14 @@ fn run_needs_no_file() {
 
             listen   [::]:80, [::]:81, threads 3
             admin    off
-            trusts   nobody's forwarding headers
+            trusts   no forwarding headers
 
             pool app
               workers  2 x `node 'a b.js' '--x.y=1'` in /
-              slots    4 each; 100 may wait, up to 5s; answer within 30s
+              slots    4 each; queue of 100 requests, up to 5s; response within 30s
 
             routes
-              *  pool app (answer within 30s, body up to 10 MiB)
+              *  pool app (response within 30s, body up to 10 MiB)
         "#]],
     );
 }
@@ -85,15 +85,15 @@ fn what_is_not_as_usual_is_told() {
 
         listen   127.0.0.1:8080, threads 3
         admin    127.0.0.1:8081
-        trusts   nobody's forwarding headers
+        trusts   no forwarding headers
 
         pool app
           workers  1 x `x` in /
-          replaced after 5000 requests, after 1h, beyond 1 GiB
-          slots    as many as keep a worker busy (auto); 100 may wait, up to 5s, always in order of arrival; answer within 30s
+          replaced after 5000 requests, after 1h, over 1 GiB
+          slots    auto, by how busy a worker is; queue of 100 requests, up to 5s, in order of arrival; response within 30s
 
         routes
-          *  pool app (answer within 30s, body up to 10 MiB, after others, else FOLDER/shell.html)
+          *  pool app (response within 30s, body up to 10 MiB, low priority, fallback FOLDER/shell.html)
     "#]].assert_eq(&text);
 }
 
@@ -103,7 +103,7 @@ fn a_fallback_that_is_no_file_is_told_by_its_word() {
         "hostler run --set \"routes=[{ match = '/batch', pool = 'app', fallback = 'hypernova' }]\" -- x";
     let text = summary(&config(line));
     assert!(
-        text.contains("/batch  pool app (answer within 30s, body up to 10 MiB, else hypernova)"),
+        text.contains("/batch  pool app (response within 30s, body up to 10 MiB, fallback hypernova)"),
         "{text}"
     );
 }
@@ -131,8 +131,8 @@ fn wrong_values_are_told_by_flag() {
     check(
         "hostler run --server.haeder-timeout 5s --set server.threads=x -- x",
         expect![[r#"
-        --server.haeder-timeout: unknown key "server.haeder_timeout"; did you mean "header_timeout"?
-        --set server.threads: server.threads: invalid type: string "x", expected a whole number from 1 to 1024"#]],
+            --server.haeder-timeout: unknown key "server.haeder_timeout"; did you mean "header_timeout"?
+            --set server.threads: server.threads: invalid type: string "x", expected a whole number from 1 to 1024"#]],
     );
     check(
         "hostler run -- ''",
@@ -155,10 +155,10 @@ fn a_flag_without_its_value_is_a_usage_error() {
     check(
         "hostler start --set server.threads",
         expect![[r#"
-        error: invalid value 'server.threads' for '--set <KEY=VALUE>': write it as KEY=VALUE
+            error: invalid value 'server.threads' for '--set <KEY=VALUE>': write KEY=VALUE
 
-        For more information, try '--help'.
-    "#]],
+            For more information, try '--help'.
+        "#]],
     );
     check(
         "hostler run node server.js",

@@ -25,7 +25,7 @@ pub(super) enum UpgradeError {
     Ended(ExitStatus),
     #[error("the new process was not ready in {0:?} (server.upgrade_timeout)")]
     TimedOut(Duration),
-    #[error("no talking to the new process: {0}")]
+    #[error("cannot communicate with the new process: {0}")]
     Talk(#[from] io::Error),
 }
 
