@@ -24,12 +24,21 @@ pub fn json_schema() -> String {
 /// The reference for people.
 pub fn markdown() -> String {
     let schema = schema::of_file();
-    let mut text = format!("{INTRODUCTION}\n## Example\n\n```toml\n{EXAMPLE}```\n");
+    let sections = sections(schema);
+    let contents: String = sections.iter().map(content_line).collect();
+    let mut text = format!("{INTRODUCTION}\n{contents}\n## Example\n\n```toml\n{EXAMPLE}```\n");
     let mut written = Details::new();
-    for section in sections(schema) {
-        render(&section, &mut written, &mut text);
+    for section in &sections {
+        render(section, &mut written, &mut text);
     }
     text
+}
+
+/// A line of the table of contents.
+fn content_line(section: &Section<'_>) -> String {
+    let Section { title, description, .. } = section;
+    let link = anchor(title.trim_matches(['[', ']']));
+    format!("- [`[{title}]`](#{link}): {}\n", first_paragraph(description))
 }
 
 /// Details that are written already, with the key under which they stand: sections such as the two of `compress` share them.
@@ -89,10 +98,13 @@ fn render(section: &Section<'_>, written: &mut Details, text: &mut String) {
     for key in schema::known_keys(table) {
         let Some(value) = schema::property(table, key) else { continue };
         let holds_keys = is_section(value);
+        let name = format!("{}.{key}", title.trim_matches(['[', ']']));
         if holds_keys && !["string", "boolean"].iter().any(|other| schema::takes(value, other)) {
+            let variable = if path.is_some() { " |" } else { "" };
+            let (meaning, link) = (summary(value), anchor(&name));
+            let _ = writeln!(text, "| `{key}` | table | |{variable} {meaning} [Keys](#{link}) |");
             continue;
         }
-        let name = format!("{}.{key}", title.trim_matches(['[', ']']));
         let place = match details(value) {
             // The section has the same text.
             _ if holds_keys => Some(name),
@@ -160,7 +172,11 @@ fn is_long(value: &Value) -> bool {
 
 /// The first paragraph of the description, for the table.
 fn summary(value: &Value) -> &str {
-    description(value).split("\n\n").next().unwrap_or_default()
+    first_paragraph(description(value))
+}
+
+fn first_paragraph(text: &str) -> &str {
+    text.split("\n\n").next().unwrap_or_default()
 }
 
 /// The whole text about a key, for the part below the table. `None` if the table has all of it.

@@ -129,7 +129,7 @@ pub struct Pool {
     /// A worker is hung if one request takes that long, or if its event loop does not turn for that long while it
     /// has requests. Hostler then logs its call stack, kills it, and starts another one. The time must not be less
     /// than `request_timeout`, including that of the routes.
-    #[schemars(with = "Period", extend("x-default" = "twice the longest request_timeout"))]
+    #[schemars(with = "Period", extend("x-default" = "twice the longest `request_timeout`"))]
     pub hang_timeout: Option<Period>,
     /// The number of requests after which Hostler replaces a worker.
     ///

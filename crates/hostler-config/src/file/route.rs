@@ -77,7 +77,7 @@ pub struct Route {
     /// Whether Hostler reads a request's body completely before the request takes a slot.
     pub buffer: Buffer,
     /// The size of a request body on this route. Over it, Hostler answers 413 (`body_too_large`).
-    #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "server.max_body_size"))]
+    #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "`server.max_body_size`"))]
     pub max_body_size: Option<Size<1, 1_099_511_627_776>>,
     /// The time until the response begins, in place of the pool's `request_timeout`. Over it, Hostler answers 504
     /// (`answer_timeout`).
@@ -87,7 +87,7 @@ pub struct Route {
     ///
     /// `true`: as `server.compress` says, or with the defaults if that is off. A table replaces the server's table
     /// completely.
-    #[schemars(with = "Switch<Compress>", extend("x-default" = "server.compress"))]
+    #[schemars(with = "Switch<Compress>", extend("x-default" = "`server.compress`"))]
     pub compress: Option<Switch<Compress>>,
     /// Whether Hostler stores the pool's responses and sends them again without a worker: `"standard"`, `false`, or
     /// a table.

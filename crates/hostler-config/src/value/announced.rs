@@ -40,7 +40,7 @@ impl fmt::Display for Announced {
 
 one_string!(
     Announced,
-    kind: "host, with or without a path",
+    kind: "host or host/path",
     expects: "a host such as \"shop.example.com\", with or without a path"
 );
 
