@@ -1,4 +1,4 @@
-//! The table of contents: arguments, then one of a handful of commands, then an exit code.
+//! The entry point: parses the arguments, runs one command and returns its exit code. Knows nothing of what a command does.
 
 use std::process::ExitCode;
 
