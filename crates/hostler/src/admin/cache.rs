@@ -1,4 +1,4 @@
-//! The cache in the Status, and what can be purged of it. Knows no requests.
+//! The cache in the Status, and `POST /purge`, which removes entries from it. Knows no requests.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,20 +14,18 @@ use serde_json::Value;
 use super::command::answer;
 use super::orders::{AdminCommand, Orders};
 
-/// What to forget; nothing of it may be known here.
+/// What a purge removes. This process need not have any of it in memory: memcached may.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Purging {
     /// Whole URLs, with or without `https://`.
     pub urls: Vec<String>,
-    /// Beginnings of URLs.
+    /// Prefixes of URLs.
     pub prefixes: Vec<String>,
-    /// Tags that answers have in `Cache-Tag` or `Surrogate-Key`.
+    /// Tags from the fields `Cache-Tag` and `Surrogate-Key` of answers.
     pub tags: Vec<String>,
-    /// Everything.
     pub all: bool,
 }
 
-/// The cache at one moment.
 #[derive(Debug, Serialize)]
 pub struct CacheReport {
     pub keys: u64,
@@ -39,7 +37,7 @@ pub struct CacheReport {
     pub memcached: Vec<ServerStatus>,
 }
 
-/// None where no route has a cache and nothing is in it.
+/// None if no route has a cache and nothing is stored.
 pub(super) fn status(stock: &Arc<Stock>) -> Option<CacheReport> {
     let counts = stock.memory.counts();
     let memcached = stock.tier.load().as_ref().map(|tier| tier.status()).unwrap_or_default();
@@ -55,7 +53,7 @@ pub(super) fn status(stock: &Arc<Stock>) -> Option<CacheReport> {
     })
 }
 
-/// Its lines in the table for people.
+/// The cache's lines in the text table.
 pub(super) fn write(out: &mut String, cache: &Value, bytes: fn(&Value) -> String) {
     if cache.is_null() {
         return;
@@ -89,7 +87,7 @@ pub(super) fn write(out: &mut String, cache: &Value, bytes: fn(&Value) -> String
     }
 }
 
-/// `POST /purge?url=..&prefix=..&tag=..&all=true`, each as often as one likes.
+/// `POST /purge?url=..&prefix=..&tag=..&all=true`. Each parameter may be repeated.
 pub(super) async fn purge(State(orders): State<Orders>, RawQuery(query): RawQuery) -> Response {
     match purging(query.as_deref().unwrap_or_default()) {
         Ok(purging) => answer(&orders, AdminCommand::Purge(purging)).await,
@@ -100,17 +98,17 @@ pub(super) async fn purge(State(orders): State<Orders>, RawQuery(query): RawQuer
 fn purging(query: &str) -> Result<Purging, String> {
     let mut purging = Purging::default();
     for (name, value) in query.split('&').filter(|part| !part.is_empty()).map(split) {
-        // A `+` is a plus sign here, as in a URL that was pasted.
+        // A `+` stays a plus sign, as in a URL that an operator pastes.
         let value = percent_encoding::percent_decode_str(value).decode_utf8();
         let value = value.map_err(|_| format!("{name}: not UTF-8"))?.into_owned();
         match (name, value.as_str()) {
-            ("url" | "prefix" | "tag", "") => return Err(format!("{name}: nothing is named")),
+            ("url" | "prefix" | "tag", "") => return Err(format!("{name}: the value is empty")),
             ("url", _) => purging.urls.push(value),
             ("prefix", _) => purging.prefixes.push(value),
             ("tag", _) => purging.tags.push(value),
             ("all", "" | "true" | "1") => purging.all = true,
-            ("all", _) => return Err("all: true, or leave it out".into()),
-            _ => return Err(format!("{name:?} is none of url, prefix, tag, all")),
+            ("all", _) => return Err("all: the only value is true".into()),
+            _ => return Err(format!("unknown parameter {name:?}; known are url, prefix, tag, all")),
         }
     }
     Ok(purging)
@@ -138,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_not_meant_is_refused_by_name() {
         for (query, part) in [
-            ("tags=a", "\"tags\" is none of"),
+            ("tags=a", "unknown parameter \"tags\""),
             ("url=", "url: nothing"),
             ("all=false", "all: true"),
             ("tag=%ff", "not UTF-8"),

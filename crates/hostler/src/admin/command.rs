@@ -1,4 +1,4 @@
-//! Orders over HTTP: who may give them, and how they are answered. Knows nothing of how they are carried out.
+//! Admin commands over HTTP: the check of who sends them, the parameters and the answer. Does not know how a command is carried out.
 
 use std::time::Duration;
 
@@ -12,35 +12,34 @@ use tokio::time::Instant;
 
 use super::orders::{AdminCommand, Orders, Undone, order};
 
-/// A field of our own makes a browser ask before it sends for a page, and we do not answer that question.
+/// A custom field makes a browser send a CORS preflight request before it posts for another site's page. Hostler does not answer the
+/// preflight.
 pub const FIELD: &str = "Hostler-Command";
-/// How long a pause lasts that says nothing else.
+/// The default length of a pause.
 pub const PAUSE: Duration = Duration::from_secs(60);
-/// Whoever needs longer has forgotten it.
+/// An operator who pauses for longer has most likely forgotten the pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// What is answered to an order.
+/// The body of the answer to a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answered {
-    /// What was done, a sentence each.
+    /// What was done, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<String>,
-    /// Why it was not.
+    /// Why the command was not carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took.
     pub took_ms: u64,
 }
 
-/// Lets no order of a web page in: one that sends a form here has no field of ours. What holds for all is in [`visitors`](super::visitors).
+/// Refuses commands without the field [`FIELD`]: a form on a web page cannot send it. [`visitors`](super::visitors) checks all requests.
 pub async fn only_operators(request: Request, next: Next) -> Response {
     if request.headers().contains_key(FIELD) {
         return next.run(request).await;
     }
-    (StatusCode::FORBIDDEN, "an order needs the field Hostler-Command: 1\n").into_response()
+    (StatusCode::FORBIDDEN, "a command needs the field Hostler-Command: 1\n").into_response()
 }
 
-/// How long to pause.
 #[derive(Debug, Deserialize)]
 pub struct Pausing {
     timeout: Option<String>,

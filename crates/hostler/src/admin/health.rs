@@ -1,4 +1,4 @@
-//! Questions after our health, on the admin listener. Knows no pools.
+//! The health check endpoints of the admin listener. Knows no pools.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use hostler_engine::gateway::HealthProbe;
 
 use super::status::Sources;
 
-/// As gorouter answers: without a word why.
+/// Answers as gorouter does, which gives no reason.
 pub async fn as_gorouter(State(sources): State<Arc<Sources>>) -> Response {
     let fields = [(header::CACHE_CONTROL, "private, max-age=0"), (header::EXPIRES, "0")];
     match sources.health.ask(&HealthProbe::Ready) {
@@ -34,7 +34,7 @@ pub async fn pool(State(sources): State<Arc<Sources>>, Path(pool): Path<String>)
     answer(&sources, &HealthProbe::Pool(pool))
 }
 
-/// The same as on the data plane.
+/// The same answer as on the data plane.
 fn answer(sources: &Sources, probe: &HealthProbe) -> Response {
     let whole = sources.health.answer(probe);
     let status = StatusCode::from_u16(whole.head.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -1,4 +1,4 @@
-//! Where questions and orders come in: the admin listener. Knows the Status, and nothing of requests.
+//! The admin listener: it answers questions about the Status and takes commands. Knows no requests of clients.
 
 mod cache;
 mod command;
@@ -46,8 +46,8 @@ POST /reload               apply the configuration as it is now
 POST /upgrade              hand over to the program as it is now
 ";
 
-/// Answers until `end`, and finishes what was asked before. Questions are few, so this lives on the control thread and takes
-/// nothing from requests.
+/// Serves until `end`, then finishes the requests that have arrived. Admin requests are few, so they run on the control thread and take
+/// no time from the data plane.
 pub async fn serve(
     listener: TcpListener,
     sources: Arc<Sources>,
@@ -76,7 +76,7 @@ pub async fn serve(
         .route("/health/ready/{pool}", get(health::pool))
         .with_state(sources);
     let all = questions.merge(commands).layer(axum::middleware::from_fn(visitors::only_here));
-    // An accept that fails is retried by axum; there is no other way out.
+    // axum retries a failed accept, so `serve` returns only after `end`.
     let _ = axum::serve(listener, all).with_graceful_shutdown(end).await;
 }
 

@@ -1,4 +1,4 @@
-//! What can be ordered of a running Hostler, and what it says to that. Knows neither who orders nor how it is done.
+//! The commands that a running Hostler takes, and their results. Does not know who sends a command or how it is carried out.
 
 use std::time::Duration;
 
@@ -6,60 +6,56 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::cache::Purging;
 
-/// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminCommand {
-    /// New workers for this pool, or for all.
+    /// Replaces the workers of this pool, or of all pools.
     Restart(Option<String>),
-    /// Hold this pool's requests, for so long at most.
+    /// Holds the requests of this pool, for this long at most.
     Pause(String, Duration),
-    /// Let them go.
+    /// Ends the pause of this pool.
     Resume(String),
-    /// Forget stored answers.
+    /// Removes stored answers.
     Purge(Purging),
-    /// Apply the configuration as it is now.
+    /// Applies the configuration files as they are now.
     Reload,
-    /// Hand over to the program as it is now.
+    /// Hands over to a new process of the program as it is now on the disk.
     Upgrade,
 }
 
-/// What was done, a sentence each.
+/// What was done, one sentence each.
 pub type CommandDone = Vec<String>;
 
-/// Why it was not done.
+/// Why a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undone {
-    /// There is no such pool.
     #[error("there is no pool {name:?}{}", .meant.as_ref().map_or(String::new(), |meant| format!(", did you mean {meant:?}?")))]
     UnknownPool {
-        /// What was asked for.
+        /// The name in the command.
         name: String,
-        /// What was probably meant.
+        /// The existing name that is most like it.
         meant: Option<String>,
     },
-    /// It cannot be understood.
+    /// The command is malformed.
     #[error("{0}")]
     Invalid(String),
-    /// Not now, or not for this pool.
+    /// It is not possible now, or not for this pool.
     #[error("{0}")]
     Refused(String),
-    /// It was tried.
+    /// It was tried and failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// An order on its way, and where the answer goes. It is carried out whether or not somebody waits for that.
+/// A command and the channel for its result. It is carried out even if the sender no longer waits for the result.
 pub struct Order {
-    /// What to do.
     pub command: AdminCommand,
-    /// Takes what came of it.
     pub answer: oneshot::Sender<Result<CommandDone, Undone>>,
 }
 
-/// Where orders go.
+/// The queue of commands.
 pub type Orders = mpsc::UnboundedSender<Order>;
 
-/// Gives an order and waits for what comes of it.
+/// Sends a command and waits for its result.
 pub async fn order(orders: &Orders, command: AdminCommand) -> Result<CommandDone, Undone> {
     let (answer, answered) = oneshot::channel();
     let stopping = || Undone::Refused("this Hostler is stopping".into());

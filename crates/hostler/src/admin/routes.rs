@@ -1,4 +1,4 @@
-//! Questions about routes: which there are, and who serves them. Knows no requests.
+//! `/routes`: the routes and the members that serve them. Knows no requests of clients.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::table::{array, millis, text, write_rows};
 
 const NO_STORE: [(header::HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
 
-/// All routes, those of the configuration first.
+/// All routes, the configured ones first.
 pub async fn table(State(sources): State<Arc<Sources>>) -> Response {
     let pools = sources.pools.load();
     let mut rows: Vec<Value> = sources.routes.load().iter().map(|route| row(route, &pools)).collect();
@@ -31,13 +31,13 @@ fn row(route: &RouteSource, pools: &[PoolSource]) -> Value {
     json!({ "route": route.pattern, "target": route.target, "members": members })
 }
 
-/// The registered ones; none is an empty table, as with gorouter.
+/// The registered routes. Without a registrar the table is empty, as with gorouter.
 pub async fn registered(State(sources): State<Arc<Sources>>) -> Response {
     let routes = sources.registrations.as_ref().map_or(json!({}), |registrations| (registrations.routes)());
     (NO_STORE, Json(routes)).into_response()
 }
 
-/// What [`table`] answers, for people.
+/// The answer of [`table`] as text.
 pub fn as_text(table: &Value) -> String {
     let mut rows = vec![["route", "to", "member", "age", "ttl", ""].map(String::from).to_vec()];
     for route in array(&table["routes"]) {

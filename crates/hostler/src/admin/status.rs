@@ -1,4 +1,4 @@
-//! The Status: one snapshot of everything, taken from the counters that every part keeps for itself. Knows no format.
+//! The Status: one snapshot of the counters of all parts of the program. Does not know in which format it is shown.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,95 +25,88 @@ use tokio::time::Instant;
 
 use super::cache::CacheReport;
 
-/// Where the Status comes from.
+/// The parts that the Status reads.
 pub struct Sources {
     /// When the program began to listen.
     pub started: Instant,
-    /// Client connections.
     pub connections: Arc<Connections>,
-    /// Memory for the bodies of requests.
+    /// The budget for request bodies.
     pub request_memory: Arc<MemoryBudget>,
-    /// Memory for answers that wait for their clients.
+    /// The budget for answers that wait for their clients.
     pub answer_memory: Arc<MemoryBudget>,
-    /// What those are told who ask after our health.
+    /// What health checks are told.
     pub health: Arc<Health>,
-    /// The log.
     pub journal: Journal,
-    /// What encoding has done and costs.
+    /// Counters of compression.
     pub encoding: Arc<EncoderMemory>,
-    /// Bodies and answers that do not fit into memory.
+    /// The files for bodies and answers that do not fit into memory.
     pub spool: Arc<Spool>,
-    /// All pools, in the order of their names.
+    /// Sorted by name.
     pub pools: ArcSwap<Vec<PoolSource>>,
-    /// All routes, in the order written.
+    /// In the order of the configuration.
     pub routes: ArcSwap<Vec<RouteSource>>,
-    /// What no route matched.
+    /// Counters of requests that match no route.
     pub unrouted: Arc<Counters>,
-    /// What came of the last reload.
+    /// The result of the last reload.
     pub last_reload: ArcSwapOption<LastReload>,
-    /// Routes that register themselves; none: they do not.
+    /// None if the configuration has no registrar.
     pub registrations: Option<Registrations>,
-    /// Where addresses are looked up; none: nowhere.
+    /// None if the configuration has no `[geo]`.
     pub geo: ArcSwapOption<Geo>,
-    /// Stored answers.
+    /// The stored answers.
     pub stock: Arc<Stock>,
-    /// Where postal codes are looked up; none: nowhere.
+    /// None if the configuration has no `[postal]`.
     pub postal: ArcSwapOption<Postal>,
-    /// What is shown to clients that speak TLS.
+    /// The certificates that TLS clients are shown.
     pub tls: Option<Arc<Terminator>>,
 }
 
-/// Where the registrar is asked.
+/// The registrar's part of the Status.
 pub struct Registrations {
-    /// Its part of the Status.
+    /// The object for the Status.
     pub status: Box<dyn Fn() -> Value + Send + Sync>,
-    /// Its routes, as gorouter answers `/routes`.
+    /// The answer to `/routes`, as gorouter gives it.
     pub routes: Box<dyn Fn() -> Value + Send + Sync>,
-    /// Its routes, a row each, in the order of their names.
+    /// A row for each route, sorted by name.
     pub table: Box<dyn Fn() -> Vec<Value> + Send + Sync>,
 }
 
-/// Where a route's part comes from.
+/// A configured route in the Status.
 #[derive(Clone)]
 pub struct RouteSource {
-    /// Its name.
     pub pattern: Arc<str>,
-    /// What it leads to, in words.
+    /// A description of the target.
     pub target: String,
-    /// The name of the pool that it leads to.
+    /// The pool, if the target is one.
     pub pool: Option<Arc<str>>,
-    /// What it has answered.
     pub counters: Arc<Counters>,
 }
 
-/// What came of a reload.
+/// The result of a reload.
 #[derive(Debug, Clone, Serialize)]
 pub struct LastReload {
-    /// When it ended.
+    /// When the reload ended.
     pub at: jiff::Timestamp,
-    /// Whether all was applied that can be.
+    /// False if a part could not be applied.
     pub ok: bool,
-    /// What was done, or why nothing was.
+    /// What was done, or why nothing was done.
     pub text: Vec<String>,
 }
 
-/// Where a pool's part comes from.
+/// A pool in the Status.
 pub struct PoolSource {
-    /// Its name.
     pub name: Arc<str>,
-    /// Queue and members.
     pub pool: Pool<Endpoint>,
-    /// Its times.
+    /// The times of its requests.
     pub meter: Arc<Meter>,
-    /// What is kept off it.
+    /// The requests that are kept off the pool.
     pub poison: Arc<Poison>,
-    /// Its workers, unless somebody else runs its members.
+    /// None if Hostler does not run the pool's members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
 
-/// Everything that Hostler knows about itself at one moment.
+/// All that Hostler reports about itself at one moment. docs/guide/seeing.md describes each field.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "docs/guide/seeing.md describes each field")]
 pub struct Status {
     pub version: &'static str,
     pub pid: u32,
@@ -182,7 +175,7 @@ pub struct PoolStatus {
     pub times: Times,
 }
 
-/// A worker, with what the pool knows of it as a member.
+/// A worker, with the pool's counters of it as a member.
 #[derive(Debug, Serialize)]
 pub struct WorkerReportView {
     #[serde(flatten)]
@@ -202,7 +195,7 @@ pub struct RouteStatus {
 }
 
 impl Sources {
-    /// The Status of this moment.
+    /// A snapshot of this moment.
     pub fn status(&self) -> Status {
         Status {
             version: env!("CARGO_PKG_VERSION"),

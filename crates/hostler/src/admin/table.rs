@@ -1,11 +1,10 @@
-//! The Status as a table for people. Knows its JSON only, so that it also reads that of another version.
+//! The Status as a text table. Reads the JSON and not the types, so that it can also show the Status of another version.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Renders a Status.
 pub fn table(status: &Value) -> String {
     let mut out = String::new();
     let uptime = millis(&status["uptime_ms"]);
@@ -100,7 +99,7 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
 }
 
-/// A restart that runs, or has failed; one that went well is seen by the workers.
+/// A restart that is under way or has failed. One that has succeeded shows in the workers' rows.
 fn write_rollout(out: &mut String, rollout: &Value) {
     if rollout["running_ms"].is_number() {
         let (done, total) = (&rollout["done"], &rollout["total"]);
@@ -146,7 +145,7 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
         ]);
     }
     write_rows(out, &rows);
-    // What holds for one holds for all of a pool, give or take a slot.
+    // All workers of a pool have the same reason, within one slot.
     if let Some(reason) = workers.iter().find_map(|worker| worker["slots_reason"].as_str()) {
         let _ = writeln!(out, "  slots: {reason}");
     }
@@ -208,7 +207,7 @@ fn by_reason(counts: &Value) -> String {
     counts.map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Columns as wide as their widest cell; the last one is not padded.
+/// Each column is as wide as its widest cell. The last column has no padding.
 pub(super) fn write_rows(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
@@ -224,7 +223,7 @@ pub(super) fn write_rows(out: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-/// What most do not have is not worth a word.
+/// Zero and null give an empty text, so that the line names only what there is.
 fn if_any(count: &Value, what: &str) -> String {
     count.as_u64().filter(|count| *count > 0).map_or(String::new(), |count| format!(", {count}{what}"))
 }
@@ -237,7 +236,7 @@ pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
-/// Text that somebody else has written, on one line.
+/// Text from a worker or a file, on one line.
 fn line(value: &Value) -> String {
     text(value).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! Who may ask the admin listener anything: no web page in an operator's browser. Knows neither questions nor orders.
+//! Access rules of the admin listener: no web page in an operator's browser may use it. Knows no commands and no answers.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,9 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// Lets in whoever names this listener by an address or as `localhost`. A web page that a browser shows could make its own name lead
-/// to this address (DNS rebinding); then that name is the `Host`, and the page could read all that is answered.
+/// Lets a request pass whose `Host` is an address or `localhost`. Otherwise a web page could use DNS rebinding: it makes the DNS name of
+/// its own site resolve to this listener's address, and the browser then lets the page read the answers. Such a request has the site's
+/// name as its `Host`.
 pub async fn only_here(request: Request, next: Next) -> Response {
     match objection(request.method(), request.headers()) {
         None => next.run(request).await,
@@ -18,7 +19,7 @@ pub async fn only_here(request: Request, next: Next) -> Response {
 
 fn objection(method: &Method, fields: &HeaderMap) -> Option<&'static str> {
     let reads = matches!(*method, Method::GET | Method::HEAD);
-    // Only HTTP/1.0 goes without a `Host`, as some balancers' health checks do; no browser does.
+    // Only HTTP/1.0 requests may have no `Host`. Some load balancers send health checks so; browsers never do.
     let is_ours = match fields.get(header::HOST) {
         Some(host) => host.to_str().is_ok_and(is_unnamed),
         None => reads,
@@ -30,20 +31,20 @@ fn objection(method: &Method, fields: &HeaderMap) -> Option<&'static str> {
         );
     }
     if fields.contains_key(header::ORIGIN) {
-        return Some("neither questions nor orders come from web pages: there is an Origin");
+        return Some("requests from web pages are refused: there is an Origin field");
     }
     let says = |name: &str, values: &[&[u8]]| {
         fields.get(name).is_some_and(|value| values.contains(&value.as_bytes()))
     };
-    // A link in another page may be followed: that page does not see what is answered.
+    // A browser may follow a link here from another site's page: that page cannot read the answer.
     let is_followed =
         reads && says("sec-fetch-mode", &[b"navigate"]) && says("sec-fetch-dest", &[b"document"]);
     let is_of_another = says("sec-fetch-site", &[b"cross-site", b"same-site"]);
     (is_of_another && !is_followed)
-        .then_some("a web page of another site may not ask: Sec-Fetch-Site says so")
+        .then_some("requests from web pages of other sites are refused (Sec-Fetch-Site)")
 }
 
-/// Nobody else can make an address or `localhost` lead here.
+/// No site can make an address or `localhost` resolve to this listener.
 fn is_unnamed(host: &str) -> bool {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').unwrap_or_default(),

@@ -1,23 +1,23 @@
-//! Which names others have been told of, and what is to be said next. Knows no connection and no time.
+//! The names of our pools that routers have been told, and the messages that follow from a change. Knows no connection and no time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A pool's name, and one of the names it is announced under.
+/// A pool's name, and one of the names under which it is announced.
 type AnnouncedName = (Arc<str>, String);
 
-/// What others believe of us.
+/// The names that routers have from us.
 #[derive(Default)]
 pub(super) struct Ledger {
     announced: BTreeSet<AnnouncedName>,
-    /// Those that were, and are no more: whoever did not hear of that has to be told again.
+    /// Names that were announced and are not any more. A router that missed the end of one is told again.
     former: BTreeSet<AnnouncedName>,
 }
 
-/// Names by pool: one message each.
+/// Names by pool. Each pool gets one message.
 pub(super) type AnnouncedNames = Vec<(Arc<str>, Vec<String>)>;
 
-/// What is to be said.
+/// The messages to send.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct LedgerChange {
     pub come: AnnouncedNames,
@@ -25,7 +25,7 @@ pub(super) struct LedgerChange {
 }
 
 impl Ledger {
-    /// Takes what can be served at this moment; what has changed is to be said.
+    /// Takes the names that can be served at this moment, and returns what has changed.
     pub fn take(&mut self, servable: impl IntoIterator<Item = AnnouncedName>) -> LedgerChange {
         let now: BTreeSet<AnnouncedName> = servable.into_iter().collect();
         let come = by_pool(now.difference(&self.announced));
@@ -37,12 +37,12 @@ impl Ledger {
         news
     }
 
-    /// All that others ought to believe, for those who may have missed some of it.
+    /// All names, for routers that may have missed a message.
     pub fn all(&self) -> LedgerChange {
         LedgerChange { come: self.announced(), gone: by_pool(&self.former) }
     }
 
-    /// What is announced.
+    /// The names that are announced.
     pub fn announced(&self) -> AnnouncedNames {
         by_pool(&self.announced)
     }

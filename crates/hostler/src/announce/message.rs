@@ -1,4 +1,4 @@
-//! What is said of a pool over NATS, and what routers say of themselves. Knows no connection.
+//! The messages of the announcement: registrations of our pools, and the greetings of routers. Knows no connection.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use hostler_config::Advertise;
 
-/// Who we are to others: the same in every message.
+/// Our side of every message.
 pub(super) struct Sender {
     at: Advertise,
     instance: String,
     zone: String,
 }
 
-/// As the registrar of another Hostler, or of Cloud Foundry, reads it.
+/// A registration as Hostler's and Cloud Foundry's registrars read it.
 #[derive(Serialize)]
 struct OwnRegistration<'a> {
     uris: &'a [String],
@@ -38,12 +38,12 @@ struct Tags<'a> {
 }
 
 impl Sender {
-    /// The instance's id is made once and stays for as long as we run.
+    /// The instance id is made once and stays the same for the life of the process.
     pub fn new(at: Advertise, zone: String) -> Self {
         Self { at, zone, instance: uuid::Uuid::new_v4().to_string() }
     }
 
-    /// The payload of a registration, and of its end.
+    /// The payload of a registration or an unregistration.
     pub fn payload(&self, pool: &str, uris: &[String]) -> Bytes {
         let Advertise { host, port, tls } = &self.at;
         let message = OwnRegistration {
@@ -60,7 +60,7 @@ impl Sender {
     }
 }
 
-/// What a router says of itself (`router.start`, and the answer to `router.greet`); the rest of it does not matter to us.
+/// The message of a router (`router.start`, and its answer to `router.greet`). Other fields are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -68,7 +68,7 @@ struct GreetingStart {
     minimum_register_interval_in_seconds: u64,
 }
 
-/// How often a router wants to hear of us, if it says so.
+/// The interval at which the router wants registrations, if the message has one.
 pub(super) fn wanted_interval(payload: &[u8]) -> Option<Duration> {
     let start: GreetingStart = serde_json::from_slice(payload).ok()?;
     let seconds = start.minimum_register_interval_in_seconds;

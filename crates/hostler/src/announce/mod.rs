@@ -1,8 +1,9 @@
-//! Tells routers of our own pools over NATS, as the clients of Cloud Foundry's router do. Knows names and whether each can be served,
-//! and nothing of requests.
+//! Registers our own pools with routers over NATS, as clients of Cloud Foundry's router do. Knows the pools' names and whether each can
+//! be served; knows no requests.
 //!
-//! One task, on the control thread. What can be served is said at once, and again at the pace that routers ask for; what cannot any
-//! more is taken back at once. Whoever may have missed something (a connection is made again, a router starts) is told all of it.
+//! One task on the control thread. It registers a pool as soon as the pool can be served, repeats that at the interval that routers ask
+//! for, and unregisters the pool as soon as it cannot be served. After a reconnect, or when a router starts, it sends all registrations
+//! again.
 
 mod ledger;
 mod message;
@@ -22,36 +23,33 @@ use crate::nats::{Listener, NatsConnection, NatsEvent};
 
 const REGISTER: &str = "router.register";
 const UNREGISTER: &str = "router.unregister";
-/// How often is looked at what can be served.
+/// How often the task checks which pools can be served.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How long the farewell may take: NATS may be away just then, and we have to go.
+/// The time limit for the last messages: NATS may be unreachable while the program stops.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// From the farewell until clients are let in no more: routers that have heard it finish what they were about to send us.
+/// The wait between unregistering and closing the listeners: routers finish the requests that they were about to send.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// What announces us.
 pub struct AnnounceSettings {
-    /// Where others reach us.
+    /// The address at which routers reach us.
     pub at: Advertise,
-    /// The availability zone of this machine; empty: none.
+    /// The availability zone of this machine. Empty if there is none.
     pub zone: String,
-    /// How often is said what we serve, unless a router wants to hear it more often.
+    /// How often registrations are repeated, unless a router asks for a shorter interval.
     pub interval: Duration,
-    /// Where is written what was said.
     pub journal: Journal,
 }
 
-/// What can be served at a moment: a pool's name, and a name for which it answers.
+/// Returns what can be served now: pairs of a pool's name and a name under which it is announced.
 pub type Servable = Box<dyn Fn() -> Vec<(Arc<str>, String)> + Send>;
 
-/// Our pools' announcement. Dropped, it falls silent and takes nothing back: a successor goes on with it.
+/// The running announcement. Dropping it stops the messages without unregistering, because a successor goes on with them.
 pub struct Announcement {
     end: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
 impl Announcement {
-    /// Begins to announce.
     pub fn begin(connection: &NatsConnection, settings: AnnounceSettings, servable: Servable) -> Self {
         let inbox = format!("_INBOX.{}", uuid::Uuid::new_v4().simple());
         let voice = Voice {
@@ -69,7 +67,7 @@ impl Announcement {
         Self { end: Some(end), task: tokio::spawn(voice.speak(servable, ended)) }
     }
 
-    /// Takes all back, and waits a moment: whoever has not heard it by then finds a closed door and tries another.
+    /// Unregisters all pools and waits a moment. A router that misses the messages finds the listeners closed and tries another member.
     pub async fn end(mut self) {
         if let Some(end) = self.end.take() {
             let _ = end.send(());
@@ -84,10 +82,10 @@ impl Drop for Announcement {
     }
 }
 
-/// The task that speaks.
+/// The task.
 struct Voice {
     connection: NatsConnection,
-    /// Routers that start; answers to our greetings.
+    /// The messages of routers that start, and the answers to our greetings.
     starts: Listener,
     answers: Listener,
     inbox: String,
@@ -104,10 +102,10 @@ impl Voice {
         let mut last_said = Instant::now();
         loop {
             tokio::select! {
-                // Dropped without a word, we fall silent.
+                // Dropped without a message: a successor goes on, so nothing is unregistered.
                 told = &mut ended => return if told.is_ok() { self.farewell().await },
                 news = self.starts.next() => match news {
-                    // Missed: what was said while there was no connection.
+                    // Messages that were sent without a connection are lost.
                     NatsEvent::Connected => {
                         self.interval = self.longest;
                         self.say_all().await;
@@ -126,7 +124,7 @@ impl Voice {
                     self.say(UNREGISTER, &news.gone).await;
                     self.say(REGISTER, &news.come).await;
                     self.record(&news.come, "announced");
-                    self.record(&news.gone, "taken back, it cannot be served");
+                    self.record(&news.gone, "unregistered, because it cannot be served");
                     continue;
                 }
                 () = sleep_until(last_said + self.interval) => self.say(REGISTER, &self.ledger.announced()).await,
@@ -135,7 +133,7 @@ impl Voice {
         }
     }
 
-    /// The most impatient router sets the pace.
+    /// The router with the shortest interval sets ours.
     fn heed(&mut self, payload: &[u8]) {
         if let Some(interval) = wanted_interval(payload) {
             self.interval = self.interval.min(interval);

@@ -1,7 +1,7 @@
-//! One connection to NATS servers, kept for ever, and what is heard over it. Knows no messages and no routes.
+//! One connection to NATS servers, which is made again whenever it is lost. Knows no messages and no routes.
 //!
-//! Whoever listens hears [`NatsEvent::Connected`] only after his subscription has gone out on that connection: what he then says,
-//! others may answer at once.
+//! A listener gets [`NatsEvent::Connected`] only after its subscription has been sent on that connection. So it receives the answers to
+//! all that it publishes from then on.
 
 mod options;
 
@@ -20,66 +20,62 @@ use hostler_engine::journal::{Journal, Level};
 
 pub use async_nats::Message;
 
-/// The longest pause between two tries; the library's own, for a connection that was made before, is as long.
+/// The longest wait between two attempts. The library waits as long before it makes a lost connection again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A connection; cheap to clone. It ends with its last clone and the last listener.
+/// A connection. Cheap to clone; it ends with its last clone and its last listener.
 #[derive(Clone)]
 pub struct NatsConnection {
     now: watch::Receiver<ConnectionState>,
 }
 
-/// What there is at one moment.
 #[derive(Clone, Default)]
 struct ConnectionState {
-    /// None before the first connection, and after the servers have turned us away.
+    /// None before the first connection, and after the servers have rejected us.
     client: Option<Client>,
-    /// Counts clients: a new one knows nothing of the subscriptions of the last.
+    /// The number of clients so far. A new client has none of the subscriptions of the one before.
     clients: u64,
-    /// Counts connections.
+    /// The number of connections so far.
     connects: u64,
 }
 
-/// What a listener hears.
 #[derive(Debug)]
 pub enum NatsEvent {
-    /// There is a connection, or there is one again; what was said in between was missed.
+    /// The connection was made, for the first time or again. Messages in between are lost.
     Connected,
-    /// Somebody has said something.
     Message(Message),
 }
 
 impl NatsConnection {
-    /// Begins to connect, in the background.
+    /// Connects in the background.
     pub fn open(settings: Nats, journal: Journal) -> Self {
         let (now, seen) = watch::channel(ConnectionState::default());
         tokio::spawn(keep(settings, Arc::new(now), journal));
         Self { now: seen }
     }
 
-    /// Whether there is a connection at this moment, as far as we know.
+    /// Whether there is a connection, as far as we know.
     pub fn is_up(&self) -> bool {
         self.client().is_some_and(|client| client.connection_state() == State::Connected)
     }
 
-    /// Waits for the first connection; for ever, if there never is one.
+    /// Waits for the first connection, without a limit.
     pub async fn up(&self) {
         let _ = self.now.clone().wait_for(|now| now.connects > 0).await;
     }
 
-    /// The server that we are connected to.
     pub fn server(&self) -> Option<String> {
         let ServerInfo { host, port, .. } = self.client()?.try_server_info()?;
         Some(format!("{host}:{port}"))
     }
 
-    /// Our own address, as the server sees it; that of this machine to itself before there is a connection.
+    /// Our own address as the server sees it. Before the first connection: this machine's address.
     pub fn own_address(&self) -> String {
         let seen = self.client().and_then(|client| client.try_server_info());
         seen.map(|info| info.client_ip).filter(|ip| !ip.is_empty()).unwrap_or_else(|| "127.0.0.1".into())
     }
 
-    /// Says something. What cannot be said now is not said later: whoever must be heard says it again when he hears
+    /// Publishes a message. Without a connection it is lost: a caller that needs it to arrive publishes it again after
     /// [`NatsEvent::Connected`].
     pub async fn publish(&self, subject: String, payload: Bytes) {
         if let Some(client) = self.client().filter(|_| self.is_up()) {
@@ -87,21 +83,21 @@ impl NatsConnection {
         }
     }
 
-    /// Asks all who hear this subject; what they answer is said under `reply`.
+    /// Publishes a request whose answers arrive under `reply`.
     pub async fn ask(&self, subject: String, reply: String) {
         if let Some(client) = self.client().filter(|_| self.is_up()) {
             let _ = client.publish_with_reply(subject, reply, Bytes::new()).await;
         }
     }
 
-    /// Waits until all that was said has gone out.
+    /// Waits until all messages have been sent.
     pub async fn flush(&self) {
         if let Some(client) = self.client().filter(|_| self.is_up()) {
             let _ = client.flush().await;
         }
     }
 
-    /// Hears what is said under a subject, `*` standing for one word.
+    /// Subscribes to a subject. `*` stands for one word.
     pub fn listen(&self, subject: impl Into<String>) -> Listener {
         Listener { now: self.now.clone(), subject: subject.into(), subscriber: None, client: 0, connects: 0 }
     }
@@ -111,23 +107,23 @@ impl NatsConnection {
     }
 }
 
-/// A subscription that outlives connections.
+/// A subscription that is made again with each connection.
 pub struct Listener {
     now: watch::Receiver<ConnectionState>,
     subject: String,
     subscriber: Option<Subscriber>,
-    /// The client that it is subscribed with, and the last connection that it has told of.
+    /// The client of this subscription, and the last connection that was reported.
     client: u64,
     connects: u64,
 }
 
 impl Listener {
-    /// The next news; pends for ever once the connection is closed. Dropped while it waits, nothing is lost.
+    /// The next event. It pends for ever once the connection is closed. Cancel-safe.
     pub async fn next(&mut self) -> NatsEvent {
         loop {
             let now = self.now.borrow_and_update().clone();
             if let Some(client) = now.client.as_ref().filter(|_| now.clients != self.client) {
-                // A client without a connection keeps what it is told.
+                // Without a connection the client stores the subscription and sends it later.
                 self.subscriber = client.subscribe(self.subject.clone()).await.ok();
                 self.client = now.clients;
             }
@@ -155,13 +151,12 @@ async fn heard(subscriber: &mut Option<Subscriber>) -> Message {
     };
     match message {
         Some(message) => message,
-        // Its client has ended: there will be another.
+        // The client has ended: `keep` makes another.
         None => std::future::pending().await,
     }
 }
 
-/// Makes clients for as long as somebody wants one. A client makes its connection again by itself, and ends only when the
-/// servers turn it away.
+/// Makes clients while the connection is in use. A client reconnects by itself; it ends only when the servers reject it.
 async fn keep(settings: Nats, now: Arc<watch::Sender<ConnectionState>>, journal: Journal) {
     let mut failures = 0;
     while now.receiver_count() > 0 {
@@ -189,9 +184,9 @@ async fn keep(settings: Nats, now: Arc<watch::Sender<ConnectionState>>, journal:
                 now.send_modify(|now| now.client = None);
             }
             Err(error) => {
-                // One line for a server that is away, not one a second.
+                // One log line for an outage, not one for each attempt.
                 if failures == 0 {
-                    journal.event(Level::Warn, &format!("nats: no connection: {error}; trying on"));
+                    journal.event(Level::Warn, &format!("nats: no connection: {error}; trying again"));
                 }
                 failures += 1;
             }
@@ -208,9 +203,9 @@ fn heed(event: &Event, journal: &Journal) {
             (Level::Error, "messages came faster than they are read; some are lost".to_owned())
         }
         Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
-        Event::Closed => (Level::Warn, "the servers have turned us away; trying on".to_owned()),
+        Event::Closed => (Level::Warn, "the servers have rejected us; trying again".to_owned()),
         Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),
-        // A try to connect that came to nothing; there are many.
+        // A failed attempt to connect. `keep` logs the first.
         Event::ClientError(_) | Event::Draining => return,
     };
     journal.event(level, &format!("nats: {text}"));

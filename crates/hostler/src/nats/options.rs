@@ -1,4 +1,4 @@
-//! How a client of NATS is made from the configuration. Knows nothing of what it is for.
+//! The options of a NATS client, made from the configuration. Does not know what the client is used for.
 
 use std::cmp;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use hostler_config::{Nats, NatsLogin};
 
 use super::LONGEST_PAUSE;
 
-/// Messages that may wait to be read, of each subscription; what comes beyond is lost, and said so. As many as gorouter's.
+/// How many messages each subscription may hold unread. Further ones are lost, and the log says so. gorouter has the same limit.
 const MOST_WAITING: usize = 131_072;
 
 pub(super) fn of(settings: &Nats) -> ConnectOptions {
@@ -34,7 +34,7 @@ pub(super) fn of(settings: &Nats) -> ConnectOptions {
     options
 }
 
-/// How long to wait before the next try: longer each time, and not all at once.
+/// The wait before the next attempt: longer with each failure, with a random part.
 pub(super) fn pause(failures: usize) -> Duration {
     let exponent = u32::try_from(failures).unwrap_or(u32::MAX).min(12);
     let most = cmp::min(Duration::from_millis(1 << exponent), LONGEST_PAUSE);
