@@ -1,6 +1,6 @@
-//! What a path holds of what apps read in more than one way, found in one look at it. Knows no routes.
+//! Finds in one pass which characters of a path applications read in different ways. Knows no routes.
 
-/// What there is in a path, as bits.
+/// What a path contains, as bits.
 #[derive(Clone, Copy)]
 pub struct Marks(u8);
 
@@ -10,7 +10,7 @@ impl Marks {
     const PERCENT: u8 = 4;
     const SEMICOLON: u8 = 8;
     const CAPITAL: u8 = 16;
-    /// So many bits further left, a slash or dot stands behind a slash.
+    /// A slash or dot after a slash is this many bits further left.
     const AFTER_SLASH: u32 = 5;
     const SLASH_AFTER_SLASH: u8 = Self::SLASH << Self::AFTER_SLASH;
     const DOT_AFTER_SLASH: u8 = Self::DOT << Self::AFTER_SLASH;
@@ -33,7 +33,7 @@ impl Marks {
         let (mut all, mut before) = (0, 0);
         for byte in path {
             let mark = Self::OF_BYTE[usize::from(*byte)];
-            // All bits or none: no branch for a slash.
+            // All bits or none, which avoids a branch.
             let after_slash = (before & Self::SLASH).wrapping_neg();
             all |= mark | (after_slash & mark & (Self::SLASH | Self::DOT)) << Self::AFTER_SLASH;
             before = mark;
@@ -45,22 +45,22 @@ impl Marks {
         self.0 & marks != 0
     }
 
-    /// It is the same percent-decoded and without dot segments; but for capital letters, where `folds`.
+    /// The path stays the same when it is percent-decoded and its dot segments are resolved. With `folds`, capital letters do not count.
     pub fn is_plain(self, folds: bool) -> bool {
         !self.has(Self::PERCENT | Self::DOT_AFTER_SLASH | if folds { Self::CAPITAL } else { 0 })
     }
 
-    /// Something in it, apart from what is percent-encoded, is read in more than one way.
+    /// The path contains something, apart from percent-encoding, that applications read in different ways.
     pub fn is_odd(self) -> bool {
         self.has(Self::SEMICOLON | Self::DOT_AFTER_SLASH | Self::SLASH_AFTER_SLASH)
     }
 
-    /// Something may be percent-encoded.
+    /// The path may contain percent-encoded characters.
     pub fn has_percent(self) -> bool {
         self.has(Self::PERCENT)
     }
 
-    /// There may be capital letters in it, encoded ones included.
+    /// The path may contain capital letters, also encoded ones.
     pub fn may_have_capitals(self) -> bool {
         self.has(Self::CAPITAL | Self::PERCENT)
     }

@@ -1,7 +1,7 @@
-//! The routing table: host and path lead to whatever it is asked to hold. Knows no targets and no requests.
+//! The routing table: it maps host and path to a value of any type. Knows no targets and no requests.
 //!
-//! Exact host before wildcard (the longer first) before any host; exact path before the longest prefix. A lookup allocates
-//! nothing. A table is copied to be changed: what is below a host is shared until it changes itself.
+//! The order of precedence: an exact host, a wildcard host (the longest first), any host; then an exact path, the longest prefix. A
+//! lookup allocates nothing. A change copies the table; hosts that do not change share their paths with the copy.
 
 mod marks;
 mod plain;
@@ -17,22 +17,22 @@ use hostler_config::{HostPattern, MatchPattern, PathPattern};
 use marks::Marks;
 pub use plain::with as with_plain_path;
 
-/// A host longer than this is none (RFC 1035 section 2.3.4).
+/// A longer text is no host name (RFC 1035 section 2.3.4).
 const LONGEST_HOST: usize = 255;
 
-/// A table; swapped whole when it changes. Cheap to copy.
+/// A table. It is replaced as a whole when it changes, and cheap to copy.
 #[derive(Debug)]
 pub struct Table<T> {
-    /// The case of paths does not count.
+    /// Paths are compared without regard to case.
     folds_paths: bool,
-    /// There has been a pattern with a capital letter in its path.
+    /// A pattern with a capital letter in its path has been added at some time.
     has_capitals: bool,
     exact: Hosts<T>,
     below: Hosts<T>,
     any: Arc<Paths<T>>,
 }
 
-/// Whoever asks chooses no keys, so a hash need not be slow to be safe.
+/// Clients do not choose the keys, so a fast hash is safe.
 type Hosts<T> = HashMap<Arc<[u8]>, Arc<Paths<T>>>;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct Paths<T> {
     exact: HashMap<Box<[u8]>, T>,
     prefixes: HashMap<Box<[u8]>, T>,
     longest_prefix: usize,
-    /// Those with capital letters, in lower case.
+    /// The patterns with capital letters, in lower case.
     lowered: Lowered,
 }
 
@@ -50,7 +50,8 @@ struct Lowered {
     prefixes: HashSet<Box<[u8]>>,
 }
 
-/// How specific a match is: the host's length (0 for any host), whether the path is matched whole, and how much of it is.
+/// How specific a match is: the length of the host (0 for any host), whether the path matches exactly, and the length of the matching
+/// path.
 type Rank = (usize, bool, usize);
 
 impl<T> Clone for Table<T> {
@@ -88,13 +89,12 @@ impl<T> FromIterator<(MatchPattern, T)> for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// An empty one in which the case of paths does not count, neither in patterns nor in requests.
+    /// An empty table that compares paths without regard to case, in patterns and in requests.
     pub fn folding_paths() -> Self {
         Self { folds_paths: true, ..Self::default() }
     }
 
-    /// From now on these paths, and no others, are known under a host, or for hosts of which none is known. Of two for the
-    /// same path the first counts.
+    /// Replaces the paths of a host, or of `None`: the paths for hosts that have no route. If two patterns are equal, the first counts.
     pub fn set(&mut self, host: Option<&HostPattern>, paths: impl IntoIterator<Item = (PathPattern, T)>) {
         let mut known = Paths::default();
         paths.into_iter().for_each(|(path, target)| known.add(self.folds_paths, path, target));
@@ -110,15 +110,15 @@ impl<T> Table<T> {
         }
     }
 
-    /// The target for a request: `host` as in its Host field (a port is passed over), `path` as sent, without query.
+    /// Finds the value for a request. `host` is the `Host` field (its port is ignored), `path` the path as sent, without the query.
     pub fn find(&self, host: &[u8], path: &[u8]) -> Option<&T> {
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
         plain::with(path, self.folds_paths, |path| self.find_plain(host, path))
     }
 
-    /// Whether another way to read the path leads elsewhere than to what was `found`: an app that reads it so would serve a request
-    /// that has come round the route that is meant for it.
+    /// Whether an application that reads the path in another way would take it for a path of another route than `found`. Such a request
+    /// would bypass the other route.
     pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T) -> bool {
         let marks = Marks::of(path);
         let is_odd = readings::is_odd(path, marks);
@@ -137,8 +137,8 @@ impl<T> Table<T> {
         })
     }
 
-    /// Whether an app for which the case of letters does not count, as it does not for Express, would take it for a path of a more
-    /// specific route. A route that names the path as it is written settles that.
+    /// Whether an application that ignores the case of paths, as Express does, would take the path for one of a more specific route. A
+    /// route that matches the path as written is not disputed.
     fn is_disputed_by_case(&self, host: &[u8], path: &[u8]) -> bool {
         if self.folds_paths || !self.has_capitals && !path.iter().any(u8::is_ascii_uppercase) {
             return false;
@@ -159,7 +159,7 @@ impl<T> Table<T> {
         exact.or_else(below).or_else(|| at(&self.any, 0))
     }
 
-    /// The host as the tables have it; empty where they have none.
+    /// The host in the form of the table; empty if it is in none.
     fn lowered<'a>(&self, host: &[u8], into: &'a mut [u8; LONGEST_HOST]) -> &'a [u8] {
         if self.exact.is_empty() && self.below.is_empty() { b"" } else { lowered(host, into) }
     }
@@ -208,7 +208,7 @@ impl<T> Paths<T> {
         self.exact.is_empty() && self.prefixes.is_empty()
     }
 
-    /// Whether a pattern matches the whole path, and the length of the one that matches most of it.
+    /// Whether a pattern matches the path exactly, and the length of the longest match.
     fn rank(&self, path: &[u8], lowered: bool) -> Option<(bool, usize)> {
         let Lowered { exact, prefixes } = &self.lowered;
         if self.exact.contains_key(path) || lowered && exact.contains(path) {
@@ -237,8 +237,7 @@ impl<T> Paths<T> {
         }
     }
 
-    /// Where the longest part of the path ends that may be a prefix that some route has: a path of thousands of slashes costs no more
-    /// than another.
+    /// The end of the longest part of the path that can be a prefix in the table. It bounds the work for a path of thousands of slashes.
     fn longest_end(&self, path: &[u8]) -> usize {
         match path.get(..=self.longest_prefix) {
             Some(start) => memchr::memrchr(b'/', start).unwrap_or(0),
@@ -247,13 +246,13 @@ impl<T> Paths<T> {
     }
 }
 
-/// Where the next shorter part of the path ends that may be a prefix; last comes the empty one. `OPTIONS *` has no path at all: only a
-/// route for everything is one for it.
+/// The end of the next shorter part of the path that may be a prefix; the empty one is last. `OPTIONS *` has no path: only a prefix for
+/// everything matches it.
 fn shorter(path: &[u8], end: usize) -> Option<usize> {
     (end > 0).then(|| memchr::memrchr(b'/', &path[..end]).unwrap_or(0))
 }
 
-/// The host without port and trailing dot, in lower case; empty if it is too long to be one.
+/// The host without port and final dot, in lower case. Empty if it is too long.
 fn lowered<'a>(host: &[u8], into: &'a mut [u8; LONGEST_HOST]) -> &'a [u8] {
     let (name, _) = split_host(host);
     let name = name.strip_suffix(b".").unwrap_or(name);

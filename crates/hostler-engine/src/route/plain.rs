@@ -1,4 +1,4 @@
-//! A path as an application will read it, without an allocation. Knows no routes.
+//! A path in the normal form that applications read. Allocates nothing. Knows no routes.
 
 use std::cell::RefCell;
 
@@ -7,12 +7,12 @@ use percent_encoding::percent_decode;
 use super::marks::Marks;
 
 thread_local! {
-    /// Where paths are made plain; grows to the longest that this thread has seen, which the limit on heads bounds.
+    /// The buffer for normal forms. It grows to the longest path of this thread, which the limit on heads bounds.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `look` with the path percent-decoded and without dot segments (RFC 3986 sections 6.2.2 and 5.2.4), so that `/%61dmin`
-/// and `/x/../admin` are no way around a route for `/admin`; and in lower case, if that does not count.
+/// Calls `look` with the path percent-decoded and without dot segments (RFC 3986 sections 6.2.2 and 5.2.4), so that `/%61dmin` and
+/// `/x/../admin` do not bypass a route for `/admin`. With `folds` the path is also in lower case.
 pub fn with<T>(path: &[u8], folds: bool, look: impl FnOnce(&[u8]) -> T) -> T {
     if Marks::of(path).is_plain(folds) {
         return look(path);
@@ -28,7 +28,7 @@ pub fn with<T>(path: &[u8], folds: bool, look: impl FnOnce(&[u8]) -> T) -> T {
     })
 }
 
-/// In place: what is kept never lies behind what is read.
+/// In place: the write position never passes the read position.
 pub(super) fn remove_dots(path: &mut Vec<u8>) {
     if !path.contains(&b'/') {
         return;
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same thing, as one would write it first.
+    /// The same result, in the simplest code.
     fn slowly(path: &[u8]) -> Vec<u8> {
         let decoded: Vec<u8> = percent_decode(path).collect();
         let mut kept: Vec<&[u8]> = Vec::new();

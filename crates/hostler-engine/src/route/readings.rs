@@ -1,5 +1,5 @@
-//! The ways in which apps read a path that is not plain: some take out dot segments, some decode slashes, some stop at a semicolon.
-//! Knows no routes.
+//! The ways in which applications read a path that is not in normal form: some resolve dot segments, some decode slashes, some stop at a
+//! semicolon. Knows no routes.
 
 use std::cell::RefCell;
 
@@ -13,15 +13,15 @@ thread_local! {
     static LOWER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// In the place of a slash that stays encoded: no pattern has it.
+/// Stands for a slash that stays encoded. No pattern contains it.
 const ENCODED_SLASH: u8 = 0;
 
-/// What is done about encoded slashes.
+/// How encoded slashes are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slashes {
     Encoded,
     Decoded,
-    /// After dot segments have been taken out, and so are none any more.
+    /// Decoded after dot segments are resolved, so `..` behind an encoded slash stays.
     DecodedLast,
 }
 
@@ -34,8 +34,8 @@ struct PathReading {
     merges_slashes: bool,
 }
 
-/// There is more than one way to read the path, apart from whether letters are decoded: that the one who guards a path decodes more
-/// than the one behind does no harm.
+/// Whether there is more than one way to read the path, apart from decoding letters. If a proxy in front decodes more letters than the
+/// application behind it, that does no harm.
 pub(super) fn is_odd(path: &[u8], marks: Marks) -> bool {
     marks.is_odd() || marks.has_percent() && has_encoded_mark(path)
 }
@@ -55,7 +55,7 @@ pub(super) fn in_lower_case<T>(path: &[u8], look: impl FnOnce(&[u8]) -> T) -> T 
     })
 }
 
-/// Whether any way to read the path is such. `folds`: letters are compared in lower case.
+/// Whether `is_such` is true for any way to read the path. `folds`: in lower case.
 pub(super) fn is_any(path: &[u8], folds: bool, mut is_such: impl FnMut(&[u8]) -> bool) -> bool {
     SCRATCH.with_borrow_mut(|scratch| {
         readings(path).any(|reading| {

@@ -1,4 +1,4 @@
-//! What a registration says of a member, and what it takes to remember it. Knows no routes.
+//! The facts of a registered member, and how much memory they take. Knows no routes.
 
 use std::sync::Arc;
 
@@ -6,21 +6,20 @@ use hostler_engine::proxy::Instance;
 
 use super::message::{Nullable, Registration};
 
-/// What a member takes in a route, in bytes; what its registration says of it comes on top.
+/// The memory of a member in a route, in bytes, without its texts.
 const MEMBER: u64 = 1 << 10;
-/// What a tag takes beside its texts.
+/// The memory of a tag, in bytes, without its texts.
 const TAG: usize = 64;
 
-/// A member as it was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistrarFacts {
-    /// `host:port`; who it is, in its route.
+    /// `host:port`. It identifies the member in its route.
     pub address: Box<str>,
     pub host: Box<str>,
     pub port: u16,
     pub tls: bool,
     pub http2: bool,
-    /// The name that its certificate must have; empty: its host.
+    /// The name that the member's certificate must have. Empty: its host.
     pub san: Box<str>,
     pub segment: Box<str>,
     pub instance: Arc<Instance>,
@@ -48,7 +47,7 @@ impl RegistrarFacts {
         }
     }
 
-    /// About so many bytes.
+    /// The approximate size in memory.
     pub fn bytes(&self) -> u64 {
         let Instance { app, id, index, zone, tags } = &*self.instance;
         let texts = [&*self.address, &self.host, &self.san, &self.segment, app, id, index, zone];

@@ -1,31 +1,31 @@
-//! What a registered URI matches, in its one normal form. Knows no members.
+//! The key of a registered route: host and path in normal form. Knows no members.
 
 use std::fmt;
 
 use hostler_config::{HostPattern, MatchPattern, PathPattern};
 
-/// A host, and a path with all that is below it.
+/// A host, and a path that includes everything below it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouteKey {
-    /// Lower case.
+    /// In lower case.
     pub host: HostPattern,
-    /// Percent-decoded, without a slash at its end; empty for all paths.
+    /// Percent-decoded, without a slash at the end. Empty for all paths.
     pub path: Box<str>,
 }
 
-/// What a route takes, with its pool and its place in the table, in bytes; its host and path come on top.
+/// The memory of a route with its pool and its row in the table, in bytes, without its host and path.
 const ROUTE: u64 = 4 << 10;
 
 impl RouteKey {
-    /// About so many bytes.
+    /// The approximate size in memory.
     pub fn bytes(&self) -> u64 {
         let (HostPattern::Exact(host) | HostPattern::Below(host)) = &self.host;
-        // In the registry, in the table, and twice as a name.
+        // The texts are stored in the registry, in the table, and twice as a name.
         ROUTE + 4 * (host.len() + self.path.len()) as u64
     }
 
-    /// `host[/path]`, the host perhaps beginning with `*.`. What comes after a `?`, and slashes at the end, do not count;
-    /// `folds`: nor does the case of the path, as it never does in the host.
+    /// Parses `host[/path]`; the host may begin with `*.`. The query and slashes at the end are ignored. `folds`: the path is folded to
+    /// lower case, as the host always is.
     pub fn parse(uri: &str, folds: bool) -> Result<Self, String> {
         let uri = uri.split('?').next().unwrap_or_default().trim_end_matches('/');
         let pattern: MatchPattern = format!("{uri}/*").parse()?;
@@ -34,7 +34,7 @@ impl RouteKey {
                 let path = if folds { path.to_ascii_lowercase() } else { path };
                 Ok(Self { host, path: path.into() })
             }
-            _ => Err("it names no host".into()),
+            _ => Err("it has no host".into()),
         }
     }
 }
@@ -46,7 +46,7 @@ impl From<RouteKey> for MatchPattern {
 }
 
 impl fmt::Display for RouteKey {
-    /// As it could have been registered.
+    /// In the form of a registered URI.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pattern = MatchPattern::from(self.clone()).to_string();
         f.write_str(pattern.strip_suffix("/*").unwrap_or(&pattern))

@@ -1,4 +1,4 @@
-//! What the registrar has to tell operators, without telling them the same thing every twenty seconds. Knows no registry.
+//! The registrar's log lines, each written once although clients repeat their messages every twenty seconds. Knows no registry.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -10,10 +10,10 @@ use super::message::Invalid;
 use super::registry::{Gone, RouteChange};
 use super::words::Oddity;
 
-/// Clients repeat themselves for as long as they live: what has been told once is only counted. Beyond so many different
-/// things, too.
+/// How many different lines are written at most. Clients repeat a bad message for as long as they run, so a line that was written once is
+/// only counted from then on.
 const MOST_TOLD: usize = 200;
-/// Of a text that somebody else wrote.
+/// How many characters of a client's text a line contains at most.
 const LONGEST: usize = 200;
 
 pub(super) struct RegistrarLog {
@@ -22,18 +22,18 @@ pub(super) struct RegistrarLog {
     told: HashSet<String>,
 }
 
-/// Messages so far.
+/// Counts of messages.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct RegistrarCounts {
     pub registered: u64,
     pub unregistered: u64,
     pub invalid: u64,
     pub odd: u64,
-    /// Registrations, or URIs of them, that were not taken for what they are.
+    /// Registrations and URIs that were refused.
     pub refused: RefusedCounts,
 }
 
-/// Why registrations were refused.
+/// Counts of refusals, by reason.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct RefusedCounts {
     pub own_address: u64,
@@ -43,10 +43,10 @@ pub(super) struct RefusedCounts {
     pub memory: u64,
 }
 
-/// A message that is refused.
+/// A registration that is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("the member {0} is refused: it is {1}, an address of this Hostler itself")]
+    #[error("the member {0} is refused: it is {1}, an address of this Hostler")]
     OwnAddress(SocketAddr, SocketAddr),
     #[error("a registration is refused: it has more than {0} bytes (registrar.max_message_size)")]
     MessageSize(usize),
@@ -63,13 +63,13 @@ impl RegistrarLog {
         self.counts
     }
 
-    /// A message that was dropped.
+    /// Logs a message that cannot be parsed.
     pub fn invalid(&mut self, subject: &str, why: &Invalid) {
         self.counts.invalid += 1;
         self.tell(format!("a message to {subject} is dropped: {why}"));
     }
 
-    /// A message that was refused.
+    /// Logs a registration that is refused.
     pub fn refused(&mut self, why: &Refused) {
         let counts = &mut self.counts.refused;
         match why {
@@ -80,7 +80,7 @@ impl RegistrarLog {
         self.tell(why.to_string());
     }
 
-    /// A part of a message that was passed over.
+    /// Logs a part of a registration that is ignored.
     pub fn odd(&mut self, oddity: &Oddity) {
         match oddity {
             Oddity::MostRoutes(_) => self.counts.refused.routes += 1,
@@ -90,18 +90,22 @@ impl RegistrarLog {
         self.tell(oddity.to_string());
     }
 
-    /// What became of a look for those who are silent.
+    /// Logs the result of pruning.
     pub fn pruned(&self, was_suspended: bool, is_suspended: bool, changes: &[RouteChange]) {
         match (was_suspended, is_suspended) {
-            (false, true) => self.event(Level::Warn, "NATS is away: nobody is taken out for being silent"),
-            (true, false) => self
-                .event(Level::Info, "NATS is back: whoever does not register anew goes when his time is up"),
+            (false, true) => {
+                self.event(Level::Warn, "NATS is unreachable: no member is removed for being silent")
+            }
+            (true, false) => self.event(
+                Level::Info,
+                "NATS is back: a member that does not register again is removed when its time is up",
+            ),
             _ => {}
         }
         let silent =
             changes.iter().filter(|change| matches!(change, RouteChange::Left(.., Gone::Silent))).count();
         if silent > 0 {
-            self.event(Level::Info, &format!("{silent} members were silent for too long and are taken out"));
+            self.event(Level::Info, &format!("{silent} members were silent for too long and are removed"));
         }
     }
 

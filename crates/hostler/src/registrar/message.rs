@@ -1,12 +1,12 @@
-//! A registration as it comes over NATS, with its tolerance. Knows no registry.
+//! The parser of registrations from NATS. Knows no registry.
 //!
-//! Everything may be missing or null; what is unknown is passed over; a wrong type makes the whole message invalid.
+//! Each field may be missing or null. Unknown fields are ignored. A wrong type makes the whole message invalid.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-/// What a client says of itself.
+/// A registration as the client wrote it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Registration {
@@ -36,7 +36,7 @@ pub struct Registration {
     pub server_cert_domain_san: String,
     #[serde(deserialize_with = "nullable")]
     pub stale_threshold_in_seconds: i64,
-    /// Only its type matters to us.
+    /// Only checked for its type.
     #[serde(deserialize_with = "nullable")]
     pub endpoint_updated_at_ns: i64,
     #[serde(deserialize_with = "nullable")]
@@ -45,7 +45,7 @@ pub struct Registration {
     pub options: Options,
 }
 
-/// `options` of a registration.
+/// The `options` of a registration.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Options {
@@ -53,7 +53,7 @@ pub struct Options {
     pub loadbalancing: String,
 }
 
-/// A value, or its default where null stands.
+/// A value. JSON null is the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nullable<T>(pub T);
 
@@ -69,22 +69,21 @@ fn nullable<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Why a message is dropped as a whole.
+/// Why a message is ignored as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum Invalid {
-    /// It is not JSON, or has a value of a wrong type.
+    /// It is not JSON, or a value has a wrong type.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// It names nobody who could be connected to.
-    #[error("it names no host and port")]
+    /// It has no host or no port.
+    #[error("it has no host or no port")]
     NoAddress,
-    /// Its route service could not be reached safely.
+    /// Its route service has no HTTPS URL.
     #[error("route_service_url does not begin with https")]
     RouteService,
 }
 
 impl Registration {
-    /// Reads a payload.
     pub fn parse(payload: &[u8]) -> Result<Self, Invalid> {
         let message: Self = serde_json::from_slice(payload)?;
         if message.host.is_empty() || message.chosen_port() == 0 {
@@ -97,7 +96,7 @@ impl Registration {
         Ok(message)
     }
 
-    /// The port that counts: that for TLS, if there is one.
+    /// The port for TLS if there is one, else the plain one.
     pub fn chosen_port(&self) -> u16 {
         if self.has_tls() { self.tls_port } else { self.port }
     }

@@ -1,8 +1,9 @@
-//! Where registrations come in: Cloud Foundry's router protocol over NATS. Knows pools and routes, and nothing of requests.
+//! The registrar: it takes registrations over NATS in Cloud Foundry's router protocol. Knows pools and routes; knows no requests of
+//! clients.
 //!
-//! One task, on the control thread, hears and obeys: a message becomes changes ([`registry`]), these change pools at once
-//! ([`pools`]), and hosts under which other routes are served than before are published together, a moment later; before that, if
-//! somebody asks what there is: what he is told is served.
+//! One task on the control thread reads the messages. [`registry`] turns a message into changes, and [`pools`] applies these to pools at
+//! once. Changed hosts are published together a moment later, or earlier when a caller reads the table: what the caller gets is already
+//! served.
 
 mod facts;
 mod key;
@@ -35,24 +36,24 @@ use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
 
 pub use pools::{RouteTemplate, ServedRoute};
 
-/// From a change of routes until it is published, so that many changes are one; a route has to be served within 100 ms.
+/// The delay between a change of routes and its publication. It merges many changes into one; a route must be served within 100 ms.
 const GATHERING: Duration = Duration::from_millis(10);
-/// How often idle connections to members are looked at.
+/// How often idle connections to members are checked.
 const TIDYING: Duration = Duration::from_secs(5);
-/// Register, unregister and greet in one subscription, so that they are heard in the order in which they were said.
+/// One subscription for register, unregister and greet keeps the messages in the order in which they were published.
 const SUBJECTS: &str = "router.*";
 
-/// Takes what is served under hosts from now on; nothing under a host means that it is gone.
+/// Replaces the routes of these hosts. A host without routes is removed.
 pub type Publish = Box<dyn FnMut(Vec<(HostPattern, Vec<ServedRoute>)>) + Send>;
 
-/// A registrar at work; cheap to clone.
+/// A running registrar. Cheap to clone.
 #[derive(Clone)]
 pub struct RegistrarTask {
     connection: NatsConnection,
     books: Arc<Mutex<Books>>,
 }
 
-/// How large one message may be.
+/// The limits on one message.
 #[derive(Clone, Copy)]
 struct RegistrationLimits {
     /// In bytes.
@@ -60,21 +61,21 @@ struct RegistrationLimits {
     uris: usize,
 }
 
-/// What is known at a moment, and whom it is told.
+/// The state of the registrar.
 struct Books {
     limits: RegistrationLimits,
     own: Arc<OwnAddresses>,
     registry: Registry,
     pools: Pools,
     log: RegistrarLog,
-    /// Hosts under which others are served than was published.
+    /// Hosts whose routes have changed since they were published.
     touched: HashSet<HostPattern>,
     publish: Publish,
 }
 
 impl RegistrarTask {
-    /// Begins to listen on the connection, with what a predecessor has exported; that is published before this returns. `publish`
-    /// must not ask us anything.
+    /// Subscribes on the connection. `known` is what a predecessor has exported; it is published before this returns. `publish` must not
+    /// call this registrar.
     pub fn open(connection: NatsConnection, template: RouteTemplate, known: &[u8], publish: Publish) -> Self {
         let settings = &template.settings;
         let rules = RegistrationRules {
@@ -112,7 +113,6 @@ impl RegistrarTask {
         registrar
     }
 
-    /// For the Status.
     pub fn status(&self) -> Value {
         let books = self.published();
         let (routes, members) = books
@@ -141,7 +141,7 @@ impl RegistrarTask {
         json!(routes.collect::<BTreeMap<_, _>>())
     }
 
-    /// All routes, in the order of their names, with what an operator asks of them.
+    /// All routes sorted by name, in rows for operators.
     pub fn table(&self) -> Vec<Value> {
         let (books, now) = (self.published(), Instant::now());
         let mut rows: BTreeMap<String, Value> = BTreeMap::new();
@@ -158,7 +158,7 @@ impl RegistrarTask {
         rows.into_values().collect()
     }
 
-    /// All registrations, a line each, for a successor to begin with.
+    /// All registrations, one per line, for a successor.
     pub fn export(&self) -> Vec<u8> {
         let books = self.books();
         let mut lines = Vec::new();
@@ -177,7 +177,7 @@ impl RegistrarTask {
         self.books().pools.dismiss_tunnels();
     }
 
-    /// The books, with nothing in them that is not served.
+    /// The state, after all changes in it have been published.
     fn published(&self) -> MutexGuard<'_, Books> {
         let mut books = self.books();
         books.publish();
@@ -193,7 +193,7 @@ fn name(host: &HostPattern, path: &str) -> String {
     key::RouteKey { host: host.clone(), path: path.into() }.to_string()
 }
 
-/// The task that hears.
+/// The task that reads the messages.
 struct Ear {
     listener: Listener,
     start: RegistrarStart,
@@ -239,12 +239,12 @@ impl Ear {
                     self.announce(registrar, reply.to_string()).await;
                 }
             }
-            // Other routers', and our own.
+            // Messages of other routers, and our own.
             _ => {}
         }
     }
 
-    /// Tells clients that we are here, and how often they are to register.
+    /// Tells clients that this router is up, and how often they must register.
     async fn announce(&self, registrar: &RegistrarTask, subject: String) {
         let payload = self.start.payload(registrar.connection.own_address());
         registrar.connection.publish(subject, payload).await;
@@ -252,7 +252,7 @@ impl Ear {
 }
 
 impl Books {
-    /// Hears a registration, unless it is larger than any has to be.
+    /// Takes a registration, unless it is too large.
     fn register(&mut self, payload: &[u8]) {
         match payload.len() > self.limits.message_size {
             true => self.log.refused(&Refused::MessageSize(self.limits.message_size)),
@@ -277,8 +277,8 @@ impl Books {
         self.obey(outcome);
     }
 
-    /// Who registers an address of ours wants requests to come where they are not meant to: to the admin listener, or round in
-    /// circles. What is a name and no address is looked at when it is connected to ([`hostler_engine::proxy::Connector`]).
+    /// A registration of one of our own addresses would lead requests to the admin listener, or in circles. A host name is checked when
+    /// it is connected to ([`hostler_engine::proxy::Connector`]).
     fn own_address(&self, message: &Registration) -> Option<Refused> {
         let address = SocketAddr::new(message.host.parse().ok()?, message.chosen_port());
         self.own.find(address).map(|ours| Refused::OwnAddress(address, ours))

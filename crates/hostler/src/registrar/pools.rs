@@ -1,4 +1,4 @@
-//! A pool for each registered route, filled and emptied as the registry says. Knows no messages.
+//! A pool for each registered route. Its members join and leave as the registry says. Knows no messages.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,37 +24,32 @@ use super::key::RouteKey;
 use super::registry::{Gone, Registry, RouteChange, RouteOptions};
 use super::words::Balancing;
 
-/// Slots of a member that has no limit: more than there can be connections.
+/// The slots of a member without a limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;
 
-/// What all registered routes are made with.
+/// The common settings of all registered routes.
 pub struct RouteTemplate {
-    /// As configured.
     pub settings: config::Registrar,
-    /// How large an answer's head may be.
+    /// The limits on an answer's head.
     pub limits: Limits,
-    /// How many interim heads an answer may have.
     pub max_interim_answers: usize,
-    /// Where we listen ourselves.
+    /// The addresses that Hostler itself listens on.
     pub own: Arc<OwnAddresses>,
-    /// Data-plane threads.
     pub threads: usize,
-    /// What registered routes do with requests.
+    /// The rules for requests by registered routes.
     pub rules: Arc<PlatformRules>,
-    /// How their answers are encoded.
+    /// How answers are encoded.
     pub compress: Option<Arc<EncodingPlan>>,
-    /// Where what happens is told.
     pub journal: Journal,
 }
 
-/// A registered route as it is served.
+/// A registered route as the table serves it.
 #[derive(Clone)]
 pub struct ServedRoute {
-    /// Percent-decoded, without a slash at its end; all that is below it is meant as well.
+    /// Percent-decoded, without a slash at the end. Paths below it are included.
     pub path: Box<str>,
-    /// The route.
     pub route: Arc<Route>,
-    /// It has no members.
+    /// The route has no members.
     pub is_empty: bool,
 }
 
@@ -64,20 +59,19 @@ pub(super) struct AddressFailed {
     pub member: MemberId,
 }
 
-/// The pools of all registered routes.
 pub(super) struct Pools {
     template: RouteTemplate,
-    /// One for all: a route on its own is not worth the memory of histograms.
+    /// One for all: histograms for each route would take too much memory.
     meter: Arc<Meter>,
-    /// Nobody here has workers of ours that could die.
+    /// Registered members are not our workers, so their deaths cannot be observed. It stays empty.
     poison: Arc<Poison>,
     rooms: HashMap<RouteKey, RouteRoom>,
-    /// Rooms of routes that are gone, with requests that still wait or run.
+    /// Routes that were removed and still have requests, waiting or running.
     leaving: HashSet<RouteKey>,
     failed: mpsc::UnboundedSender<AddressFailed>,
 }
 
-/// What a route is run with.
+/// The parts of one route.
 struct RouteRoom {
     pool: Pool<Endpoint>,
     route: Arc<Route>,
@@ -85,7 +79,7 @@ struct RouteRoom {
 }
 
 impl Pools {
-    /// None yet. Members with TLS that fail are told of through `failed`.
+    /// An empty set. Failures of members with TLS are sent to `failed`.
     pub fn new(template: RouteTemplate, failed: mpsc::UnboundedSender<AddressFailed>) -> Self {
         let never = PoisonSettings {
             kills: 0,
@@ -103,7 +97,7 @@ impl Pools {
         }
     }
 
-    /// Does what the registry says; the hosts of whose routes others are served, or none any more.
+    /// Applies the registry's changes, and adds the hosts whose routes have changed to `touched`.
     pub fn apply(&mut self, changes: Vec<RouteChange>, touched: &mut HashSet<HostPattern>) {
         for change in changes {
             match change {
@@ -130,7 +124,7 @@ impl Pools {
         }
     }
 
-    /// What is served under a host.
+    /// The routes of a host.
     pub fn served(&self, registry: &Registry, host: &HostPattern) -> Vec<ServedRoute> {
         let paths = registry.paths(host).filter_map(|(path, entry)| {
             let key = RouteKey { host: host.clone(), path: path.into() };
@@ -140,7 +134,7 @@ impl Pools {
         paths.collect()
     }
 
-    /// Lets go of what nobody waits for any more.
+    /// Frees the routes that were removed and have no requests any more.
     pub fn sweep(&mut self) {
         let rooms = &mut self.rooms;
         self.leaving.retain(|key| {
@@ -154,25 +148,23 @@ impl Pools {
         });
     }
 
-    /// The address of a member.
     pub fn address(&self, key: &RouteKey, member: MemberId) -> Option<Box<str>> {
         let members = &self.rooms.get(key)?.members;
         members.iter().find(|(_, membership)| membership.id() == member).map(|(address, _)| address.clone())
     }
 
-    /// Looks at each pool, as the data plane does at the others.
+    /// Checks each pool. The data plane does the same for configured pools.
     pub fn prune(&self, thread: usize) {
         for room in self.rooms.values() {
             room.members.values().for_each(|membership| membership.endpoint().prune(thread));
         }
     }
 
-    /// Tells all tunnels to end.
     pub fn dismiss_tunnels(&self) {
         self.rooms.values().for_each(|room| room.pool.dismiss_tunnels());
     }
 
-    /// True if that changes what is served.
+    /// True if that changes the table.
     fn join(&mut self, key: &RouteKey, facts: &RegistrarFacts) -> bool {
         let mut endpoint = self.endpoint(facts);
         let is_near = self.template.rules.settings().zone.as_deref() == Some(&*facts.instance.zone);
@@ -180,7 +172,7 @@ impl Pools {
             0 => NO_LIMIT,
             limit => limit,
         };
-        // Requests of its former life may still wait there.
+        // Requests may still wait in the pool of the earlier registration.
         self.leaving.remove(key);
         if !self.rooms.contains_key(key) {
             self.rooms.insert(key.clone(), self.room(key));
@@ -194,7 +186,7 @@ impl Pools {
             false => room.pool.join(endpoint, slots),
         };
         if let Some(former) = room.members.insert(facts.address.clone(), joined) {
-            // The same process under another name: its tunnels are as good as they were.
+            // The same process under another name: its tunnels can stay open.
             former.leave_tunnels();
         }
         was_empty
@@ -205,7 +197,7 @@ impl Pools {
         let Some(membership) = room.members.remove(address) else { return false };
         match gone {
             Gone::Unregistered => drop(membership),
-            // Nobody has said that it ends: it may only have lost its voice. Nor does anybody say that it still answers.
+            // The client has not unregistered. Perhaps it has only lost its connection to NATS, so its requests may finish.
             Gone::Silent => membership.give_up(),
             Gone::Failed => membership.leave_tunnels(),
         }
@@ -249,7 +241,7 @@ impl Pools {
             context_path: if key.path.is_empty() { "/".into() } else { key.path.clone() },
             has_route_service: has_service,
             on_failed: Some(Arc::new(move |member| {
-                // Once nobody listens, all is ending.
+                // The receiver is gone only when the program stops.
                 let _ = failed.send(AddressFailed { route: whose.clone(), member });
             })),
         };
@@ -324,10 +316,10 @@ impl Pools {
     }
 }
 
-/// Whom a member's certificate has to name.
+/// The name that the member's certificate must have.
 fn certified_name(facts: &RegistrarFacts) -> ServerName<'static> {
     let wanted = if facts.san.is_empty() { &facts.host } else { &facts.san };
     let nobody = || ServerName::try_from("invalid.").expect("invariant: a constant name is valid");
-    // What no certificate can name is nobody's: the member will be refused for it, and says so.
+    // No certificate has the name "invalid.", so the TLS handshake with this member fails and the error is reported.
     ServerName::try_from(wanted.to_string()).unwrap_or_else(|_| nobody())
 }

@@ -1,5 +1,5 @@
-//! Who has registered for what, and until when. Pure: time is told, and what follows from a
-//! message comes back as changes. Knows no connections, no pools and no requests.
+//! The registrations: which member serves which route, and until when. Pure: the caller passes the time, and each message returns a list
+//! of changes. Knows no connections, no pools and no requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,71 +13,71 @@ use super::key::RouteKey;
 use super::message::Registration;
 use super::words::{Balancing, Oddity, balancing, keys};
 
-/// What registrations are held to.
+/// The rules for registrations.
 #[derive(Debug, Clone)]
 pub struct RegistrationRules {
-    /// How long a member stays that says nothing else; nobody may ask for more.
+    /// How long a member stays after its last registration. A registration may ask for less, but not for more.
     pub stale_threshold: Duration,
     /// How long a route without members stays.
     pub keep_empty: Duration,
-    /// Nobody goes stale while there is no connection over which he could be heard.
+    /// No member becomes stale while there is no connection over which it could register.
     pub suspend_pruning: bool,
-    /// Which segments are taken.
+    /// Which router segments are taken.
     pub sharding: Sharding,
-    /// The segments that are ours.
+    /// Our own router segments.
     pub segments: Vec<String>,
-    /// The case of paths does not count.
+    /// Paths are folded to lower case.
     pub folds_paths: bool,
-    /// Routes in all.
+    /// The most routes.
     pub max_routes: usize,
-    /// Bytes that they may take, as far as we can tell.
+    /// The most memory for routes and members, in bytes (an estimate).
     pub max_memory: u64,
 }
 
-/// A member in its route.
+/// A member of a route.
 #[derive(Debug)]
 pub struct RegisteredMember {
     pub facts: Arc<RegistrarFacts>,
     pub service_url: Box<str>,
     pub balancing: Box<str>,
-    /// Without another word it goes so long after the last; one with TLS never does.
+    /// How long it stays after its last registration. A member with TLS has no such limit.
     pub ttl: Duration,
     pub updated: Instant,
 }
 
-/// What those who registered last say of a whole route.
+/// The options of a route, from the latest registration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RouteOptions {
-    /// None: as the configuration says.
+    /// None: the configured balancing.
     pub balancing: Option<Balancing>,
-    /// Empty: none.
+    /// Empty if there is none.
     pub service_url: Box<str>,
 }
 
-/// A route: those who serve it.
+/// A route and its members.
 #[derive(Debug)]
 pub struct RouteEntry {
-    /// In the order in which they came.
+    /// In the order of their first registration.
     pub members: Vec<RegisteredMember>,
     pub options: RouteOptions,
-    /// When it was last said anything about.
+    /// The time of the latest message about the route.
     pub touched: Instant,
 }
 
-/// What follows, in this order.
+/// A change that follows from a message. Changes are applied in order.
 #[derive(Debug, PartialEq)]
 pub enum RouteChange {
-    /// There is a member, in place of the one with its address if there is one.
+    /// A member joins. It replaces the member with the same address, if there is one.
     Joined(RouteKey, Arc<RegistrarFacts>),
-    /// The member with this address has gone.
+    /// The member with this address leaves.
     Left(RouteKey, Box<str>, Gone),
-    /// Other terms.
+    /// The options of the route have changed.
     Ruled(RouteKey, RouteOptions),
-    /// The route has gone; it has no members any more.
+    /// The route, which has no members any more, is removed.
     Closed(RouteKey),
 }
 
-/// Why a member has gone.
+/// Why a member leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
     Unregistered,
@@ -85,11 +85,10 @@ pub enum Gone {
     Failed,
 }
 
-/// The routes of one host, by their paths in order. Most hosts have one, for which a tree or a table would be large.
+/// The routes of one host, sorted by path. Most hosts have one route, so a list is smaller than a tree or a hash table.
 #[derive(Debug, Default)]
 struct Routes(Vec<(Box<str>, RouteEntry)>);
 
-/// All registrations.
 #[derive(Debug)]
 pub struct Registry {
     rules: RegistrationRules,
@@ -105,7 +104,7 @@ impl Registry {
         Self { rules, hosts: HashMap::new(), suspended: false, pruned: 0, routes: 0, bytes: 0 }
     }
 
-    /// A client says that it is there, for the first time or again.
+    /// A client registers, for the first time or again.
     pub fn register(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<Oddity>) {
         let (mut changes, mut odd) = (Vec::new(), Vec::new());
         if !self.takes(message) {
@@ -147,7 +146,7 @@ impl Registry {
         (changes, odd)
     }
 
-    /// Whether there is room for what is new; then it is counted.
+    /// Checks the limits for a new member and counts it.
     fn make_room(&mut self, key: &RouteKey, member: &RegisteredMember) -> Result<(), Oddity> {
         let entry = self.entry(key);
         let before = entry.and_then(|entry| entry.member(&member.facts.address)).map(RegisteredMember::bytes);
@@ -157,7 +156,7 @@ impl Registry {
         if is_new_route && self.routes >= self.rules.max_routes {
             return Err(Oddity::MostRoutes(self.rules.max_routes));
         }
-        // Who is known may go on, whatever it says of itself: one message is small.
+        // A known member stays even above the memory limit: the size of its message is limited.
         if before.is_none() && bytes > self.rules.max_memory {
             return Err(Oddity::MostMemory(self.rules.max_memory));
         }
@@ -166,12 +165,12 @@ impl Registry {
         Ok(())
     }
 
-    /// What all routes and members take, as far as we can tell.
+    /// The memory of all routes and members, in bytes (an estimate).
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A client says that it goes. Only its address and its URIs count.
+    /// A client unregisters. Only its address and its URIs count.
     pub fn unregister(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<Oddity>) {
         let (mut changes, mut odd) = (Vec::new(), Vec::new());
         if self.takes(message) {
@@ -183,7 +182,7 @@ impl Registry {
         (changes, odd)
     }
 
-    /// A member could not be reached. One with TLS goes: by age it never would.
+    /// A member could not be reached. A member with TLS leaves at once, because it never becomes stale.
     pub fn failed(&mut self, key: RouteKey, address: &str, now: Instant) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         let member = self.entry(&key).and_then(|entry| entry.member(address));
@@ -193,7 +192,7 @@ impl Registry {
         changes
     }
 
-    /// Lets go of those who have been silent for too long, unless nobody could be heard. After such a time all begin anew.
+    /// Removes stale members, unless there is no connection. After a reconnect the time of every member starts again.
     pub fn prune(&mut self, is_connected: bool, now: Instant) -> Vec<RouteChange> {
         if self.rules.suspend_pruning && !is_connected {
             self.suspended = true;
@@ -239,30 +238,28 @@ impl Registry {
         changes
     }
 
-    /// Whether nobody goes stale at the moment.
+    /// Whether pruning is suspended.
     pub fn is_suspended(&self) -> bool {
         self.suspended
     }
 
-    /// How many have gone stale so far.
+    /// How many members have become stale so far.
     pub fn pruned(&self) -> u64 {
         self.pruned
     }
 
-    /// All routes.
     pub fn iter(&self) -> impl Iterator<Item = (&HostPattern, &str, &RouteEntry)> {
         self.hosts
             .iter()
             .flat_map(|(host, routes)| routes.iter().map(move |(path, entry)| (host, path, entry)))
     }
 
-    /// A route.
     pub fn entry(&self, key: &RouteKey) -> Option<&RouteEntry> {
         let routes = self.hosts.get(&key.host)?;
         routes.find(&key.path).ok().map(|at| &routes.0[at].1)
     }
 
-    /// The paths of a host.
+    /// The routes of a host.
     pub fn paths(&self, host: &HostPattern) -> impl Iterator<Item = (&str, &RouteEntry)> {
         self.hosts.get(host).into_iter().flat_map(Routes::iter)
     }
@@ -344,7 +341,7 @@ impl RouteEntry {
         self.members.iter().find(|member| &*member.facts.address == address)
     }
 
-    /// Takes in what was said last of a member; true if that is not what was known.
+    /// Stores the latest registration of a member. True if it differs from the one before.
     fn put(&mut self, new: RegisteredMember) -> bool {
         match self.members.iter_mut().find(|old| old.facts.address == new.facts.address) {
             None => {
@@ -353,7 +350,7 @@ impl RouteEntry {
             }
             Some(old) => {
                 let is_news = old.facts != new.facts;
-                // Those who share what was known go on sharing it.
+                // Keeps the old `Arc` where nothing has changed, so that others go on sharing it.
                 let facts = if is_news { new.facts } else { old.facts.clone() };
                 *old = RegisteredMember { facts, ..new };
                 is_news
@@ -364,7 +361,7 @@ impl RouteEntry {
 
 impl RegisteredMember {
     fn bytes(&self) -> u64 {
-        // A route service stands in the route's terms as well.
+        // The route service URL is stored in the route's options too.
         self.facts.bytes() + (2 * self.service_url.len() + self.balancing.len()) as u64
     }
 

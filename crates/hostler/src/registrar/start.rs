@@ -1,11 +1,10 @@
-//! What a router says of itself: `router.start`, and the answer to `router.greet`. Knows no connection.
+//! The message that a router publishes about itself: `router.start`, and the answer to `router.greet`. Knows no connection.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
 
-/// Who we are, and how often clients are to register.
 pub(super) struct RegistrarStart {
     id: String,
     register_interval: u64,
@@ -22,17 +21,17 @@ struct Message<'a> {
 }
 
 impl RegistrarStart {
-    /// The id is made once and stays for as long as we run.
+    /// The id is made once and stays the same for the life of the process.
     pub fn new(register_interval: Duration, stale_threshold: Duration) -> Self {
         Self {
             id: format!("0-{}", uuid::Uuid::new_v4()),
-            // Some clients make a ticker of it that dies of a 0.
+            // Some clients make a ticker of this interval, and a ticker of 0 makes them crash.
             register_interval: register_interval.as_secs().max(1),
             stale_threshold: stale_threshold.as_secs().max(1),
         }
     }
 
-    /// `host`: the address by which others know us.
+    /// `host`: the address at which clients reach us.
     pub fn payload(&self, host: String) -> Bytes {
         let message = Message {
             id: &self.id,

@@ -1,4 +1,4 @@
-//! What is registered, as others want to read it: gorouter's `/routes`, and a table for people. Knows no listener.
+//! The registrations in two forms: gorouter's `/routes`, and rows for operators. Knows no listener.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::registry::{RegisteredMember, RouteEntry};
 
-/// A member, in the words of gorouter's `/routes`.
+/// A member in gorouter's `/routes`.
 #[derive(Debug, Serialize)]
 pub(super) struct MemberView<'a> {
     address: &'a str,
@@ -49,7 +49,7 @@ impl<'a> MemberView<'a> {
     }
 }
 
-/// A member, with what an operator asks next.
+/// A member in a row for operators.
 #[derive(Debug, Serialize)]
 pub(super) struct MemberRow {
     address: Box<str>,
@@ -58,7 +58,7 @@ pub(super) struct MemberRow {
     zone: String,
     instance: String,
     age_ms: u64,
-    /// None: it stays until it goes.
+    /// None if the member does not become stale.
     ttl_ms: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn rows(entry: &RouteEntry, now: Instant) -> Vec<MemberRow> {
     entry.members.iter().map(row).collect()
 }
 
-/// The registration of a member as it was, for a successor.
+/// The registration of a member, for a successor.
 pub(super) fn registration(uri: &str, member: &RegisteredMember) -> Value {
     let facts = &member.facts;
     let instance = &facts.instance;

@@ -1,25 +1,25 @@
-//! What single words of a registration mean, and what is wrong with them. Knows no registry.
+//! The parsers of single values in a registration, and their errors. Knows no registry.
 
 use super::key::RouteKey;
 use super::message::{Nullable, Registration};
 
-/// Which of a route's free members gets the next request.
+/// How a route chooses the member for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Balancing {
     RoundRobin,
     LeastConnection,
 }
 
-/// What was wrong with a part of a message.
+/// A part of a message that is ignored, and why.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Oddity {
-    #[error("the URI {0:?} is passed over: {1}")]
+    #[error("the URI {0:?} is ignored: {1}")]
     Uri(String, String),
     #[error("further routes are refused: there are {0} already (registrar.max_routes)")]
     MostRoutes(usize),
     #[error("further members are refused: routes and members take {0} bytes already (registrar.max_memory)")]
     MostMemory(u64),
-    #[error("the load balancing {0:?} is not known here; the route keeps what it had")]
+    #[error("the load balancing algorithm {0:?} is unknown; the route keeps its algorithm")]
     Balancing(String),
 }
 
@@ -33,7 +33,7 @@ pub(super) fn balancing(written: &str) -> Result<Option<Balancing>, Oddity> {
     }
 }
 
-/// The URIs; what is wrong with some is told.
+/// The keys of the URIs. Malformed URIs are added to `odd`.
 pub(super) fn keys(message: &Registration, folds: bool, odd: &mut Vec<Oddity>) -> Vec<RouteKey> {
     let uris = message.uris.iter().map(|Nullable(uri)| uri).filter(|uri| !uri.is_empty());
     let parsed = uris.filter_map(|uri| match RouteKey::parse(uri, folds) {

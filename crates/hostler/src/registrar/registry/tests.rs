@@ -1,4 +1,4 @@
-//! What follows from messages, silence and outages, on a clock that is told.
+//! Tests of registrations, silence and outages, on a clock that the test sets.
 
 use super::*;
 
@@ -37,7 +37,7 @@ impl Told {
         changes.iter().map(show).collect()
     }
 
-    /// What a look for those who are silent finds after so many seconds.
+    /// What pruning returns after so many seconds.
     fn after(&mut self, seconds: u32, is_connected: bool) -> Vec<String> {
         self.now += seconds * SECOND;
         self.registry.prune(is_connected, self.now).iter().map(show).collect()
@@ -91,7 +91,7 @@ fn each_uri_of_a_message_is_a_route_and_one_that_is_none_is_passed_over() {
     let changes =
         told.register(r#"{"host":"::1","port":80,"uris":["B.test/Api/","http://x","*.c.test",null]}"#);
     assert_eq!(changes[..2], ["b.test/Api + [::1]:80", "*.c.test + [::1]:80"]);
-    assert!(changes[2].starts_with("the URI \"http://x\" is passed over: "), "{changes:?}");
+    assert!(changes[2].starts_with("the URI \"http://x\" is ignored: "), "{changes:?}");
     assert_eq!(changes.len(), 3);
 }
 
