@@ -1,4 +1,4 @@
-//! The bytes of a file on their way: those that the kernel has at hand at once, the others from blocking threads. Knows no HTTP.
+//! The bytes of a file on their way to a client: cached bytes are read at once, others on blocking threads. Knows no HTTP.
 
 use std::fs::File;
 use std::future::Future;
@@ -14,26 +14,25 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::open::Blocking;
 use crate::exchange::BodySource;
 
-/// What is read at a time: large enough that the way to another thread and back does not count.
+/// How much is read at a time: enough that the change of threads costs little in comparison.
 const PIECE: u64 = 128 * 1024;
 
-/// A part of a file. Its length has been promised: a file that has become shorter breaks it off.
+/// A part of a file. Its length has been sent, so a file that has become shorter breaks the answer off.
 pub(super) struct FileBody {
     file: Arc<File>,
-    /// What the kernel has at hand is read where it is wanted; the rest on other threads.
+    /// Bytes in the page cache are read on this thread, others on a blocking thread.
     hurried: bool,
-    /// Where the next piece begins.
     at: u64,
-    /// What is still to be read.
+    /// Bytes that are still to be read.
     left: u64,
-    /// Read, and taken up to here.
+    /// Bytes that were read and not taken yet.
     piece: Vec<u8>,
     taken: usize,
     reading: Option<JoinHandle<io::Result<Vec<u8>>>>,
 }
 
 impl FileBody {
-    /// So many bytes from there on. Who may block reads the first of them at once, being on a thread where that is allowed.
+    /// A part of `length` bytes. A caller that may block reads the first bytes at once.
     pub fn begin(file: File, at: u64, length: u64, blocking: Blocking) -> io::Result<Self> {
         let hurried = blocking == Blocking::None;
         let piece = if hurried { Vec::new() } else { read(&file, at, length)? };
@@ -49,13 +48,13 @@ impl FileBody {
         })
     }
 
-    /// Appends what the kernel has at hand; nothing where that is nothing.
+    /// Appends what is in the page cache. May append nothing.
     fn read_at_hand(&mut self, into: &mut Vec<u8>, max: usize) {
         let before = into.len();
         let wanted = usize::try_from(self.left).map_or(max, |left| left.min(max));
         into.resize(before + wanted, 0);
         let mut place = [IoSliceMut::new(&mut into[before..])];
-        // An error, and the end of a file that has become shorter, are found again by those who can wait.
+        // Errors and a shortened file are found again by the read on a blocking thread.
         let read = preadv2(&self.file, &mut place, self.at, ReadWriteFlags::NOWAIT).unwrap_or(0);
         into.truncate(before + read);
         self.at += read as u64;

@@ -1,4 +1,4 @@
-//! Which file answers, and which form of it. Knows no conditions and no heads.
+//! Chooses the file that answers a request, and its compressed form. Knows no conditions and no heads.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,9 +12,9 @@ use super::NotServed;
 use super::open::{Folder, Opened};
 use super::serve::FileRequest;
 
-/// A file that is to be sent.
+/// A file to send.
 pub(super) struct Chosen {
-    /// The name that was asked for; the file may be a compressed form of it.
+    /// The path of the uncompressed file. The file itself may be a compressed form.
     pub path: PathBuf,
     pub file: File,
     pub about: Metadata,
@@ -22,26 +22,25 @@ pub(super) struct Chosen {
     pub role: FileRole,
 }
 
-/// What a file is to those who get it.
+/// Why a file is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileRole {
-    /// What they asked for.
+    /// The request names it.
     Itself,
-    /// The same, under a name that will never mean anything else.
+    /// The request names it, and its name contains a hash of its content.
     Immutable,
-    /// A page about there being none.
+    /// The page for a missing file.
     NotFound,
 }
 
-/// Why nothing is chosen.
+/// Why no file is chosen.
 pub(super) enum Miss {
-    /// Only somebody who can wait for a disk may look.
+    /// The answer needs the disk, and the caller may not block.
     WouldWait,
-    /// There is nothing.
     NotServed(NotServed),
 }
 
-/// The file for a place; none for a folder whose name came without its slash.
+/// The file for a path. None for a folder that was requested without a slash at the end.
 pub(super) fn choose(
     folder: &Folder,
     settings: &StaticFiles,
@@ -75,8 +74,8 @@ fn at_place(folder: &Folder, settings: &StaticFiles, asked: &FileRequest) -> Res
     }
 }
 
-/// For those who ask for a page: the page of an app that finds its way in the browser, or one that says that there is none. What has
-/// the extension of a known kind is an asset, and the app's page in its place would only be a riddle.
+/// The page for a request of a page that does not exist: the page of a single-page app, or the 404 page. A path with the extension of a
+/// known asset type gets no page, because HTML in place of an asset would only cause confusing errors.
 fn page_instead(
     folder: &Folder,
     settings: &StaticFiles,
@@ -97,7 +96,7 @@ fn page_instead(
     Ok(None)
 }
 
-/// The first of the forms that lies beside it, or it itself.
+/// The first compressed form that exists, or the file itself.
 fn best_form(
     folder: &Folder,
     path: &Path,
@@ -116,7 +115,7 @@ fn best_form(
     Ok(Chosen { path, file, about, coding: None, role })
 }
 
-/// What the name of a compressed form ends in, after that of the file itself.
+/// The suffix that build tools append for this coding.
 fn suffix(coding: Coding) -> &'static str {
     match coding {
         Coding::Brotli => ".br",
@@ -125,7 +124,7 @@ fn suffix(coding: Coding) -> &'static str {
     }
 }
 
-/// A regular file, if there is one.
+/// A regular file, or none.
 fn find(folder: &Folder, path: &Path) -> Result<Option<(File, Metadata)>, Miss> {
     match look(folder, path) {
         Ok(Opened::File(file, about)) => Ok(Some((file, about))),
@@ -134,7 +133,7 @@ fn find(folder: &Folder, path: &Path) -> Result<Option<(File, Metadata)>, Miss> 
     }
 }
 
-/// Not there, not ours to give, or out of reach, which to a client is all the same; what else goes wrong is not.
+/// Missing, forbidden and unreachable files look the same to a client. Other errors do not.
 fn look(folder: &Folder, path: &Path) -> Result<Opened, Miss> {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, PermissionDenied, WouldBlock};
     folder.open(path).map_err(|error| {

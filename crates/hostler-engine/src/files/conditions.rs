@@ -1,4 +1,4 @@
-//! What a request makes its answer depend on (RFC 9110 section 13), and which part of it it wants (section 14). Knows no files.
+//! Evaluates conditional requests (RFC 9110 section 13) and ranges (section 14). Knows no files.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use hostler_cache::{Ranged, any_tag, part};
 use hostler_wire::{Fields, parse_http_date};
 
-/// The fields that ask about what is there.
+/// The conditional fields of a request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conditions {
     if_match: Option<Vec<u8>>,
@@ -17,36 +17,35 @@ pub(super) struct Conditions {
     range: Option<Vec<u8>>,
 }
 
-/// What tells one state of a file from another.
+/// The validators of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileValidators {
     /// A strong entity tag, quotes included.
     pub etag: String,
-    /// When it was changed last, in whole seconds, where that is known.
+    /// The last modification in whole seconds, if known.
     pub modified: Option<SystemTime>,
 }
 
-/// What a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ConditionOutcome {
-    /// All of it.
+    /// The whole file.
     Whole,
-    /// These bytes of it; at least one.
+    /// These bytes; at least one.
     Part(Range<u64>),
-    /// It has it already.
+    /// 304.
     NotModified,
-    /// What it relies on is not so.
+    /// 412.
     Failed,
-    /// None of the bytes it wants are there.
+    /// 416.
     OutOfRange,
 }
 
 impl Conditions {
-    /// Those of a request.
+    /// The fields of a request.
     pub fn of(fields: &Fields) -> Self {
         let mut found = Self::default();
         for (_, name, value) in fields.iter() {
-            // The shortest that matter have five letters, and most that come begin with others.
+            // A quick check: most field names begin with another letter.
             if !matches!(name.first(), Some(b'i' | b'I' | b'r' | b'R')) {
                 continue;
             }
@@ -74,7 +73,7 @@ impl Conditions {
         found
     }
 
-    /// Decides in the order of RFC 9110 section 13.2.2. `has_parts`: a GET, the only method that parts are defined for.
+    /// Evaluates in the order of RFC 9110 section 13.2.2. `has_parts`: the method is GET, the only one for which ranges are defined.
     pub fn judge(
         &self,
         there: &FileValidators,
@@ -92,7 +91,7 @@ impl Conditions {
             return ConditionOutcome::Failed;
         }
         let is_known = match (&self.if_none_match, self.if_modified_since) {
-            // The weak comparison: an answer that was compressed on its way has our tag as a weak one.
+            // The weak comparison: an encoded answer has our tag as a weak one.
             (Some(tags), _) => any_tag(tags, |tag, _| tag == there.etag.as_bytes()),
             (None, Some(date)) => there.modified.is_some() && !changed_since(date),
             (None, None) => false,
@@ -110,13 +109,13 @@ impl Conditions {
         }
     }
 
-    /// `If-Range`: whether the client's parts are parts of what is there now.
+    /// Evaluates `If-Range`: whether the parts that the client has are of the current file.
     fn is_same(&self, there: &FileValidators, now: SystemTime) -> bool {
         let Some(validator) = &self.if_range else { return true };
         if validator.starts_with(b"\"") {
             return validator == there.etag.as_bytes();
         }
-        // A date that is not at least a second past is a weak validator: the file may change again within it.
+        // A date less than a second ago is a weak validator: the file may change again within that second.
         let settled = |modified: &SystemTime| *modified + Duration::from_secs(1) <= now;
         parse_http_date(validator).is_some_and(|date| there.modified.filter(settled) == Some(date))
     }

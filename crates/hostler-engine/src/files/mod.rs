@@ -1,4 +1,4 @@
-//! Files below a folder as answers to requests. Knows no routes, no refusals and no client protocol.
+//! Answers requests with files below a folder. Knows no routes, no refusals and no client protocol.
 
 mod body;
 mod choose;
@@ -24,23 +24,22 @@ use tokio::task::spawn_blocking;
 
 use crate::exchange::{BodySource, Exchange};
 
-/// A folder whose files are answers.
+/// A folder that is served.
 #[derive(Debug)]
 pub struct Files {
     settings: Arc<StaticFiles>,
-    /// Its route takes whatever lies below a path, so that a folder's name leads here with a slash as well.
+    /// The route matches all paths below its own, so a request for a folder reaches it with the slash too.
     takes_below: bool,
-    /// What the kernel has at hand is given at once.
+    /// The folder is on a local disk, so files in the page cache are read on the request's thread.
     is_local: bool,
 }
 
-/// What a request gets: a file or a part of it, 304, or a redirect to where the file is.
+/// An answer: a file or a part of it, 304, or a redirect.
 pub struct ServedFile {
-    /// The answer's head, without fields that frame the message.
+    /// The head, without fields that frame the message.
     pub head: ResponseHead,
-    /// How long the body is; with an answer to HEAD, how long it would be.
+    /// The length of the body. For HEAD: the length that the body would have.
     pub length: u64,
-    /// It.
     pub body: Box<dyn BodySource>,
 }
 
@@ -50,33 +49,31 @@ impl ServedFile {
     }
 }
 
-/// Why it gets no file.
+/// Why there is no file to serve.
 #[derive(Debug)]
 pub enum NotServed {
-    /// There is none, or none for everybody. With what the operator should know.
+    /// It does not exist or is not public. The text is for the operator.
     Missing(Option<String>),
-    /// `If-Match` or `If-Unmodified-Since` do not hold.
+    /// `If-Match` or `If-Unmodified-Since` is false.
     Precondition,
-    /// The part that is wanted lies behind its end: so many bytes there are.
+    /// The range begins after the end of the file, which has this length.
     Range(u64),
-    /// It is there, and the system does not give it.
+    /// It exists and cannot be read.
     Unreadable(io::Error),
 }
 
 impl Files {
-    /// What these settings say, for a route that takes one path or all that lies below it. Whether anything is there is asked at
-    /// each request.
+    /// `takes_below`: the route matches all paths below its own. The folder need not exist now: each request looks for it again.
     pub fn new(settings: StaticFiles, takes_below: bool) -> Self {
         let is_local = open::is_local(&settings.dir);
         Self { settings: Arc::new(settings), takes_below, is_local }
     }
 
-    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.settings.dir
     }
 
-    /// Answers a GET or a HEAD.
+    /// Answers a GET or HEAD request.
     pub async fn answer(&self, exchange: &Exchange) -> Result<ServedFile, NotServed> {
         let target = exchange.target();
         let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
@@ -86,7 +83,7 @@ impl Files {
             Err(NoPlace::Never) => return Err(NotServed::Missing(None)),
         };
         if exchange.rewritten.is_some() && self.takes_below {
-            // What is left of a prefix by itself is "/", a slash that its client has not seen.
+            // Without the route's prefix, the path of the folder itself is "/". The slash in the client's path decides.
             place.ends_in_slash = ends_in_slash(exchange.path());
         }
         let fields = &exchange.head.fields;
@@ -114,7 +111,7 @@ impl Files {
     }
 }
 
-/// `Accept` names HTML, or takes anything, as it does by its absence.
+/// True if `Accept` contains HTML or `*/*`, or is missing.
 fn takes_page(exchange: &Exchange) -> bool {
     let lines = exchange.head.fields.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"accept"));
     let mut ranges = lines.flat_map(|(_, _, value)| tokens(value)).peekable();
@@ -125,9 +122,9 @@ fn takes_page(exchange: &Exchange) -> bool {
         })
 }
 
-/// Those that a request takes, the one that it wants most first.
+/// The codings that the request accepts, in order of preference.
 fn codings(fields: &Fields) -> Vec<Coding> {
-    // What build tools make; mostly the first is the smallest.
+    // The codings of common build tools; the first one mostly gives the smallest file.
     let mut left = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip];
     let next = || {
         let next = coding::choose(fields.all(Name::AcceptEncoding), &left)?;
@@ -143,17 +140,17 @@ fn redirect(location: &str) -> ServedFile {
     ServedFile::bare(head)
 }
 
-/// What cannot stand in a field, or what browsers take for a slash.
+/// Characters that a field value must not contain, or that browsers read as a slash.
 const ODD: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');
 
-/// The folder itself, seen from its name: that is right also behind proxies that have taken away a part of the path.
+/// The folder with a slash, relative to the request's path: this stays right behind proxies that remove a prefix.
 fn with_slash(exchange: &Exchange) -> String {
     let (path, query) = exchange.head.target().split_at(exchange.path().len());
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     format!("./{}/{}", percent_encode(name, ODD), percent_encode(query, ODD))
 }
 
-/// The request's target with one slash for several.
+/// The request's target with repeated slashes replaced by one.
 fn single_slashes(exchange: &Exchange) -> String {
     let (path, query) = exchange.head.target().split_at(exchange.path().len());
     let mut single = path.to_vec();

@@ -1,4 +1,4 @@
-//! Opening what lies below a folder, and nothing else, whatever links say. Knows no HTTP.
+//! Opens files below a folder, and never outside it, whatever symbolic links say. Knows no HTTP.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -8,31 +8,28 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, statfs};
 use rustix::io::Errno;
 
-/// What is there.
 pub(super) enum Opened {
-    /// A regular file.
     File(File, Metadata),
-    /// A folder.
     Folder,
 }
 
-/// Whether a caller can wait for a disk.
+/// Whether a caller may wait for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocking {
-    /// Only for what the kernel has at hand: for anything else there is `WouldBlock`.
+    /// It may not: a file that is not in the kernel's caches gives `WouldBlock`.
     None,
-    /// It is on a thread of its own.
+    /// It may: it runs on a blocking thread.
     Any,
 }
 
-/// A folder in which to look for something.
+/// A folder whose files can be opened.
 pub(super) struct Folder {
     fd: OwnedFd,
     blocking: Blocking,
 }
 
 impl Folder {
-    /// By its path, each time: a deploy may put another in its place.
+    /// Opened by its path for each request: a deployment may have replaced it.
     pub fn at(path: &Path, blocking: Blocking) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = match blocking {
@@ -42,19 +39,19 @@ impl Folder {
         Ok(Self { fd: opened, blocking })
     }
 
-    /// Opens what lies below. A symbolic link is followed as long as it stays below: the kernel sees to it, so that nobody can change
-    /// one between a look and the opening.
+    /// Opens a path below the folder. The kernel follows a symbolic link only if it stays below the folder, so a link that changes
+    /// between a check and the opening does no harm.
     pub fn open(&self, path: &Path) -> io::Result<Opened> {
-        // A pipe would keep whoever opens it until somebody writes.
+        // Without NONBLOCK, opening a named pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let below = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        // Another file system may be one that waits for a network.
+        // Another file system may be a network file system.
         let here = below | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
         let opened = match self.blocking {
             Blocking::None => at_hand(openat2(&self.fd, path, flags, Mode::empty(), here))?,
             Blocking::Any => match openat2(&self.fd, path, flags, Mode::empty(), below) {
-                // An old kernel, or a sandbox that does not know the call.
+                // An old kernel, or a sandbox that blocks the call.
                 Err(Errno::NOSYS | Errno::PERM) => step_by_step(&self.fd, path, flags)?,
                 opened => opened?,
             },
@@ -69,7 +66,8 @@ impl Folder {
     }
 }
 
-/// What was tried without waiting, and failed for a reason that may be that, is for those who can wait.
+/// An attempt without waiting has failed. If the reason may be the missing wait, the error is `WouldBlock`, and the caller tries again on
+/// a blocking thread.
 fn at_hand(opened: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
     match opened {
         Err(Errno::NOENT) => Err(Errno::NOENT.into()),
@@ -78,8 +76,8 @@ fn at_hand(opened: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether what lies there is on a file system that waits for nothing but a disk of this machine. On others, to open a file may take
-/// a network's time, though its name is at hand.
+/// Whether the path is on a local file system. On a network file system, opening a file may wait for the network even if its name is
+/// cached.
 pub(super) fn is_local(path: &Path) -> bool {
     const EXT: u32 = 0xEF53;
     const XFS: u32 = 0x5846_5342;
@@ -88,11 +86,11 @@ pub(super) fn is_local(path: &Path) -> bool {
     const TMPFS: u32 = 0x0102_1994;
     const OVERLAY: u32 = 0x794C_7630;
     let known = [EXT, XFS, BTRFS, F2FS, TMPFS, OVERLAY];
-    // The number has 32 bits, in whatever type.
+    // The number has 32 bits, but its type differs between platforms.
     statfs(path).is_ok_and(|about| known.contains(&(about.f_type as u32)))
 }
 
-/// Without help from the kernel no link is followed at all.
+/// Without the kernel's help no symbolic link is followed.
 fn step_by_step(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut here: Option<OwnedFd> = None;
     let mut steps = path.components().filter(|step| matches!(step, Component::Normal(_))).peekable();

@@ -1,4 +1,4 @@
-//! Which file a path means, below a folder that it cannot leave. Knows no file system.
+//! Maps a request path to a file path below the folder. Knows no file system.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -7,25 +7,25 @@ use std::path::PathBuf;
 
 use percent_encoding::percent_decode;
 
-/// A place below a folder.
+/// A path below the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilePath {
-    /// Relative, decoded, each component a name; empty for the folder itself.
+    /// Relative and decoded; each component is a name. Empty for the folder itself.
     pub path: PathBuf,
-    /// It was written with a slash at its end.
+    /// The request path ends with a slash.
     pub ends_in_slash: bool,
 }
 
-/// Why a path means no file.
+/// Why a path maps to no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// There can be none of that name, or none that may be seen.
+    /// No file can have this name, or files of this name are hidden.
     Never,
-    /// `//`: one slash would mean a place. To serve it here would be a way around the routes, which take a path as it is.
+    /// A path with `//`. Collapsing it to one slash here would bypass the routes, which match the path as it is.
     DoubledSlash,
 }
 
-/// Finds the place. Dot segments are resolved as the routes resolve them.
+/// Maps the path. Dot segments are resolved as the routes resolve them.
 pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, NoPlace> {
     let segments = path.strip_prefix(b"/").ok_or(NoPlace::Never)?;
     let mut kept: Vec<Cow<'_, [u8]>> = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, NoPlace> {
             b"" => return Err(NoPlace::DoubledSlash),
             b"." => {}
             b".." => drop(kept.pop()),
-            // What a slash or a NUL says in disguise is never part of a name.
+            // An encoded slash or NUL is never part of a file name.
             odd if memchr::memchr2(b'/', 0, odd).is_some() => return Err(NoPlace::Never),
             hidden if hidden.starts_with(b".") && !dotfiles && !is_well_known(hidden, kept.len()) => {
                 return Err(NoPlace::Never);
@@ -52,7 +52,7 @@ pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, NoPlace> {
     Ok(FilePath { path: PathBuf::from(OsString::from_vec(path)), ends_in_slash })
 }
 
-/// Whether a path, as it was sent, is that of a folder to whoever resolves what refers to it: a name is not.
+/// Whether the path, as it was sent, is that of a folder to a browser that resolves relative links.
 pub(super) fn ends_in_slash(path: &[u8]) -> bool {
     let last = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let name: Cow<'_, [u8]> = percent_decode(last).into();
@@ -63,7 +63,7 @@ fn is_no_name(segment: &[u8]) -> bool {
     matches!(segment, b"" | b"." | b"..")
 }
 
-/// RFC 8615: the one hidden name that is there to be found.
+/// `/.well-known` (RFC 8615) is the one hidden folder that is served.
 fn is_well_known(name: &[u8], depth: usize) -> bool {
     depth == 0 && name == b".well-known"
 }

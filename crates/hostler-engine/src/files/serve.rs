@@ -1,4 +1,4 @@
-//! From a file to an answer: whether it is wanted, which part of it, and what is said of it. Knows no client protocol.
+//! Makes the answer for a file: conditions, ranges and fields. Knows no client protocol.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -15,28 +15,27 @@ use super::open::{Blocking, Folder};
 use super::place::FilePath;
 use super::{NotServed, ServedFile};
 
-/// Who may keep it for a year without asking.
+/// Caches may keep the file for a year without validation.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
-/// What a request says that matters to a file.
+/// The parts of a request that matter for a file.
 pub(super) struct FileRequest {
     pub place: FilePath,
-    /// GET, not HEAD.
+    /// True for GET, false for HEAD.
     pub wants_body: bool,
     pub conditions: Conditions,
-    /// The best first.
+    /// In order of preference.
     pub codings: Vec<Coding>,
     pub takes_page: bool,
 }
 
-/// What there is.
 pub(super) enum FileLookup {
     Answer(ServedFile),
-    /// The place is a folder, and its name came without a slash: what its pages refer to would be looked for elsewhere.
+    /// The path is a folder without a slash at the end: relative links in its pages would point elsewhere.
     FolderWithoutSlash,
 }
 
-/// Answers; where it may block, it does.
+/// Answers a request. It blocks only if it may.
 pub(super) fn serve(
     settings: &StaticFiles,
     asked: &FileRequest,
@@ -84,13 +83,13 @@ fn answer(
     write_validators(&mut head, &there);
     write_caching(&mut head, &chosen, settings);
     let length = part.end - part.start;
-    // To HEAD nothing is read: that there is such a file is all it asks.
+    // HEAD reads no bytes of the file.
     let read = if asked.wants_body { length } else { 0 };
     let body = FileBody::begin(chosen.file, part.start, read, blocking).map_err(NotServed::Unreadable)?;
     Ok(ServedFile { head, length, body: Box::new(body) })
 }
 
-/// A page in place of what is not there. It has no validators: they would be the page's, not those of what was asked for.
+/// The page for a missing file. It has no validators: they would be the page's and not those of the requested file.
 fn not_found(
     chosen: Chosen,
     settings: &StaticFiles,
@@ -120,12 +119,12 @@ fn write_validators(head: &mut ResponseHead, there: &FileValidators) {
     }
 }
 
-/// What a 304 has as well as a 200 (RFC 9110 section 15.4.5).
+/// The fields that a 304 needs as well as a 200 (RFC 9110 section 15.4.5).
 fn write_caching(head: &mut ResponseHead, chosen: &Chosen, settings: &StaticFiles) {
     let caching = match chosen.role {
         FileRole::Itself => &settings.cache_control,
         FileRole::Immutable => FOR_EVER,
-        // It may be there the next time.
+        // The file may exist at the next request.
         FileRole::NotFound => "no-store",
     };
     if !caching.is_empty() {
@@ -136,11 +135,11 @@ fn write_caching(head: &mut ResponseHead, chosen: &Chosen, settings: &StaticFile
     }
 }
 
-/// From size and time, as file servers do it: the time in nanoseconds, so that two changes in one second are two. Forms of one file
-/// have different tags, whatever their sizes.
+/// Made from size and time in nanoseconds, so that two changes within one second give two tags. The compressed forms of a file have
+/// different tags, even at the same size.
 fn validators_of(chosen: &Chosen, now: SystemTime) -> FileValidators {
     let about = &chosen.about;
-    // Reproducible builds date every file to the beginning of time; when it came to lie here tells more.
+    // Reproducible builds give every file the same date near the epoch. The inode's change time is better then.
     let is_dated = about.mtime() > 1;
     let (seconds, nanoseconds) = match is_dated {
         true => (about.mtime(), about.mtime_nsec()),
@@ -150,14 +149,14 @@ fn validators_of(chosen: &Chosen, now: SystemTime) -> FileValidators {
     let etag = format!("\"{seconds:x}.{nanoseconds:x}-{:x}{form}\"", about.len());
     let modified = u64::try_from(seconds).ok().filter(|_| is_dated);
     let modified = modified.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-    // A date to come would be none (RFC 9110 section 8.8.2.1).
+    // A date in the future must not be sent (RFC 9110 section 8.8.2.1).
     FileValidators { etag, modified: modified.filter(|modified| *modified <= now) }
 }
 
-/// By the extension. Text is taken for UTF-8, as everything is that is written today.
+/// By the extension. Text is sent as UTF-8.
 fn content_type(path: &Path) -> String {
     let kind = match path.extension().and_then(|extension| extension.to_str()) {
-        // As the HTML standard has it; a source map is JSON.
+        // As in the HTML standard. A source map is JSON.
         Some("mjs" | "cjs") => "text/javascript",
         Some("map") => "application/json",
         _ => mime_guess::from_path(path).first_raw().unwrap_or("application/octet-stream"),

@@ -1,4 +1,4 @@
-//! What is said on standard error, without ever waiting for its reader: what keeps the program from starting, and panics. Knows
+//! Standard error, written without waiting for its reader: errors at the start, and panics. Knows no log.
 //! no log.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use super::writer::Writer;
 
-/// How long the end of the program waits for the reader of its standard error.
+/// How long the end of the program waits for the reader of standard error.
 const TIME_LIMIT: Duration = Duration::from_millis(200);
 
-/// Standard error. Dropped at the end of the program, it waits a moment for what was said.
+/// Standard error. Dropping it at the end of the program waits a moment until all is written.
 pub struct Complaints(Option<Arc<Writer>>);
 
 impl Complaints {
-    /// Without a descriptor to spare nothing is said.
+    /// Without a free descriptor nothing is written.
     pub fn open() -> Self {
         let tell = |out: &mut Vec<u8>, dropped: u64| {
             out.extend_from_slice(format!("hostler: {dropped} lines were dropped here\n").as_bytes());
@@ -24,14 +24,14 @@ impl Complaints {
         Self(Writer::file(io::stderr()).ok().map(|file| Arc::new(Writer::new(file, tell))))
     }
 
-    /// Says a line.
+    /// Writes a line.
     pub fn say(&self, line: impl Display) {
         if let Some(writer) = &self.0 {
             say(writer, &line);
         }
     }
 
-    /// Panics are said here from now on. By itself the thread that panics would wait for the reader.
+    /// Writes panics here from now on. The default hook would block the panicking thread until the reader reads.
     pub fn take_panics(&self) {
         let Some(writer) = self.0.clone() else { return };
         std::panic::set_hook(Box::new(move |panic| {

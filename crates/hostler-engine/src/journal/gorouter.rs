@@ -1,19 +1,18 @@
-//! The access line of Cloud Foundry's gorouter. Knows no exchanges.
+//! The access log line in the format of Cloud Foundry's gorouter. Knows no exchanges.
 
 use std::borrow::Cow;
 use std::io::Write;
 use std::time::Duration;
 
-/// One exchange. What is not known is empty or none, and written as `-`.
+/// One exchange. A value that is unknown is empty or none, and written as `-`.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "each is its place or its key in the line")]
 pub struct Hop<'a> {
     pub host: Cow<'a, str>,
     pub started: jiff::Timestamp,
     pub method: Cow<'a, str>,
     pub target: Cow<'a, str>,
     pub protocol: &'a str,
-    /// 0: none.
+    /// 0 if there was no answer.
     pub status: u16,
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -39,7 +38,6 @@ pub struct Hop<'a> {
 }
 
 impl Hop<'_> {
-    /// Writes the line.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         escape(out, &self.host);
         let _ = write!(out, " - [{}] \"", self.started.strftime("%Y-%m-%dT%H:%M:%S%.9fZ"));
@@ -80,7 +78,7 @@ fn key(out: &mut Vec<u8>, key: &str, text: &str) {
     quote(out, text);
 }
 
-/// Seconds.
+/// In seconds.
 fn time(out: &mut Vec<u8>, key: &str, time: Option<Duration>) {
     let _ = match time {
         Some(time) => write!(out, " {key}:{:.6}", time.as_secs_f64()),
@@ -88,14 +86,14 @@ fn time(out: &mut Vec<u8>, key: &str, time: Option<Duration>) {
     };
 }
 
-/// As Go quotes.
+/// Quotes as Go does.
 fn quote(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     escape(out, if text.is_empty() { "-" } else { text });
     out.push(b'"');
 }
 
-/// Nothing that a client wrote ends a quotation or a line.
+/// Escapes quotes and line ends in a client's text.
 fn escape(out: &mut Vec<u8>, text: &str) {
     for letter in text.chars() {
         let _ = match letter {

@@ -1,4 +1,4 @@
-//! What a line of the log looks like, for machines and for people. Knows no files.
+//! The formats of log lines: JSON for machines, text for people. Knows no files.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -8,27 +8,25 @@ use serde::Serialize;
 
 use super::LogFormat;
 
-/// How much an operator should care.
+/// The severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// As expected.
     Info,
-    /// Not as expected; nothing is lost.
+    /// Unexpected, but no requests are lost.
     Warn,
-    /// Something is lost.
+    /// Requests, workers or data are lost.
     Error,
 }
 
-/// One exchange. Times are in milliseconds, sizes in bytes of body.
+/// The access log line of one exchange. Times are in milliseconds, sizes are bytes of body. docs/guide/seeing.md describes each field.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "docs/guide/seeing.md describes each field")]
 pub struct Access<'a> {
     pub time: jiff::Timestamp,
     pub id: &'a str,
-    /// None: no client has asked for it.
+    /// None if no client has asked, as for a refresh of the cache.
     pub client: Option<IpAddr>,
-    /// The header that names it did not lead to its end: it is the last proxy up to which all was well.
+    /// The forwarding header was invalid before its end: this is the last proxy up to which it was valid.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub client_doubtful: bool,
     pub protocol: &'static str,
@@ -61,14 +59,14 @@ pub struct Access<'a> {
     pub bytes_out: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<&'a str>,
-    /// Instead of the refusal, the client got the route's fallback.
+    /// The client got the route's fallback instead of the refusal.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fallback: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aborted: Option<&'a str>,
-    /// By registered routes: the name of the request there, and its member's instance.
+    /// For registered routes: gorouter's id of the request, and the member's instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vcap_request_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +115,6 @@ impl Access<'_> {
     }
 }
 
-/// Something that happened.
 #[derive(Debug, Serialize)]
 pub(super) struct Event<'a> {
     pub level: Level,
@@ -138,7 +135,7 @@ impl Event<'_> {
                 };
                 let mut lines = self.text.lines().map(printable);
                 let _ = writeln!(out, "{} {mark}{}", clock(), lines.next().unwrap_or_default());
-                // Indented, so that no line of a worker's can pass for one of ours.
+                // Continuation lines are indented, so that a worker's text cannot look like a log line of ours.
                 for line in lines {
                     let _ = writeln!(out, "{:>16}{line}", "| ");
                 }
@@ -147,7 +144,6 @@ impl Event<'_> {
     }
 }
 
-/// A line of a worker's output.
 #[derive(Debug, Serialize)]
 pub(super) struct WorkerLine<'a> {
     pub pool: &'a str,
@@ -187,7 +183,7 @@ fn write_json(out: &mut Vec<u8>, event: &'static str, value: &impl Serialize) {
     let start = out.len();
     match serde_json::to_writer(&mut *out, &Kinded { event, rest: value }) {
         Ok(()) => out.push(b'\n'),
-        // Half a line would spoil the next one.
+        // Half a line would corrupt the next one.
         Err(_) => out.truncate(start),
     }
 }
@@ -196,7 +192,7 @@ fn clock() -> impl std::fmt::Display {
     jiff::Zoned::now().strftime("%H:%M:%S%.3f").to_string()
 }
 
-/// Nothing that a client or a worker wrote may move the cursor or start a line in an operator's terminal.
+/// Replaces control characters: a text from a client or a worker must not move the cursor or start a line in an operator's terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }

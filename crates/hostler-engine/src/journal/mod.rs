@@ -1,7 +1,7 @@
-//! The one way to standard output: access lines, worker output, events. Knows how lines look and that nobody may wait for them.
+//! The log on standard output: access lines, output of workers, events. Knows the formats, and never blocks its callers.
 //!
-//! Lines are collected in memory and written by a thread of its own. When the reader of our output stands still, lines are
-//! dropped and counted: requests never wait for a log, and the end of the program waits a moment at most.
+//! Lines are collected in memory and written by a separate thread. When the reader of our output stops reading, lines are dropped and
+//! counted: a request never waits for the log, and the end of the program waits less than a second.
 
 mod complaints;
 mod gorouter;
@@ -20,23 +20,22 @@ pub use writer::WriterUsage;
 
 use writer::Writer;
 
-/// How long the end of the program waits for the reader of its standard output. With [`Complaints`] it is a second.
+/// How long the end of the program waits for the reader of standard output. With [`Complaints`] it is one second in total.
 const TIME_LIMIT: Duration = Duration::from_millis(800);
 
 use line::{Event, WorkerLine};
 
-/// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// One JSON value a line.
+    /// One JSON object per line.
     Json,
     /// For people.
     Pretty,
-    /// JSON, but for exchanges: those are as Cloud Foundry's gorouter writes them.
+    /// JSON, except for exchanges, which have the format of Cloud Foundry's gorouter.
     Gorouter,
 }
 
-/// A handle on the log; cheap to clone.
+/// A handle on the log. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
     form: LogFormat,
@@ -45,12 +44,12 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal on standard output; `access`: one line an exchange.
+    /// Writes to standard output. `access`: with a line for each exchange.
     pub fn open(form: LogFormat, access: bool) -> io::Result<Self> {
         Ok(Self::new(form, access, Writer::file(io::stdout())?))
     }
 
-    /// A journal in a file.
+    /// Writes to a file.
     pub fn new(form: LogFormat, access: bool, out: File) -> Self {
         let writer = Writer::new(out, move |out, dropped| {
             let text = format!("{dropped} log lines were dropped: their reader did not keep up");
@@ -59,36 +58,36 @@ impl Journal {
         Self { form, access, writer: Arc::new(writer) }
     }
 
-    /// An exchange has ended. The line is only made if it is wanted.
+    /// Writes an access line. The closure runs only if access lines are on.
     pub fn access<'a>(&self, line: impl FnOnce() -> Access<'a>) {
         if self.access && self.form != LogFormat::Gorouter {
             self.write(|out, form| line().write(out, form));
         }
     }
 
-    /// An exchange has ended, for who reads gorouter's lines. It is only made if it is wanted.
+    /// Writes an access line in gorouter's format. The closure runs only if that format is on.
     pub fn hop<'a>(&self, line: impl FnOnce() -> Hop<'a>) {
         if self.access && self.form == LogFormat::Gorouter {
             self.write(|out, _| line().write(out));
         }
     }
 
-    /// Something happened that an operator should know.
+    /// Writes an event for the operator.
     pub fn event(&self, level: Level, text: &str) {
         self.write(|out, form| Event { level, text }.write(out, form));
     }
 
-    /// A worker wrote a line.
+    /// Writes a line of a worker's output.
     pub fn worker_line(&self, pool: &str, worker: usize, stream: &str, text: &str) {
         self.write(|out, form| WorkerLine { pool, worker, stream, text }.write(out, form));
     }
 
-    /// What is written and what is not; for the Status.
+    /// Counters for the Status.
     pub fn usage(&self) -> WriterUsage {
         self.writer.usage()
     }
 
-    /// Waits until all is written, or for a moment; for the end of the program.
+    /// Waits until all is written, within a time limit. For the end of the program.
     pub fn end(&self) {
         self.writer.end(TIME_LIMIT);
     }

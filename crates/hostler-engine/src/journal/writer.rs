@@ -1,4 +1,4 @@
-//! A buffer and the thread that empties it. Knows nothing of what is written.
+//! A buffer and the thread that writes it to a file. Does not know what is written.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,26 +10,25 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// A pipe takes so much in one piece (PIPE_BUF): while a successor writes to the same one, no line breaks into another.
+/// PIPE_BUF: a pipe takes this much at once. A predecessor and a successor write to the same pipe, and their lines must not mix.
 const PIECE: usize = 4096;
-/// What may wait to be written; more is dropped.
+/// The most bytes that may wait. Further lines are dropped.
 const MOST: usize = 8 * 1024 * 1024;
-/// The memory that a buffer keeps once it is empty.
+/// The capacity that an empty buffer keeps.
 const KEPT: usize = 1024 * 1024;
 
-/// Writes in the background.
+/// A writer in the background.
 pub struct Writer {
     shared: Arc<WriterInner>,
 }
 
-/// What is written, and what is not, at one moment.
+/// The state of the writer at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WriterUsage {
-    /// Bytes that wait to be written.
     pub waiting_bytes: usize,
-    /// Lines that were never written, since the start.
+    /// Lines that were dropped since the start.
     pub dropped: u64,
-    /// For how long the reader of the output has taken nothing; none while it keeps up.
+    /// How long the reader of the output has read nothing. None while it keeps up.
     pub stuck_ms: Option<u64>,
 }
 
@@ -42,20 +41,20 @@ struct WriterInner {
 #[derive(Default)]
 struct WriterState {
     waiting: Vec<u8>,
-    /// What the thread is about to write, and since when.
+    /// What the thread is writing, and since when.
     writing: usize,
     since: Option<Instant>,
-    /// Dropped lines of which no line has told yet.
+    /// Dropped lines that no log line has reported yet.
     dropped: u64,
     dropped_in_all: u64,
-    /// No line is taken any more.
+    /// No further line is taken.
     ended: bool,
-    /// The thread has written all and is gone.
+    /// The thread has written everything and ended.
     finished: bool,
 }
 
 impl Writer {
-    /// Writes to `out` until it is ended. `tell` makes the line that says how many were dropped.
+    /// Writes to `out` until [`end`](Self::end). `tell` makes the line that reports how many lines were dropped.
     pub fn new(out: File, tell: impl Fn(&mut Vec<u8>, u64) + Send + 'static) -> Self {
         let shared = Arc::new(WriterInner::default());
         let writing = shared.clone();
@@ -68,12 +67,12 @@ impl Writer {
         Self { shared }
     }
 
-    /// The same file as this one, which is written to without a buffer or a lock of the standard library's.
+    /// The same file without the buffer and the lock of the standard library.
     pub fn file(of: impl AsFd) -> io::Result<File> {
         Ok(File::from(of.as_fd().try_clone_to_owned()?))
     }
 
-    /// Appends a line, or drops it when too much waits already.
+    /// Appends a line, or drops it if too much waits.
     pub fn append(&self, line: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.shared.lock();
         if state.waiting.len() > MOST || state.ended {
@@ -88,7 +87,6 @@ impl Writer {
         }
     }
 
-    /// What is written and what is not.
     pub fn usage(&self) -> WriterUsage {
         let state = self.shared.lock();
         WriterUsage {
@@ -98,8 +96,8 @@ impl Writer {
         }
     }
 
-    /// Takes no more lines, and waits until all are written, but no longer than `time_limit`: a reader that stands still must not
-    /// keep the process alive. False where lines are lost.
+    /// Takes no more lines and waits until all are written, but at most `time_limit`: a reader that does not read must not keep the
+    /// process alive. False if lines were lost.
     pub fn end(&self, time_limit: Duration) -> bool {
         let mut state = self.shared.lock();
         state.ended = true;
@@ -110,7 +108,7 @@ impl Writer {
     }
 }
 
-/// A write takes its time; only one that takes long is stuck.
+/// A short write is normal. Only a long one is reported.
 fn stuck(since: Duration) -> Option<u64> {
     (since >= Duration::from_secs(1)).then_some(since.as_millis() as u64)
 }
@@ -122,7 +120,7 @@ impl WriterState {
     }
 }
 
-/// As many whole lines at a time as go in one piece; a longer line goes alone.
+/// Groups whole lines into writes of [`PIECE`] bytes at most. A longer line is written alone.
 fn pieces(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let fits = &lines[..lines.len().min(PIECE)];
@@ -133,7 +131,7 @@ fn pieces(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Also to a pipe that another process has made non-blocking: then this thread waits until there is room.
+/// The pipe may be non-blocking because another process made it so. Then this thread waits for room.
 fn write_piece(mut out: &File, mut piece: &[u8]) -> io::Result<()> {
     while !piece.is_empty() {
         match out.write(piece) {
@@ -141,7 +139,7 @@ fn write_piece(mut out: &File, mut piece: &[u8]) -> io::Result<()> {
             Ok(written) => piece = &piece[written..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // A failure shows with the next write.
+                // If the wait fails, the next write reports the error.
                 let _ = poll(&mut [PollFd::new(out, PollFlags::OUT)], None);
             }
             Err(error) => return Err(error),
