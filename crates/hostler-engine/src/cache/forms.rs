@@ -1,4 +1,4 @@
-//! What becomes of a stored answer's body in other codings: made once, for all who want it, and kept with the answer. Knows no clients.
+//! The encoded forms of a stored answer: each is made once for all clients and stored with the answer. Knows no clients.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,41 +10,37 @@ use hostler_wire::{BodyLength, Fields, ResponseHead};
 
 use super::{BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, Stock};
 
-/// An answer whose body is on its way into memory, or there, for one client among others.
+/// An answer whose body is in memory or on its way there, as one client gets it.
 pub struct SharedBody {
-    /// Its head, without fields that frame the message.
+    /// The head, without fields that frame the message.
     pub head: Arc<ResponseHead>,
-    /// How long the body is.
     pub length: BodyLength,
-    /// The body.
     pub reading: BodyReading,
-    /// Where it is stored, or will be; none where it will not, or this client gets it otherwise than others.
+    /// Where the answer is stored. None if it will not be stored, or if this client gets another answer than others.
     pub place: Option<StorageKey>,
 }
 
-/// Where an answer is stored.
 #[derive(Clone)]
 pub struct StorageKey {
-    /// The store.
     pub stock: Arc<Stock>,
-    /// Under this key.
     pub key: Arc<[u8]>,
 }
 
-/// An answer in another coding.
+/// The result of [`SharedBody::encoded`].
 pub enum Encoded {
-    /// All of it.
+    /// The complete form.
     Whole(Arc<ResponseHead>, Bytes),
-    /// As it comes.
+    /// A form whose body is still being made.
     Coming(Box<SharedBody>),
-    /// It is not to be had from here; this is what there was.
+    /// It cannot be encoded here. The answer is unchanged.
     Not(Box<SharedBody>),
-    /// No encoder is to be had now; this is what there was.
+    /// No encoder is free. The answer is unchanged.
     Spared(Box<SharedBody>),
 }
 
 impl SharedBody {
-    /// The same in this coding, as it is made by now or as `encoder` makes it from now on. Mostly it is there, and nobody comes here.
+    /// The answer in this coding: the stored form, or one that `encoder` makes from now on. Mostly the caller has found the stored form
+    /// already.
     pub fn encoded(
         self: Box<Self>,
         coding: Coding,
@@ -54,14 +50,14 @@ impl SharedBody {
         if let Some(form) = stock.form(&key, &self.head, coding) {
             return Encoded::Whole(form.head, form.body);
         }
-        // Of this very answer: one that takes its place has another head.
+        // The head's address is part of the key: a newer answer under the same key has another head.
         let name = [&Arc::as_ptr(&self.head).addr().to_ne_bytes()[..], coding.name().as_bytes()].concat();
         let flight = match stock.flights.join(&name, Moment::now()) {
             FlightRole::Leader(flight) => flight,
             FlightRole::Arriving(FetchOutcome::Form(head, incoming_body)) => {
                 return coming(head, &incoming_body, self);
             }
-            // Somebody begins in this moment.
+            // Another request has begun to make this form at the same moment.
             FlightRole::Arriving(_) | FlightRole::Follower(_) | FlightRole::Alone => {
                 return Encoded::Not(self);
             }
@@ -102,7 +98,7 @@ fn coming(head: Arc<ResponseHead>, incoming_body: &Arc<IncomingBody>, plain: Box
 }
 
 impl Stock {
-    /// A form of the answer with this very head.
+    /// The form of the answer with exactly this head.
     fn form(&self, key: &[u8], of: &Arc<ResponseHead>, coding: Coding) -> Option<StoredForm<ResponseHead>> {
         self.entry(key, of)?.form(coding.name()).cloned()
     }
@@ -139,7 +135,7 @@ impl Making {
             let form = StoredForm { coding: self.coding.name(), head: self.head, body };
             self.stock.memory.add_form(&self.key, &entry, form);
         }
-        // Whoever comes from now on finds it there.
+        // Requests find the stored form from now on.
         drop(self.flight);
     }
 }

@@ -1,4 +1,4 @@
-//! The heads that are stored, and those that are made of them. Knows no bodies, and decides nothing.
+//! Makes the heads that are stored, and the heads that are sent for stored answers. Decides nothing and knows no bodies.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use hostler_wire::{
 
 use super::HeadLines;
 
-/// The head of an answer as it is stored: without what was meant for us, what frames the message, and what may not be `kept`.
+/// The head as it is stored: without fields for Hostler itself, fields that frame the message, and fields that must not be `kept`.
 pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHead {
     let mut text = start(head);
     head.fields.copy_lines(&mut text, |field, name| is_of_answer(field) && kept.keeps(name));
@@ -20,7 +20,7 @@ pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHea
     parsed(head, text)
 }
 
-/// The stored head with the lines of the 304 that has confirmed it (RFC 9111 section 3.2).
+/// The stored head, updated from the 304 that has validated it (RFC 9111 section 3.2).
 pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> ResponseHead {
     let confirmation = HeadLines(&not_modified.fields);
     let mut text = start(stored);
@@ -29,12 +29,12 @@ pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> Response
     parsed(stored, text)
 }
 
-/// What a client gets whose own copy is still good.
+/// The head of a 304 for a client whose copy is still valid.
 pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
     let mut head = ResponseHead::with_status(304);
     let said = ["cache-control", "content-location", "date", "etag", "expires", "last-modified", "vary"];
     for (field, name, value) in stored.fields.iter() {
-        // Others that a cache between here and there may go by (RFC 9213 and its like).
+        // Fields for other caches on the way, such as `CDN-Cache-Control` (RFC 9213).
         let is_for_caches = field.known == Name::Other && ends_with(name, b"cache-control");
         if is_for_caches || said.iter().any(|said| name.eq_ignore_ascii_case(said.as_bytes())) {
             head.fields.add(name, value);
@@ -43,7 +43,7 @@ pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
     head
 }
 
-/// The head of a part of a body of so many bytes.
+/// The head of a part of a body of this length.
 pub fn part(stored: &ResponseHead, part: &Range<u64>, length: u64) -> ResponseHead {
     let mut head = ResponseHead::with_status(206);
     for (_, name, value) in stored.fields.iter() {
@@ -53,12 +53,12 @@ pub fn part(stored: &ResponseHead, part: &Range<u64>, length: u64) -> ResponseHe
     head
 }
 
-/// What it takes in memory.
+/// The approximate size in memory.
 pub fn size(head: &ResponseHead) -> usize {
     size_of::<ResponseHead>() + head.fields.bytes().len() + head.fields.len() * size_of::<Field>()
 }
 
-/// As bytes, for whoever shares it.
+/// The head as bytes, for memcached.
 pub(super) fn pack(head: &ResponseHead, into: &mut Vec<u8>) {
     let mut text = start(head);
     head.fields.copy_lines(&mut text, |_, _| true);
@@ -66,7 +66,6 @@ pub(super) fn pack(head: &ResponseHead, into: &mut Vec<u8>) {
     into.append(&mut text);
 }
 
-/// What was packed.
 pub(super) fn unpack(packed: &[u8]) -> Option<ResponseHead> {
     let mut head = ResponseHead::default();
     let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
@@ -75,12 +74,12 @@ pub(super) fn unpack(packed: &[u8]) -> Option<ResponseHead> {
     Some(head)
 }
 
-/// A moment as HTTP says it.
+/// A moment in the date format of HTTP.
 pub fn date(moment: Moment) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_millis(moment.0))
 }
 
-/// A field that says something of the answer, and not of the way that it came.
+/// A field of the answer itself, not of the connection.
 fn is_of_answer(field: &Field) -> bool {
     let is_of_message = matches!(field.known, Name::ContentLength | Name::Trailer);
     !field.listed && !field.known.is_hop_by_hop() && !is_of_message
@@ -92,7 +91,7 @@ fn start(head: &ResponseHead) -> Vec<u8> {
     text
 }
 
-/// Parsed anew, so that all its lines lie in one piece, and go out in one.
+/// Parsed again, so that all lines are in one buffer and are written at once.
 fn parsed(like: &ResponseHead, mut text: Vec<u8>) -> ResponseHead {
     write_head_end(&mut text);
     let mut head = ResponseHead::default();
@@ -102,7 +101,7 @@ fn parsed(like: &ResponseHead, mut text: Vec<u8>) -> ResponseHead {
             head.fields.shrink_to_fit();
             head
         }
-        // Nothing that has been parsed once can get here; if it did, its lines would be as good.
+        // The lines were parsed before, so an error is not expected. The old head is correct too.
         Err(_) => like.clone(),
     }
 }

@@ -1,5 +1,5 @@
-//! A body on its way into memory: poured from one source at that one's speed, read by any number, each at his own. Knows neither
-//! members nor clients.
+//! A body on its way into memory: filled from one source at the source's speed, and read by any number of readers at their own speeds.
+//! Knows no members and no clients.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,53 +10,52 @@ use bytes::Bytes;
 use hostler_wire::Fields;
 use slab::Slab;
 
-/// What is taken from the source at a time.
+/// How many bytes are taken from the source at once.
 const PIECE: usize = 64 * 1024;
-/// Pieces that are taken before everybody else on the thread has his turn.
+/// How many pieces are taken before other tasks of the thread run.
 const RUN: usize = 8;
 
-/// Where a body comes from.
+/// The source of a body.
 pub trait BodyFeed: Send {
-    /// Appends some of it, at most about `max` bytes; `true` when it is complete.
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, Cut>>;
 
-    /// The trailers of one that is complete.
+    /// The trailers of a complete body.
     fn trailers(&self) -> Option<&Fields>;
 }
 
-/// Why there is no more of a body than has come, in words for the log.
+/// Why a body is incomplete, for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut(pub Arc<str>);
 
-/// What has become of a body.
+/// The result of filling.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Poured {
-    /// All of it has come, and can be kept.
+    /// All of it has come and fits into memory.
     Whole(Bytes),
-    /// It is more than can be kept, and goes on if it is poured on.
+    /// It does not fit. It goes on to its readers if it is filled further.
     TooLarge,
-    /// All of it has come and gone: it was more than can be kept.
+    /// All of it has come and was read, but it did not fit.
     Passed,
     /// It broke off.
     Cut(Cut),
-    /// It is more than can be kept, and nobody reads it any more.
+    /// It does not fit, and no reader is left.
     Unwanted,
 }
 
-/// A body on its way into memory. What is larger than can be kept still reaches whoever was first, at his speed then; the others
-/// as long as they are not in the way.
+/// A body on its way into memory. A body that does not fit still reaches its first reader, at that reader's speed. Other readers get it
+/// only as long as they keep up.
 pub struct IncomingBody {
     most: usize,
     state: Mutex<FillState>,
-    /// Whoever pours, to be told of room.
+    /// The task that fills it, to be woken when there is room.
     pourer: AtomicWaker,
 }
 
 #[derive(Default)]
 struct FillState {
-    /// What has come, from the byte `base` on.
+    /// The bytes from position `base` on.
     body: Vec<u8>,
-    /// 0 unless it is too large.
+    /// 0 unless the body does not fit.
     base: usize,
     is_too_large: bool,
     readers: Slab<Reader>,
@@ -64,7 +63,7 @@ struct FillState {
 }
 
 enum BodyEnd {
-    /// The body is kept here, for those who have not read it all.
+    /// The bytes stay here for readers that have not finished.
     Whole(Bytes, Option<Arc<Fields>>),
     Passed(Option<Arc<Fields>>),
     Cut(Cut),
@@ -73,25 +72,25 @@ enum BodyEnd {
 struct Reader {
     at: usize,
     waker: Option<Waker>,
-    /// The others do not wait for him.
+    /// The body does not wait for this reader.
     may_be_left_behind: bool,
 }
 
-/// What may be taken from the source.
+/// How much may be taken from the source.
 enum Room {
     For(usize),
     None,
-    /// Nobody is there for whom it would be.
+    /// No reader is left.
     Unwanted,
 }
 
 impl IncomingBody {
-    /// Nothing yet; up to `most` bytes can be kept.
+    /// An empty body. Up to `most` bytes fit.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, state: Mutex::default(), pourer: AtomicWaker::new() })
     }
 
-    /// A reader at the beginning; none once that is gone, or the rest will not come.
+    /// A reader from the first byte. None if that byte is gone or the body broke off.
     pub fn reading(self: &Arc<Self>) -> Option<BodyReading> {
         let mut state = self.state();
         if state.is_too_large || matches!(state.end, Some(BodyEnd::Cut(_))) {
@@ -102,23 +101,23 @@ impl IncomingBody {
         Some(BodyReading { incoming_body: self.clone(), key, until: None, trailers: None })
     }
 
-    /// A body that is there already.
+    /// A complete body.
     pub fn full(body: Bytes) -> Arc<Self> {
         let incoming_body = Self::new(body.len());
         incoming_body.state().end = Some(BodyEnd::Whole(body, None));
         incoming_body
     }
 
-    /// Pours what has come; none where more is to come.
+    /// Takes what the source has now. None if the source has more to come.
     pub fn begin(&self, source: &mut impl BodyFeed) -> Option<Poured> {
-        // Whoever goes on asks anew to be woken.
+        // The next call registers its own waker.
         match self.poll_pour(&mut Context::from_waker(Waker::noop()), source, &mut Vec::new()) {
             Poll::Ready(poured) => Some(poured),
             Poll::Pending => None,
         }
     }
 
-    /// Leave to pour; once that is given up, nothing more will come.
+    /// The right to fill. When it is dropped before the end, the body is cut.
     pub fn pouring(&self) -> Pouring<'_> {
         Pouring(self)
     }
@@ -137,7 +136,7 @@ impl IncomingBody {
                 Room::Unwanted => return Poll::Ready(Poured::Unwanted),
             };
             piece.clear();
-            // Not under the lock: others read what there is meanwhile.
+            // Without the lock, so that readers can read meanwhile.
             let ended = match ready!(source.poll_body(cx, piece, room.min(PIECE))) {
                 Ok(ended) => ended,
                 Err(cut) => return Poll::Ready(self.end(Err(cut))),
@@ -154,7 +153,7 @@ impl IncomingBody {
         Poll::Pending
     }
 
-    /// Bytes that have come.
+    /// How many bytes have come.
     pub fn come(&self) -> usize {
         let state = self.state();
         match &state.end {
@@ -163,12 +162,12 @@ impl IncomingBody {
         }
     }
 
-    /// It has turned out to be more than can be kept.
+    /// It does not fit.
     pub fn is_too_large(&self) -> bool {
         self.state().is_too_large
     }
 
-    /// True if that makes it too large.
+    /// True if the piece makes the body too large.
     fn take(&self, piece: &[u8]) -> bool {
         let mut state = self.state();
         state.body.extend_from_slice(piece);
@@ -208,22 +207,22 @@ impl IncomingBody {
     }
 }
 
-/// Leave to pour.
+/// The right to fill.
 pub struct Pouring<'f>(&'f IncomingBody);
 
 impl Pouring<'_> {
-    /// Pours the source for as long as there is nothing to say of it.
+    /// Fills until the body is complete, cut, or found too large.
     pub async fn pour(&self, source: &mut impl BodyFeed) -> Poured {
         let mut piece = Vec::new();
         poll_fn(|cx| self.0.poll_pour(cx, source, &mut piece)).await
     }
 }
 
-/// Whoever reads is told, why ever nobody pours any more.
+/// Readers get an error when filling stops, for any reason.
 impl Drop for Pouring<'_> {
     fn drop(&mut self) {
         if self.0.state().end.is_none() {
-            self.0.end(Err(Cut("it came to no end".into())));
+            self.0.end(Err(Cut("filling it was given up".into())));
         }
     }
 }
@@ -231,14 +230,14 @@ impl Drop for Pouring<'_> {
 impl FillState {
     fn room(&mut self, most: usize) -> Room {
         if !self.is_too_large {
-            // One byte more than can be kept tells that it cannot be.
+            // One byte more than fits is enough to know that the body does not fit.
             return Room::For(most + 1 - self.body.len());
         }
         loop {
             let slowest = self.readers.iter().min_by_key(|(_, reader)| reader.at);
             let Some((key, &Reader { at, may_be_left_behind, .. })) = slowest else { return Room::Unwanted };
             let come = self.base + self.body.len();
-            // Who wants a part only may wait for what has not come yet.
+            // A reader of a part may begin behind the bytes that have come.
             let at = at.min(come);
             self.forget(at - self.base);
             let kept = come - at;
@@ -255,7 +254,7 @@ impl FillState {
         }
     }
 
-    /// The first bytes have been read by all; what is left is moved only where it is less than what goes.
+    /// Drops the first bytes, which all readers have read. The rest is moved only when it is smaller than the dropped part.
     fn forget(&mut self, read: usize) {
         if read >= self.body.len() / 2 {
             self.body.drain(..read);
@@ -268,17 +267,17 @@ impl FillState {
     }
 }
 
-/// One reader's place in a filling.
+/// The position of one reader.
 pub struct BodyReading {
     incoming_body: Arc<IncomingBody>,
     key: usize,
-    /// Where the part ends that he wants; none for the end.
+    /// The end of the part that is wanted. None for the end of the body.
     until: Option<usize>,
     trailers: Option<Arc<Fields>>,
 }
 
 impl BodyReading {
-    /// Reads on from there, and no further than that: of a body of which at least so much is to come.
+    /// Reads only this part. The body must be at least that long.
     pub fn only(mut self, part: std::ops::Range<usize>) -> Self {
         if let Some(reader) = self.incoming_body.state().readers.get_mut(self.key) {
             reader.at = part.start;
@@ -287,7 +286,7 @@ impl BodyReading {
         self
     }
 
-    /// Appends some of the body, at most `max` bytes, to `into`; `true` when it is complete.
+    /// Appends at most `max` bytes to `into`; `true` when the body is complete.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -297,7 +296,9 @@ impl BodyReading {
         let mut guard = self.incoming_body.state();
         let state = &mut *guard;
         let Some(reader) = state.readers.get_mut(self.key) else {
-            return Poll::Ready(Err(Cut("it was too large to be kept for a slow reader".into())));
+            return Poll::Ready(Err(Cut(
+                "it does not fit into the cache, and this client was too slow".into()
+            )));
         };
         let (come, trailers) = match &state.end {
             None => (&state.body[..], None),
@@ -328,15 +329,14 @@ impl BodyReading {
         Poll::Ready(Ok(false))
     }
 
-    /// Whoever pours waits for this reader.
+    /// Whether filling waits for this reader.
     pub fn holds_up(&self) -> bool {
         let state = self.incoming_body.state();
         let is_first = state.readers.get(self.key).is_some_and(|reader| !reader.may_be_left_behind);
         state.is_too_large && is_first
     }
 
-    /// Waits for the end of a body that nobody reads. One that is more than can be kept is not waited for: it would be fetched for
-    /// nobody.
+    /// Waits for the end of the body without reading it. Fails if the body does not fit, because it would be fetched for no reader.
     pub async fn is_there(self) -> Result<(), Cut> {
         poll_fn(|cx| {
             let mut state = self.incoming_body.state();
@@ -344,7 +344,7 @@ impl BodyReading {
                 Some(BodyEnd::Cut(cut)) => return Poll::Ready(Err(cut.clone())),
                 Some(BodyEnd::Whole(..) | BodyEnd::Passed(_)) => return Poll::Ready(Ok(())),
                 None if state.is_too_large => {
-                    return Poll::Ready(Err(Cut("it is more than can be kept".into())));
+                    return Poll::Ready(Err(Cut("it does not fit into the cache".into())));
                 }
                 None => {}
             }
@@ -356,7 +356,7 @@ impl BodyReading {
         .await
     }
 
-    /// The trailers of a body that is complete.
+    /// The trailers of a complete body.
     pub fn trailers(&self) -> Option<&Fields> {
         self.trailers.as_deref()
     }

@@ -1,9 +1,9 @@
-//! Heads as the cache's rules read them. Knows no rules.
+//! The adapter through which `hostler-cache` reads heads. Knows no rules.
 
 use hostler_cache::Head;
 use hostler_wire::Fields;
 
-/// The lines of a head, as they came.
+/// The lines of a head, in order.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadLines<'f>(pub &'f Fields);
 

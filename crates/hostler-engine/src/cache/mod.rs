@@ -1,5 +1,4 @@
-//! What routes with a cache share, and bodies on their way into it. Knows no members and no clients; what may be stored and
-//! served is decided in `hostler-cache`.
+//! The state that routes with a cache share. Knows no members and no clients; `hostler-cache` decides what may be stored and served.
 
 mod forms;
 mod head;
@@ -25,50 +24,48 @@ pub use parts::parts;
 
 use crate::journal::{Journal, Level};
 
-/// A stored answer.
 pub type Entry = hostler_cache::Entry<ResponseHead>;
 
-/// For how long an answer that cannot be shared is taken as a sign that the next one cannot be either.
+/// For how long an answer that cannot be shared is a sign that the next one cannot be shared either.
 const ALONE_MS: u64 = 5_000;
 
-/// What all routes with a cache share. One for the whole program.
+/// The shared state of all routes with a cache. There is one.
 pub struct Stock {
-    /// What is stored.
+    /// The stored answers.
     pub memory: Arc<Cache<ResponseHead>>,
-    /// What others have stored; none: this Hostler is for itself.
+    /// The memcached servers. None if there are none.
     pub tier: ArcSwapOption<Tier<ResponseHead>>,
-    /// What is being fetched.
+    /// The fetches that are under way.
     pub flights: Arc<Flights<FetchOutcome>>,
-    /// Where fetches are written down that no client waits for.
+    /// For the access lines of fetches that no client waits for.
     pub journal: Journal,
 }
 
 impl Stock {
-    /// Empty, for so many bytes; no entry may be larger than `max_entry`.
+    /// An empty cache of this size. No entry may be larger than `max_entry`.
     pub fn new(bytes: u64, max_entry: usize, journal: Journal) -> Self {
         let memory = Arc::new(Cache::new(bytes, max_entry));
         Self { memory, tier: ArcSwapOption::empty(), flights: Flights::new(ALONE_MS), journal }
     }
 }
 
-/// How one route answers from memory.
+/// The cache settings of one route.
 pub struct Caching {
     /// What may be stored, and for how long.
     pub rules: CachingRules,
-    /// What of a query makes another answer.
+    /// Which parts of the query belong to the key.
     pub query: Query,
-    /// Answers are stored; else they are only shared by those who wait for the same one.
+    /// False: answers are not stored, only shared by requests that wait for the same one.
     pub stores: bool,
-    /// Those who wait for the same answer share it though it cannot be stored.
+    /// Requests that wait for the same answer share it even if it cannot be stored.
     pub collapses: bool,
-    /// Where they are stored.
     pub stock: Arc<Stock>,
-    /// It was said that its answers vary by what differs for each request.
+    /// The log has said that this route's answers vary by a field that differs for each request.
     pub told: AtomicBool,
 }
 
 impl Caching {
-    /// Says, once, why answers of this route are not stored: each is for the one request that it was made for.
+    /// Logs once why answers of this route are not stored: each is valid for one request only.
     pub fn tell_of_vary(&self, route: &str, answer: &ResponseHead) {
         let lines = HeadLines(&answer.fields);
         let Some(field) = varies_by_each_request(&lines) else { return };
@@ -82,21 +79,20 @@ impl Caching {
     }
 }
 
-/// What those get who have waited for another's fetch.
+/// The result of a flight, for the requests that waited for it.
 #[derive(Clone)]
 pub enum FetchOutcome {
-    /// It is stored by now.
+    /// The answer is stored.
     Stored(Arc<Entry>),
-    /// It is on its way.
+    /// The answer's body is still coming.
     Coming(Arc<Coming>),
-    /// One of its forms is being made: its head and its body.
+    /// One of its encoded forms is being made: head and body.
     Form(Arc<ResponseHead>, Arc<IncomingBody>),
-    /// Nothing came that anybody could use.
+    /// There is no answer that others may use.
     Failed,
 }
 
 impl FetchOutcome {
-    /// The answer's head, if it is one.
     pub fn head(&self) -> Option<&ResponseHead> {
         match self {
             Self::Stored(entry) => Some(&entry.head),
@@ -108,16 +104,13 @@ impl FetchOutcome {
 
 /// An answer whose body is on its way into memory.
 pub struct Coming {
-    /// Where it will be stored.
     pub place: StorageKey,
-    /// Its head, as it is stored.
+    /// The head as it will be stored.
     pub head: Arc<ResponseHead>,
-    /// How long its body will be.
     pub length: BodyLength,
-    /// For which requests it is.
+    /// Which requests it is valid for.
     pub vary: Vary,
-    /// On which terms it will be stored, or why it will not.
+    /// How it will be stored, or why it will not be.
     pub freshness: Result<Freshness, NotStored>,
-    /// Its body.
     pub incoming_body: Arc<IncomingBody>,
 }

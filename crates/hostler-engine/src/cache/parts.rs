@@ -1,11 +1,11 @@
-//! Several parts of a body in one (RFC 9110 section 14.6). Decides nothing.
+//! Makes an answer with several ranges (RFC 9110 section 14.6). Decides nothing.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use hostler_wire::{Name, ResponseHead, content_range, write_field, write_head_end};
 
-/// The head and the body of an answer with these parts of `body`. Nowhere in it may be the `boundary`.
+/// The head and body of an answer with these parts of `body`. The `boundary` must not occur in the body.
 pub fn parts(
     stored: &ResponseHead,
     body: &Bytes,

@@ -1,10 +1,9 @@
-//! A request that is asked once more, on nobody's behalf. Knows not why.
+//! A copy of a request for a fetch that no client waits for. Does not know why it is fetched.
 
 use super::{Exchange, RequestId};
 
 impl Exchange {
-    /// The same request without its client's answer: to its member it comes from the same client, by the same route, under a
-    /// name of its own.
+    /// The same request without a client that waits. The member sees the same client and route, and a new request id.
     pub fn again(&self) -> Self {
         let mut again = Self::new(self.peer, self.local, self.deadline.sweep().deadline());
         again.head = self.head.clone();

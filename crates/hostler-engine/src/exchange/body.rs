@@ -1,4 +1,4 @@
-//! A request's body and the client's side of an exchange, as the steps see them. Knows no protocol.
+//! A request's body, and the client's side of an exchange. Knows no protocol.
 
 use std::io::ErrorKind;
 use std::ops::Deref;
@@ -10,21 +10,19 @@ use hostler_wire::{ChunkedError, Fields, ResponseHead};
 use super::memory::Reservation;
 use super::spool::{SpoolAccount, SpoolFile, SpoolFull};
 
-/// A request's body, as it is handed to a worker.
+/// A request's body, as it is sent to a worker.
 #[derive(Debug, Clone, Default)]
 pub enum Body {
-    /// There is none.
     #[default]
     None,
-    /// Read whole, in memory.
     Memory(Arc<InMemory>),
-    /// Read whole, in a temporary file that has no name any more.
+    /// Read as a whole into an unnamed temporary file.
     Spilled(Arc<SpoolFile>, u64),
-    /// Not read: it goes to the worker as it comes.
+    /// Not read: it is sent to the worker as it comes.
     Streaming,
 }
 
-/// Bytes in memory, and the part of the budget that they take.
+/// Bytes in memory, and the reservation for them.
 #[derive(Debug)]
 pub struct InMemory {
     bytes: Vec<u8>,
@@ -32,13 +30,13 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// Bytes that a budget knows of.
+    /// Bytes that are counted in a budget.
     pub fn new(bytes: Vec<u8>, reservation: Reservation) -> Self {
         Self { bytes, _reservation: Some(reservation) }
     }
 }
 
-/// Bytes that no budget needs to know of.
+/// Bytes that are not counted in a budget.
 impl From<Vec<u8>> for InMemory {
     fn from(bytes: Vec<u8>) -> Self {
         Self { bytes, _reservation: None }
@@ -53,7 +51,7 @@ impl Deref for InMemory {
     }
 }
 
-/// Why a request's body did not come whole.
+/// Why a request's body is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// Nothing came for `server.body_timeout`.
@@ -65,30 +63,29 @@ pub enum BodyError {
     /// The client closed or reset the connection.
     #[error("the client left in the middle of its request body")]
     Left,
-    /// It breaks the chunked coding.
+    /// It violates the chunked coding.
     #[error("the request body is malformed: {0}")]
     Malformed(ChunkedError),
-    /// More than the limit.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(u64),
-    /// The temporary file has no room: the disk, a quota or the descriptors are used up; which of them is for the log.
+    /// The temporary file cannot grow: the disk, a quota or the descriptors are used up. The kind is for the log.
     #[error("there is no room for the request body at the moment")]
     DiskFull(ErrorKind),
-    /// `server.request_memory` has no room, and the body is wanted in memory.
+    /// `server.request_memory` has no room, and the body must be in memory.
     #[error("there is no memory for the request body at the moment")]
     NoMemory,
-    /// The temporary file failed (no such folder); which is for the log, not for the client.
+    /// The temporary file failed. The kind is for the log.
     #[error("the request body could not be stored")]
     Storage(ErrorKind),
-    /// The connection has its share of the spool already.
+    /// The connection has used its share of the spool.
     #[error("the request body could not be stored: {0}")]
     SpoolFull(#[from] SpoolFull),
-    /// It is longer than one connection's part of an empty spool, which is so many bytes.
+    /// It is longer than one connection's share of an empty spool, which has this many bytes.
     #[error("the request body is larger than what can be stored of one client, which is {0} bytes")]
     LargerThanSpool(u64),
 }
 
-/// The body of an answer of our own that does not lie in memory. It never blocks.
+/// The body of an answer that Hostler makes and that is not in memory. It never blocks.
 pub trait BodySource: Send {
     /// Appends some of the body, at most about `max` bytes, to `into`; `true` when it is complete.
     fn poll_body(
@@ -99,23 +96,22 @@ pub trait BodySource: Send {
     ) -> Poll<std::io::Result<bool>>;
 }
 
-/// Nothing.
+/// An empty body.
 impl BodySource for std::io::Empty {
     fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<std::io::Result<bool>> {
         Poll::Ready(Ok(true))
     }
 }
 
-/// The client's side of an exchange while the steps work on it.
+/// The client's side of an exchange while the gateway works on it.
 pub trait Downstream: Send {
-    /// Ready when the client has gone: nobody reads the answer.
+    /// Ready when the client has left.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// How many bytes of body the client may send from here on.
+    /// How many bytes of body the client may send from now on.
     fn allow_body(&mut self, most: u64);
 
-    /// Appends some of the request's body to `into`; `true` when it is complete. Tells the client to go on
-    /// (`100 Continue`) if it waits for that.
+    /// Appends some of the request's body to `into`; `true` when it is complete. Sends `100 Continue` if the client waits for it.
     fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -123,19 +119,19 @@ pub trait Downstream: Send {
         max: usize,
     ) -> Poll<Result<bool, BodyError>>;
 
-    /// What the connection holds of the spool; none where there is nothing to put there.
+    /// The connection's account of the spool. None if there is nothing to store.
     fn spool(&mut self) -> Option<SpoolAccount> {
         None
     }
 
-    /// The trailer fields of a request body that is complete.
+    /// The trailer fields of a complete request body.
     fn trailers(&self) -> Option<&Fields>;
 
-    /// Passes an interim answer (1xx) on, if the client's protocol has them.
+    /// Sends an interim answer (1xx) to the client, if the protocol has them.
     fn interim(&mut self, cx: &mut Context<'_>, head: &ResponseHead);
 }
 
-/// The client's side of a request that no client waits for. It has nothing more to send, and does not leave.
+/// The client's side of a request that no client waits for. It sends nothing and does not leave.
 pub struct Nobody;
 
 impl Downstream for Nobody {

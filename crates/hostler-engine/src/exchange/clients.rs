@@ -1,4 +1,4 @@
-//! What each client address holds: connections at once and requests under way. Knows no limits, no sockets and no trust.
+//! Counts the connections and requests of each client address. Knows no limits, no sockets and no trust.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::Serialize;
 
-/// Threads that look for different clients at the same moment seldom meet at one lock.
+/// With this many tables, threads that look up different clients rarely wait for the same lock.
 const LOCKS: usize = 64;
 
-/// All clients that hold something. An entry lives only while its client does hold something, so that clients with ever-new addresses
-/// do not make the table grow.
+/// All clients with a connection or request. An entry lives as long as its client has one, so clients with ever new addresses do not make
+/// the table grow.
 #[derive(Debug)]
 pub struct Clients {
     tables: [Mutex<HashMap<Network, Weak<ClientLoad>>>; LOCKS],
@@ -19,18 +19,18 @@ pub struct Clients {
     refused_requests: AtomicU64,
 }
 
-/// The clients, for the status.
+/// The clients, for the Status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ClientsView {
-    /// Client addresses (IPv6: networks of 64 bits) that are counted now.
+    /// Client addresses (IPv6: networks of 64 bits) with a connection or request.
     pub counted: usize,
-    /// Connections that were refused because their client had as many as it may.
+    /// Connections that were refused because the client had reached its limit.
     pub refused_connections: u64,
-    /// Requests that were refused because their client had as many under way as it may.
+    /// Requests that were refused because the client had reached its limit.
     pub refused_requests: u64,
 }
 
-/// What counts as one client: an IPv4 address, or the 64 bits of IPv6 that one customer of a provider has (RFC 6177).
+/// What counts as one client: an IPv4 address, or an IPv6 network of 64 bits, which a provider's customer has (RFC 6177).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Network {
     V4(u32),
@@ -45,13 +45,12 @@ impl Network {
         }
     }
 
-    /// Which of the tables is its own.
     fn table(self) -> usize {
         let bits = match self {
             Self::V4(bits) => u64::from(bits),
             Self::V6(bits) => bits,
         };
-        // The upper bits of a product depend on all bits.
+        // The upper bits of the product depend on all bits of the address.
         (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % LOCKS
     }
 }
@@ -67,7 +66,7 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// What this client holds.
+    /// The entry of this client.
     pub fn find(self: &Arc<Self>, ip: IpAddr) -> Arc<ClientLoad> {
         let network = Network::of(ip);
         let mut table = self.table(network);
@@ -85,7 +84,6 @@ impl Clients {
         load
     }
 
-    /// As of now.
     pub fn view(&self) -> ClientsView {
         ClientsView {
             counted: self.tables.iter().map(|table| lock(table).len()).sum(),
@@ -103,7 +101,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one client holds.
+/// The connections and requests of one client.
 #[derive(Debug)]
 pub struct ClientLoad {
     clients: Arc<Clients>,
@@ -114,7 +112,7 @@ pub struct ClientLoad {
 }
 
 impl ClientLoad {
-    /// True once in the life of this entry: a flood of refusals is one line in the log.
+    /// True once in the life of this entry, so that many refusals give one log line.
     pub fn is_first_refusal(&self) -> bool {
         !self.was_told.swap(true, Relaxed)
     }
@@ -123,19 +121,19 @@ impl ClientLoad {
 impl Drop for ClientLoad {
     fn drop(&mut self) {
         let mut table = self.clients.table(self.network);
-        // The client may have come again meanwhile, and have a new entry.
+        // The client may have come back meanwhile and have a new entry.
         if table.get(&self.network).is_some_and(|load| load.strong_count() == 0) {
             table.remove(&self.network);
         }
     }
 }
 
-/// One connection of a client, counted for as long as this lives.
+/// A connection of a client, counted as long as this lives.
 #[derive(Debug)]
 pub struct ClientConnection(Arc<ClientLoad>);
 
 impl ClientConnection {
-    /// One more; and by how many the client is now over what it may have.
+    /// Counts a connection. Also returns by how many the client is now over its limit.
     pub fn new(load: Arc<ClientLoad>, most: usize) -> (Self, usize) {
         let now = load.connections.fetch_add(1, Relaxed) + 1;
         let over = now.saturating_sub(most);
@@ -145,7 +143,6 @@ impl ClientConnection {
         (Self(load), over)
     }
 
-    /// All that its client holds.
     pub fn load(&self) -> &Arc<ClientLoad> {
         &self.0
     }
@@ -157,12 +154,12 @@ impl Drop for ClientConnection {
     }
 }
 
-/// One request under way, or the tunnel that it has become, counted for as long as this lives.
+/// A request, or the tunnel that it has become, counted as long as this lives.
 #[derive(Debug)]
 pub struct ClientRequest(Arc<ClientLoad>);
 
 impl ClientRequest {
-    /// One more; none where the client has as many as it may.
+    /// Counts a request, unless the client has reached its limit.
     pub fn new(load: Arc<ClientLoad>, most: usize) -> Result<Self, Arc<ClientLoad>> {
         if load.requests.fetch_add(1, Relaxed) < most {
             return Ok(Self(load));

@@ -1,5 +1,4 @@
-//! How many client connections there are, and whether they are to end: what the listener, the server and the status share. Knows no
-//! sockets.
+//! Counts client connections and stores whether they must end. The listener, the server and the Status share it. Knows no sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -11,110 +10,104 @@ use super::clients::Clients;
 use super::cut::CutAnswers;
 use super::handshakes::Handshakes;
 
-/// Nobody is let in, and each connection ends with its next request.
+/// No connection is accepted, and each open one ends after its next request.
 const LEAVING: u8 = 1;
-/// Nobody is let in, and connections without a request end.
+/// No connection is accepted, and idle ones end.
 const DRAINING: u8 = 2;
 
-/// The client connections of all data-plane threads.
 #[derive(Default)]
 pub struct Connections {
-    /// Sockets that may still let clients in.
+    /// Sockets that may still accept.
     listening: AtomicUsize,
     open: AtomicUsize,
-    /// Those of them that are tunnels.
     tunnels: AtomicUsize,
-    /// 0 while clients come and go.
+    /// 0 while connections are accepted.
     stage: AtomicU8,
     changed: Notify,
-    /// Whoever asks about our health is told to go elsewhere.
+    /// Health checks fail.
     end_announced: AtomicBool,
     refused: AtomicUsize,
-    /// What comes before the first request of each.
+    /// TLS handshakes and PROXY headers.
     pub handshakes: Handshakes,
     flooded: AtomicUsize,
-    /// Answers that were broken off because their clients did not take them.
+    /// Answers that were cut because their clients did not take them.
     pub cut: CutAnswers,
-    /// What each client holds of them.
+    /// The connections and requests of each client.
     pub clients: Arc<Clients>,
 }
 
 impl Connections {
-    /// How many are open.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// How many of them are tunnels.
     pub fn tunnels(&self) -> usize {
         self.tunnels.load(Ordering::Relaxed)
     }
 
-    /// How many were refused for being too many.
+    /// Connections that were refused because there were too many.
     pub fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// One was refused for being too many.
     pub fn count_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All goes on, but whoever asks about our health is told to go elsewhere: the end will come.
+    /// Makes health checks fail while requests are still served.
     pub fn announce_end(&self) {
         self.end_announced.store(true, Ordering::Relaxed);
         self.changed.notify_waiters();
     }
 
-    /// Whether health checks are to fail.
+    /// Whether health checks must fail.
     pub fn is_end_announced(&self) -> bool {
         self.end_announced.load(Ordering::Relaxed)
     }
 
-    /// How many were ended because they flooded us with frames.
+    /// Connections that were closed because they flooded us with frames.
     pub fn flooded(&self) -> usize {
         self.flooded.load(Ordering::Relaxed)
     }
 
-    /// One was ended because it flooded us with frames.
     pub fn count_flood(&self) {
         self.flooded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// From now on nobody is let in: a successor does that. A connection is kept until its next request, which is told to be the
-    /// last one: closed before, it could be in the very moment in which its client sends that.
+    /// A successor accepts connections from now on. An open connection stays until its next answer, which says that it is the last one:
+    /// if it was closed earlier, the client might just be sending a request.
     pub fn leave(&self) {
         self.enter(LEAVING);
     }
 
-    /// From now on connections end with the request they have.
+    /// From now on connections end after the request that they have.
     pub fn drain(&self) {
         self.enter(DRAINING);
     }
 
-    /// True from the first of those on: no connection gets another request after the one that it has.
+    /// True once [`leave`](Self::leave) or [`drain`](Self::drain) was called: no connection gets another request after its current one.
     pub fn is_ending(&self) -> bool {
         self.stage.load(Ordering::Relaxed) >= LEAVING
     }
 
-    /// True once connections without a request are to end.
+    /// True once idle connections must end.
     pub fn is_draining(&self) -> bool {
         self.stage.load(Ordering::Relaxed) >= DRAINING
     }
 
-    /// There is no way back.
+    /// A stage is never left for an earlier one.
     fn enter(&self, stage: u8) {
         self.stage.fetch_max(stage, Ordering::Relaxed);
         self.changed.notify_waiters();
     }
 
-    /// Ready when the end has begun, or the last connection or listener has ended, from the moment of this call on.
+    /// Ready when the stage changes, or when the last connection or listener ends, from this call on.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    /// Waits until nobody is let in any more, and then until none is open: a listener's last clients are counted as open before
-    /// it ends.
+    /// Waits until no socket accepts, and then until no connection is open: a listener's last connections are counted as open before it
+    /// ends.
     pub async fn all_ended(&self) {
         loop {
             let changed = self.changed();
@@ -126,11 +119,10 @@ impl Connections {
     }
 }
 
-/// One socket that lets clients in, counted for as long as this lives.
+/// A listening socket, counted as long as this lives.
 pub struct Listening(Arc<Connections>);
 
 impl Listening {
-    /// One more.
     pub fn new(connections: &Arc<Connections>) -> Self {
         connections.listening.fetch_add(1, Ordering::Relaxed);
         Self(connections.clone())
@@ -145,11 +137,10 @@ impl Drop for Listening {
     }
 }
 
-/// One client connection, counted for as long as this lives.
+/// A client connection, counted as long as this lives.
 pub struct OpenConnection(Arc<Connections>);
 
 impl OpenConnection {
-    /// One more.
     pub fn new(connections: &Arc<Connections>) -> Self {
         connections.open.fetch_add(1, Ordering::Relaxed);
         Self(connections.clone())
@@ -164,11 +155,10 @@ impl Drop for OpenConnection {
     }
 }
 
-/// One connection that has become a tunnel, counted for as long as this lives.
+/// A tunnel, counted as long as this lives.
 pub struct OpenTunnel(Arc<Connections>);
 
 impl OpenTunnel {
-    /// One more.
     pub fn new(connections: &Arc<Connections>) -> Self {
         connections.tunnels.fetch_add(1, Ordering::Relaxed);
         Self(connections.clone())

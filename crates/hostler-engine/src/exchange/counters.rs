@@ -1,4 +1,4 @@
-//! What a route has answered, by status class and by refusal. Knows no requests beyond their trail.
+//! Counts the answers of a route by status class and refusal. Knows no requests, only their log facts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,35 +8,34 @@ use serde::Serialize;
 
 use super::LogFacts;
 
-/// Counters of one route; they only grow.
+/// The counters of one route. They only grow.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// 1xx .. 5xx; the first for what was never answered.
+    /// 1xx .. 5xx; the first is for requests without an answer.
     classes: [AtomicU64; 6],
     retries: AtomicU64,
     aborted: AtomicU64,
-    /// Refusals are rare enough for a lock.
+    /// A lock is cheap enough, because refusals are rare.
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     fallbacks: Mutex<BTreeMap<&'static str, u64>>,
     cache: [AtomicU64; CACHED.len()],
 }
 
-/// What a cache can have done, as in the access log.
+/// The results of a cache, as in the access log.
 const CACHED: [&str; 7] = ["hit", "stale", "collapsed", "validated", "miss", "bypass", "pass"];
 
-/// Counters of one moment.
+/// The counters at one moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct CountersView {
-    /// Answers by status class.
     pub answers: BTreeMap<&'static str, u64>,
-    /// Answers of our own by reason.
+    /// Refusals by reason.
     pub refusals: BTreeMap<&'static str, u64>,
-    /// Fallbacks instead of a refusal, by its reason.
+    /// Fallbacks instead of a refusal, by the refusal's reason.
     pub fallbacks: BTreeMap<&'static str, u64>,
-    /// What the route's cache did; empty without one.
+    /// Results of the route's cache. Empty without one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cache: BTreeMap<&'static str, u64>,
-    /// Requests that were sent to more than one member, counted once for each further one.
+    /// Further members that requests were sent to after the first one.
     pub retries: u64,
     /// Transfers that did not complete.
     pub aborted: u64,
@@ -64,7 +63,6 @@ impl Counters {
         }
     }
 
-    /// The figures of this moment.
     pub fn view(&self) -> CountersView {
         let names = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
         let counts = self.classes.iter().map(|count| count.load(Ordering::Relaxed));

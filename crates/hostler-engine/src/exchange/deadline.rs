@@ -1,8 +1,8 @@
-//! Deadlines checked by one coarse sweep a thread instead of two timers a request. Knows no requests.
+//! Deadlines that one coarse timer per thread checks, instead of two timers per request. Knows no requests.
 //!
-//! Setting a deadline is two atomic operations. Fifty times a second the thread's clock is read; when the earliest deadline has
-//! come, all are looked at and those that are due are woken. So a deadline comes up to two ticks late and never early: fit
-//! for timeouts, not for pacing.
+//! Setting a deadline takes two atomic operations. Fifty times a second the thread reads the clock. When the earliest deadline is due, it
+//! checks all of them and wakes the tasks of those that are due. A deadline is up to two ticks late and never early: precise enough for
+//! timeouts, not for pacing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,9 +23,9 @@ pub struct Sweep(Arc<SweepInner>);
 
 struct SweepInner {
     epoch: Instant,
-    /// Milliseconds since the epoch, as of the last tick: reading the clock for every request costs more than this.
+    /// Milliseconds since the epoch, as of the last tick. Reading the clock for every request would cost more.
     now: AtomicU64,
-    /// No deadline comes before this; it may have moved on since.
+    /// No deadline is due before this. It may be too early.
     earliest: AtomicU64,
     entries: Mutex<Slab<Arc<DeadlineEntry>>>,
     first: Notify,
@@ -38,7 +38,7 @@ struct DeadlineEntry {
 }
 
 impl Sweep {
-    /// A sweep; it does nothing until [`run`](Self::run) is polled.
+    /// A sweep. It does nothing until [`run`](Self::run) is polled.
     #[expect(clippy::new_without_default, reason = "starting a clock is an act, not a default")]
     pub fn new() -> Self {
         Self(Arc::new(SweepInner {
@@ -50,7 +50,7 @@ impl Sweep {
         }))
     }
 
-    /// Sweeps for ever; rests while there is nothing to watch.
+    /// Checks deadlines for ever; sleeps while there are none.
     pub async fn run(self) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -81,23 +81,23 @@ impl Sweep {
         Deadline { sweep: self.clone(), key, entry }
     }
 
-    /// Another number after each tick, while there is anything to watch: for what need not be looked up more often.
+    /// The number of ticks, which grows while there are deadlines. For checks that need not run more often.
     pub fn tick(&self) -> u64 {
         self.0.now.load(Ordering::Relaxed)
     }
 
-    /// Milliseconds on its clock, a tick old at most while there is anything to watch.
+    /// Milliseconds on the sweep's clock, at most one tick old while there are deadlines.
     pub fn millis(&self) -> u64 {
         self.tick()
     }
 
-    /// Wakes every task that waits on a deadline of this thread, to look around (a drain has begun).
+    /// Wakes every task that waits for a deadline of this thread, so that it notices a drain.
     pub fn wake_all(&self) {
         let all: Vec<_> = self.entries().iter().map(|(_, entry)| entry.clone()).collect();
         all.iter().for_each(|entry| entry.waker.wake());
     }
 
-    /// The entries that are due. Those were told, and stay due until they are set anew; the next look is for the others.
+    /// The entries that are due. They stay due until they are set again; the next check skips them.
     fn due(&self, now: u64) -> Vec<Arc<DeadlineEntry>> {
         let (mut due, mut earliest) = (Vec::new(), NEVER);
         for (_, entry) in self.entries().iter() {
@@ -121,7 +121,7 @@ impl Sweep {
     }
 }
 
-/// One deadline; one task at a time may wait for it.
+/// One deadline. One task at a time may wait for it.
 pub struct Deadline {
     sweep: Sweep,
     key: usize,
@@ -134,7 +134,7 @@ impl Deadline {
         self.set(self.sweep.0.now.load(Ordering::Relaxed) + millis(period) + millis(TICK));
     }
 
-    /// Due at an instant, up to a tick late.
+    /// Due at an instant, up to one tick late.
     pub fn set_at(&self, instant: Instant) {
         self.set(millis(instant.saturating_duration_since(self.sweep.0.epoch)) + 1);
     }
@@ -144,12 +144,12 @@ impl Deadline {
         self.sweep.0.earliest.fetch_min(due, Ordering::Relaxed);
     }
 
-    /// Never due.
+    /// Not due any more.
     pub fn clear(&self) {
         self.entry.due.store(NEVER, Ordering::Relaxed);
     }
 
-    /// Never due, for one that goes from one task to another: whoever waited for it before is not held in memory by it any more.
+    /// Not due any more, and drops the waker of the task that waited, when the deadline moves to another task.
     pub fn forget(&self) {
         self.clear();
         drop(self.entry.waker.take());
@@ -164,7 +164,7 @@ impl Deadline {
         Poll::Pending
     }
 
-    /// One more look at what does not move: ready when that has lasted for `time_limit`, from the first such look after a `clear`.
+    /// For a transfer that does not move. Ready when it has not moved for `time_limit` since the first call after a `clear`.
     pub fn poll_stalled(&self, cx: &mut Context<'_>, time_limit: Duration) -> Poll<()> {
         if !self.is_set() {
             self.set_after(time_limit);
@@ -182,7 +182,6 @@ impl Deadline {
         self.entry.due.load(Ordering::Relaxed) <= self.sweep.0.now.load(Ordering::Relaxed)
     }
 
-    /// The sweep it belongs to.
     pub fn sweep(&self) -> &Sweep {
         &self.sweep
     }

@@ -1,4 +1,4 @@
-//! Changes to the fields of a head on its way through: of a request to its member, of an answer to its client. Knows neither.
+//! Changes to the fields of a head: of a request to a member, or of an answer to a client. Knows neither.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use hostler_wire::Fields;
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// Every line with this name goes.
+    /// Removes every line with this name.
     Remove(Cow<'static, str>),
-    /// The one line with this name.
+    /// Replaces all lines with this name by one.
     Set(Cow<'static, str>, Vec<u8>),
-    /// One more line.
+    /// Adds a line.
     Add(Cow<'static, str>, Vec<u8>),
-    /// A line for a head that has none with this name.
+    /// Adds a line if there is none with this name.
     Default(Cow<'static, str>, Vec<u8>),
 }
 
@@ -26,25 +26,21 @@ impl Edit {
     }
 }
 
-/// Changes in the order in which they are made: those of the route, then those of this exchange alone. Mostly there are none, and
-/// then it costs nothing.
+/// Changes in order: those of the route, then those of this exchange. Without changes it costs nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Edits {
-    /// The route's.
     pub shared: Option<Arc<[Edit]>>,
-    /// This exchange's.
     pub own: Vec<Edit>,
-    /// What the head says by itself stands: nothing of it is removed or replaced.
+    /// The head's own lines stay: none is removed or replaced.
     pub yields: bool,
 }
 
 impl Edits {
-    /// True without any.
     pub fn is_empty(&self) -> bool {
         self.shared.is_none() && self.own.is_empty()
     }
 
-    /// The exchange's own are forgotten with it, and the route's.
+    /// Forgets all changes.
     pub fn clear(&mut self) {
         self.shared = None;
         self.own.clear();
@@ -55,7 +51,7 @@ impl Edits {
         self.shared.iter().flat_map(|shared| shared.iter()).chain(&self.own)
     }
 
-    /// Whether a line that has come stays.
+    /// Whether a received line stays.
     pub fn keeps(&self, name: &[u8]) -> bool {
         self.yields
             || !self.iter().any(|edit| match edit {
@@ -66,13 +62,13 @@ impl Edits {
             })
     }
 
-    /// Whether one of them writes a line under this name, and none under the other that a client has sent.
+    /// Whether a change writes a line with this `name`, and the client has sent none under the name `sent`.
     pub fn writes_other_than(&self, sent: &[u8], name: &[u8]) -> bool {
         let is_about = |edit: &Edit, name: &[u8]| edit.name().as_bytes().eq_ignore_ascii_case(name);
         self.iter().any(|edit| is_about(edit, name)) && !self.iter().any(|edit| is_about(edit, sent))
     }
 
-    /// The lines that are new, for a head that came with `fields`.
+    /// The new lines, for a head with these `fields`.
     pub fn lines<'a>(&'a self, fields: &'a Fields) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         self.iter().enumerate().filter_map(move |(at, edit)| {
             let (name, value) = match edit {
@@ -88,7 +84,7 @@ impl Edits {
         })
     }
 
-    /// Whether there is a line with this name before the change at `end` is made.
+    /// Whether there is a line with this name before the change at `end`.
     fn has(&self, fields: &Fields, name: &str, end: usize) -> bool {
         let mut has = is_there(fields, name);
         for edit in self.iter().take(end) {
@@ -105,7 +101,7 @@ impl Edits {
         has
     }
 
-    /// Whether a later change takes the line away again.
+    /// Whether a later change removes the line again.
     fn is_undone(&self, name: &str, at: usize) -> bool {
         self.iter().skip(at + 1).any(|edit| match edit {
             Edit::Remove(other) | Edit::Set(other, _) => other.eq_ignore_ascii_case(name),
@@ -114,7 +110,7 @@ impl Edits {
     }
 }
 
-/// Whether a line with this name goes on: one that `Connection` names was meant for us alone.
+/// Whether the head has a line with this name that is passed on. A line that `Connection` names is not.
 fn is_there(fields: &Fields, name: &str) -> bool {
     fields.iter().any(|(field, other, _)| !field.listed && other.eq_ignore_ascii_case(name.as_bytes()))
 }

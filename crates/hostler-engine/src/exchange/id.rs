@@ -1,4 +1,4 @@
-//! The name of a request in every log on its way. Knows nothing else.
+//! The request id, which all logs use. Knows nothing else.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,7 +7,7 @@ use hostler_wire::{Fields, Name};
 
 const LONGEST: usize = 128;
 
-/// The value of `X-Request-Id`: the client's own if it is fit for a log, else a new one.
+/// The value of `X-Request-Id`: the client's if it is safe to log, else a new one.
 #[derive(Clone, Default)]
 pub struct RequestId(Text);
 
@@ -25,17 +25,17 @@ struct IdSource {
 }
 
 thread_local! {
-    /// A random start a thread and a counter: unique without asking the system each time, and it tells an outsider little.
+    /// A random start per thread and a counter: unique without a system call for each id, and hard to guess.
     static SOURCE: RefCell<IdSource> = RefCell::new(IdSource { prefix: fastrand::u32(..), counter: fastrand::u64(..) });
 }
 
 impl RequestId {
-    /// No request yet.
+    /// The state before the first request.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The id that the request brought, or a new one.
+    /// The client's id, or a new one.
     pub fn of(fields: &Fields) -> Self {
         match fields.first(Name::XRequestId).and_then(|value| std::str::from_utf8(value).ok()) {
             Some(given) if is_fit(given) => Self(Text::Given(given.into())),
@@ -43,10 +43,10 @@ impl RequestId {
         }
     }
 
-    /// A new one.
+    /// A new id.
     pub fn made() -> Self {
         let (prefix, counter) = SOURCE.with_borrow_mut(|source| {
-            // An odd stride visits every number once before any comes again.
+            // An odd step visits every number once before one repeats.
             source.counter = source.counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
             (source.prefix, source.counter)
         });
@@ -61,7 +61,6 @@ impl RequestId {
         Self(Text::Made(text))
     }
 
-    /// The id as it is written into a head.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Text::None => b"",
@@ -70,7 +69,7 @@ impl RequestId {
         }
     }
 
-    /// The id as text; empty before the first request.
+    /// Empty before the first request.
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Text::None => "",

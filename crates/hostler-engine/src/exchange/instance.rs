@@ -1,8 +1,8 @@
-//! What a registration says of the application instance behind a member. Knows no registry.
+//! The application instance behind a registered member, as its registration describes it. Knows no registry.
 
 use std::collections::BTreeMap;
 
-/// An instance of an application on somebody else's platform. What was not said is empty.
+/// An instance of an application. Values that the registration lacks are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Instance {
     /// The application's id (`app`).

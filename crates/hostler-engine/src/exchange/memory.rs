@@ -1,53 +1,50 @@
-//! A memory budget that connections share fairly: one for request bodies, one for answers. Knows not what the bytes are.
+//! A memory budget that connections share fairly: one for request bodies, one for answers. Does not know what the bytes are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::Serialize;
 
-/// Bytes of memory that all connections share.
+/// A limit on memory for all connections together.
 ///
-/// A connection may hold as much as is still free after it (the dynamic threshold of shared-memory switches: Choudhury and Hahne,
-/// 1998). One connection alone can hold half of the budget, two a third each, a hundred a hundred-and-first part each. So a few cannot
-/// use up what others need, and nobody has to count who is active.
+/// A connection may hold as many bytes as are still free (the dynamic threshold of shared-memory switches: Choudhury and Hahne, 1998).
+/// One connection can hold half of the budget, two can hold a third each, a hundred can hold 1/101 each. So a few connections cannot use
+/// up the memory of others, and active connections need not be counted.
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit: AtomicU64,
-    /// So much each connection gets, whatever others hold: without any it could not go on.
+    /// Each connection may hold this much in any case: without it, it could not go on.
     minimum: u64,
     used: AtomicU64,
     refused: AtomicU64,
 }
 
-/// A budget, for the status.
+/// The budget, for the Status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryView {
-    /// Bytes that may be held.
     pub limit: u64,
-    /// Bytes that are held.
     pub used: u64,
     /// How often a connection asked for more than its share.
     pub refused: u64,
 }
 
 impl MemoryBudget {
-    /// A budget of so many bytes.
     pub fn new(limit: u64) -> Arc<Self> {
         Self::with_minimum(limit, 0)
     }
 
-    /// A budget of so many bytes, of which each connection gets `minimum` even when there is nothing left.
+    /// A budget in which each connection gets `minimum` even when nothing is free.
     pub fn with_minimum(limit: u64, minimum: u64) -> Arc<Self> {
         let (used, refused) = (AtomicU64::new(0), AtomicU64::new(0));
         Arc::new(Self { limit: limit.into(), minimum, used, refused })
     }
 
-    /// More than half of it is held.
+    /// More than half of it is used.
     pub fn is_tight(&self) -> bool {
         self.used.load(Relaxed) > self.limit.load(Relaxed) / 2
     }
 
-    /// Another limit from here on. What is held already stays.
+    /// Changes the limit. Existing reservations stay.
     pub fn resize(&self, limit: u64) {
         self.limit.store(limit, Relaxed);
     }
@@ -57,7 +54,6 @@ impl MemoryBudget {
         Arc::new(MemoryAccount { budget: self.clone(), used: AtomicU64::new(0) })
     }
 
-    /// As of now.
     pub fn view(&self) -> MemoryView {
         MemoryView {
             limit: self.limit.load(Relaxed),
@@ -67,7 +63,7 @@ impl MemoryBudget {
     }
 }
 
-/// What one connection holds of a budget, over all its requests.
+/// What one connection holds, over all its requests.
 #[derive(Debug)]
 pub struct MemoryAccount {
     budget: Arc<MemoryBudget>,
@@ -75,12 +71,12 @@ pub struct MemoryAccount {
 }
 
 impl MemoryAccount {
-    /// A reservation of nothing yet.
+    /// An empty reservation.
     pub fn reservation(self: &Arc<Self>) -> Reservation {
         Reservation { account: self.clone(), bytes: 0 }
     }
 
-    /// Adds, unless the connection would then hold more than what is left.
+    /// Adds the bytes, unless the connection would then hold more than what is free.
     fn take(&self, bytes: u64) -> bool {
         let used = self.used.fetch_add(bytes, Relaxed) + bytes;
         let all = self.budget.used.fetch_add(bytes, Relaxed) + bytes;
@@ -93,7 +89,7 @@ impl MemoryAccount {
         is_granted
     }
 
-    /// Adds what is held already, whatever is left.
+    /// Adds bytes that are in use already, even over the limit.
     fn note(&self, bytes: u64) {
         self.used.fetch_add(bytes, Relaxed);
         self.budget.used.fetch_add(bytes, Relaxed);
@@ -105,7 +101,7 @@ impl MemoryAccount {
     }
 }
 
-/// Bytes of a budget that one request holds. Dropping it gives them back.
+/// Bytes that one request holds. Dropping it frees them.
 #[derive(Debug)]
 pub struct Reservation {
     account: Arc<MemoryAccount>,
@@ -113,7 +109,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Grows or shrinks to `bytes`. False if it may not grow: then it is as it was. Shrinking never fails.
+    /// Grows or shrinks to `bytes`. False if it may not grow; then it is unchanged. Shrinking never fails.
     #[must_use]
     pub fn resize(&mut self, bytes: u64) -> bool {
         if bytes > self.bytes && !self.account.take(bytes - self.bytes) {
@@ -126,7 +122,7 @@ impl Reservation {
         true
     }
 
-    /// Grows or shrinks to what is held already: the budget is to know of it, whether or not it has room.
+    /// Grows or shrinks to the bytes that are in use already, even over the limit.
     pub fn set(&mut self, bytes: u64) {
         if bytes > self.bytes {
             self.account.note(bytes - self.bytes);
@@ -136,19 +132,18 @@ impl Reservation {
         self.bytes = bytes;
     }
 
-    /// So many bytes of it, or all if it is less, for another owner.
+    /// Splits off this many bytes, or all if there are fewer, for another owner.
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         Self { account: self.account.clone(), bytes }
     }
 
-    /// All of it, for another owner. Nothing is left here.
+    /// Moves all of it to another owner.
     pub fn take(&mut self) -> Self {
         Self { account: self.account.clone(), bytes: std::mem::take(&mut self.bytes) }
     }
 
-    /// Bytes that it holds.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -164,7 +159,7 @@ impl Drop for Reservation {
 mod tests {
     use super::*;
 
-    /// Grows by one byte for as long as that is granted.
+    /// Grows by one byte as long as that is allowed.
     fn most(reservation: &mut Reservation) -> u64 {
         while reservation.resize(reservation.bytes() + 1) {}
         reservation.bytes()

@@ -1,4 +1,4 @@
-//! The Exchange: one request and its answer, its facts and timings. Knows no routes, pools or sockets; everybody fills in his part.
+//! The Exchange: one request and its answer, with facts and timings. Each step fills in its part. Knows no routes, pools or sockets.
 
 mod again;
 pub mod body;
@@ -52,96 +52,86 @@ pub use pending_end::{Death, Ending, PendingEnd};
 pub use registered::{Registered, VcapId};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 
-/// One request and its answer. A connection keeps one and uses it again for each request on it.
+/// One request and its answer. A connection uses the same exchange again for each request.
 pub struct Exchange {
-    /// The request's head.
     pub head: RequestHead,
-    /// The target that whoever answers is asked for, where the route rewrites it; the head keeps what the client sent.
+    /// The target after the route's rewrite. The head keeps what the client sent.
     pub rewritten: Option<Box<[u8]>>,
-    /// How its body is framed.
+    /// How the request's body is framed.
     pub length: BodyLength,
-    /// The protocols to which its member may switch, as a list in `Upgrade`; none for an ordinary request.
+    /// The protocols to which the member may switch, as a list for `Upgrade`. None for an ordinary request.
     pub offer: Option<Box<[u8]>>,
-    /// Its body, once it was read.
+    /// The request's body, once it was read.
     pub body: Body,
-    /// What the connection's requests hold of the memory for bodies; none before the first body.
+    /// The connection's account of the memory for bodies. None before the first body.
     pub memory: Option<Arc<MemoryAccount>>,
-    /// Trailer fields of a body that was read whole.
+    /// Trailer fields of a body that was read as a whole.
     pub trailers: Option<Fields>,
-    /// The other end of the client's connection.
+    /// The client's side of the connection.
     pub peer: SocketAddr,
-    /// A load balancer has named it in a PROXY header.
+    /// A load balancer has named the peer in a PROXY header.
     pub peer_was_told: bool,
-    /// Its address as text, for the member to read: made once a connection, not once a request.
+    /// The peer's address as text, for the member. It is made once per connection and not once per request.
     pub peer_ip: Arc<str>,
-    /// Our end.
+    /// Our side of the connection.
     pub local: SocketAddr,
-    /// How the client's connection is protected.
     pub scheme: Scheme,
-    /// What the client speaks on it.
     pub protocol: Protocol,
-    /// Changes to the head that its member gets.
+    /// Changes to the head for the member.
     pub to_member: Edits,
-    /// Changes to the head that its client gets, whoever answers.
+    /// Changes to the head of the answer, also of one that Hostler makes itself.
     pub to_client: Edits,
-    /// How its route has answers encoded; none for as they are.
+    /// How the route's answers are encoded. None if they are not.
     pub compress: Option<Arc<EncodingPlan>>,
-    /// What its member reads in `X-Forwarded-Proto`, whatever came; else that follows from who is trusted.
+    /// The value of `X-Forwarded-Proto` for the member. None: it follows from the trust settings.
     pub forwarded_proto: Option<Scheme>,
-    /// The certificate that the client has shown, in DER.
+    /// The client's certificate in DER.
     pub certificate: Option<Arc<[u8]>>,
-    /// What there is to an exchange by a registered route.
+    /// Facts of an exchange by a registered route.
     pub registered: Option<Box<Registered>>,
-    /// The words of a refusal, from whoever knows what its client reads; none for our own.
+    /// The text of a refusal in place of Hostler's own, for clients that expect another.
     pub words: Option<Box<Whole>>,
-    /// Who the client is.
     pub client: ClientAddress,
-    /// The connection, where its client's connections are counted.
+    /// The connection, if the client's connections are counted.
     pub place: Option<Arc<ClientConnection>>,
-    /// The request, where its client's requests are counted.
+    /// The request, if the client's requests are counted.
     pub under_way: Option<ClientRequest>,
-    /// The name under which logs know it.
     pub id: RequestId,
     /// When queue and answer must be over.
     pub deadline: Deadline,
-    /// What happened when.
     pub timings: Timings,
-    /// Where it went.
     pub log_facts: LogFacts,
-    /// The route that the gateway has found for it, once it is answered.
+    /// The route that the gateway has found for the request. None once the answer is complete.
     pub route: Option<Arc<dyn Any + Send + Sync>>,
-    /// Where it is counted, once it has a route.
+    /// The route's counters, once there is a route.
     pub counters: Option<Arc<Counters>>,
-    /// What it left behind at a worker that did not answer it.
+    /// A worker that still has the request although it will not answer it.
     pub pending_end: Option<PendingEnd>,
-    /// A worker has died over a request like it, and none has been answered since.
+    /// A worker has died with a request like this one, and none has been answered since.
     pub is_suspect: bool,
-    /// What keeps those like it waiting while it is tried; dropped when that is over.
+    /// Keeps requests like this one waiting while it is tried. Dropping it lets the next one go.
     pub turn: Option<Box<dyn Any + Send + Sync>>,
-    /// When its answer is first looked for, long before the deadline; none: then only.
+    /// When the gateway first checks whether the answer has begun. None: only at the deadline.
     pub look: Option<Look>,
-    /// Its route streams: what its member says goes to the client as it comes, and into no file on the way.
+    /// The route streams: the answer is sent to the client as it comes and is not stored in a file.
     pub streams: bool,
-    /// It only asks after our health: no traffic of an app.
+    /// It is a health check of Hostler and not a request to an application.
     pub is_health_check: bool,
 }
 
-/// An answer that has not begun at `at` is worth a second thought; it may take until the deadline all the same.
+/// A time at which an answer that has not begun is checked. The answer may still take until the deadline.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// When it is late.
+    /// The time of the check.
     pub at: Instant,
-    /// The deadline.
     pub until: Instant,
 }
 
-/// How a client's connection is protected; its text is that of `X-Forwarded-Proto`.
+/// How a client's connection is protected. Its text is the value of `X-Forwarded-Proto`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scheme {
-    /// Not at all.
     #[default]
     Http,
-    /// By TLS.
     Https,
 }
 
@@ -155,70 +145,69 @@ impl Scheme {
     }
 }
 
-/// What a client speaks.
+/// The protocol of a client's connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.0 or HTTP/1.1; the head says which.
+    /// HTTP/1.0 or HTTP/1.1, as the head says.
     #[default]
     Http1,
-    /// HTTP/2.
     Http2,
 }
 
-/// Instants and periods in the life of an exchange.
+/// The times of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub struct Timings {
-    /// The head had arrived.
+    /// When the head had arrived.
     pub started: Instant,
-    /// Waiting for a slot, over all attempts.
+    /// The wait for slots, over all attempts.
     pub queue_wait: Duration,
-    /// Connecting to members, over all attempts.
+    /// The time to connect to members, over all attempts.
     pub connecting: Duration,
-    /// Holding a slot, over all attempts; unknown (none) where no slot was held or it is still held.
+    /// How long slots were held, over all attempts. None if no slot was held, or one is still held.
     pub slot_hold: Option<Duration>,
-    /// From the first byte to the worker to the head of its answer.
+    /// From the first byte to the worker until the head of its answer.
     pub worker_time: Option<Duration>,
 }
 
-/// Where an exchange went and how it ended.
+/// Facts for the log: where an exchange went and how it ended.
 #[derive(Debug, Clone, Default)]
 pub struct LogFacts {
-    /// The route's pattern as written.
+    /// The route's pattern as configured.
     pub route: Option<Arc<str>>,
     /// The pool's name.
     pub pool: Option<Arc<str>>,
-    /// The member that answered, or was tried last.
+    /// The member that answered, or the last one that was tried.
     pub member: Option<Arc<str>>,
     /// How many members were tried.
     pub attempts: u32,
-    /// How many requests waited in the pool's queue when it came; none: it has not asked for a slot.
+    /// How many requests were in the pool's queue on arrival. None if the request has not asked for a slot.
     pub queue_length: Option<usize>,
-    /// How many other requests its member had at work when it was given this one; none: it was given to no member.
+    /// How many other requests the member had when it got this one. None if no member got it.
     pub in_use: Option<usize>,
-    /// The status that the client got; 0: none.
+    /// The status that was sent to the client. 0: none.
     pub status: u16,
-    /// Why the answer is our own.
+    /// The reason of a refusal.
     pub refusal: Option<&'static str>,
     /// The answer is the route's fallback.
     pub fallback: bool,
-    /// Seconds after which another try makes sense, as far as the pool can tell.
+    /// Seconds after which a retry may succeed, as the pool estimates it.
     pub retry_after: u32,
-    /// What the operator should know besides.
+    /// A further explanation for the operator.
     pub detail: Option<String>,
-    /// The transfer to the client did not complete: who broke it off.
+    /// Who broke the answer off.
     pub aborted: Option<&'static str>,
-    /// What the cache did; none for a route without one.
+    /// The result of the cache. None for a route without one.
     pub cache: Option<CacheStatus>,
-    /// Seconds since the answer was made, where it comes from the cache.
+    /// The age in seconds of an answer from the cache.
     pub age: Option<u64>,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
-    /// Body bytes received.
+    /// Body bytes received from the client.
     pub bytes_in: u64,
 }
 
 impl Exchange {
-    /// An exchange to be filled by the first request of a connection.
+    /// An exchange for the first request of a connection.
     pub fn new(peer: SocketAddr, local: SocketAddr, deadline: Deadline) -> Self {
         Self {
             head: RequestHead::default(),
@@ -259,7 +248,7 @@ impl Exchange {
         }
     }
 
-    /// Begins the next request of the connection, its head being parsed already.
+    /// Begins the next request of the connection. Its head is parsed already.
     pub fn begin(&mut self, trust: &Trust) {
         self.reset();
         self.client = trust::client(trust, self.peer(), &self.head.fields);
@@ -267,13 +256,13 @@ impl Exchange {
         self.offer = offer::of(&self.head);
     }
 
-    /// Begins a request whose head never came, or is none.
+    /// Begins a request whose head is incomplete or malformed.
     pub fn begin_unread(&mut self) {
         self.head.clear();
         self.reset();
     }
 
-    /// Forgets what is large or belongs to others, until the next request begins.
+    /// Drops large and shared parts until the next request begins.
     pub fn let_go(&mut self) {
         self.head.clear();
         self.body = Body::None;
@@ -289,14 +278,14 @@ impl Exchange {
         self.deadline.clear();
     }
 
-    /// What is waited for now is not the answer: only the deadline counts.
+    /// The current wait is not for the answer, so only the deadline counts.
     pub fn prepares(&self) {
         if let Some(look) = self.look {
             self.deadline.set_at(look.until);
         }
     }
 
-    /// From now on the answer is waited for.
+    /// The wait for the answer begins.
     pub fn awaits(&self) {
         if let Some(look) = self.look {
             self.deadline.set_at(look.at);
@@ -336,28 +325,28 @@ impl Exchange {
         if self.peer_was_told { Peer::ProxyProtocol(ip) } else { Peer::Socket(ip) }
     }
 
-    /// The value of `Host`, checked; empty for an HTTP/1.0 request without one.
+    /// The checked value of `Host`. Empty for an HTTP/1.0 request without one.
     pub fn host(&self) -> &[u8] {
         self.head.fields.first(Name::Host).unwrap_or_default()
     }
 
-    /// What whoever answers is asked for: the target as the route has it.
+    /// The target for the member, after the route's rewrite.
     pub fn target(&self) -> &[u8] {
         self.rewritten.as_deref().unwrap_or(self.head.target())
     }
 
-    /// The path of the target, as sent, without the query.
+    /// The path of the target as sent, without the query.
     pub fn path(&self) -> &[u8] {
         let target = self.head.target();
         memchr::memchr(b'?', target).map_or(target, |query| &target[..query])
     }
 
-    /// HEAD: the answer has no body, whatever its fields say.
+    /// A HEAD request: the answer has no body, whatever its fields say.
     pub fn is_head_request(&self) -> bool {
         self.head.method() == b"HEAD"
     }
 
-    /// May the request be sent twice? (RFC 9110 section 9.2.2; a proxy MUST NOT repeat any other by itself.)
+    /// Whether the request may be sent twice (RFC 9110 section 9.2.2). A proxy must not repeat other requests.
     pub fn is_idempotent(&self) -> bool {
         matches!(self.head.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
             || self.head.fields.first(Name::IdempotencyKey).is_some()
@@ -365,7 +354,7 @@ impl Exchange {
 }
 
 impl LogFacts {
-    /// What the cache did, in a word for people.
+    /// The result of the cache as one word.
     pub fn cached(&self) -> Option<&'static str> {
         Some(match self.cache? {
             CacheStatus::Hit { ttl: 0.. } => "hit",

@@ -1,14 +1,14 @@
-//! To which protocols a client offers to switch (RFC 9110 section 7.8), as far as we carry them. Knows none of them.
+//! Which protocols a client offers to switch to (RFC 9110 section 7.8), as far as Hostler tunnels them. Knows none of the protocols.
 
 use hostler_wire::{Name, RequestHead, Version, tokens};
 
-/// What a tunnel must not be for: HTTP and TLS begin conversations that we would have to understand. `h2c` above all: behind our
-/// back it would carry any request past routes and limits.
+/// Protocols that must not be tunnelled, because Hostler would have to understand them. An `h2c` tunnel would carry requests past routes
+/// and limits.
 const NOT_CARRIED: [&str; 5] = ["h2c", "h2", "h3", "http", "tls"];
 
-/// The protocols that a member may be offered, as a list; none for an ordinary request.
+/// The protocols that may be offered to a member, as a list. None for an ordinary request.
 pub(super) fn of(head: &RequestHead) -> Option<Box<[u8]>> {
-    // In HTTP/1.0, and without the option, the field is not meant for us (RFC 9110 section 7.8).
+    // In HTTP/1.0, or without the connection option, `Upgrade` must be ignored (RFC 9110 section 7.8).
     if !head.fields.says_upgrade() || head.version == Version::Http10 {
         return None;
     }

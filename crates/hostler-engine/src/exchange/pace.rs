@@ -1,32 +1,31 @@
-//! Whether bytes move fast enough, a request's body or an answer: bytes against the time in which we waited. Knows no connection and no
-//! clock.
+//! Measures whether a transfer is fast enough: bytes against the time that was spent waiting. Knows no connection and no clock.
 
-/// What a client may fall behind, and how much it can be ahead: seconds of its due.
+/// How far a client may fall behind or get ahead, in seconds of the required rate.
 const GRACE: u64 = 10;
-/// One pause counts for so many milliseconds at most: pauses have a limit of their own.
+/// The most milliseconds that one pause counts for: pauses have a limit of their own.
 const MOST_OF_A_PAUSE: u64 = 5000;
 
-/// How far a client is ahead with one body, or with what it takes of an answer. Only time in which we wait for it counts against it, so
-/// that a slow member or disk does not.
+/// How far a client is ahead of the required rate. Only the time in which Hostler waits for the client counts, so a slow member or disk
+/// does no harm to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransferRate {
-    /// What it has moved more than its due, in thousandths of bytes. None before the first wait.
+    /// Thousandths of bytes above what was required. None before the first wait.
     ahead: Option<i64>,
-    /// When the wait began that goes on.
+    /// The start of the current wait.
     waits_since: Option<u64>,
 }
 
 impl TransferRate {
-    /// Nothing moves at this moment, in milliseconds of any clock.
+    /// The transfer waits from now on. `now` is in milliseconds of any clock.
     pub fn wait(&mut self, now: u64) {
         self.waits_since.get_or_insert(now);
     }
 
-    /// So many bytes have moved. False if the client is too slow: less than `rate` bytes a second.
+    /// Counts bytes that have moved. False if the client is slower than `rate` bytes a second.
     pub fn has_moved(&mut self, bytes: u64, now: u64, rate: u64) -> bool {
         let due = match self.waits_since.take() {
             Some(since) => now.saturating_sub(since).min(MOST_OF_A_PAUSE).saturating_mul(rate),
-            // Most bodies are there when they are looked for.
+            // Most bodies have arrived before the first wait.
             None if self.ahead.is_none() => return true,
             None => 0,
         };
@@ -48,7 +47,7 @@ mod tests {
 
     const RATE: u64 = 240;
 
-    /// Seconds after which a client is too slow that sends so many bytes after each pause; none if it is not within an hour.
+    /// After how many seconds a client that sends `bytes` after each `pause` is too slow. None if it is not within an hour.
     fn lasts(mut pace: TransferRate, bytes: u64, pause: u64) -> Option<u64> {
         let mut now = 0;
         while now < 3_600_000 {

@@ -1,4 +1,4 @@
-//! What is known of an exchange by a registered route besides: its name there, its member's instance, its attempts. Knows no routes.
+//! Facts of an exchange by a registered route: its id, the member's instance, its attempts. Knows no routes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,29 +8,27 @@ use tokio::time::Instant;
 
 use super::instance::Instance;
 
-/// What an exchange by a registered route has besides; others have no room for it.
+/// These facts exist only for registered routes, so that other exchanges stay small.
 #[derive(Debug)]
 pub struct Registered {
     /// The value of `X-Vcap-Request-Id`.
     pub id: VcapId,
-    /// Gorouter's habits count where Hostler's are safer.
+    /// gorouter's behaviour applies where Hostler's is safer.
     pub compat: bool,
-    /// What a client's cookie says of the instance that it comes back to.
+    /// The instance that the client's session cookie names.
     pub sticky: Option<Box<str>>,
-    /// The instance that answered, or was tried last.
+    /// The instance that answered, or the last one that was tried.
     pub instance: Option<Arc<Instance>>,
-    /// What `X-Cf-RouterError` says.
+    /// The value of `X-Cf-RouterError`.
     pub error: Option<Box<str>>,
-    /// When the last attempt began.
     pub attempted: Option<Instant>,
-    /// How many came to nothing.
+    /// How many attempts have failed.
     pub failed_attempts: u32,
-    /// The time that those took.
+    /// The time that the failed attempts took.
     pub failed_time: Duration,
 }
 
 impl Registered {
-    /// One that has just come.
     pub fn new(compat: bool) -> Box<Self> {
         Box::new(Self {
             id: VcapId::made(),
@@ -44,14 +42,14 @@ impl Registered {
         })
     }
 
-    /// The attempt that has begun came to nothing.
+    /// Counts the current attempt as failed.
     pub fn note_failed(&mut self) {
         self.failed_attempts += 1;
         self.failed_time += self.attempted.take().map(|began| began.elapsed()).unwrap_or_default();
     }
 }
 
-/// A name for a request as Cloud Foundry makes them: a random UUID (RFC 9562, version 4). It names, and keeps no secret.
+/// A request id as Cloud Foundry makes them: a random UUID (RFC 9562, version 4). It is no secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct VcapId([u8; 36]);
 
@@ -62,7 +60,6 @@ impl VcapId {
         Self(text)
     }
 
-    /// As it is written.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }

@@ -1,5 +1,4 @@
-//! Bytes that do not fit into memory, in files without a name: request bodies and answers, and one limit for all of them together.
-//! Knows not what the bytes are.
+//! Request bodies and answers that do not fit into memory, in unnamed files with one common limit. Does not know what the bytes are.
 
 use std::fs::File;
 use std::io;
@@ -15,41 +14,38 @@ use tokio::runtime::Handle;
 
 use super::memory::{MemoryAccount, MemoryBudget, Reservation};
 
-/// Where the files are, and how much all of them may hold. Connections share it as they share memory: one alone can hold half of it.
+/// The folder and the limit. Connections share the limit as they share memory: one alone can hold half of it.
 #[derive(Debug)]
 pub struct Spool {
     space: Arc<MemoryBudget>,
-    /// Answers that a part of has been here.
+    /// Answers of which a part was stored here.
     answers: AtomicU64,
     folder: ArcSwap<PathBuf>,
 }
 
-/// The spool, for the status.
+/// The spool, for the Status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SpoolView {
-    /// Bytes that the files may hold.
     pub limit: u64,
-    /// Bytes that they hold.
     pub used: u64,
     /// How often a connection asked for more than its share.
     pub full: u64,
-    /// Answers of which a part was put here, because their clients took them more slowly than they were made.
+    /// Answers of which a part was stored here, because the client took them more slowly than they came.
     pub answers: u64,
 }
 
-/// A connection has its share of the spool already.
+/// The connection has used its share of the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the spool is full (server.spool_size)")]
 pub struct SpoolFull;
 
 impl Spool {
-    /// A spool of so many bytes in that folder.
     pub fn new(limit: u64, folder: PathBuf) -> Arc<Self> {
         let (space, folder) = (MemoryBudget::new(limit), ArcSwap::from_pointee(folder));
         Arc::new(Self { space, answers: AtomicU64::new(0), folder })
     }
 
-    /// Another limit and folder from here on. Files that are there already stay.
+    /// Changes limit and folder. Existing files stay.
     pub fn update(&self, limit: u64, folder: PathBuf) {
         self.space.resize(limit);
         self.folder.store(Arc::new(folder));
@@ -60,7 +56,6 @@ impl Spool {
         SpoolAccount { spool: self.clone(), account: self.space.account() }
     }
 
-    /// As of now.
     pub fn view(&self) -> SpoolView {
         let space = self.space.view();
         let answers = self.answers.load(Ordering::Relaxed);
@@ -76,17 +71,17 @@ pub struct SpoolAccount {
 }
 
 impl SpoolAccount {
-    /// The most that one connection could hold if no other held anything.
+    /// The most that one connection could hold if it was alone.
     pub fn most(&self) -> u64 {
         self.spool.space.view().limit / 2
     }
 
-    /// One more answer is put here in part.
+    /// Counts an answer of which a part is stored.
     pub fn count_answer(&self) {
         self.spool.answers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A file of its own. There is nothing on the disk before something is written.
+    /// A new file. It takes no disk space before the first write.
     pub fn file(&self) -> SpoolFile {
         SpoolFile {
             folder: self.spool.folder.load_full(),
@@ -98,21 +93,20 @@ impl SpoolAccount {
     }
 }
 
-/// A file without a name: no other program can open it, and it is gone when this is. Its methods may block, but for those that say
-/// that they do not.
+/// An unnamed file: no other program can open it, and the system deletes it when it is closed. Its methods may block, unless their
+/// comment says otherwise.
 #[derive(Debug)]
 pub struct SpoolFile {
     folder: Arc<PathBuf>,
     space: Reservation,
     file: Option<File>,
-    /// Bytes written.
     end: u64,
-    /// Bytes at the beginning that the disk holds no more.
+    /// Bytes at the start whose disk space was freed.
     freed: u64,
 }
 
 impl SpoolFile {
-    /// Asks for room for so many bytes more. Never blocks.
+    /// Reserves room for further bytes. Never blocks.
     pub fn claim(&mut self, bytes: u64) -> Result<(), SpoolFull> {
         match self.space.resize(self.space.bytes() + bytes) {
             true => Ok(()),
@@ -120,13 +114,12 @@ impl SpoolFile {
         }
     }
 
-    /// Gives back room that was claimed and is not needed. Never blocks.
+    /// Returns reserved room that is not needed. Never blocks.
     pub fn unclaim(&mut self, bytes: u64) {
-        // Shrinking never fails.
         let _ = self.space.resize(self.space.bytes().saturating_sub(bytes));
     }
 
-    /// Writes behind what was written before. The room for it must have been claimed.
+    /// Appends bytes. Room for them must have been reserved.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let file = match self.file.take() {
             Some(file) => file,
@@ -139,27 +132,25 @@ impl SpoolFile {
         Ok(())
     }
 
-    /// Bytes written.
     pub fn len(&self) -> u64 {
         self.end
     }
 
-    /// True while nothing was written.
     pub fn is_empty(&self) -> bool {
         self.end == 0
     }
 
-    /// Reads what begins there. An end that comes too early is an error.
+    /// Reads from this position. A file that ends too early is an error.
     pub fn read_at(&self, place: &mut [u8], at: u64) -> io::Result<()> {
         self.file()?.read_exact_at(place, at)
     }
 
-    /// The file, for those who read it in their own way.
+    /// The file itself.
     pub fn file(&self) -> io::Result<&File> {
         self.file.as_ref().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Gives back the room of what lies before `read`. Some file systems cannot: there it stays taken until the file is gone.
+    /// Frees the disk space before position `read`. Some file systems cannot; there the space is freed with the file.
     pub fn free(&mut self, read: u64) {
         let Some(file) = &self.file else { return };
         let holes = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -172,7 +163,7 @@ impl SpoolFile {
 }
 
 impl Drop for SpoolFile {
-    /// To let a large file go takes the kernel a while, so a thread that may block does it; its room is free only then.
+    /// Closing a large file takes the kernel long, so a blocking thread does it. The room is free only then.
     fn drop(&mut self) {
         let Some(file) = self.file.take() else { return };
         let space = self.space.take();

@@ -1,15 +1,14 @@
-//! Who the client of a request is, in the words of `hostler-address`: which lines of a head it reads. Knows no requests beyond their
-//! fields.
+//! Determines the client's address: passes the lines of a head to `hostler-address`. Knows no requests beyond their fields.
 
 use hostler_address::{AddressHeader, ClientAddress, Peer, Trust};
 use hostler_wire::{Fields, Name, tokens};
 
-/// Who the client is, by its connection and what its head says of it.
+/// The client by its connection and the head of its request.
 pub(super) fn client(trust: &Trust, peer: Peer, fields: &Fields) -> ClientAddress {
     trust.client(peer, fields.all(name(trust.header)))
 }
 
-/// The header's name, as heads have classified it.
+/// The field name as the parser classifies it.
 fn name(header: AddressHeader) -> Name {
     match header {
         AddressHeader::XForwardedFor => Name::XForwardedFor,
@@ -20,7 +19,7 @@ fn name(header: AddressHeader) -> Name {
     }
 }
 
-/// The members of every line of a list field, for joining lines.
+/// The members of all lines of a list field.
 pub fn joined(fields: &Fields, name: Name) -> impl Iterator<Item = &[u8]> {
     fields.all(name).flat_map(tokens)
 }

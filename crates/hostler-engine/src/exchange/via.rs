@@ -1,4 +1,4 @@
-//! How this Hostler names itself in `Via`, and finds that a request has been here before (RFC 9110 section 7.6.3). Knows no members.
+//! The name of this Hostler in `Via`, which detects loops (RFC 9110 section 7.6.3). Knows no members.
 
 use std::sync::LazyLock;
 
@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 use super::Protocol;
 
-/// No other process has the same one: a Hostler behind another is no loop, whatever both are called.
+/// Unique for each process: a Hostler behind another one is no loop.
 static PSEUDONYM: LazyLock<String> =
     LazyLock::new(|| format!("hostler-{:016x}", Uuid::new_v4().as_u64_pair().0));
 static HTTP1: LazyLock<String> = LazyLock::new(|| format!("1.1 {}", *PSEUDONYM));
 static HTTP2: LazyLock<String> = LazyLock::new(|| format!("2.0 {}", *PSEUDONYM));
 
-/// What `Via` says of a request that has come in this protocol.
+/// The value of `Via` for a request of this protocol.
 pub fn value(protocol: Protocol) -> &'static [u8] {
     match protocol {
         Protocol::Http1 => HTTP1.as_bytes(),
@@ -22,7 +22,7 @@ pub fn value(protocol: Protocol) -> &'static [u8] {
     }
 }
 
-/// Whether a request has been here before.
+/// Whether the request has passed this process before.
 pub fn has_been_here(fields: &Fields) -> bool {
     fields.all(Name::Via).any(|value| memmem::find(value, PSEUDONYM.as_bytes()).is_some())
 }

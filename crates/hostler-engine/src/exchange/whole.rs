@@ -1,4 +1,4 @@
-//! The body of an answer in memory, given bit by bit where something is made of it on its way. Knows no client.
+//! The body of an answer in memory, read in pieces where it is encoded. Knows no client.
 
 use std::task::{Context, Poll};
 

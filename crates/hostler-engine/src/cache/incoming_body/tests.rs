@@ -1,11 +1,11 @@
-//! Bodies that come in pieces, readers of all speeds.
+//! Tests of bodies that come in pieces, with readers of different speeds.
 
 use std::collections::VecDeque;
 use std::task::Context;
 
 use super::*;
 
-/// A source that gives piece by piece what it is given, and then its end; or breaks off where that is none.
+/// A source that gives these pieces, then its end. None breaks it off.
 #[derive(Default)]
 struct Pieces {
     left: VecDeque<Vec<u8>>,
@@ -38,7 +38,7 @@ fn pieces(pieces: &[&str]) -> Pieces {
     Pieces { left: pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect(), ..Pieces::default() }
 }
 
-/// What a reader gets now: what has come, and whether that was all; none if it will never be all.
+/// What a reader gets now, and whether that is the end. None if the body was cut.
 fn read(reading: &mut BodyReading, max: usize) -> Option<(String, bool)> {
     let mut into = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
