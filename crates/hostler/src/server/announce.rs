@@ -1,4 +1,4 @@
-//! The announcement of pools with what it needs of the rest of the program. Knows no messages.
+//! Starts the announcement of our pools with what it needs from the server. Knows no messages.
 
 use std::sync::{Arc, Weak};
 
@@ -8,7 +8,7 @@ use super::running::RunningServer;
 use crate::announce::{AnnounceSettings, Announcement};
 use crate::listen::ListenerKind;
 
-/// Begins to announce, where there is somebody to tell. A pool that a reload has changed is told of as it is then.
+/// Starts the announcement if it is configured. Reads the pools anew each time, so a reload needs no restart of it.
 pub(super) fn begin(running: &Arc<RunningServer>) -> Option<Announcement> {
     let registering = running.registering.as_ref()?;
     let config = running.config.load();
@@ -22,7 +22,7 @@ pub(super) fn begin(running: &Arc<RunningServer>) -> Option<Announcement> {
     Some(Announcement::begin(&registering.connection, settings, Box::new(move || servable(&weak))))
 }
 
-/// None: nobody can be told where we are, and the configuration has announced nothing.
+/// None if no address can be announced; in that case the configuration announces no pool.
 fn address(running: &RunningServer, config: &Config) -> Option<Advertise> {
     if let Some(written) = config.registrar.as_ref()?.advertise.clone() {
         return Some(written);
@@ -34,7 +34,7 @@ fn address(running: &RunningServer, config: &Config) -> Option<Advertise> {
     (!address.ip().is_unspecified()).then_some(at)
 }
 
-/// A pool without a ready worker would only keep others' requests waiting; and during a drain (SIGUSR1) they are to go elsewhere.
+/// Only pools with a ready worker are announced, and none during a drain (SIGUSR1): routers send their requests to others.
 fn servable(running: &Weak<RunningServer>) -> Vec<(Arc<str>, String)> {
     let Some(running) = running.upgrade() else { return Vec::new() };
     if running.connections().is_end_announced() {

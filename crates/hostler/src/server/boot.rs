@@ -1,4 +1,4 @@
-//! Waiting for the workers of pools that were just started. Knows nothing of why they were.
+//! Waits for the workers of pools that were started. Does not know why they were started.
 
 use std::time::Duration;
 
@@ -7,10 +7,9 @@ use tokio::time::sleep;
 
 use super::pools::RunningPool;
 
-/// How often booting workers are looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Waits until each pool has a worker that is ready. The error says which worker has failed to become so.
+/// Waits until each pool has a ready worker. Fails as soon as a worker has crashed.
 pub(super) async fn first_ready(pools: &[&RunningPool]) -> Result<(), String> {
     let ready = async {
         for supervisor in pools.iter().filter_map(|pool| pool.supervisor.as_ref()) {
@@ -30,7 +29,7 @@ pub(super) async fn all_ready(pools: &[&RunningPool]) -> Result<(), String> {
     unless_one_fails(pools, ready).await
 }
 
-/// A worker that has crashed is started again, and may succeed then; but nobody should have to wait for that.
+/// A crashed worker boots again and may succeed then. The caller gets the error at once instead of waiting for that.
 async fn unless_one_fails(pools: &[&RunningPool], ready: impl Future<Output = ()>) -> Result<(), String> {
     let failure = async {
         loop {

@@ -1,4 +1,4 @@
-//! Where answers are stored, as the server keeps it: begun, changed and purged. Knows no requests.
+//! The cache as the server runs it: made, connected to memcached, purged. Knows no requests.
 
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 use hostler_config::Config;
@@ -8,42 +8,41 @@ use hostler_engine::journal::{Journal, Level};
 use super::running::RunningServer;
 use crate::admin::{CommandDone, Purging, Undone};
 
-/// An empty one.
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {
     let stock = Stock::new(config.cache.memory, config.cache.max_entry, journal.clone());
     share(&stock, config.cache.tier.as_ref(), journal);
     stock
 }
 
-/// Shares with others from now on as this says. Says so when a server comes or goes.
+/// Changes the memcached servers, and logs when a server fails or recovers.
 pub(super) fn share(stock: &Stock, settings: Option<&TierSettings>, journal: &Journal) {
     let journal = journal.clone();
     stock.share(settings, move |notice| match notice.lost {
         None => journal.event(Level::Info, &format!("memcached {}: it answers", notice.server)),
         Some(why) => {
-            let text = format!("memcached {}: {why}; nobody asks it until it answers again", notice.server);
+            let text =
+                format!("memcached {}: {why}; Hostler does not use it until it answers again", notice.server);
             journal.event(Level::Warn, &text);
         }
     });
 }
 
-/// Forgets what is meant.
 pub(super) async fn purge(running: &RunningServer, purging: Purging) -> Result<CommandDone, Undone> {
     let meant = meant(&running.config.load(), purging)?;
     let Purged { entries, told, servers } = running.stock.purge(meant).await;
     let mut done =
         vec![format!("{entries} stored {} purged", if entries == 1 { "answer" } else { "answers" })];
     if servers > 0 {
-        let late = if told < servers { "; the others are told when they are back" } else { "" };
+        let late = if told < servers { "; the others get the purge when they answer again" } else { "" };
         let text = format!(
-            "{told} of {servers} memcached servers know of it{late}; other Hostlers follow within half a second"
+            "{told} of {servers} memcached servers have the purge{late}; other Hostlers follow within half a second"
         );
         done.push(text);
     }
     Ok(done)
 }
 
-/// A URL has as many keys as there are ways in which routes read a query.
+/// A URL has several keys, because routes may read its query in different ways.
 fn meant(config: &Config, purging: Purging) -> Result<Vec<Purge>, Undone> {
     let mut queries = vec![Query::AsSent];
     for query in config.routes.iter().filter_map(|route| Some(&route.caching.as_ref()?.query)) {
@@ -69,7 +68,7 @@ fn meant(config: &Config, purging: Purging) -> Result<Vec<Purge>, Undone> {
         meant.push(Purge::All);
     }
     if meant.is_empty() {
-        return Err(Undone::Invalid("purge what? url=, prefix=, tag= or all=true".into()));
+        return Err(Undone::Invalid("a purge needs url=, prefix=, tag= or all=true".into()));
     }
     Ok(meant)
 }

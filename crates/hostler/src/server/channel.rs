@@ -1,4 +1,4 @@
-//! What a Hostler and its successor say to each other, and how sockets cross with it. Knows neither one's plans.
+//! The messages between a process and its successor, and the sockets that are passed with them. Does not know what either side does next.
 //!
 //! ```text
 //! predecessor  Sockets.. NoMore                Begin          (from here on the successor is not killed any more)
@@ -19,29 +19,28 @@ use tokio::net::UnixStream;
 
 use super::listeners::Purpose;
 
-/// The kernel takes 253 descriptors at once.
+/// The kernel passes at most 253 descriptors with one message.
 const MOST_DESCRIPTORS: usize = 64;
 const LONGEST: usize = 64 * 1024;
-/// An explanation that is longer is of no more use, and each message must fit.
+/// The most bytes of an error text: each message must fit into one datagram.
 const LONGEST_REASON: usize = 16 * 1024;
 
-/// One message.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
 pub(super) enum SuccessorMessage {
-    /// Sockets that come with this message.
+    /// Listening sockets; their descriptors are attached.
     Sockets(Purpose),
-    /// A file that comes with this message: routes that have registered.
+    /// Registered routes; the descriptor of a file with them is attached.
     Registrations,
-    /// Those were all.
+    /// All sockets have been sent.
     NoMore,
-    /// All workers are ready; the successor could begin.
+    /// All workers of the successor are ready, and it can begin.
     Ready,
-    /// It will not, and why.
+    /// The successor cannot take over.
     Failed { reason: String },
-    /// It shall accept connections.
+    /// The predecessor tells the successor to accept connections.
     Begin,
-    /// It does.
+    /// The successor accepts connections.
     Begun,
 }
 
@@ -51,10 +50,10 @@ impl SuccessorMessage {
     }
 }
 
-/// One end. Messages arrive whole, or the other end is gone.
+/// One end of the channel. A message arrives as a whole, or the other end is closed.
 pub(super) struct Channel(UnixStream);
 
-/// Both ends; the other one is for another process.
+/// Both ends. The second one is for the other process.
 pub(super) fn pair() -> io::Result<(Channel, OwnedFd)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     Ok((Channel::new(ours)?, theirs))
@@ -82,11 +81,11 @@ impl Channel {
         self.send(&SuccessorMessage::Registrations, &[file.as_fd()]).await
     }
 
-    /// The next message with the descriptors that came with it; none if the other end is gone.
+    /// The next message and the descriptors that are attached. None if the other end is closed.
     pub async fn hear(&self) -> io::Result<Option<(SuccessorMessage, Vec<OwnedFd>)>> {
         let receive = || receive(self.0.as_fd()).map_err(io::Error::from);
         let (text, descriptors) = match self.0.async_io(Interest::READABLE, receive).await {
-            // The other end has gone without having heard all; what it had said before is still to be had.
+            // The other process has ended without reading everything. What it sent before can still be read.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                 self.0.async_io(Interest::READABLE, receive).await?
             }
@@ -106,7 +105,7 @@ impl Channel {
     }
 }
 
-/// One message without a runtime, for an end that is not a [`Channel`] yet.
+/// Sends one message without a runtime.
 pub(super) fn say_now(end: BorrowedFd<'_>, word: &SuccessorMessage) -> io::Result<()> {
     Ok(send(end, &serde_json::to_vec(word)?, &[])?)
 }

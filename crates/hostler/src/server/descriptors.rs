@@ -1,20 +1,20 @@
-//! The limit on the process's file descriptors: raised at the start, and a last part of it kept from clients. Knows no sockets.
+//! The limit on open files: raised at the start, with a part that is reserved and not for clients. Knows no sockets.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What is kept for workers that are started, members that are called and bodies that become files, however few there are ...
+/// The fewest descriptors that are reserved for starting workers, connecting to members and files for bodies.
 const LEAST_KEPT: u64 = 16;
-/// ... and however many.
+/// The most that are reserved.
 const MOST_KEPT: u64 = 256;
 
-/// A client and a worker are two descriptors; the usual soft limit of 1024 would be the first thing to run out.
+/// Each request needs two descriptors, one for the client and one for the worker. The usual soft limit of 1024 would be reached first.
 pub(super) fn raise() {
     let limit = getrlimit(Resource::Nofile);
-    // A refusal leaves things as they are.
+    // If the system refuses, the old limit stays.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Descriptors from this number on are not for clients.
+/// Client connections may not use descriptors from this number on.
 pub(super) fn ceiling() -> usize {
     match getrlimit(Resource::Nofile).current {
         Some(limit) => {

@@ -1,4 +1,4 @@
-//! The environment of workers: Hostler's own, then the pool's, then what lets Node take heads as large as Hostler does.
+//! The environment of workers: Hostler's own, the pool's variables, and an option that makes Node accept heads as large as Hostler does.
 //! Knows no process.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Variables and their values.
 pub type Environment = BTreeMap<String, String>;
 
-/// What a request's head grows by on its way: forwarding fields, `Via`, a request id.
+/// How many bytes Hostler adds to a request's head: forwarding fields, `Via`, a request id.
 const OUR_FIELDS: usize = 8 * 1024;
 
 /// For workers of a pool with these variables; heads may have so many bytes.
@@ -17,9 +17,9 @@ pub(super) fn for_workers(inherited: &Environment, own: &Environment, max_header
     all
 }
 
-/// Node refuses heads over 16 KiB by itself; a limit that the operator has chosen stays.
+/// Without the option Node refuses heads over 16 KiB. A value that the operator has set stays.
 fn allow_heads(node_options: &mut String, size: usize) {
-    // Node takes the one for the other.
+    // Node accepts underscores in place of hyphens.
     if node_options.replace('_', "-").contains("--max-http-header-size") {
         return;
     }

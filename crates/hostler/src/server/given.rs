@@ -1,5 +1,5 @@
-//! Descriptors that Hostler is started with: listening sockets that are given on purpose (systemd's socket activation,
-//! sd_listen_fds(3)), and others, which stay with this process. Knows no connections.
+//! Descriptors that Hostler inherits at its start: listening sockets from systemd's socket activation (sd_listen_fds(3)), and others,
+//! which workers must not get. Knows no connections.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -11,52 +11,34 @@ use listenfd::ListenFd;
 use super::environment::Environment;
 use super::listeners::{Inherited, Purpose};
 
-/// Where descriptors begin that are neither input, output nor errors.
+/// The first descriptor after standard input, output and error.
 const FIRST: i32 = 3;
-/// How systemd says which sockets it gives, and to which process.
+/// The environment variables in which systemd names the sockets and the process that they are for.
 const VARIABLES: [&str; 4] = ["LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES"];
 
-/// What is wrong with the sockets that were given.
 #[derive(Debug, thiserror::Error)]
 pub enum GivenError {
-    /// It is something else.
     #[error("LISTEN_FDS: descriptor {number} ({name:?}) is no listening TCP socket")]
-    Kind {
-        /// Its number.
-        number: i32,
-        /// Its name.
-        name: String,
-    },
-    /// No key has its address.
+    Kind { number: i32, name: String },
     #[error(
         "LISTEN_FDS: socket {number} ({name:?}) listens on {address}, which is no address of server.listen, tls.listen or \
          server.admin; write it there, or name the key: FileDescriptorName=server.listen"
     )]
-    Unknown {
-        /// Its number.
-        number: i32,
-        /// Its name.
-        name: String,
-        /// Its address.
-        address: SocketAddr,
-    },
-    /// Its key has no address without a socket.
+    Unknown { number: i32, name: String, address: SocketAddr },
     #[error("LISTEN_FDS: socket {number} ({address}) is one more than {key} has addresses")]
     TooMany {
-        /// Its number.
         number: i32,
-        /// Its address.
         address: SocketAddr,
-        /// Its name, which is a key.
+        /// The socket's name, which is a key of the configuration.
         key: String,
     },
 }
 
-/// Listening sockets that whoever has started Hostler has opened for it.
+/// Listening sockets that the parent process has opened for Hostler.
 #[derive(Default)]
 pub struct GivenListeners {
     sockets: Vec<Socket>,
-    /// What the operator should know of them.
+    /// A warning for the log.
     pub warning: Option<String>,
 }
 
@@ -68,8 +50,8 @@ struct Socket {
 }
 
 impl GivenListeners {
-    /// Takes them, and keeps all other descriptors from processes that are started from here on: a lock or a log is that of
-    /// whoever has started us. The variables are taken out of the environment: they are for nobody else.
+    /// Takes the sockets, and marks all other descriptors close-on-exec: a lock or a log file of the parent must not reach workers.
+    /// Removes the variables from the environment, because they are only for this process.
     pub fn take(environment: &mut Environment) -> Result<Self, GivenError> {
         set_fds_cloexec(FIRST, &[]);
         let said: Vec<_> = VARIABLES.iter().map(|name| environment.remove(*name)).collect();
@@ -77,8 +59,8 @@ impl GivenListeners {
         let ours = std::process::id();
         if process.parse() != Ok(ours) {
             let warning = Some(format!(
-                "LISTEN_FDS: {count} sockets are for process {process}, and this is process {ours}: a program that stands between \
-                 whoever gives sockets and Hostler has to become Hostler by exec"
+                "LISTEN_FDS: {count} sockets are for process {process}, and this is process {ours}: a program that \
+                 starts Hostler with such sockets must replace itself by Hostler (exec)"
             ));
             return Ok(Self { warning, ..Self::default() });
         }
@@ -100,11 +82,11 @@ impl GivenListeners {
     pub(super) fn describe(&self) -> impl Iterator<Item = String> {
         self.sockets.iter().map(|socket| {
             let Socket { number, name, address, .. } = socket;
-            format!("socket {number} ({name:?}) was given by whoever started this process: {address}")
+            format!("socket {number} ({name:?}) was passed by the parent process: {address}")
         })
     }
 
-    /// What each of them is for: the key that it is named after, or else the one that has its address.
+    /// Assigns each socket to the key that its name names, or else to the key with its address.
     pub(super) fn assign(self, config: &Config) -> Result<Inherited, GivenError> {
         let plain = config.server.listen.iter().map(|&address| ("server.listen", address));
         let tls = config.tls.iter().flat_map(|tls| &tls.listen).map(|&address| ("tls.listen", address));
@@ -135,8 +117,8 @@ fn is_key(name: &str) -> bool {
     ["server.listen", "tls.listen", "server.admin"].contains(&name)
 }
 
-/// By its address, of the key that it is named after if it is named after one; one that is named may also stand for an address
-/// of its key that has no socket yet.
+/// A socket whose name is a key belongs to that key: to its own address there, or to one that has no socket yet. Any other socket is
+/// assigned by its address.
 fn purpose_of<'a>(
     purposes: &'a [Purpose],
     name: &str,
@@ -177,13 +159,13 @@ mod tests {
         assert_eq!(found("hostler.socket", "127.0.0.1:443", 0), Some(2));
         assert_eq!(found("", "[::]:80", 0), Some(1));
         assert_eq!(found("unknown", "0.0.0.0:80", 0), None);
-        // Its own address before any other of its key.
+        // Its own address is preferred to other addresses of its key.
         assert_eq!(found("server.listen", "[::]:80", 0), Some(1));
         assert_eq!(found("server.listen", "10.0.0.1:8080", 0), Some(0));
         assert_eq!(found("server.listen", "10.0.0.1:8080", 1), Some(1));
         assert_eq!(found("server.listen", "10.0.0.1:8080", 2), None);
         assert_eq!(found("server.admin", "127.0.0.1:8081", 0), Some(3));
-        // A name wins over an address that another key has.
+        // The name is preferred to the address of another key.
         assert_eq!(found("tls.listen", "127.0.0.1:80", 0), Some(2));
     }
 }

@@ -1,4 +1,4 @@
-//! Listening sockets: bound anew, or taken over from a predecessor. Knows no connections.
+//! Listening sockets: bound here, or taken over from a predecessor. Knows no connections.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,28 +11,27 @@ use hostler_config::Config;
 use super::StartError;
 use crate::listen::{self, ListenerKind};
 
-/// What a socket is for: the key that names its address, and the address as it is written there (port 0 stays 0).
+/// What a socket is for: the key that contains its address, and the address as written there (port 0 stays 0).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub(super) struct Purpose {
     pub key: String,
     pub address: SocketAddr,
 }
 
-/// Sockets that somebody else has bound.
+/// Sockets that another process has bound.
 pub(super) type Inherited = BTreeMap<Purpose, Vec<TcpListener>>;
 
 /// The sockets of one thread.
 pub(super) type ListenerShare = Vec<(ListenerKind, TcpListener)>;
 
-/// All sockets of one Hostler.
 pub(super) struct Listeners {
-    /// For each address one a thread, shared out by the kernel.
+    /// For each address a socket for each thread; the kernel distributes connections over them.
     data: Vec<(Purpose, ListenerKind, Vec<TcpListener>)>,
     admin: Option<(Purpose, TcpListener)>,
 }
 
 impl Listeners {
-    /// Takes over what is there already and binds the rest; what is left of `inherited` is closed.
+    /// Takes over the inherited sockets and binds the missing ones. Inherited sockets without a use are closed.
     pub fn open(config: &Config, mut inherited: Inherited) -> Result<Self, StartError> {
         let server = &config.server;
         let plain = server.listen.iter().map(|&address| (address, ListenerKind::Plain, "server.listen"));
@@ -57,21 +56,21 @@ impl Listeners {
         Ok(Self { data, admin })
     }
 
-    /// Where clients connect; a free port is known by now.
+    /// The addresses for clients, with the real port where port 0 is configured.
     pub fn addresses(&self) -> impl Iterator<Item = (ListenerKind, SocketAddr)> {
         self.data.iter().filter_map(|(_, listener_kind, sockets)| {
             Some((*listener_kind, sockets.first()?.local_addr().ok()?))
         })
     }
 
-    /// All of them, the admin listener's included.
+    /// All addresses, with the admin listener's.
     pub fn own_addresses(&self) -> io::Result<OwnAddresses> {
         let admin =
             self.admin.iter().map(|(_, socket)| socket.local_addr()).collect::<io::Result<Vec<_>>>()?;
         Ok(OwnAddresses::new(self.addresses().map(|(_, address)| address).chain(admin)))
     }
 
-    /// The port of the first with TLS; 0 if there is none.
+    /// The port of the first TLS listener; 0 if there is none.
     pub fn tls_port(&self) -> u16 {
         self.addresses()
             .find(|(listener_kind, _)| *listener_kind == ListenerKind::Tls)
@@ -82,9 +81,9 @@ impl Listeners {
         self.admin.as_ref().map(|(_, socket)| socket.try_clone()).transpose()
     }
 
-    /// The sockets of each thread: every socket has one thread at least, every thread one of each address. Sockets that were
-    /// taken over may be more or fewer than threads, and none is added or closed then: the kernel gives the connections of one
-    /// that goes to nobody else.
+    /// Distributes the sockets over threads: every socket has at least one thread, and every thread has a socket of each address.
+    /// Inherited sockets may be more or fewer than threads. None is added or closed then, because the kernel drops the queued connections
+    /// of a closed socket.
     pub fn by_thread(&self, threads: usize) -> io::Result<Vec<ListenerShare>> {
         let mut shares: Vec<ListenerShare> = (0..threads).map(|_| Vec::new()).collect();
         for (_, listener_kind, sockets) in &self.data {
@@ -96,7 +95,7 @@ impl Listeners {
         Ok(shares)
     }
 
-    /// All of them, for a successor.
+    /// Duplicates of all sockets, for a successor.
     pub fn copies(&self) -> io::Result<Vec<(Purpose, Vec<OwnedFd>)>> {
         let admin = self.admin.iter().map(|(purpose, socket)| (purpose, std::slice::from_ref(socket)));
         let data = self.data.iter().map(|(purpose, _, sockets)| (purpose, sockets.as_slice()));

@@ -1,5 +1,5 @@
-//! The data that Hostler answers out of itself: opened at the start, and again where the configuration says otherwise. Knows no
-//! requests.
+//! The data for native routes (`[geo]`, `[postal]`): opened at the start, and opened again after a reload that changes its section. Knows
+//! no requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use hostler_native::postal::Postal;
 
 use super::watch::{Read, Renewable};
 
-/// What there is.
 #[derive(Clone, Default)]
 pub(super) struct LookupServices {
     pub geo: Option<Arc<Geo>>,
@@ -21,7 +20,7 @@ pub(super) struct LookupServices {
 }
 
 impl LookupServices {
-    /// What the configuration names. What it named before, in the same words, stays open.
+    /// Opens the data that the configuration names. Data of an unchanged section stays open.
     pub fn open(newer: &Config, before: Option<(&Config, &Self)>) -> Result<Self, String> {
         let databases = |config: &Config| config.geo.as_ref().map(|geo| geo.databases.clone());
         let geo_read = match before {
@@ -51,7 +50,7 @@ impl LookupServices {
         Ok(Self { geo, postal, geo_read, postal_read })
     }
 
-    /// What a route answers.
+    /// The native answers of a route.
     pub fn native(&self, pattern: &MatchPattern, geo: bool, postal: bool) -> Native {
         let prefix = match &pattern.path {
             PathPattern::Prefix(prefix) => prefix.as_str(),
@@ -61,7 +60,7 @@ impl LookupServices {
     }
 }
 
-/// What a route answers, in words.
+/// The names of a route's native answers.
 pub(super) fn names(native: &Native) -> String {
     let names = [native.geo.as_ref().map(|_| "geo"), native.postal.as_ref().map(|_| "postal")];
     names.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -69,7 +68,7 @@ pub(super) fn names(native: &Native) -> String {
 
 impl Renewable for Geo {
     const NAME: &'static str = "geo";
-    const CARRIES_ON: &'static str = "addresses are looked up in what was read before";
+    const CARRIES_ON: &'static str = "the data that was read before stays in use";
 
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)> {
         Some((lookups.geo.clone()?, lookups.geo_read.clone()))
@@ -90,7 +89,7 @@ impl Renewable for Geo {
 
 impl Renewable for Postal {
     const NAME: &'static str = "postal";
-    const CARRIES_ON: &'static str = "codes are looked up in what was read before";
+    const CARRIES_ON: &'static str = "the data that was read before stays in use";
 
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)> {
         Some((lookups.postal.clone()?, lookups.postal_read.clone()))

@@ -1,4 +1,4 @@
-//! Builds everything below, owns every task, and ends it in reverse order. The table of contents of a running Hostler.
+//! Starts all parts of a running Hostler, owns their tasks, and stops them in reverse order. Contains no logic of the parts.
 
 mod announce;
 mod boot;
@@ -56,32 +56,26 @@ pub use environment::Environment;
 pub use given::{GivenError, GivenListeners};
 pub use predecessor::Predecessor;
 
-/// Why Hostler does not run.
+/// Why Hostler could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// An address is taken, or not ours.
     #[error("cannot listen on {address} ({key}): {source}")]
     Listen {
-        /// The address.
         address: std::net::SocketAddr,
-        /// The key that says so.
+        /// The configuration key of the address.
         key: &'static str,
-        /// Why not.
         source: std::io::Error,
     },
-    /// Sockets that were given are for nothing.
     #[error(transparent)]
     Given(#[from] GivenError),
-    /// No place or no guard for the workers.
     #[error(transparent)]
     SupervisorContext(#[from] SupervisorContextError),
-    /// A successor cannot go on.
-    #[error("no taking over: {0}")]
+    #[error("cannot take over from the running Hostler: {0}")]
     TakeOver(std::io::Error),
-    /// The certificates are no good any more, or their like.
+    /// A certificate that was valid when the configuration was checked has changed.
     #[error("cannot start [tls]: {0}")]
     Tls(String),
-    /// The data of `[geo]` or `[postal]` is no good any more.
+    /// Data of `[geo]` or `[postal]` that was valid when the configuration was checked has changed.
     #[error("cannot start: {0}")]
     Lookups(String),
     /// The system refuses threads, signals or the like.
@@ -89,10 +83,10 @@ pub enum StartError {
     System(#[from] std::io::Error),
 }
 
-/// How long the end waits for what runs on threads of its own and cannot be interrupted.
+/// How long the end waits for blocking threads, which cannot be interrupted.
 const FAREWELL: Duration = Duration::from_millis(100);
 
-/// Runs until it is told to stop, and has; or until a successor has taken over, and all clients have gone.
+/// Runs until it is told to stop and has stopped, or until a successor has taken over and all clients have left.
 pub fn run(
     config: Config,
     invocation: Invocation,
@@ -103,7 +97,7 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let journal = journal(&config)?;
     let outcome = runtime.block_on(serve(config, invocation, given, predecessor, &journal));
-    // A name that is still being looked up, or a file, is not waited for.
+    // A DNS lookup or a file operation that still runs is not waited for.
     runtime.shutdown_timeout(FAREWELL);
     journal.end();
     outcome
@@ -131,38 +125,38 @@ async fn serve(
         Arc::new(RunningServer::start(config, invocation, listeners, registrations, journal.clone())?);
     if let Err(error) = until_allowed_to_begin(&running, talk.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
-        // Told to stop before the first client: that is no failure.
+        // A stop before the first client is no failure.
         return if talk.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
     }
     let (data_plane, mut orders, end_admin) = open(&running)?;
     if let Some(talk) = talk {
-        // Gone or not, from here on we are the one who serves.
+        // An error means that the predecessor has ended. This process goes on in both cases.
         let _ = talk.begun().await;
     }
     notify.ready();
     let announcement = announce::begin(&running);
 
     let successor = until_the_end(&running, &mut signals, &mut orders).await;
-    // Who orders something now is told that we are stopping.
+    // Commands that arrive from now on get the answer that Hostler is stopping.
     drop(orders);
-    // Whoever wants to hand over now comes too late, and nobody else's copy keeps a socket open.
+    // An upgrade is not possible from here on, and its copies must not keep sockets open.
     running.listeners.store(None);
     match successor {
         Some(pid) => {
-            // The successor goes on with it.
+            // The successor goes on with the announcement.
             drop(announcement);
             notify.succeeded_by(pid);
             journal.event(
                 Level::Info,
                 &format!(
-                    "pid {pid} has taken over: its clients are new ones, ours leave with their next answer"
+                    "pid {pid} has taken over: it accepts new connections, existing ones close after their next answer"
                 ),
             );
             let _ = end_admin.send(());
             stop::leave(&running, &mut signals).await;
         }
         None => {
-            // Who asks after our health hears of it before anything else happens.
+            // Health checks fail before anything else changes.
             running.connections().announce_end();
             notify.stopping();
             if let Some(announcement) = announcement {
@@ -177,7 +171,7 @@ async fn serve(
     Ok(())
 }
 
-/// Does what it is told until it is to stop; the process that has taken over, if that is why.
+/// Serves signals and commands until Hostler must stop. Returns the process id of the successor if there is one.
 async fn until_the_end(
     running: &Arc<RunningServer>,
     signals: &mut Signals,
@@ -200,7 +194,8 @@ async fn until_the_end(
     }
 }
 
-/// Waits until routes have had the time to register; and, to take over, until the workers are ready and the predecessor says so.
+/// Waits until registered routes have had time to register. In a takeover: also until the workers are ready and the predecessor allows
+/// the start.
 async fn until_allowed_to_begin(
     running: &RunningServer,
     talk: Option<&Talk>,
@@ -236,9 +231,9 @@ async fn until_allowed_to_begin(
 
 type OpenedServer = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
 
-/// Lets clients and orders in.
+/// Starts to accept clients and commands.
 fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
-    let listeners = running.listeners.load_full().expect("invariant: nobody has taken them yet");
+    let listeners = running.listeners.load_full().expect("invariant: they are taken only when Hostler stops");
     let shares = listeners.by_thread(running.premises.threads)?;
     let data_plane = DataPlane::start(
         shares,
@@ -267,7 +262,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     if let Some(listener) = listeners.admin()? {
         let address = listener.local_addr()?;
         let ended = async {
-            // Also if the sender is dropped: then all is ending.
+            // A dropped sender means the end too.
             let _ = ended.await;
         };
         let listener = TcpListener::from_std(listener)?;

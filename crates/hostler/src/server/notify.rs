@@ -1,4 +1,4 @@
-//! What systemd is told, if it asked (`Type=notify`, sd_notify(3)). Knows one datagram.
+//! Notifications to systemd for services of `Type=notify` (sd_notify(3)). Knows only the datagrams.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use super::environment::Environment;
 
-/// How long a service manager that does not read may hold us up.
+/// How long a service manager that does not read may block this process.
 const TIME_LIMIT: Duration = Duration::from_millis(200);
 
-/// Where the service manager listens.
+/// The socket of the service manager, if there is one.
 #[derive(Clone, Debug)]
 pub(super) struct Notify(Option<SocketAddr>);
 
 impl Notify {
-    /// From NOTIFY_SOCKET: a path, or an abstract name behind an `@`.
+    /// From NOTIFY_SOCKET: a path, or an abstract name after an `@`.
     pub fn of(environment: &Environment) -> Self {
         let address = environment.get("NOTIFY_SOCKET").and_then(|name| match name.strip_prefix('@') {
             Some(name) => SocketAddr::from_abstract_name(name).ok(),
@@ -28,17 +28,16 @@ impl Notify {
         self.send(&format!("READY=1\nMAINPID={}", std::process::id()));
     }
 
-    /// Another process is the service from now on.
+    /// Another process is the main process of the service.
     pub fn succeeded_by(&self, pid: u32) {
         self.send(&format!("MAINPID={pid}"));
     }
 
-    /// The end has begun.
     pub fn stopping(&self) {
         self.send("STOPPING=1");
     }
 
-    /// A manager that does not listen has no use for our complaint, and one whose queue is full is waited for a moment only.
+    /// Errors are ignored: nothing could be done about them. A manager with a full queue is waited for up to the limit.
     fn send(&self, text: &str) {
         let Some(address) = &self.0 else { return };
         let _ = UnixDatagram::unbound().and_then(|socket| {

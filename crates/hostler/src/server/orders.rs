@@ -1,4 +1,5 @@
-//! Orders carried out, each in a task of its own, so that whoever gave one may leave. Knows not how they came.
+//! Carries out commands, each in its own task, so that it completes even if its sender has left. Does not know where a command comes
+//! from.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +13,16 @@ use super::signals::Wish;
 use super::{cache, reload, upgrade};
 use crate::admin::{AdminCommand, CommandDone, Order, Undone};
 
-/// Begins to carry out an order.
 pub(super) fn carry_out(running: &Arc<RunningServer>, order: Order) {
     let running = running.clone();
     tokio::spawn(async move {
         let outcome = obey(&running, order.command).await;
-        // Whoever asked may have left.
+        // The sender may have left.
         let _ = order.answer.send(outcome);
     });
 }
 
-/// An order by signal: what comes of it is for the log.
+/// A command from a signal. Its result goes to the log.
 pub(super) fn by_signal(running: &Arc<RunningServer>, wish: Wish, command: AdminCommand) {
     let running = running.clone();
     running.journal.event(Level::Info, &format!("{}: {}", wish.signal(), name(&command)));
@@ -52,13 +52,13 @@ async fn act(running: &Arc<RunningServer>, command: AdminCommand) -> Result<Comm
     }
 }
 
-/// All pools at once; each replaces one worker at a time.
+/// Restarts all pools at once. Each pool replaces one worker at a time.
 async fn restart_all(running: &RunningServer) -> Result<CommandDone, Undone> {
     let pools = running.pools.load_full();
     let restarts = pools.iter().filter(|pool| pool.supervisor.is_some()).cloned();
     let restarts: Vec<_> = restarts.map(|pool| tokio::spawn(async move { restart(&pool).await })).collect();
     if restarts.is_empty() {
-        return Err(Undone::Refused("no pool has workers of its own".into()));
+        return Err(Undone::Refused("no pool has workers".into()));
     }
     let (mut done, mut problems) = (Vec::new(), Vec::new());
     for restart in restarts {
@@ -74,7 +74,9 @@ async fn restart_all(running: &RunningServer) -> Result<CommandDone, Undone> {
 async fn restart(pool: &RunningPool) -> Result<String, Undone> {
     let name = &pool.name;
     let Some(supervisor) = &pool.supervisor else {
-        return Err(Undone::Refused(format!("pool {name}: its members are not ours to restart")));
+        return Err(Undone::Refused(format!(
+            "pool {name}: Hostler does not run its members and cannot restart them"
+        )));
     };
     match supervisor.restart().await {
         Ok(restarted) => Ok(format!("pool {name}: {} workers replaced", restarted.workers)),
@@ -85,7 +87,7 @@ async fn restart(pool: &RunningPool) -> Result<String, Undone> {
 fn pause(running: &RunningServer, pool: &RunningPool, longest: Duration) -> Result<CommandDone, Undone> {
     let limit = humantime::format_duration(longest).to_string();
     let (journal, name) = (running.journal.clone(), pool.name.clone());
-    let text = format!("pool {name}: nobody has resumed it in {limit}; it goes on");
+    let text = format!("pool {name}: the pause was not ended within {limit}; Hostler resumes the pool");
     let told = move || journal.event(Level::Warn, &text);
     pool.pause(longest, told);
     Ok(vec![format!("pool {} holds its requests, for {limit} at most", pool.name)])
@@ -96,7 +98,7 @@ fn resume(pool: &RunningPool) -> Result<CommandDone, Undone> {
         return Err(Undone::Refused(format!("pool {} is not paused", pool.name)));
     }
     pool.resume();
-    Ok(vec![format!("pool {} goes on", pool.name)])
+    Ok(vec![format!("pool {} is resumed", pool.name)])
 }
 
 fn name(command: &AdminCommand) -> &'static str {

@@ -1,4 +1,4 @@
-//! Pools that are running: how one is started from its settings, and how it takes others while it runs. Knows no routes.
+//! Running pools: started from their settings, and changed while they run. Knows no routes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -19,7 +19,7 @@ use super::probe::{HttpProbe, wire_address};
 use super::settings;
 use crate::admin::PoolSource;
 
-/// A pool that is running. What it shares with its next version, after a reload, is behind an `Arc`.
+/// A running pool. The parts in an `Arc` are shared with the version of the pool after a reload.
 #[derive(Clone)]
 pub(super) struct RunningPool {
     pub name: Arc<str>,
@@ -28,27 +28,26 @@ pub(super) struct RunningPool {
     pub poison: Arc<Poison>,
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
-    /// Members that somebody else runs stay for as long as they are in here.
+    /// Members that Hostler does not run. Removing one from the map makes it leave the pool.
     members: Arc<Mutex<BTreeMap<config::Endpoint, Joined>>>,
-    /// Ends a pause that nobody ends.
+    /// Ends a pause that is not ended by a command.
     pause_timer: Arc<Mutex<Option<JoinHandle<()>>>>,
     threads: usize,
     journal: Journal,
 }
 
-/// A member that somebody else runs.
+/// A member that Hostler does not run.
 struct Joined {
     membership: Membership<Endpoint>,
     checking: Option<Checking>,
 }
 
-/// Starts every pool of the configuration.
 pub(super) fn start_all(config: &Config, premises: &Premises) -> Result<Vec<RunningPool>, StartError> {
     config.pools.iter().map(|pool| RunningPool::start(config, pool, premises)).collect()
 }
 
 impl RunningPool {
-    /// A new pool; its workers are booting when this returns.
+    /// Starts a pool. Its workers are booting when this returns.
     pub fn start(config: &Config, written: &config::Pool, premises: &Premises) -> Result<Self, StartError> {
         let name: Arc<str> = written.name.as_str().into();
         let mut new = Self {
@@ -74,10 +73,10 @@ impl RunningPool {
         Ok(new)
     }
 
-    /// The same pool under other settings, if it can take them while it runs. They are not in force yet.
+    /// The same pool with other settings, if they can change while it runs. [`Self::settle`] applies them.
     pub fn take(&self, written: &config::Pool, premises: &Premises) -> Option<Self> {
         let can = match (&self.settings.source, &written.source) {
-            // Connections that were made otherwise are of no use.
+            // Existing connections to a member are useless if the way to connect has changed.
             (PoolMembers::Members(old), PoolMembers::Members(new)) => {
                 (old.protocol, &old.tls) == (new.protocol, &new.tls)
             }
@@ -93,7 +92,7 @@ impl RunningPool {
         })
     }
 
-    /// Puts its settings in force, but for those that are about workers.
+    /// Applies the settings, except those of workers.
     pub fn settle(&self) {
         self.pool.update(settings::pool(&self.settings));
         if let PoolMembers::Members(members) = &self.settings.source {
@@ -101,7 +100,7 @@ impl RunningPool {
         }
     }
 
-    /// Puts the settings of workers in force; true if those that run already must be replaced for that.
+    /// Applies the settings of workers. True if running workers must be replaced for that.
     pub fn settle_workers(&self, config: &Config, premises: &Premises) -> bool {
         let (Some(supervisor), PoolMembers::Workers(workers)) = (&self.supervisor, &self.settings.source)
         else {
@@ -111,7 +110,7 @@ impl RunningPool {
         supervisor.update(wanted) == SettingsChange::NeedsRestart
     }
 
-    /// Holds its requests, until [`Self::resume`] or, should nobody ever say so, for `longest`; then `told` is called.
+    /// Holds requests until [`Self::resume`], or for `longest` at most; then `told` is called.
     pub fn pause(&self, longest: Duration, told: impl FnOnce() + Send + 'static) {
         self.pool.pause();
         let pool = self.pool.clone();
@@ -123,7 +122,6 @@ impl RunningPool {
         self.set_timer(Some(timer));
     }
 
-    /// Lets its requests go.
     pub fn resume(&self) {
         self.set_timer(None);
         self.pool.resume();
@@ -188,12 +186,12 @@ impl RunningPool {
 }
 
 impl Joined {
-    /// Checks it like this from now on, or not at all: then it counts as healthy.
+    /// Changes the health check. Without one, the member counts as healthy.
     fn check(&mut self, wanted: Option<CheckSettings>) {
         if self.checking.as_ref().map(|checking| &checking.settings) == wanted.as_ref() {
             return;
         }
-        // The old one ends first.
+        // The old check ends before the new one starts.
         self.checking = None;
         match wanted {
             Some(settings) => self.checking = Some(Checking::begin(&self.membership, settings)),

@@ -1,4 +1,4 @@
-//! The Hostler that this one is to succeed, as the successor sees it. Knows nothing of how it was started.
+//! The predecessor as its successor sees it: a process that hands its sockets over. Does not know how this process was started.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,21 +12,21 @@ use rustix::process::{Pid, getppid};
 use super::channel::{self, Channel, SuccessorMessage};
 use super::listeners::Inherited;
 
-/// Names the process that waits for its successor at the other end of standard input.
+/// The process id of the predecessor. Its end of the channel is this process's standard input.
 pub(super) const VARIABLE: &str = "HOSTLER_PREDECESSOR";
 
-/// Says how many files the first of all predecessors could open before it raised that limit.
+/// The soft limit on open files of the first process in a row of upgrades, before it raised the limit. Workers get this limit.
 pub(super) const OPEN_FILES: &str = "HOSTLER_PREDECESSOR_OPEN_FILES";
 
-/// A Hostler that runs and waits for this one to take its place.
+/// A running Hostler that waits for this process to take over.
 pub struct Predecessor(OwnedFd);
 
 impl Predecessor {
-    /// Finds it, if there is one. Its variables are taken out of the environment: they are for nobody else.
+    /// Finds the predecessor, if there is one, and removes its variables from the environment, because they are only for this process.
     pub fn find(around: &mut Surroundings) -> io::Result<Option<Self>> {
         let open_files = around.environment.remove(OPEN_FILES);
         let Some(named) = around.environment.remove(VARIABLE) else { return Ok(None) };
-        // A variable that came here in a roundabout way says nothing about our own standard input.
+        // A variable that was inherited from another process says nothing about our standard input.
         if getppid().map(Pid::as_raw_pid) != named.parse().ok() {
             return Ok(None);
         }
@@ -36,22 +36,22 @@ impl Predecessor {
         Ok(Some(Self(end)))
     }
 
-    /// Says that it must go on, and why. Should it be gone, nobody is left to tell.
+    /// Tells the predecessor that this process cannot take over, and why. An error is ignored: the predecessor has ended then.
     pub fn refuse(&self, reason: &str) {
         let _ = channel::say_now(self.0.as_fd(), &SuccessorMessage::failed(reason));
     }
 
-    /// Begins to talk; needs a runtime.
+    /// Opens the channel. Needs a runtime.
     pub(super) fn talk(&self) -> io::Result<Talk> {
         Ok(Talk(Channel::new(self.0.try_clone()?)?))
     }
 }
 
-/// A talk with the predecessor.
+/// The channel to the predecessor.
 pub(super) struct Talk(Channel);
 
 impl Talk {
-    /// All its sockets, and what has registered with it.
+    /// Receives the sockets and the registered routes.
     pub async fn estate(&self) -> io::Result<(Inherited, Option<File>)> {
         let (mut sockets, mut registrations) = (BTreeMap::new(), None);
         loop {
@@ -69,7 +69,7 @@ impl Talk {
         }
     }
 
-    /// Returns should the predecessor end before it has heard that all is ready: then nobody waits for us.
+    /// Returns if the predecessor ends, or gives up, before it knows that all is ready.
     pub async fn ends(&self) -> io::Error {
         match self.0.hear().await {
             Ok(word) => surprise(word.map(|(word, _)| word)),
@@ -77,7 +77,7 @@ impl Talk {
         }
     }
 
-    /// Says that all is ready, and waits for the word to begin.
+    /// Reports that all is ready, and waits until the predecessor allows the start.
     pub async fn ready(&self) -> io::Result<()> {
         self.0.say(&SuccessorMessage::Ready).await?;
         match self.0.hear().await? {
@@ -86,7 +86,7 @@ impl Talk {
         }
     }
 
-    /// Says that connections are accepted from now on.
+    /// Reports that connections are accepted.
     pub async fn begun(&self) -> io::Result<()> {
         self.0.say(&SuccessorMessage::Begun).await
     }
@@ -94,7 +94,7 @@ impl Talk {
 
 fn surprise(word: Option<SuccessorMessage>) -> io::Error {
     io::Error::other(match word {
-        Some(word) => format!("the predecessor said {word:?}, which makes no sense here"),
-        None => "the predecessor is gone".to_owned(),
+        Some(word) => format!("unexpected message from the predecessor: {word:?}"),
+        None => "the predecessor has ended".to_owned(),
     })
 }

@@ -1,4 +1,4 @@
-//! Where pools of workers live: what they inherit and share. Knows no pool.
+//! What all pools of workers share: environment, threads, log and supervisor context. Knows no pool.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -12,23 +12,23 @@ use hostler_worker::{
 use super::StartError;
 use super::environment::Environment;
 
-/// What goes into every worker: packages/worker/preload.cjs.
+/// The script that every worker preloads: packages/worker/preload.cjs.
 const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
-/// A third worker that boots at the same time makes all three slower on most machines.
+/// On most machines, three workers that boot at once are slower than two and then one.
 const BOOTS_AT_ONCE: usize = 2;
 
-/// What a pool of workers is started with, besides its settings.
+/// What a pool of workers needs besides its settings.
 pub(super) struct Premises {
     /// Hostler's own environment, which workers inherit.
     pub environment: Environment,
-    /// Data-plane threads, each of which keeps connections of its own.
+    /// The number of data-plane threads. Each has its own connections to members.
     pub threads: usize,
     pub journal: Journal,
-    /// The soft limit on file descriptors that we were started with.
+    /// The soft limit on open files at the start of this process.
     open_files: Option<u64>,
-    /// Our own program, as it was called at the start: once its file has been replaced, the system calls it "(deleted)".
+    /// The path of this program at the start. Once the file is replaced, the system reports the path with "(deleted)".
     guard: PathBuf,
-    /// Made for the first pool of workers.
+    /// Made when the first pool of workers starts.
     context: OnceLock<SupervisorContext>,
 }
 
@@ -39,7 +39,7 @@ impl Premises {
         Ok(Self { environment, threads, journal, open_files, guard, context: OnceLock::new() })
     }
 
-    /// The context; `temp_dir` is where its folder goes if there is no better place.
+    /// Makes the context if needed. Its folder is in XDG_RUNTIME_DIR, or else in `temp_dir`.
     pub fn context(&self, temp_dir: &Path) -> Result<SupervisorContext, StartError> {
         if let Some(context) = self.context.get() {
             return Ok(context.clone());

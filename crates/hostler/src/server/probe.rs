@@ -1,4 +1,4 @@
-//! How the supervisor asks a worker for a path: its HTTP. Knows no workers.
+//! The HTTP requests of the supervisor to a worker: health checks and warm-up. Knows no workers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,6 @@ use hostler_worker::{Probe, Probing, WorkerAddress};
 
 use hostler_engine::proxy::ask;
 
-/// Health checks and warm-up requests over HTTP/1.1.
 pub(super) struct HttpProbe;
 
 impl Probe for HttpProbe {
@@ -17,7 +16,7 @@ impl Probe for HttpProbe {
     }
 }
 
-/// The same place in the words of the other library; neither knows the other.
+/// Converts the address: the two libraries do not know each other.
 pub(super) fn wire_address(address: &WorkerAddress) -> hostler_wire::Address {
     match address {
         WorkerAddress::Unix(path) => hostler_wire::Address::Unix(Path::to_owned(path)),

@@ -1,21 +1,20 @@
-//! Which program this is, so that it can be started again. Knows not why.
+//! The program file and arguments of this process, to start a new version. Does not know why it is started.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use hostler_config::Surroundings;
 
-/// How this process was started.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    /// Where a new version is looked for: the path as it was called, so that a link to the current version is followed anew.
+    /// The path as it was called. A symbolic link to the current version is followed again at each start.
     pub path: PathBuf,
-    /// All arguments, the program's name first.
+    /// All arguments; the program's name is the first.
     pub arguments: Vec<OsString>,
 }
 
 impl Program {
-    /// To be called at the start: later the file may have been replaced, and is then called "(deleted)".
+    /// Must be called at the start: once the file is replaced, the system reports its path with "(deleted)".
     pub fn of_process(surroundings: &Surroundings) -> std::io::Result<Self> {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         let called = arguments.first().map(Path::new).and_then(|name| called(name, surroundings));
@@ -27,7 +26,7 @@ impl Program {
     }
 }
 
-/// What a shell would find under this name.
+/// What a shell would run under this name.
 fn called(name: &Path, surroundings: &Surroundings) -> Option<PathBuf> {
     if name.components().count() > 1 || name.is_absolute() {
         return Some(surroundings.folder.join(name)).filter(|path| path.is_file());

@@ -1,4 +1,4 @@
-//! The registrar with what it needs of the rest of the program. Knows no messages.
+//! Starts the registrar with what it needs from the server. Knows no messages.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -19,15 +19,15 @@ use crate::admin::Registrations;
 use crate::nats::NatsConnection;
 use crate::registrar::{RegistrarTask, RouteTemplate};
 
-/// In the table of routes, in the place of where a route leads to.
+/// Shown in the table of routes in place of a target.
 const NOT_SERVED: &str = "not served: a configured route has its paths";
-/// How long the start waits for NATS before it goes on without.
+/// How long the start waits for NATS.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// A registrar and its connection, where one is configured.
+/// The registrar and its connection.
 #[derive(Clone)]
 pub(super) struct Registering {
-    /// None: others' routes are not taken.
+    /// None if no registrar is configured.
     registrar: Option<RegistrarTask>,
     tables: Arc<Tables>,
     pub connection: NatsConnection,
@@ -36,7 +36,7 @@ pub(super) struct Registering {
 }
 
 impl Registering {
-    /// Begins to listen, where a registrar is configured, and rules for its routes with it.
+    /// Starts the registrar, if one is configured.
     pub fn open(
         config: &Config,
         rules: Option<Arc<PlatformRules>>,
@@ -59,7 +59,7 @@ impl Registering {
             journal: journal.clone(),
         };
         let known = known.map(read).unwrap_or_else(|| Ok(Vec::new()));
-        // Whoever has handed all over to us has heard them already.
+        // A successor gets the registrations from its predecessor and need not wait for them.
         let start_delay = match &known {
             Ok(lines) if !lines.is_empty() => Duration::ZERO,
             _ => start_delay,
@@ -74,7 +74,7 @@ impl Registering {
         Some(Self { registrar, tables, connection, start_delay, temp_dir: config.server.temp_dir.clone() })
     }
 
-    /// Waits until clients have had the time to register. Where NATS is away, that is not waited for: what is configured can be
+    /// Waits until clients have had the time to register. Without a connection to NATS it does not wait, because configured routes can be
     /// served.
     pub async fn filled(&self) {
         if self.start_delay.is_zero() {
@@ -84,7 +84,7 @@ impl Registering {
         tokio::time::sleep(self.start_delay).await;
     }
 
-    /// A file without a name with all that is known, for a successor.
+    /// An unnamed file with all registrations, for a successor.
     pub async fn export(&self) -> io::Result<OwnedFd> {
         let lines = self.registrar.as_ref().map(RegistrarTask::export).unwrap_or_default();
         let folder = self.temp_dir.clone();
@@ -96,14 +96,13 @@ impl Registering {
         written.await.map_err(io::Error::other)?
     }
 
-    /// Tells the tunnels of registered routes to end.
     pub fn dismiss_tunnels(&self) {
         if let Some(registrar) = &self.registrar {
             registrar.dismiss_tunnels();
         }
     }
 
-    /// For those who ask; none where there are no such routes.
+    /// The registrar's part of the Status. None without a registrar.
     pub fn source(&self) -> Option<Registrations> {
         let registrar = self.registrar.as_ref()?;
         let (status, routes, table) = (registrar.clone(), registrar.clone(), registrar.clone());
@@ -128,7 +127,7 @@ impl Registering {
 
 fn read(mut file: File) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
-    // Whoever has written it has left it at its end.
+    // The writer has left the position at the end.
     file.rewind()?;
     file.read_to_end(&mut lines)?;
     Ok(lines)

@@ -1,5 +1,5 @@
-//! A changed configuration applied by difference: what is equal stays untouched, and routes change last, all at once. Knows
-//! neither files nor commands.
+//! Applies a changed configuration. Only what differs is changed; routes change last, all at the same moment. Knows no files and no
+//! commands.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::tls::{self, Fresh};
 use super::{boot, cache, settings};
 use crate::admin::{CommandDone, LastReload, Undone};
 
-/// Keys that only a new process can apply.
+/// Keys that need a new process.
 const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];
 
-/// Applies the configuration as it is now; if anything is wrong with it, nothing.
+/// Applies the current configuration. If it has an error, nothing changes.
 pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, Undone> {
     let _turn = running.changes.acquire().await;
     if running.connections().is_ending() {
@@ -37,7 +37,7 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
     outcome
 }
 
-/// Files and names are looked up elsewhere: both may take a while.
+/// On a blocking thread: reading files and resolving names may take long.
 async fn load(running: &RunningServer) -> Result<Config, String> {
     let invocation = running.invocation.clone();
     let loaded = tokio::task::spawn_blocking(move || config::load(&invocation)).await;
@@ -105,7 +105,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     Ok(done)
 }
 
-/// Data is opened elsewhere, which may take a while.
+/// On a blocking thread: opening data may take long.
 async fn lookups(
     running: &RunningServer,
     older: &Arc<Config>,
@@ -117,7 +117,7 @@ async fn lookups(
     opened.map_err(|error| error.to_string())?
 }
 
-/// TLS listeners stay as they are, and so does whether there are any.
+/// A reload cannot change TLS listeners, nor add or remove them.
 fn keep_listeners(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     let is_changed = older.difference(newer).tls.contains(&"listen");
     match (&older.tls, &mut newer.tls) {
@@ -129,7 +129,7 @@ fn keep_listeners(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     }
 }
 
-/// Certificates that were read anew are shown also where nothing else has changed: their files may have.
+/// Uses the certificates that were read again: the files may have changed although the configuration has not.
 fn show(running: &RunningServer, fresh: Option<Fresh>, done: &mut CommandDone) {
     if let (Some(tls), Some(fresh)) = (&running.tls, fresh)
         && tls.show(fresh)
@@ -138,19 +138,19 @@ fn show(running: &RunningServer, fresh: Option<Fresh>, done: &mut CommandDone) {
     }
 }
 
-/// What the pools will be.
+/// The changes to pools.
 #[derive(Default)]
 struct PoolsChange {
     pools: Vec<RunningPool>,
-    /// Pools that nothing leads to any more.
+    /// Pools that no route uses any more.
     left: Vec<RunningPool>,
-    /// The names of those that were started for it.
+    /// The names of new pools.
     started: Vec<Arc<str>>,
-    /// The names of those that have replaced all their workers for it.
+    /// The names of pools whose workers were all replaced.
     renewed: Vec<Arc<str>>,
 }
 
-/// Starts what is new and waits until it can serve. Should that come to nothing, it is stopped, and nothing has changed.
+/// Starts new pools and waits until they can serve. If that fails, they are stopped and nothing has changed.
 async fn prepare(
     running: &Arc<RunningServer>,
     older: &Config,
@@ -199,8 +199,8 @@ async fn start_new(
     outcome.map_err(|why| format!("{why}; nothing has changed"))
 }
 
-/// Gives the workers of pools that stay their new settings, and replaces them where it takes that. A pool whose new workers do
-/// not boot keeps what it had; one that was renewed before keeps what it has got.
+/// Gives the workers of existing pools their new settings, and replaces them if a setting needs that. If new workers of a pool do not
+/// boot, the pool keeps its old settings; pools that were renewed before keep the new ones.
 async fn renew_workers(
     running: &RunningServer,
     older: &Config,
@@ -222,7 +222,7 @@ async fn renew_workers(
     Ok(())
 }
 
-/// What was not renewed goes by its old settings again.
+/// Restores the old settings of pools that were not renewed.
 fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, problem: String) -> String {
     for pool in running.pools.load().iter().filter(|pool| !change.renewed.contains(&pool.name)) {
         pool.settle_workers(older, &running.premises);
@@ -243,7 +243,7 @@ fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, prob
     format!("{problem}; renewed before: {}; nothing else has changed", change.renewed.join(", "))
 }
 
-/// From one moment to the next: whoever comes in from now on finds the new routes.
+/// Replaces routes and pools at one moment: a request that arrives later gets the new routes.
 fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, lookups: LookupServices) {
     let before = running.sources.routes.load_full();
     for pool in &change.pools {

@@ -1,4 +1,4 @@
-//! The end of a pool that nothing leads to any more. Knows nothing of what took its place.
+//! Drains a pool that was removed from the configuration. Does not know what replaces it.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -11,12 +11,11 @@ use tokio::time::{sleep, timeout};
 use super::pools::RunningPool;
 use super::running::RunningServer;
 
-/// How often it is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Lets it finish, in the background, and stops its workers, or lets its members go: no longer than `server.drain_timeout`, as at the end of the
-/// program. A request that is still sending its body has found its route, but is not in the queue yet: the pool waits for all that hold
-/// one of the old `routes` that lead to it.
+/// Lets the pool's requests finish in the background, then stops its workers or drops its members. Waits for `server.drain_timeout` at
+/// most, as the end of the program does. A request whose body is still being read holds its route but is not in the queue yet; `routes`
+/// show whether there are such requests.
 pub(super) fn retire(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec<Weak<Route>>) {
     pool.resume();
     pool.pool.dismiss_tunnels();
@@ -46,7 +45,7 @@ fn is_busy(pool: &RunningPool) -> bool {
     figures.in_use > 0 || figures.queue_length > 0 || figures.tunnels > 0
 }
 
-/// Known to whoever ends the program for as long as it has not ended by itself.
+/// Registers the draining pool, so that the end of the program stops its workers too.
 struct RetiringPool {
     running: Arc<RunningServer>,
     supervisor: Arc<Supervisor>,

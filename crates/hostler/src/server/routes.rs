@@ -1,4 +1,4 @@
-//! From what routes say to what they do. Knows pools by name and starts nothing.
+//! Builds the routes from the configuration. Knows pools by name and starts nothing.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
@@ -16,23 +16,23 @@ use super::pools::RunningPool;
 use super::settings;
 use crate::admin::RouteSource;
 
-/// All routes of a configuration: for requests, and for the status in the order written.
+/// All routes of a configuration: for requests, and for the Status in the configured order.
 pub(super) struct RouteTables {
     pub table: Vec<(MatchPattern, Arc<Route>)>,
     pub listed: Vec<RouteSource>,
-    /// They tell whether a request still goes by one of them.
+    /// They show whether a request still uses one of the routes.
     pub weak: Vec<Weak<Route>>,
 }
 
-/// What routes lead to, and answer out of.
+/// What routes lead to.
 pub(super) struct RouteTarget<'b> {
-    /// All pools that the configuration names.
+    /// All configured pools.
     pub pools: &'b [RunningPool],
     pub lookups: &'b LookupServices,
     pub stock: &'b Arc<Stock>,
 }
 
-/// The routes to all this. A route that was there before goes on counting.
+/// Builds the routes. A route that existed before keeps its counters.
 pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteSource]) -> RouteTables {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
     for written in &config.routes {

@@ -1,4 +1,4 @@
-//! A Hostler that is running: what orders change and the status shows. Knows no sockets and no signals.
+//! The state of a running Hostler, which commands change and the Status shows. Knows no sockets and no signals.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -29,7 +29,6 @@ use super::{StartError, cache, settings};
 use crate::admin::Sources;
 use crate::listen;
 
-/// Everything that outlives a single order.
 pub(super) struct RunningServer {
     pub invocation: Invocation,
     pub program: Program,
@@ -39,31 +38,31 @@ pub(super) struct RunningServer {
     pub pools: ArcSwap<Vec<RunningPool>>,
     pub gateway: Arc<Gateway>,
     pub tables: Arc<Tables>,
-    /// What routes have stored.
+    /// The stored answers.
     pub stock: Arc<Stock>,
-    /// What native routes answer out of.
+    /// The data for native routes.
     pub lookups: ArcSwap<LookupServices>,
-    /// None: routes are configured only.
+    /// None if no registrar is configured.
     pub registering: Option<Registering>,
-    /// The routes of this configuration, to see whether requests still go by them when they are replaced.
+    /// The current routes, to see whether requests still use them after a reload.
     pub routes: ArcSwap<Vec<Weak<Route>>>,
-    /// What TLS listeners show. Listeners do not change, so that there is one from the start, or never.
+    /// The certificates. None if there are no TLS listeners; a reload cannot change that.
     pub tls: Option<Arc<TlsFiles>>,
-    /// What client connections go by that are accepted from now on.
+    /// The settings of client connections. A connection uses those of the moment when it was accepted.
     pub listening: Arc<ArcSwap<listen::Settings>>,
-    /// Workers of pools that nothing leads to any more.
+    /// The supervisors of pools that were removed and are draining.
     pub leaving: Mutex<Vec<Arc<Supervisor>>>,
     pub sources: Arc<Sources>,
-    /// For whoever succeeds us; none once we are stopping.
+    /// The listening sockets, for a successor. None once Hostler is stopping.
     pub listeners: ArcSwapOption<Listeners>,
-    /// One reload or upgrade at a time, in the order in which they were ordered.
+    /// Allows one reload or upgrade at a time, in the order of the commands.
     pub changes: Semaphore,
-    /// The process that has taken over, once there is one.
+    /// The process id of the successor, once it has taken over.
     pub successor: watch::Sender<Option<u32>>,
 }
 
 impl RunningServer {
-    /// Starts the pools; nothing is accepted yet.
+    /// Starts the pools. Nothing is accepted yet.
     pub fn start(
         config: Config,
         invocation: Invocation,
@@ -133,7 +132,7 @@ impl RunningServer {
         })
     }
 
-    /// All that have workers, those of pools on their way out included.
+    /// The supervisors of all pools, draining ones included.
     pub fn supervisors(&self) -> Vec<Arc<Supervisor>> {
         let pools = self.pools.load();
         let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +143,7 @@ impl RunningServer {
         &self.sources.connections
     }
 
-    /// Puts the settings of registered routes in force.
+    /// Applies the settings of registered routes.
     pub fn set_platform(&self, config: &Config) {
         let place = &self.gateway.platform;
         match (place.load_full(), &config.platform) {
@@ -158,7 +157,7 @@ impl RunningServer {
     }
 }
 
-/// What serves requests, and what keeps its routes. It has none yet.
+/// The gateway and its routing table, which has no routes yet.
 fn serving(
     config: &Config,
     rules: Option<Arc<PlatformRules>>,

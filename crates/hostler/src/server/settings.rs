@@ -1,5 +1,4 @@
-//! The configuration in the words of the parts: each function takes what was resolved and gives what a part wants to know. Starts
-//! nothing.
+//! Converts the configuration into the settings of each part. Starts nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +20,10 @@ use super::pools::RunningPool;
 use super::tls::TlsFiles;
 use crate::listen::{self, ByKind, Https, PerClient};
 
-/// How long a connection is read on after our last answer.
+/// How long a closed connection is still read from, so that the client gets our last answer.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// With what TLS listeners go by, if there are any.
+/// With the TLS settings, if there are TLS listeners.
 pub(super) fn listening(
     config: &Config,
     tls: Option<&TlsFiles>,
@@ -61,9 +60,9 @@ pub(super) fn listening(
     })
 }
 
-/// From here on the last places for connections are not for a single client that is near.
+/// If `max_connections` is lower than this, one near client may use all connections.
 const MANY: usize = 1000;
-/// So many places they are.
+/// How many connections a single near client must leave to others.
 const LAST: usize = 64;
 
 fn per_client(server: &config::Server) -> PerClient {
@@ -89,7 +88,7 @@ fn https(tls: &TlsFiles, written: &config::Tls) -> Https {
 }
 
 fn http2(server: &config::Server) -> listen::Http2 {
-    // The configuration's bounds are below those of the protocol.
+    // The configuration's limits are lower than the protocol's.
     let number = |number| u32::try_from(number).unwrap_or(u32::MAX >> 1);
     listen::Http2 {
         enabled: server.http2,
@@ -103,12 +102,12 @@ pub(super) fn limits(server: &config::Server) -> Limits {
     Limits { max_size: server.max_header_size as usize, max_fields: server.max_header_fields }
 }
 
-/// What holds for registered routes.
+/// The rules for registered routes.
 pub(super) fn platform(config: &Config, health: &Arc<Health>) -> Option<Arc<PlatformRules>> {
     config.platform.clone().map(|settings| Arc::new(PlatformRules::new(settings, health.clone())))
 }
 
-/// The pools that routes of the file lead to. Those of registered routes are no matter of ours.
+/// The pools of configured routes. Pools of registered routes are not included.
 pub(super) fn watched(config: &Config, pools: &[RunningPool]) -> Vec<Watched> {
     let leads_to = |route: &config::Route, pool: &str| matches!(&route.target, config::Target::Pool { name, .. } if name == pool);
     let is_used = |pool: &&RunningPool| config.routes.iter().any(|route| leads_to(route, &pool.name));
@@ -161,7 +160,7 @@ fn ejection(written: &config::Ejection) -> EjectSettings {
     }
 }
 
-/// How one of a pool's members is checked, if it is.
+/// The health check of a member, if there is one.
 pub(super) fn health_check(member: &config::Endpoint, all: &config::Members) -> Option<CheckSettings> {
     use config::Endpoint::{Tcp, Tls, Unix};
     let written = all.health_check.as_ref()?;
@@ -187,7 +186,7 @@ pub(super) fn workers(config: &Config, workers: &WorkerSettings, inherited: &Env
     WorkerSettings { env, ..workers.clone() }
 }
 
-/// The way to one of a pool's members.
+/// How a member is connected to.
 pub(super) fn connector(member: &config::Endpoint, all: &config::Members) -> Connector {
     use config::Endpoint::{Tcp, Tls, Unix};
     let address = match member {

@@ -1,4 +1,4 @@
-//! The signals that Hostler listens to. Knows not what follows from them.
+//! The signals that Hostler handles. Does not know what they cause.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -7,21 +7,20 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Some supervisors tell a process to stop, and then its group, to which it belongs (`timeout`, a shell whose terminal is closed):
-/// those are one signal. A second one that is meant comes later.
+/// Some process supervisors signal a process and then its process group, which contains it (`timeout`, a shell whose terminal closes).
+/// Such a pair counts as one signal. An operator's second signal comes later than this.
 const ECHO: Duration = Duration::from_millis(250);
-/// Wishes that may wait for whoever fulfils them.
+/// How many requests may wait to be read.
 const MOST_WAITING: usize = 64;
 
-/// SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, from the moment on in which they come.
+/// SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, in the order in which they arrive.
 pub(super) struct Signals(mpsc::Receiver<Wish>);
 
-/// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     /// SIGTERM or SIGINT.
     Stop,
-    /// SIGHUP, unless a terminal was closed.
+    /// SIGHUP, unless it was sent because a terminal was closed.
     Reload,
     /// SIGUSR1.
     Drain,
@@ -29,7 +28,7 @@ pub(super) enum Wish {
     Upgrade,
 }
 
-/// The task that hears them: also while nobody asks, so that it is known when each has come.
+/// The task that receives signals. It runs all the time, so that the time of each signal is known.
 struct SignalStream {
     terminate: Signal,
     interrupt: Signal,
@@ -40,12 +39,12 @@ struct SignalStream {
     stops: Stops,
 }
 
-/// The last signal to stop that counted.
+/// The last stop signal that counted.
 #[derive(Default)]
 struct Stops(Option<Instant>);
 
 impl Signals {
-    /// From now on none of them ends the process by itself.
+    /// From now on none of these signals ends the process by itself.
     pub fn new() -> io::Result<Self> {
         let ear = SignalStream {
             terminate: signal(SignalKind::terminate())?,
@@ -61,7 +60,7 @@ impl Signals {
         Ok(Self(wishes))
     }
 
-    /// The next one. Two to stop within a quarter of a second are one.
+    /// The next request. Two stop signals within a quarter of a second count as one.
     pub async fn next(&mut self) -> Wish {
         match self.0.recv().await {
             Some(wish) => wish,
@@ -78,7 +77,7 @@ impl SignalStream {
             if wish == Wish::Stop && self.stops.is_echo(Instant::now()) {
                 continue;
             }
-            // One too many is one that has been said before.
+            // If the queue is full, the same request is in it already.
             let _ = heard.try_send(wish);
         }
     }
@@ -93,15 +92,15 @@ impl SignalStream {
         }
     }
 
-    /// The same signal says that a terminal was closed: then nobody is left to whom we belong.
+    /// SIGHUP is also sent when the controlling terminal is closed: then Hostler stops.
     fn hung_up(&self) -> Wish {
         if self.has_terminal && !has_terminal() { Wish::Stop } else { Wish::Reload }
     }
 }
 
 impl Stops {
-    /// Whether it says again what was said a moment ago. Each is compared with the last one that counted, so that a supervisor that
-    /// repeats itself without end is heard.
+    /// Whether the signal repeats the one before. It is compared with the last signal that counted, so that a supervisor which repeats
+    /// itself all the time is obeyed in the end.
     fn is_echo(&mut self, now: Instant) -> bool {
         if self.0.is_some_and(|last| now < last + ECHO) {
             return true;
@@ -111,13 +110,13 @@ impl Stops {
     }
 }
 
-/// One that was closed is none any more.
+/// False if there is none or it was closed.
 fn has_terminal() -> bool {
     io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
 impl Wish {
-    /// The signal that brings it.
+    /// The name of the signal.
     pub fn signal(self) -> &'static str {
         match self {
             Self::Stop => "SIGTERM",

@@ -1,4 +1,4 @@
-//! The end: connections first, then threads, then workers, each with its patience. Knows not who asked for it.
+//! The stop: connections first, then threads, then workers, each with a time limit. Does not know what caused it.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::running::RunningServer;
 use super::signals::{Signals, Wish};
 use super::threads::DataPlane;
 
-/// All goes on, but whoever asks about our health is told to go elsewhere; says until when.
+/// Makes health checks fail while requests are still served. Returns the time at which the stop begins.
 pub(super) fn announce(running: &RunningServer) -> Instant {
     let wait = running.config.load().server.drain_wait;
     running.connections().announce_end();
@@ -22,7 +22,7 @@ pub(super) fn announce(running: &RunningServer) -> Instant {
     Instant::now() + wait
 }
 
-/// Waits for a moment, if there is one to wait for.
+/// Waits until this time. Without one it waits for ever.
 pub(super) async fn reached(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
@@ -30,7 +30,7 @@ pub(super) async fn reached(moment: Option<Instant>) {
     }
 }
 
-/// Lets clients go after a successor has taken over: each with its next answer, or when it has long been silent.
+/// After a takeover: each connection closes after its next answer, or after it was idle for long.
 pub(super) async fn leave(running: &RunningServer, signals: &mut Signals) {
     end_pauses(running);
     running.connections().leave();
@@ -41,7 +41,7 @@ pub(super) async fn leave(running: &RunningServer, signals: &mut Signals) {
     }
 }
 
-/// Ends all connections: those without a request at once, the others with it. True if somebody has lost patience.
+/// Ends all connections: idle ones at once, others after their request. True if a second signal demands an immediate stop.
 pub(super) async fn drain(running: &RunningServer, data_plane: DataPlane, signals: &mut Signals) -> bool {
     let connections = running.connections();
     let mut is_urgent = false;
@@ -64,14 +64,14 @@ pub(super) async fn drain(running: &RunningServer, data_plane: DataPlane, signal
     is_urgent
 }
 
-/// Stops all workers, gracefully unless somebody has lost patience.
+/// Stops all workers; gracefully, unless a second signal has demanded an immediate stop.
 pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals, at_once: bool) {
     let supervisors = running.supervisors();
     if at_once {
         supervisors.iter().for_each(|supervisor| supervisor.kill_now());
     }
     let all_stopped = async {
-        // Told all at once, awaited one by one.
+        // All stop at the same time.
         let stops: Vec<_> = supervisors.iter().map(|s| tokio::spawn(stopped(s.clone()))).collect();
         for stop in stops {
             let _ = stop.await;
@@ -87,12 +87,12 @@ pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals,
     }
 }
 
-/// What a pause holds would wait in vain from here on.
+/// Requests that a pause holds would wait until their time limit.
 fn end_pauses(running: &RunningServer) {
     running.pools.load().iter().for_each(RunningPool::resume);
 }
 
-/// Tunnels have no next answer with which to leave. One that begins later finds that all is ending.
+/// A tunnel has no next answer after which it could close. A later one finds that Hostler is stopping.
 fn dismiss_tunnels(running: &RunningServer) {
     running.pools.load().iter().for_each(|pool| pool.pool.dismiss_tunnels());
     if let Some(registering) = &running.registering {
@@ -100,7 +100,7 @@ fn dismiss_tunnels(running: &RunningServer) {
     }
 }
 
-/// The next signal that says so; there is no time for the others any more.
+/// The next stop signal. Other signals are ignored and logged.
 async fn stop_asked(running: &RunningServer, signals: &mut Signals) {
     loop {
         match signals.next().await {

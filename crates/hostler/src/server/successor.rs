@@ -1,5 +1,5 @@
-//! The Hostler that is to succeed this one, as the predecessor sees it: started, given the sockets, let begin or ended. Knows
-//! nothing of requests.
+//! The successor as its predecessor sees it: a process that is started, gets the sockets, and is allowed to begin or is ended. Knows no
+//! requests.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,31 +14,30 @@ use super::listeners::Purpose;
 use super::predecessor::{OPEN_FILES, VARIABLE};
 use super::program::Program;
 
-/// Why there is no successor. This Hostler goes on.
+/// Why there is no successor. This process goes on.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpgradeError {
     #[error("{program} cannot be started: {source}")]
     Start { program: String, source: io::Error },
-    #[error("the new process says: {0}")]
+    #[error("the new process cannot take over: {0}")]
     Refused(String),
     #[error("the new process ended ({0}); the log says why")]
     Ended(ExitStatus),
     #[error("the new process was not ready in {0:?} (server.upgrade_timeout)")]
     TimedOut(Duration),
-    #[error("cannot communicate with the new process: {0}")]
+    #[error("the connection to the new process failed: {0}")]
     Talk(#[from] io::Error),
 }
 
-/// A process that is ready to take over, or has.
 pub(super) struct Successor {
     child: Child,
     channel: Channel,
-    /// It has been told to begin: from then on it may have accepted connections, and is on its own.
+    /// It was allowed to begin and may have accepted connections, so it is not killed any more.
     is_free: bool,
 }
 
 impl Successor {
-    /// Starts the program anew with these sockets, and what has registered here, and waits until it could begin.
+    /// Starts the program with these sockets and registrations, and waits until it is ready.
     pub async fn start(
         program: &Program,
         soft_open_files: Option<u64>,
@@ -59,7 +58,7 @@ impl Successor {
         let child = command
             .spawn()
             .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
-        // With the command goes our copy of the other end: its end is then seen.
+        // The command holds a copy of the other end. Without it, the end of the process closes the channel.
         drop(command);
         let mut new = Self { child, channel, is_free: false };
         match timeout_at(until, new.prepare(sockets, registrations)).await {
@@ -78,7 +77,7 @@ impl Successor {
         registrations: Option<OwnedFd>,
     ) -> Result<(), UpgradeError> {
         match self.introduce(sockets, registrations).await {
-            // It has gone before it has heard all; what it had to say is heard below.
+            // It has ended before it has read everything. Its last message is read below.
             Err(error) if is_gone(&error) => {}
             outcome => outcome?,
         }
@@ -102,7 +101,7 @@ impl Successor {
         self.channel.say(&SuccessorMessage::NoMore).await
     }
 
-    /// Lets it begin, and returns when it has. There is no way back from here while it lives.
+    /// Allows it to begin, and returns when it has. From here on it keeps serving as long as it lives.
     pub async fn begin(&mut self, time_limit: Duration) -> Result<(), UpgradeError> {
         self.is_free = true;
         self.channel.say(&SuccessorMessage::Begin).await?;
@@ -119,8 +118,8 @@ impl Successor {
     async fn explain(&mut self, word: Option<SuccessorMessage>) -> UpgradeError {
         match word {
             Some(SuccessorMessage::Failed { reason }) => UpgradeError::Refused(reason),
-            Some(other) => UpgradeError::Refused(format!("{other:?}, which makes no sense here")),
-            // It has closed its end, so it has ended, or is about to.
+            Some(other) => UpgradeError::Refused(format!("unexpected message {other:?}")),
+            // It has closed its end: it has ended, or is about to.
             None => {
                 let _ = self.child.kill();
                 self.child.wait().map_or_else(UpgradeError::Talk, UpgradeError::Ended)

@@ -1,4 +1,4 @@
-//! The one routing table, out of configured routes and of registered ones, which come and go on their own. Knows no registrations.
+//! The routing table, made of configured and registered routes, which change independently. Knows no registrations.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,12 @@ use tokio::time::sleep;
 
 use crate::registrar::ServedRoute;
 
-/// How often a table that was replaced is looked at, until nobody reads it any more.
+/// How often a replaced table is checked until no thread reads it any more.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// So many routes that are not served are named in the log.
+/// How many routes that are not served the log names at most.
 const MOST_TOLD: usize = 100;
 
-/// What the table is made of, and where it goes.
 pub(super) struct Tables {
     gateway: Arc<Gateway>,
     journal: Journal,
@@ -27,30 +26,29 @@ pub(super) struct Tables {
 
 #[derive(Default)]
 struct TableParts {
-    /// The case of paths does not count.
+    /// Paths are compared without regard to case.
     folds_paths: bool,
-    /// A registered route may have paths of a configured one.
+    /// A registered route may have a longer path below a configured one.
     allows_longer: bool,
-    /// Registered routes of which it was said that they are not served.
+    /// Registered routes that the log has named as not served.
     told: HashSet<String>,
     configured: HashMap<Option<HostPattern>, Vec<(PathPattern, Arc<Route>)>>,
     registered: HashMap<HostPattern, Vec<ServedRoute>>,
 }
 
 impl Tables {
-    /// An empty table.
     pub fn new(gateway: Arc<Gateway>, folds_paths: bool, config: &Config, journal: &Journal) -> Self {
         let allows_longer = config.registrar.as_ref().is_some_and(|registrar| registrar.allow_longer_paths);
         let parts = TableParts { folds_paths, allows_longer, ..TableParts::default() };
         Self { gateway, journal: journal.clone(), parts: Mutex::new(parts) }
     }
 
-    /// Registered routes that are not served, because a configured one of the same host has their paths.
+    /// Registered routes that are not served, because a configured route of the same host has their paths.
     pub fn not_served(&self) -> BTreeSet<String> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).not_served()
     }
 
-    /// Other routes in place of all that were configured.
+    /// Replaces all configured routes.
     pub fn configure(&self, routes: Vec<(MatchPattern, Arc<Route>)>) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         parts.configured.clear();
@@ -65,7 +63,7 @@ impl Tables {
         self.swap(table);
     }
 
-    /// Other registered routes under these hosts; the rest stays as it is.
+    /// Replaces the registered routes of these hosts. Other hosts stay unchanged.
     pub fn register(&self, changed: Vec<(HostPattern, Vec<ServedRoute>)>) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = (**self.gateway.routes.load()).clone();
@@ -80,7 +78,7 @@ impl Tables {
         self.swap(table);
     }
 
-    /// Says of each route once that it is not served.
+    /// Logs once for each route that it is not served.
     fn tell(&self, parts: &mut TableParts) {
         for route in parts.not_served() {
             if parts.told.len() < MOST_TOLD && parts.told.insert(route.clone()) {
@@ -90,7 +88,7 @@ impl Tables {
         }
     }
 
-    /// Whoever reads the old table may be the last to do so. He is not to be the one who takes it apart: that takes a while.
+    /// Waits until no thread reads the old table, then frees it here. Freeing it takes long and must not happen on a data-plane thread.
     fn swap(&self, table: Table<Arc<Route>>) {
         let old = self.gateway.routes.swap(Arc::new(table));
         tokio::spawn(async move {
@@ -102,7 +100,7 @@ impl Tables {
 }
 
 impl TableParts {
-    /// A configured route of the same host has its paths.
+    /// Whether a configured route of the same host has its paths.
     fn is_shadowed(&self, host: Option<&HostPattern>, served: &ServedRoute) -> bool {
         let configured = self.configured.get(&host.cloned()).into_iter().flatten();
         let is_above = |(path, _): &(PathPattern, _)| match (path, self.folds_paths) {
@@ -125,8 +123,7 @@ impl TableParts {
         not_served
     }
 
-    /// What is served under a host: configured routes before registered ones. A registered route without members counts only
-    /// where no other route could answer in its place.
+    /// The routes of a host: configured before registered. A registered route without members counts only where no other route matches.
     fn paths(&self, host: Option<&HostPattern>) -> Vec<(PathPattern, Arc<Route>)> {
         let configured = self.configured.get(&host.cloned()).into_iter().flatten();
         let mut paths: Vec<_> = configured.map(|(path, route)| (path.clone(), route.clone())).collect();
@@ -147,7 +144,7 @@ fn prefix(served: &ServedRoute) -> (PathPattern, Arc<Route>) {
     (PathPattern::Prefix(served.path.to_string()), served.route.clone())
 }
 
-/// Whether a path leads to all that is below the other one.
+/// Whether a path includes everything below the other one.
 fn is_above(path: &PathPattern, below: &str) -> bool {
     match path {
         PathPattern::Exact(_) => false,

@@ -1,4 +1,4 @@
-//! The data plane: one thread and one runtime a shard. Knows no configuration beyond its settings.
+//! The data-plane threads: each has its own runtime and shard. Knows no configuration beyond its settings.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,7 +16,6 @@ use super::listeners::ListenerShare;
 use crate::admin::Sources;
 use crate::listen::{self, Shard};
 
-/// All data-plane threads.
 pub(super) struct DataPlane {
     sweeps: Vec<Sweep>,
     threads: Vec<JoinHandle<()>>,
@@ -58,12 +57,12 @@ impl DataPlane {
         Ok(plane)
     }
 
-    /// Makes every connection look around.
+    /// Makes every connection check its state.
     pub fn wake_all(&self) {
         self.sweeps.iter().for_each(Sweep::wake_all);
     }
 
-    /// Ends the threads; what still runs on them is dropped.
+    /// Ends the threads. Tasks that still run there are dropped.
     pub fn end(self) {
         self.end.send_replace(true);
         for thread in self.threads {
@@ -72,7 +71,7 @@ impl DataPlane {
     }
 }
 
-/// How often idle connections to members are looked at.
+/// How often idle connections to members are checked.
 const PRUNING: Duration = Duration::from_secs(5);
 
 async fn run(
@@ -91,7 +90,7 @@ async fn run(
             }
         }
     }
-    // An error means that whoever could end us is gone.
+    // An error means that the sender was dropped: the program ends.
     let _ = ending.wait_for(|ending| *ending).await;
 }
 

@@ -1,4 +1,4 @@
-//! Certificates as the server keeps them: read from their files, and again when those change. Knows no handshakes.
+//! The certificates: read from files, and read again when the files change. Knows no handshakes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,26 +15,25 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::running::RunningServer;
 use super::trace::{Trace, trace};
 
-/// How often files are looked at; one that has changed is read when it is found the same twice.
+/// How often files are checked. A changed file is read after it was found unchanged once.
 const LOOKING: Duration = Duration::from_secs(2);
 
-/// What TLS listeners show and go by.
 pub(super) struct TlsFiles {
     pub terminator: Arc<Terminator>,
-    /// The port of the first listener.
+    /// The port of the first TLS listener.
     pub port: u16,
-    /// The files as they were when they were last read, whatever came of it.
+    /// The files at the time when they were last read, also if that failed.
     read: Mutex<Vec<Trace>>,
 }
 
-/// Certificates that have been read, to be shown.
+/// Certificates that were read and are not used yet.
 pub(super) struct Fresh {
     certificates: Certificates,
     traces: Vec<Trace>,
 }
 
 impl TlsFiles {
-    /// Reads the certificates for the first time; `port` is that of the first listener.
+    /// Reads the certificates for the first time. `port` is that of the first TLS listener.
     pub fn open(written: &config::Tls, port: u16) -> Result<Self, String> {
         let terminator = Terminator::new().map_err(|error| error.to_string())?;
         let tls = Self { terminator: Arc::new(terminator), port, read: Mutex::default() };
@@ -42,7 +41,7 @@ impl TlsFiles {
         Ok(tls)
     }
 
-    /// The terms of handshakes.
+    /// The settings of handshakes.
     pub fn handshake(&self, written: &config::Tls, http2: bool) -> Result<Arc<ServerConfig>, String> {
         let handshake = HandshakeSettings {
             min_version: written.min_version,
@@ -52,7 +51,7 @@ impl TlsFiles {
         self.terminator.on(&handshake).map_err(|error| error.to_string())
     }
 
-    /// For handshakes that have not begun; true if the files are not as they were.
+    /// Uses these certificates for new handshakes. True if the files have changed.
     pub fn show(&self, fresh: Fresh) -> bool {
         self.terminator.show(fresh.certificates);
         self.note(fresh.traces)
@@ -69,7 +68,7 @@ impl TlsFiles {
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) == traces
     }
 
-    /// Each certificate in a few words.
+    /// A line for each certificate.
     pub fn describe(&self) -> Vec<String> {
         let describe = |certificate: &Certificate| {
             let names = certificate.names.join(", ");
@@ -81,7 +80,7 @@ impl TlsFiles {
     }
 }
 
-/// Reads all certificates, away from everything that must not wait.
+/// Reads all certificates on a blocking thread.
 pub(super) async fn read_again(written: &config::Tls) -> Result<Fresh, String> {
     let written = written.clone();
     let fresh = spawn_blocking(move || read(&written)).await.map_err(|error| error.to_string())?;
@@ -89,7 +88,7 @@ pub(super) async fn read_again(written: &config::Tls) -> Result<Fresh, String> {
 }
 
 fn read(written: &config::Tls) -> Result<Fresh, FileError> {
-    // Before they are read: what is written in between is then seen as a change.
+    // Taken before the read, so that a later change of a file is noticed.
     let traces = traces(&written.certificates);
     let certificates = written.certificates.iter().map(Certificate::load).collect::<Result<_, _>>();
     let certificates = certificates.map_err(|error| error.into_inner())?;
@@ -100,7 +99,7 @@ fn traces(files: &[CertificateFiles]) -> Vec<Trace> {
     files.iter().flat_map(|files| [trace(&files.cert), trace(&files.key)]).collect()
 }
 
-/// Looks after the files for as long as this Hostler runs.
+/// Watches the files for the life of the program.
 pub(super) async fn watch(running: Arc<RunningServer>) {
     let Some(tls) = running.tls.clone() else { return };
     let mut ticks = interval(LOOKING);
@@ -112,7 +111,7 @@ pub(super) async fn watch(running: Arc<RunningServer>) {
             return;
         };
         let Ok(now) = spawn_blocking(move || traces(&files)).await else { return };
-        // Whoever writes a certificate writes two files, and each in its time.
+        // A certificate and its key are written one after the other: wait until both are unchanged.
         let is_settled = now == seen;
         seen = now;
         if is_settled && !tls.knows(&seen) {
@@ -131,9 +130,9 @@ async fn follow(running: &RunningServer, tls: &TlsFiles, seen: &[Trace]) {
             tls.describe().iter().for_each(|line| running.journal.event(Level::Info, line));
         }
         Err(why) => {
-            // Said once: it is looked at again when it changes again.
+            // Logged once: the files are read again only after another change.
             tls.note(seen.to_vec());
-            let text = format!("tls: {why}; clients are shown the certificates that were read before");
+            let text = format!("tls: {why}; the certificates that were read before stay in use");
             running.journal.event(Level::Error, &text);
         }
     }

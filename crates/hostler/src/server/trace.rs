@@ -1,12 +1,12 @@
-//! What tells a file from what it was. Knows not what is in it.
+//! Detects that a file has changed, by its metadata. Does not know its content.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// None if it is not there.
+/// None if the file does not exist.
 pub(super) type Trace = Option<(u64, u64, u64, i64, i64)>;
 
-/// Through links: certbot and Kubernetes change where they lead, not the files.
+/// Follows symbolic links: certbot and Kubernetes change the target of a link and not the file.
 pub(super) fn trace(file: &Path) -> Trace {
     let about = std::fs::metadata(file).ok()?;
     Some((about.dev(), about.ino(), about.size(), about.mtime(), about.mtime_nsec()))

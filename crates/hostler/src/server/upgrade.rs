@@ -1,4 +1,4 @@
-//! The way from one version of the program to the next, as the old one goes it. Knows not what the new one does.
+//! An upgrade as the old process sees it. Does not know what the new one does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,10 @@ use super::running::RunningServer;
 use super::successor::Successor;
 use crate::admin::{CommandDone, Undone};
 
-/// How long a successor may take until it accepts, once it is told to: it has nothing left to wait for.
+/// How long a successor may take to accept connections after it was allowed to. It has nothing to wait for.
 const TO_BEGIN: Duration = Duration::from_secs(20);
 
-/// Starts the program as it is now, and lets it take over once it is ready. Until then nothing has changed here, and if it
-/// comes to nothing, nothing ever has.
+/// Starts the program and lets it take over once it is ready. If that fails before the takeover, nothing has changed here.
 pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone, Undone> {
     let Ok(_turn) = running.changes.try_acquire() else {
         return Err(Undone::Refused("a reload or an upgrade is under way".into()));
@@ -35,7 +34,7 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let soft = running.invocation.surroundings.soft_open_files;
     let started = Successor::start(&running.program, soft, sockets, registrations, time_limit).await;
     let mut new = started.map_err(|error| failed(&error))?;
-    // Dropped before it has begun, it ends.
+    // An early return drops the successor, which ends its process.
     if running.listeners.load().is_none() {
         return Err(Undone::Refused("this Hostler is stopping".into()));
     }

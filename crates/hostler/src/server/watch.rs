@@ -1,4 +1,4 @@
-//! Data that is exchanged while it is in use: seen, read, gone over to. Knows not what it says.
+//! Watches data files while they are in use, and replaces the data when they change. Does not know what the data means.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,15 +12,15 @@ use super::lookups::LookupServices;
 use super::running::RunningServer;
 use super::trace::{Trace, trace};
 
-/// How often files are looked at; one that has changed is gone over to when it is found the same twice.
+/// How often files are checked. A changed file is read after it was found unchanged once.
 const LOOKING: Duration = Duration::from_secs(2);
 
-/// Files as they were when they were last read, whatever came of it.
+/// The files at the time when they were last read, also if that failed.
 #[derive(Clone, Default)]
 pub(super) struct Read(Arc<Mutex<Vec<Trace>>>);
 
 impl Read {
-    /// Before they are read: what is written in between is then seen as a change.
+    /// Must be called before the read, so that a later change of a file is noticed.
     pub fn begin(files: &[PathBuf]) -> Self {
         Self(Arc::new(Mutex::new(traces(files))))
     }
@@ -34,27 +34,26 @@ impl Read {
     }
 }
 
-/// A service whose data may be exchanged.
+/// A service whose data can be replaced.
 pub(super) trait Renewable: Send + Sync + Sized + 'static {
-    /// Its section, for the log.
+    /// The name of its section, for the log.
     const NAME: &'static str;
-    /// What it does with what it has while what is new is no good.
+    /// What it goes on with if the new data is invalid, for the log.
     const CARRIES_ON: &'static str;
 
-    /// The one that runs, and what was read for it.
+    /// The running service and the state of its files.
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)>;
 
-    /// Its files.
     fn files(&self) -> &[PathBuf];
 
-    /// Reads them and goes over to them if they are good. What is odd about them. Takes seconds.
+    /// Reads the files and uses them if they are valid. Returns warnings. Takes seconds.
     fn renew(&self) -> Result<Vec<String>, String>;
 
-    /// What it has now.
+    /// A description of the current data.
     fn describe(&self) -> String;
 }
 
-/// Looks after the files of a service for as long as this Hostler runs.
+/// Watches the files of a service for the life of the program.
 pub(super) async fn watch<T: Renewable>(running: Arc<RunningServer>) {
     let mut ticks = interval(LOOKING);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -63,7 +62,7 @@ pub(super) async fn watch<T: Renewable>(running: Arc<RunningServer>) {
         ticks.tick().await;
         let Some((service, read)) = T::of(&running.lookups.load()) else { continue };
         let Ok(now) = spawn_blocking(move || traces(service.files())).await else { return };
-        // Files that belong together, such as one for IPv4 and one for IPv6, come one after the other.
+        // Files that belong together, such as one for IPv4 and one for IPv6, are written one after the other.
         let is_settled = now == seen;
         seen = now;
         if is_settled && !read.knows(&seen) {
@@ -74,16 +73,16 @@ pub(super) async fn watch<T: Renewable>(running: Arc<RunningServer>) {
 
 async fn follow<T: Renewable>(running: &RunningServer, seen: &[Trace]) {
     let _turn = running.changes.acquire().await;
-    // A reload may have had its turn before.
+    // A reload may have replaced the service.
     let Some((service, read)) = T::of(&running.lookups.load()) else { return };
-    // Whatever comes of it: it is looked at again when it changes again.
+    // Also if this fails: the files are read again only after another change.
     read.note(seen);
     let renewing = service.clone();
     let say = |level, text: &str| running.journal.event(level, &format!("{}: {text}", T::NAME));
     match spawn_blocking(move || renewing.renew()).await {
         Ok(Ok(warnings)) => {
             warnings.iter().for_each(|warning| say(Level::Info, warning));
-            say(Level::Info, &format!("now from {}", service.describe()));
+            say(Level::Info, &format!("now uses {}", service.describe()));
         }
         Ok(Err(why)) => say(Level::Error, &format!("{why}; {}", T::CARRIES_ON)),
         // The runtime is ending.

@@ -24,10 +24,7 @@ async fn a_given_socket_is_the_listener_that_has_its_address() {
     let (socket, address) = socket();
     let plan = listening_on(address).with("app", &app).given([socket.try_clone().unwrap()], "hostler.socket");
     let site = plan.start().await;
-    site.says(&format!(
-        r#"socket 3 (\"hostler.socket\") was given by whoever started this process: {address}"#
-    ))
-    .await;
+    site.says(&format!(r#"socket 3 (\"hostler.socket\") was passed by the parent process: {address}"#)).await;
     for _ in 0..20 {
         client(address).await.get("/").await.assert_ok("ok");
     }

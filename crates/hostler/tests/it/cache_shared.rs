@@ -65,7 +65,7 @@ async fn a_purge_at_one_reaches_the_memory_of_the_other_and_what_memcached_has()
     let purged = one.command(&["purge", "--tag", "shop"]).await;
     purged.assert_exit(0);
     assert!(purged.stdout.contains("1 stored answer purged"), "{purged:?}");
-    assert!(purged.stdout.contains("1 of 1 memcached servers know of it"), "{purged:?}");
+    assert!(purged.stdout.contains("1 of 1 memcached servers have the purge"), "{purged:?}");
     let gone = async || (other.status().await["cache"]["keys"] == 0).then_some(());
     eventually("the other's memory to be empty", gone).await;
     assert_cache(&other.get("/a").await, "fwd=uri-miss");

@@ -18,7 +18,7 @@ async fn a_newer_database_takes_the_place_of_the_older_one_by_a_rename() {
         (site.get("/geo/81.2.69.160/city").await.text() == "Paris\n").then_some(())
     })
     .await;
-    site.says("geo: now from places.mmdb (Newer, built").await;
+    site.says("geo: now uses places.mmdb (Newer, built").await;
     client.get("/geo/81.2.69.160/city").await.assert_ok("Paris\n");
     assert_eq!(client.get("/geo/meta").await.json()["reloads"], 1);
     assert_eq!(site.status().await["geo"]["reloads"], 1);
@@ -95,7 +95,7 @@ async fn a_database_without_cities_does_not_take_the_place_of_one_with_them() {
     let site = plan.start().await;
     site.get("/get_city").await.assert_ok("{\"city\":\"Unknown\"}\n");
     countries().city("9.9.9.0/24", &[], "CH", (47.3, 8.5)).write(site.folder(), "places.mmdb");
-    site.says("geo: now from places.mmdb").await;
+    site.says("geo: now uses places.mmdb").await;
 }
 
 fn site_of(routes: &str) -> hostler_testkit::SitePlan {

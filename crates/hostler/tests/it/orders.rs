@@ -74,7 +74,10 @@ async fn an_order_that_makes_no_sense_is_explained() {
     let unknown = order(&site, "/pools/ap/pause", OURS).await;
     unknown.assert_status(404).assert_says("there is no pool \\\"ap\\\", did you mean \\\"app\\\"?");
     site.command(&["pause", "ap"]).await.assert_exit(1).assert_complains("did you mean \"app\"?");
-    site.command(&["restart", "app"]).await.assert_exit(1).assert_complains("not ours to restart");
+    site.command(&["restart", "app"])
+        .await
+        .assert_exit(1)
+        .assert_complains("Hostler does not run its members");
     site.command(&["restart"]).await.assert_exit(1).assert_complains("no pool has workers");
     site.command(&["resume", "app"]).await.assert_exit(1).assert_complains("not paused");
     site.command(&["pause", "app", "--timeout", "2h"]).await.assert_exit(1).assert_complains("at most 1h");
@@ -109,7 +112,7 @@ async fn a_pause_that_nobody_ends_ends_by_itself() {
     // The second word counts.
     site.command(&["pause", "app", "--timeout", "10ms"]).await.assert_exit(0);
     held.answer().await.assert_ok("ok");
-    site.says("nobody has resumed it in 10ms").await;
+    site.says("the pause was not ended within 10ms").await;
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn a_newer_file_takes_the_place_of_the_older_one_and_a_broken_one_does_not
         (city == "Stumptown").then_some(())
     })
     .await;
-    site.says("postal: now from 10 places in 2 countries").await;
+    site.says("postal: now uses 10 places in 2 countries").await;
     assert_ne!(site.get("/api/zipinfo/byzip/97209").await.field("etag"), tag);
     put("US\t97209\n");
     site.says("rows.txt:1: the line has 2 columns, not the 12 of a GeoNames postal file").await;
