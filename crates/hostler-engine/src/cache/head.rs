@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_it_already_is_told_only_what_a_304_is_to_say() {
+    fn a_304_has_only_the_fields_that_it_needs() {
         let stored = head(
             "HTTP/1.1 200 OK\nContent-Type: text/html\nETag: \"x\"\nVary: Accept\nCDN-Cache-Control: max-age=1\nX-Mine: 1\n\n",
         );

@@ -132,9 +132,9 @@ pub trait Downstream: Send {
 }
 
 /// The client's side of a request that no client waits for. It sends nothing and does not leave.
-pub struct Nobody;
+pub struct NoClient;
 
-impl Downstream for Nobody {
+impl Downstream for NoClient {
     fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use serde::Serialize;
 
 /// With this many tables, threads that look up different clients rarely wait for the same lock.
-const LOCKS: usize = 64;
+const TABLES: usize = 64;
 
 /// All clients with a connection or request. An entry lives as long as its client has one, so clients with ever new addresses do not make
 /// the table grow.
 #[derive(Debug)]
 pub struct Clients {
-    tables: [Mutex<HashMap<Network, Weak<ClientLoad>>>; LOCKS],
+    tables: [Mutex<HashMap<Network, Weak<ClientLoad>>>; TABLES],
     refused_connections: AtomicU64,
     refused_requests: AtomicU64,
 }
@@ -51,7 +51,7 @@ impl Network {
             Self::V6(bits) => bits,
         };
         // The upper bits of the product depend on all bits of the address.
-        (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % LOCKS
+        (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % TABLES
     }
 }
 

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waited_for_a_deadline_that_is_forgotten_is_let_go() {
+    async fn a_forgotten_deadline_drops_the_waker_that_waited_for_it() {
         struct Task;
         impl std::task::Wake for Task {
             fn wake(self: Arc<Self>) {}

@@ -13,11 +13,11 @@ pub mod id;
 mod instance;
 pub mod memory;
 mod offer;
-pub mod pace;
 pub mod pending_end;
 mod registered;
 mod route;
 pub mod spool;
+pub mod transfer_rate;
 pub mod trust;
 pub mod via;
 mod whole;
@@ -34,7 +34,7 @@ use tokio::time::Instant;
 
 use hostler_coding::EncodingPlan;
 
-pub use body::{Body, BodyError, BodySource, Downstream, InMemory, Nobody};
+pub use body::{Body, BodyError, BodySource, Downstream, InMemory, NoClient};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
 pub use counters::{Counters, CountersView};
@@ -47,10 +47,10 @@ pub use hostler_wire::Whole;
 pub use id::RequestId;
 pub use instance::Instance;
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
-pub use pace::TransferRate;
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use registered::{Registered, VcapId};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
+pub use transfer_rate::TransferRate;
 
 /// One request and its answer. A connection uses the same exchange again for each request.
 pub struct Exchange {

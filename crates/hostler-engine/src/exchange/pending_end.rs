@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// A connection breaks when its process ends, and the process's exit is reported within this time. If no exit was reported by then, the
 /// worker has closed the connection itself.
-const NEWS_TRAVELS: Duration = Duration::from_secs(1);
+const EXIT_REPORT_LIMIT: Duration = Duration::from_secs(1);
 
 /// A worker that still has a request, and will not answer it in time or at all.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl PendingEnd {
                 Err(_) => (Instant::now(), false),
             },
         };
-        let cause = self.exit_watch.death_within(NEWS_TRAVELS).await?;
+        let cause = self.exit_watch.death_within(EXIT_REPORT_LIMIT).await?;
         Some(Death { pid: self.exit_watch.pid(), since: self.since, at, own: cause == ExitCause::Own, alone })
     }
 }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_file_nor_folder_is_not_there_and_keeps_nobody_waiting() {
+    fn what_is_neither_file_nor_folder_does_not_exist_and_does_not_block() {
         let inside = tempfile::tempdir().unwrap();
         rustix::fs::mknodat(CWD, inside.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn without_patience_only_what_is_at_hand_is_opened() {
+    fn without_blocking_only_cached_files_are_opened() {
         let inside = tempfile::tempdir().unwrap();
         std::fs::write(inside.path().join("file"), "f").unwrap();
         let hurried = Folder::at(inside.path(), Blocking::None).unwrap();
@@ -190,7 +190,7 @@ mod tests {
         }
         symlink("/etc/passwd", inside.path().join("leak")).unwrap();
         let refused = hurried.open(Path::new("leak")).err().unwrap();
-        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock, "why is for those to find out who can wait");
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock, "the caller that may block finds out why");
         let elsewhere = Folder::at(Path::new("/"), Blocking::None).unwrap();
         assert!(elsewhere.open(Path::new("proc/self/status")).is_err(), "another file system");
         assert!(!is_local(Path::new("/proc")));

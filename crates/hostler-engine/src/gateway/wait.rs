@@ -219,7 +219,7 @@ mod tests {
     use tokio::time::sleep_until;
 
     use super::*;
-    use crate::exchange::Nobody;
+    use crate::exchange::NoClient;
     use crate::gateway::tests::{exchange, seconds, target};
 
     #[tokio::test(start_paused = true)]
@@ -237,7 +237,7 @@ mod tests {
             pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 1)
         });
         let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
-        let lease = queue_wait.slot(&mut exchange, &mut Nobody).await.unwrap();
+        let lease = queue_wait.slot(&mut exchange, &mut NoClient).await.unwrap();
         assert_eq!(lease.since() - began, seconds(24));
         assert_eq!(
             queue_wait.until() - began,
@@ -253,7 +253,7 @@ mod tests {
         let wait_budget = WaitBudget::begin();
         tokio::time::advance(seconds(28)).await;
         let mut queue_wait = QueueWait::begin(&target, Priority::Normal, wait_budget);
-        let refused = queue_wait.slot(&mut exchange, &mut Nobody).await;
+        let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let left = queue_wait.until() - Instant::now();
         assert!(left <= Duration::ZERO, "{left:?}");
@@ -267,7 +267,7 @@ mod tests {
         target.pool.pause();
         let began = Instant::now();
         let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
-        let refused = queue_wait.slot(&mut exchange, &mut Nobody).await;
+        let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");
@@ -280,7 +280,7 @@ mod tests {
         target.poison.hold(&target.poison.identity(&exchange), began);
         exchange.is_suspect = true;
         let mut queue_wait = QueueWait::begin(target, Priority::Normal, WaitBudget::begin());
-        let refused = queue_wait.turn(&mut exchange, &mut Nobody).await;
+        let refused = queue_wait.turn(&mut exchange, &mut NoClient).await;
         assert!(matches!(refused, Err(Refusal::Suspect)), "{refused:?}");
         assert_eq!(target.poison.view().waiting, 0);
         assert_eq!(exchange.timings.queue_wait, began.elapsed());
@@ -322,8 +322,8 @@ mod tests {
         });
         let began = Instant::now();
         let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
-        queue_wait.turn(&mut exchange, &mut Nobody).await.unwrap();
-        let refused = queue_wait.slot(&mut exchange, &mut Nobody).await;
+        queue_wait.turn(&mut exchange, &mut NoClient).await.unwrap();
+        let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(5)..seconds(6)).contains(&waited), "{waited:?}");

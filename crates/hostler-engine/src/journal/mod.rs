@@ -3,7 +3,7 @@
 //! Lines are collected in memory and written by a separate thread. When the reader of our output stops reading, lines are dropped and
 //! counted: a request never waits for the log, and the end of the program waits less than a second.
 
-mod complaints;
+mod error_output;
 mod gorouter;
 mod line;
 mod writer;
@@ -13,14 +13,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use complaints::Complaints;
+pub use error_output::ErrorOutput;
 pub use gorouter::Hop;
 pub use line::{Access, Level};
 pub use writer::WriterUsage;
 
 use writer::Writer;
 
-/// How long the end of the program waits for the reader of standard output. With [`Complaints`] it is one second in total.
+/// How long the end of the program waits for the reader of standard output. With [`ErrorOutput`] it is one second in total.
 const TIME_LIMIT: Duration = Duration::from_millis(800);
 
 use line::{Event, WorkerLine};

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 /// PIPE_BUF: a pipe takes this much at once. A predecessor and a successor write to the same pipe, and their lines must not mix.
 const PIECE: usize = 4096;
 /// The most bytes that may wait. Further lines are dropped.
-const MOST: usize = 8 * 1024 * 1024;
+const MAX_WAITING: usize = 8 * 1024 * 1024;
 /// The capacity that an empty buffer keeps.
-const KEPT: usize = 1024 * 1024;
+const KEPT_CAPACITY: usize = 1024 * 1024;
 
 /// A writer in the background.
 pub struct Writer {
@@ -75,7 +75,7 @@ impl Writer {
     /// Appends a line, or drops it if too much waits.
     pub fn append(&self, line: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.shared.lock();
-        if state.waiting.len() > MOST || state.ended {
+        if state.waiting.len() > MAX_WAITING || state.ended {
             state.drop_lines(1);
             return;
         }
@@ -153,7 +153,7 @@ impl WriterInner {
         let mut writing = Vec::new();
         loop {
             writing.clear();
-            writing.shrink_to(KEPT);
+            writing.shrink_to(KEPT_CAPACITY);
             let (dropped, ended) = self.wait(&mut writing);
             let lines = writing.len();
             if dropped > 0 {
@@ -243,7 +243,7 @@ mod tests {
         let (mut reader, writer) = piped(PipeFlags::CLOEXEC);
         fill(&writer, 20_000);
         let WriterUsage { waiting_bytes, dropped, .. } = writer.usage();
-        assert!(dropped > 0 && waiting_bytes <= 2 * MOST + 2048, "{dropped} {waiting_bytes}");
+        assert!(dropped > 0 && waiting_bytes <= 2 * MAX_WAITING + 2048, "{dropped} {waiting_bytes}");
         let reading = std::thread::spawn(move || {
             let mut read = String::new();
             reader.read_to_string(&mut read).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_somebody_has_made_non_blocking_loses_nothing() {
+    fn a_pipe_that_became_non_blocking_loses_nothing() {
         let (mut reader, writer) = piped(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
         rustix::io::ioctl_fionbio(&reader, false).unwrap();
         fill(&writer, 1000);

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::{Call, CallEnding};
-use crate::exchange::{Ending, Nobody, PendingEnd};
+use crate::exchange::{Ending, NoClient, PendingEnd};
 
 /// A worker whose event loop turns answers a FIN with its own at once; one that does not in this time is stuck.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -107,7 +107,7 @@ async fn drain(call: &mut Call) -> End {
 /// Ready when the answer is complete, or the connection has ended.
 fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<End> {
     // What is left of a request that was read whole is still sent: a worker that waits for it would never finish.
-    let _ = call.poll_upload(cx, &mut Nobody);
+    let _ = call.poll_upload(cx, &mut NoClient);
     while !call.headed && !call.has_switched() {
         if ready!(call.poll_next_head(cx)).is_err() {
             return Poll::Ready(End::Broken);

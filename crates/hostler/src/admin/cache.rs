@@ -11,8 +11,8 @@ use hostler_engine::cache::Stock;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::command::answer;
-use super::orders::{AdminCommand, Orders};
+use super::http::answer;
+use super::commands::{AdminCommand, CommandSender};
 
 /// What a purge removes. This process need not have any of it in memory: memcached may.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,9 +88,9 @@ pub(super) fn write(out: &mut String, cache: &Value, bytes: fn(&Value) -> String
 }
 
 /// `POST /purge?url=..&prefix=..&tag=..&all=true`. Each parameter may be repeated.
-pub(super) async fn purge(State(orders): State<Orders>, RawQuery(query): RawQuery) -> Response {
+pub(super) async fn purge(State(commands): State<CommandSender>, RawQuery(query): RawQuery) -> Response {
     match purging(query.as_deref().unwrap_or_default()) {
-        Ok(purging) => answer(&orders, AdminCommand::Purge(purging)).await,
+        Ok(purging) => answer(&commands, AdminCommand::Purge(purging)).await,
         Err(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
     }
 }
@@ -137,8 +137,8 @@ mod tests {
     fn what_is_not_meant_is_refused_by_name() {
         for (query, part) in [
             ("tags=a", "unknown parameter \"tags\""),
-            ("url=", "url: nothing"),
-            ("all=false", "all: true"),
+            ("url=", "url: the value is empty"),
+            ("all=false", "all: the only value"),
             ("tag=%ff", "not UTF-8"),
         ] {
             let why = purging(query).unwrap_err();

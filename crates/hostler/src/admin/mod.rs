@@ -1,9 +1,9 @@
 //! The admin listener: it answers questions about the Status and takes commands. Knows no requests of clients.
 
 mod cache;
-mod command;
+mod commands;
 mod health;
-mod orders;
+mod http;
 mod routes;
 mod status;
 mod table;
@@ -19,8 +19,8 @@ use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
 pub use cache::Purging;
-pub use command::{Answered, FIELD as COMMAND_FIELD, PAUSE};
-pub use orders::{AdminCommand, CommandDone, Order, Orders, Undone};
+pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand};
+pub use http::{Answered, FIELD as COMMAND_FIELD, PAUSE};
 pub use routes::as_text;
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
 pub use table::table;
@@ -36,7 +36,7 @@ GET  /health/ready         the same, with the reason; /health/ready/NAME for one
 GET  /health/startup       200 once all of these pools could serve
 GET  /health/live          200 as long as this process works
 
-Orders, with the field Hostler-Command: 1
+Commands, with the field Hostler-Command: 1
 POST /restart              new workers for all pools
 POST /pools/NAME/restart   new workers for one
 POST /pools/NAME/pause     hold its requests; ?timeout=60s
@@ -51,19 +51,19 @@ POST /upgrade              hand over to the program as it is now
 pub async fn serve(
     listener: TcpListener,
     sources: Arc<Sources>,
-    orders: Orders,
+    commands: CommandSender,
     end: impl Future<Output = ()> + Send + 'static,
 ) {
     let commands = Router::new()
-        .route("/restart", post(command::restart_all))
-        .route("/pools/{pool}/restart", post(command::restart))
-        .route("/pools/{pool}/pause", post(command::pause))
-        .route("/pools/{pool}/resume", post(command::resume))
+        .route("/restart", post(http::restart_all))
+        .route("/pools/{pool}/restart", post(http::restart))
+        .route("/pools/{pool}/pause", post(http::pause))
+        .route("/pools/{pool}/resume", post(http::resume))
         .route("/purge", post(cache::purge))
-        .route("/reload", post(command::reload))
-        .route("/upgrade", post(command::upgrade))
-        .route_layer(axum::middleware::from_fn(command::only_operators))
-        .with_state(orders);
+        .route("/reload", post(http::reload))
+        .route("/upgrade", post(http::upgrade))
+        .route_layer(axum::middleware::from_fn(http::only_operators))
+        .with_state(commands);
     let questions = Router::new()
         .route("/", get(front))
         .route("/status", get(status))

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_missed_something_hears_of_the_end_too_unless_it_was_taken_back() {
+    fn all_names_include_unregistered_ones_unless_they_are_announced_again() {
         let mut ledger = Ledger::default();
         ledger.take(entries(&["web a.test", "web b.test"]));
         ledger.take(entries(&[]));

@@ -24,9 +24,9 @@ use crate::nats::{Listener, NatsConnection, NatsEvent};
 const REGISTER: &str = "router.register";
 const UNREGISTER: &str = "router.unregister";
 /// How often the task checks which pools can be served.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time limit for the last messages: NATS may be unreachable while the program stops.
-const FAREWELL: Duration = Duration::from_secs(1);
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 /// The wait between unregistering and closing the listeners: routers finish the requests that they were about to send.
 const GRACE: Duration = Duration::from_millis(250);
 
@@ -52,7 +52,7 @@ pub struct Announcement {
 impl Announcement {
     pub fn begin(connection: &NatsConnection, settings: AnnounceSettings, servable: Servable) -> Self {
         let inbox = format!("_INBOX.{}", uuid::Uuid::new_v4().simple());
-        let voice = Voice {
+        let announce_task = AnnounceTask {
             starts: connection.listen("router.start"),
             answers: connection.listen(inbox.clone()),
             inbox,
@@ -64,7 +64,7 @@ impl Announcement {
             journal: settings.journal,
         };
         let (end, ended) = oneshot::channel();
-        Self { end: Some(end), task: tokio::spawn(voice.speak(servable, ended)) }
+        Self { end: Some(end), task: tokio::spawn(announce_task.run(servable, ended)) }
     }
 
     /// Unregisters all pools and waits a moment. A router that misses the messages finds the listeners closed and tries another member.
@@ -83,7 +83,7 @@ impl Drop for Announcement {
 }
 
 /// The task.
-struct Voice {
+struct AnnounceTask {
     connection: NatsConnection,
     /// The messages of routers that start, and the answers to our greetings.
     starts: Listener,
@@ -96,69 +96,69 @@ struct Voice {
     journal: Journal,
 }
 
-impl Voice {
-    async fn speak(mut self, servable: Servable, mut ended: oneshot::Receiver<()>) {
-        let mut glance = tokio::time::interval(GLANCE);
-        let mut last_said = Instant::now();
+impl AnnounceTask {
+    async fn run(mut self, servable: Servable, mut ended: oneshot::Receiver<()>) {
+        let mut poll = tokio::time::interval(POLL_INTERVAL);
+        let mut last_published = Instant::now();
         loop {
             tokio::select! {
                 // Dropped without a message: a successor goes on, so nothing is unregistered.
-                told = &mut ended => return if told.is_ok() { self.farewell().await },
+                told = &mut ended => return if told.is_ok() { self.unregister_all().await },
                 news = self.starts.next() => match news {
                     // Messages that were sent without a connection are lost.
                     NatsEvent::Connected => {
                         self.interval = self.longest;
-                        self.say_all().await;
+                        self.publish_all().await;
                     }
                     NatsEvent::Message(message) => {
-                        self.heed(&message.payload);
-                        self.say_all().await;
+                        self.adopt_interval(&message.payload);
+                        self.publish_all().await;
                     }
                 },
                 news = self.answers.next() => match news {
                     NatsEvent::Connected => self.connection.ask("router.greet".into(), self.inbox.clone()).await,
-                    NatsEvent::Message(message) => self.heed(&message.payload),
+                    NatsEvent::Message(message) => self.adopt_interval(&message.payload),
                 },
-                _ = glance.tick() => {
+                _ = poll.tick() => {
                     let news = self.ledger.take(servable());
-                    self.say(UNREGISTER, &news.gone).await;
-                    self.say(REGISTER, &news.come).await;
+                    self.publish(UNREGISTER, &news.gone).await;
+                    self.publish(REGISTER, &news.come).await;
                     self.record(&news.come, "announced");
                     self.record(&news.gone, "unregistered, because it cannot be served");
                     continue;
                 }
-                () = sleep_until(last_said + self.interval) => self.say(REGISTER, &self.ledger.announced()).await,
+                () = sleep_until(last_published + self.interval) => self.publish(REGISTER, &self.ledger.announced()).await,
             }
-            last_said = Instant::now();
+            last_published = Instant::now();
         }
     }
 
     /// The router with the shortest interval sets ours.
-    fn heed(&mut self, payload: &[u8]) {
+    fn adopt_interval(&mut self, payload: &[u8]) {
         if let Some(interval) = wanted_interval(payload) {
             self.interval = self.interval.min(interval);
         }
     }
 
-    async fn say_all(&self) {
+    async fn publish_all(&self) {
         let all = self.ledger.all();
-        self.say(UNREGISTER, &all.gone).await;
-        self.say(REGISTER, &all.come).await;
+        self.publish(UNREGISTER, &all.gone).await;
+        self.publish(REGISTER, &all.come).await;
     }
 
-    async fn say(&self, subject: &str, names: &AnnouncedNames) {
+    async fn publish(&self, subject: &str, names: &AnnouncedNames) {
         for (pool, names) in names {
             self.connection.publish(subject.to_owned(), self.sender.payload(pool, names)).await;
         }
     }
 
-    async fn farewell(&mut self) {
+    async fn unregister_all(&mut self) {
         let gone = self.ledger.take([]).gone;
         if gone.is_empty() {
             return;
         }
-        self.say(UNREGISTER, &gone).await;
-        let _ = timeout(FAREWELL, self.connection.flush()).await;
+        self.publish(UNREGISTER, &gone).await;
+        let _ = timeout(FLUSH_LIMIT, self.connection.flush()).await;
         self.record(&gone, "taken back");
         tokio::time::sleep(GRACE).await;
     }

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use hostler_config::{self as config, Invocation};
-use hostler_engine::journal::Complaints;
+use hostler_engine::journal::ErrorOutput;
 
 use crate::server::{self, GivenListeners, Predecessor};
 
 /// Runs until a stop, and exits with 0. Exits with 1 if the start failed, and with 2 if the configuration is wrong.
 pub fn start(mut invocation: Invocation) -> ExitCode {
     // A slow reader of standard error must not delay the start, or the old process during an upgrade.
-    let complaints = Complaints::open();
+    let complaints = ErrorOutput::open();
     complaints.take_panics();
     let given = match GivenListeners::take(&mut invocation.surroundings.environment) {
         Ok(given) => given,

@@ -21,7 +21,7 @@ use hostler_engine::journal::{Journal, Level};
 pub use async_nats::Message;
 
 /// The longest wait between two attempts. The library waits as long before it makes a lost connection again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// A connection. Cheap to clone; it ends with its last clone and its last listener.
 #[derive(Clone)]
@@ -50,7 +50,7 @@ impl NatsConnection {
     /// Connects in the background.
     pub fn open(settings: Nats, journal: Journal) -> Self {
         let (now, seen) = watch::channel(ConnectionState::default());
-        tokio::spawn(keep(settings, Arc::new(now), journal));
+        tokio::spawn(keep_connected(settings, Arc::new(now), journal));
         Self { now: seen }
     }
 
@@ -157,14 +157,14 @@ async fn heard(subscriber: &mut Option<Subscriber>) -> Message {
 }
 
 /// Makes clients while the connection is in use. A client reconnects by itself; it ends only when the servers reject it.
-async fn keep(settings: Nats, now: Arc<watch::Sender<ConnectionState>>, journal: Journal) {
+async fn keep_connected(settings: Nats, now: Arc<watch::Sender<ConnectionState>>, journal: Journal) {
     let mut failures = 0;
     while now.receiver_count() > 0 {
         let ended = Arc::new(tokio::sync::Notify::new());
         let connected = {
             let (now, journal, ended) = (Arc::downgrade(&now), journal.clone(), ended.clone());
             options::of(&settings).event_callback(move |event| {
-                heed(&event, &journal);
+                log_event(&event, &journal);
                 match (event, now.upgrade()) {
                     (Event::Connected, Some(now)) => now.send_modify(|now| now.connects += 1),
                     (Event::Closed, _) => ended.notify_one(),
@@ -195,7 +195,7 @@ async fn keep(settings: Nats, now: Arc<watch::Sender<ConnectionState>>, journal:
     }
 }
 
-fn heed(event: &Event, journal: &Journal) {
+fn log_event(event: &Event, journal: &Journal) {
     let (level, text) = match event {
         Event::Connected => (Level::Info, "connected".to_owned()),
         Event::Disconnected => (Level::Warn, "the connection is lost; connecting again".to_owned()),

@@ -6,16 +6,16 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 use hostler_config::{Nats, NatsLogin};
 
-use super::LONGEST_PAUSE;
+use super::MAX_PAUSE;
 
 /// How many messages each subscription may hold unread. Further ones are lost, and the log says so. gorouter has the same limit.
-const MOST_WAITING: usize = 131_072;
+const MAX_WAITING: usize = 131_072;
 
 pub(super) fn of(settings: &Nats) -> ConnectOptions {
     let options = ConnectOptions::new()
         .name("hostler")
         .ping_interval(settings.ping_interval)
-        .subscription_capacity(MOST_WAITING)
+        .subscription_capacity(MAX_WAITING)
         .max_reconnects(None)
         .reconnect_delay_callback(pause);
     let options = match &settings.login {
@@ -37,7 +37,7 @@ pub(super) fn of(settings: &Nats) -> ConnectOptions {
 /// The wait before the next attempt: longer with each failure, with a random part.
 pub(super) fn pause(failures: usize) -> Duration {
     let exponent = u32::try_from(failures).unwrap_or(u32::MAX).min(12);
-    let most = cmp::min(Duration::from_millis(1 << exponent), LONGEST_PAUSE);
+    let most = cmp::min(Duration::from_millis(1 << exponent), MAX_PAUSE);
     most.mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn tries_become_rarer_but_never_rare() {
         assert!(pause(0) <= Duration::from_millis(1));
-        assert!((0..100).all(|failures| pause(failures) <= LONGEST_PAUSE));
-        assert!(pause(1000) >= LONGEST_PAUSE / 2);
+        assert!((0..100).all(|failures| pause(failures) <= MAX_PAUSE));
+        assert!(pause(1000) >= MAX_PAUSE / 2);
     }
 }

@@ -12,9 +12,9 @@ use super::words::Oddity;
 
 /// How many different lines are written at most. Clients repeat a bad message for as long as they run, so a line that was written once is
 /// only counted from then on.
-const MOST_TOLD: usize = 200;
+const MAX_LOGGED: usize = 200;
 /// How many characters of a client's text a line contains at most.
-const LONGEST: usize = 200;
+const MAX_TEXT: usize = 200;
 
 pub(super) struct RegistrarLog {
     pub counts: RegistrarCounts,
@@ -110,8 +110,8 @@ impl RegistrarLog {
     }
 
     fn tell(&mut self, text: String) {
-        if self.told.len() < MOST_TOLD && !self.told.contains(&text) {
-            self.event(Level::Warn, &text.chars().take(LONGEST).collect::<String>());
+        if self.told.len() < MAX_LOGGED && !self.told.contains(&text) {
+            self.event(Level::Warn, &text.chars().take(MAX_TEXT).collect::<String>());
             self.told.insert(text);
         }
     }

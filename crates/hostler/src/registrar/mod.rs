@@ -37,9 +37,9 @@ use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
 pub use pools::{RouteTemplate, ServedRoute};
 
 /// The delay between a change of routes and its publication. It merges many changes into one; a route must be served within 100 ms.
-const GATHERING: Duration = Duration::from_millis(10);
+const PUBLISH_DELAY: Duration = Duration::from_millis(10);
 /// How often idle connections to members are checked.
-const TIDYING: Duration = Duration::from_secs(5);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// One subscription for register, unregister and greet keeps the messages in the order in which they were published.
 const SUBJECTS: &str = "router.*";
 
@@ -50,7 +50,7 @@ pub type Publish = Box<dyn FnMut(Vec<(HostPattern, Vec<ServedRoute>)>) + Send>;
 #[derive(Clone)]
 pub struct RegistrarTask {
     connection: NatsConnection,
-    books: Arc<Mutex<Books>>,
+    state: Arc<Mutex<RegistrarState>>,
 }
 
 /// The limits on one message.
@@ -62,7 +62,7 @@ struct RegistrationLimits {
 }
 
 /// The state of the registrar.
-struct Books {
+struct RegistrarState {
     limits: RegistrationLimits,
     own: Arc<OwnAddresses>,
     registry: Registry,
@@ -89,7 +89,7 @@ impl RegistrarTask {
             max_memory: settings.max_memory,
         };
         let (failed, failures) = mpsc::unbounded_channel();
-        let ear = Ear {
+        let task = RegistrarLoop {
             listener: connection.listen(SUBJECTS),
             start: RegistrarStart::new(settings.register_interval, settings.stale_threshold),
             prune_interval: settings.prune_interval,
@@ -97,7 +97,7 @@ impl RegistrarTask {
             failures,
         };
         let limits = RegistrationLimits { message_size: settings.max_message_size, uris: settings.max_uris };
-        let mut books = Books {
+        let mut state = RegistrarState {
             limits,
             own: template.own.clone(),
             registry: Registry::new(rules),
@@ -106,16 +106,16 @@ impl RegistrarTask {
             touched: HashSet::new(),
             publish,
         };
-        known.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).for_each(|line| books.take(line));
-        books.publish();
-        let registrar = Self { connection, books: Arc::new(Mutex::new(books)) };
-        tokio::spawn(ear.listen(registrar.clone()));
+        known.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).for_each(|line| state.take(line));
+        state.publish();
+        let registrar = Self { connection, state: Arc::new(Mutex::new(state)) };
+        tokio::spawn(task.run(registrar.clone()));
         registrar
     }
 
     pub fn status(&self) -> Value {
-        let books = self.published();
-        let (routes, members) = books
+        let state = self.published();
+        let (routes, members) = state
             .registry
             .iter()
             .fold((0, 0), |(routes, members), (.., entry)| (routes + 1, members + entry.members.len()));
@@ -124,17 +124,17 @@ impl RegistrarTask {
             "server": self.connection.server(),
             "routes": routes,
             "members": members,
-            "pruning_suspended": books.registry.is_suspended(),
-            "pruned": books.registry.pruned(),
-            "memory": books.registry.bytes(),
-            "messages": books.log.counts(),
+            "pruning_suspended": state.registry.is_suspended(),
+            "pruned": state.registry.pruned(),
+            "memory": state.registry.bytes(),
+            "messages": state.log.counts(),
         })
     }
 
     /// All routes with their members, as gorouter answers `/routes`.
     pub fn routes(&self) -> Value {
-        let books = self.published();
-        let routes = books.registry.iter().map(|(host, path, entry)| {
+        let state = self.published();
+        let routes = state.registry.iter().map(|(host, path, entry)| {
             let members: Vec<_> = entry.members.iter().map(view::MemberView::of).collect();
             (name(host, path), json!(members))
         });
@@ -143,9 +143,9 @@ impl RegistrarTask {
 
     /// All routes sorted by name, in rows for operators.
     pub fn table(&self) -> Vec<Value> {
-        let (books, now) = (self.published(), Instant::now());
+        let (state, now) = (self.published(), Instant::now());
         let mut rows: BTreeMap<String, Value> = BTreeMap::new();
-        for (host, path, entry) in books.registry.iter() {
+        for (host, path, entry) in state.registry.iter() {
             let name = name(host, path);
             let row = json!({
                 "route": name,
@@ -160,9 +160,9 @@ impl RegistrarTask {
 
     /// All registrations, one per line, for a successor.
     pub fn export(&self) -> Vec<u8> {
-        let books = self.books();
+        let state = self.state();
         let mut lines = Vec::new();
-        for (host, path, entry) in books.registry.iter() {
+        for (host, path, entry) in state.registry.iter() {
             let uri = name(host, path);
             for member in &entry.members {
                 lines.extend(view::registration(&uri, member).to_string().into_bytes());
@@ -174,18 +174,18 @@ impl RegistrarTask {
 
     /// Tells all tunnels to end.
     pub fn dismiss_tunnels(&self) {
-        self.books().pools.dismiss_tunnels();
+        self.state().pools.dismiss_tunnels();
     }
 
     /// The state, after all changes in it have been published.
-    fn published(&self) -> MutexGuard<'_, Books> {
-        let mut books = self.books();
-        books.publish();
-        books
+    fn published(&self) -> MutexGuard<'_, RegistrarState> {
+        let mut state = self.state();
+        state.publish();
+        state
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, RegistrarState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -194,7 +194,7 @@ fn name(host: &HostPattern, path: &str) -> String {
 }
 
 /// The task that reads the messages.
-struct Ear {
+struct RegistrarLoop {
     listener: Listener,
     start: RegistrarStart,
     prune_interval: Duration,
@@ -202,38 +202,38 @@ struct Ear {
     failures: mpsc::UnboundedReceiver<AddressFailed>,
 }
 
-impl Ear {
-    async fn listen(mut self, registrar: RegistrarTask) {
+impl RegistrarLoop {
+    async fn run(mut self, registrar: RegistrarTask) {
         let mut pruning = interval_at(Instant::now() + self.prune_interval, self.prune_interval);
-        let mut tidying = interval(TIDYING);
+        let mut sweeping = interval(SWEEP_INTERVAL);
         let mut due: Option<Instant> = None;
         loop {
-            if due.is_none() && !registrar.books().touched.is_empty() {
-                due = Some(Instant::now() + GATHERING);
+            if due.is_none() && !registrar.state().touched.is_empty() {
+                due = Some(Instant::now() + PUBLISH_DELAY);
             }
             tokio::select! {
                 news = self.listener.next() => match news {
                     NatsEvent::Connected => self.announce(&registrar, "router.start".into()).await,
-                    NatsEvent::Message(message) => self.hear(&registrar, message).await,
+                    NatsEvent::Message(message) => self.handle(&registrar, message).await,
                 },
-                Some(failed) = self.failures.recv() => registrar.books().take_out(&failed),
+                Some(failed) = self.failures.recv() => registrar.state().remove_failed(&failed),
                 _ = pruning.tick() => {
                     let is_connected = registrar.connection.is_up();
-                    registrar.books().prune(is_connected);
+                    registrar.state().prune(is_connected);
                 }
-                _ = tidying.tick() => registrar.books().tidy(self.threads),
+                _ = sweeping.tick() => registrar.state().sweep(self.threads),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     due = None;
-                    registrar.books().publish();
+                    registrar.state().publish();
                 }
             }
         }
     }
 
-    async fn hear(&self, registrar: &RegistrarTask, message: Message) {
+    async fn handle(&self, registrar: &RegistrarTask, message: Message) {
         match message.subject.as_str() {
-            "router.register" => registrar.books().register(&message.payload),
-            "router.unregister" => registrar.books().unregister(&message.payload),
+            "router.register" => registrar.state().register(&message.payload),
+            "router.unregister" => registrar.state().unregister(&message.payload),
             "router.greet" => {
                 if let Some(reply) = message.reply {
                     self.announce(registrar, reply.to_string()).await;
@@ -251,7 +251,7 @@ impl Ear {
     }
 }
 
-impl Books {
+impl RegistrarState {
     /// Takes a registration, unless it is too large.
     fn register(&mut self, payload: &[u8]) {
         match payload.len() > self.limits.message_size {
@@ -274,7 +274,7 @@ impl Books {
         }
         self.log.counts.registered += 1;
         let outcome = self.registry.register(&message, Instant::now());
-        self.obey(outcome);
+        self.apply(outcome);
     }
 
     /// A registration of one of our own addresses would lead requests to the admin listener, or in circles. A host name is checked when
@@ -289,31 +289,31 @@ impl Books {
             Ok(message) => {
                 self.log.counts.unregistered += 1;
                 let outcome = self.registry.unregister(&message, Instant::now());
-                self.obey(outcome);
+                self.apply(outcome);
             }
             Err(why) => self.log.invalid("router.unregister", &why),
         }
     }
 
-    fn take_out(&mut self, failed: &AddressFailed) {
+    fn remove_failed(&mut self, failed: &AddressFailed) {
         let Some(address) = self.pools.address(&failed.route, failed.member) else { return };
         let changes = self.registry.failed((*failed.route).clone(), &address, Instant::now());
-        self.obey((changes, Vec::new()));
+        self.apply((changes, Vec::new()));
     }
 
     fn prune(&mut self, is_connected: bool) {
         let was_suspended = self.registry.is_suspended();
         let changes = self.registry.prune(is_connected, Instant::now());
         self.log.pruned(was_suspended, self.registry.is_suspended(), &changes);
-        self.obey((changes, Vec::new()));
+        self.apply((changes, Vec::new()));
     }
 
-    fn obey(&mut self, (changes, odd): (Vec<RouteChange>, Vec<Oddity>)) {
+    fn apply(&mut self, (changes, odd): (Vec<RouteChange>, Vec<Oddity>)) {
         odd.iter().for_each(|oddity| self.log.odd(oddity));
         self.pools.apply(changes, &mut self.touched);
     }
 
-    fn tidy(&mut self, threads: usize) {
+    fn sweep(&mut self, threads: usize) {
         (0..threads).for_each(|thread| self.pools.prune(thread));
         self.pools.sweep();
     }

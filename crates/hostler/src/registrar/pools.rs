@@ -319,7 +319,7 @@ impl Pools {
 /// The name that the member's certificate must have.
 fn certified_name(facts: &RegistrarFacts) -> ServerName<'static> {
     let wanted = if facts.san.is_empty() { &facts.host } else { &facts.san };
-    let nobody = || ServerName::try_from("invalid.").expect("invariant: a constant name is valid");
+    let impossible = || ServerName::try_from("invalid.").expect("invariant: a constant name is valid");
     // No certificate has the name "invalid.", so the TLS handshake with this member fails and the error is reported.
-    ServerName::try_from(wanted.to_string()).unwrap_or_else(|_| nobody())
+    ServerName::try_from(wanted.to_string()).unwrap_or_else(|_| impossible())
 }

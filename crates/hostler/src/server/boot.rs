@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::pools::RunningPool;
 
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Waits until each pool has a ready worker. Fails as soon as a worker has crashed.
 pub(super) async fn first_ready(pools: &[&RunningPool]) -> Result<(), String> {
@@ -36,7 +36,7 @@ async fn unless_one_fails(pools: &[&RunningPool], ready: impl Future<Output = ()
             if let Some(why) = pools.iter().find_map(|pool| failure(pool)) {
                 return why;
             }
-            sleep(GLANCE).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
     tokio::select! {

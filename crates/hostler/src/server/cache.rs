@@ -6,7 +6,7 @@ use hostler_engine::cache::Stock;
 use hostler_engine::journal::{Journal, Level};
 
 use super::running::RunningServer;
-use crate::admin::{CommandDone, Purging, Undone};
+use crate::admin::{CommandDone, Purging, CommandError};
 
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {
     let stock = Stock::new(config.cache.memory, config.cache.max_entry, journal.clone());
@@ -27,8 +27,8 @@ pub(super) fn share(stock: &Stock, settings: Option<&TierSettings>, journal: &Jo
     });
 }
 
-pub(super) async fn purge(running: &RunningServer, purging: Purging) -> Result<CommandDone, Undone> {
-    let meant = meant(&running.config.load(), purging)?;
+pub(super) async fn purge(running: &RunningServer, purging: Purging) -> Result<CommandDone, CommandError> {
+    let meant = resolve(&running.config.load(), purging)?;
     let Purged { entries, told, servers } = running.stock.purge(meant).await;
     let mut done =
         vec![format!("{entries} stored {} purged", if entries == 1 { "answer" } else { "answers" })];
@@ -43,7 +43,7 @@ pub(super) async fn purge(running: &RunningServer, purging: Purging) -> Result<C
 }
 
 /// A URL has several keys, because routes may read its query in different ways.
-fn meant(config: &Config, purging: Purging) -> Result<Vec<Purge>, Undone> {
+fn resolve(config: &Config, purging: Purging) -> Result<Vec<Purge>, CommandError> {
     let mut queries = vec![Query::AsSent];
     for query in config.routes.iter().filter_map(|route| Some(&route.caching.as_ref()?.query)) {
         if !queries.contains(query) {
@@ -68,16 +68,18 @@ fn meant(config: &Config, purging: Purging) -> Result<Vec<Purge>, Undone> {
         meant.push(Purge::All);
     }
     if meant.is_empty() {
-        return Err(Undone::Invalid("a purge needs url=, prefix=, tag= or all=true".into()));
+        return Err(CommandError::Invalid("a purge needs url=, prefix=, tag= or all=true".into()));
     }
     Ok(meant)
 }
 
-fn keys(query: &Query, url: &str) -> Result<Vec<String>, Undone> {
+fn keys(query: &Query, url: &str) -> Result<Vec<String>, CommandError> {
     let keys = keys_of_url(query, url).into_iter().flatten().map(String::from_utf8);
     let keys: Vec<_> = keys.filter_map(Result::ok).collect();
     if keys.is_empty() {
-        return Err(Undone::Invalid(format!("{url:?} is not a URL such as https://www.example.com/page")));
+        return Err(CommandError::Invalid(format!(
+            "{url:?} is not a URL such as https://www.example.com/page"
+        )));
     }
     Ok(keys)
 }

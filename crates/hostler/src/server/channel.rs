@@ -20,10 +20,10 @@ use tokio::net::UnixStream;
 use super::listeners::Purpose;
 
 /// The kernel passes at most 253 descriptors with one message.
-const MOST_DESCRIPTORS: usize = 64;
+const MAX_DESCRIPTORS: usize = 64;
 const LONGEST: usize = 64 * 1024;
 /// The most bytes of an error text: each message must fit into one datagram.
-const LONGEST_REASON: usize = 16 * 1024;
+const MAX_REASON: usize = 16 * 1024;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
@@ -46,7 +46,7 @@ pub(super) enum SuccessorMessage {
 
 impl SuccessorMessage {
     pub fn failed(reason: &str) -> Self {
-        Self::Failed { reason: reason.chars().take(LONGEST_REASON / 4).collect() }
+        Self::Failed { reason: reason.chars().take(MAX_REASON / 4).collect() }
     }
 }
 
@@ -65,24 +65,24 @@ impl Channel {
         Ok(Self(UnixStream::from_std(end.into())?))
     }
 
-    pub async fn say(&self, word: &SuccessorMessage) -> io::Result<()> {
-        self.send(word, &[]).await
+    pub async fn send(&self, word: &SuccessorMessage) -> io::Result<()> {
+        self.send_with(word, &[]).await
     }
 
     pub async fn hand_over(&self, purpose: &Purpose, sockets: &[OwnedFd]) -> io::Result<()> {
-        for some in sockets.chunks(MOST_DESCRIPTORS) {
+        for some in sockets.chunks(MAX_DESCRIPTORS) {
             let borrowed: Vec<_> = some.iter().map(AsFd::as_fd).collect();
-            self.send(&SuccessorMessage::Sockets(purpose.clone()), &borrowed).await?;
+            self.send_with(&SuccessorMessage::Sockets(purpose.clone()), &borrowed).await?;
         }
         Ok(())
     }
 
     pub async fn hand_over_registrations(&self, file: &OwnedFd) -> io::Result<()> {
-        self.send(&SuccessorMessage::Registrations, &[file.as_fd()]).await
+        self.send_with(&SuccessorMessage::Registrations, &[file.as_fd()]).await
     }
 
     /// The next message and the descriptors that are attached. None if the other end is closed.
-    pub async fn hear(&self) -> io::Result<Option<(SuccessorMessage, Vec<OwnedFd>)>> {
+    pub async fn receive(&self) -> io::Result<Option<(SuccessorMessage, Vec<OwnedFd>)>> {
         let receive = || receive(self.0.as_fd()).map_err(io::Error::from);
         let (text, descriptors) = match self.0.async_io(Interest::READABLE, receive).await {
             // The other process has ended without reading everything. What it sent before can still be read.
@@ -97,7 +97,7 @@ impl Channel {
         Ok(Some((serde_json::from_slice(&text)?, descriptors)))
     }
 
-    async fn send(&self, word: &SuccessorMessage, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    async fn send_with(&self, word: &SuccessorMessage, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let text = serde_json::to_vec(word)?;
         self.0
             .async_io(Interest::WRITABLE, || send(self.0.as_fd(), &text, descriptors).map_err(Into::into))
@@ -106,12 +106,12 @@ impl Channel {
 }
 
 /// Sends one message without a runtime.
-pub(super) fn say_now(end: BorrowedFd<'_>, word: &SuccessorMessage) -> io::Result<()> {
+pub(super) fn send_now(end: BorrowedFd<'_>, word: &SuccessorMessage) -> io::Result<()> {
     Ok(send(end, &serde_json::to_vec(word)?, &[])?)
 }
 
 fn send(end: BorrowedFd<'_>, text: &[u8], descriptors: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(descriptors));
@@ -121,7 +121,7 @@ fn send(end: BorrowedFd<'_>, text: &[u8], descriptors: &[BorrowedFd<'_>]) -> rus
 
 fn receive(end: BorrowedFd<'_>) -> rustix::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut text = vec![0; LONGEST];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut into = [IoSliceMut::new(&mut text)];
     let received = recvmsg(end, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes;
@@ -149,18 +149,18 @@ mod tests {
         let purpose = Purpose { key: "server.listen".into(), address: addresses[0] };
         let copies: Vec<OwnedFd> = sockets.into_iter().map(Into::into).collect();
         ours.hand_over(&purpose, &copies).await.unwrap();
-        ours.say(&SuccessorMessage::failed(&"x".repeat(100_000))).await.unwrap();
+        ours.send(&SuccessorMessage::failed(&"x".repeat(100_000))).await.unwrap();
         drop((ours, copies));
 
         let mut arrived = Vec::new();
         while arrived.len() < 100 {
-            let (word, sockets) = theirs.hear().await.unwrap().unwrap();
+            let (word, sockets) = theirs.receive().await.unwrap().unwrap();
             assert_eq!(word, SuccessorMessage::Sockets(purpose.clone()));
             arrived.extend(sockets.into_iter().map(TcpListener::from));
         }
         let arrived: Vec<_> = arrived.iter().map(|socket| socket.local_addr().unwrap()).collect();
         assert_eq!(arrived, addresses);
-        assert!(matches!(theirs.hear().await.unwrap(), Some((SuccessorMessage::Failed { .. }, _))));
-        assert!(theirs.hear().await.unwrap().is_none());
+        assert!(matches!(theirs.receive().await.unwrap(), Some((SuccessorMessage::Failed { .. }, _))));
+        assert!(theirs.receive().await.unwrap().is_none());
     }
 }

@@ -3,9 +3,9 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The fewest descriptors that are reserved for starting workers, connecting to members and files for bodies.
-const LEAST_KEPT: u64 = 16;
+const MIN_RESERVED: u64 = 16;
 /// The most that are reserved.
-const MOST_KEPT: u64 = 256;
+const MAX_RESERVED: u64 = 256;
 
 /// Each request needs two descriptors, one for the client and one for the worker. The usual soft limit of 1024 would be reached first.
 pub(super) fn raise() {
@@ -18,7 +18,7 @@ pub(super) fn raise() {
 pub(super) fn ceiling() -> usize {
     match getrlimit(Resource::Nofile).current {
         Some(limit) => {
-            let kept = LEAST_KEPT + (limit / 16).min(MOST_KEPT - LEAST_KEPT);
+            let kept = MIN_RESERVED + (limit / 16).min(MAX_RESERVED - MIN_RESERVED);
             usize::try_from(limit.saturating_sub(kept)).unwrap_or(usize::MAX)
         }
         None => usize::MAX,

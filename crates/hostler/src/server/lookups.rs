@@ -68,7 +68,7 @@ pub(super) fn names(native: &Native) -> String {
 
 impl Renewable for Geo {
     const NAME: &'static str = "geo";
-    const CARRIES_ON: &'static str = "the data that was read before stays in use";
+    const ON_FAILURE: &'static str = "the data that was read before stays in use";
 
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)> {
         Some((lookups.geo.clone()?, lookups.geo_read.clone()))
@@ -89,7 +89,7 @@ impl Renewable for Geo {
 
 impl Renewable for Postal {
     const NAME: &'static str = "postal";
-    const CARRIES_ON: &'static str = "the data that was read before stays in use";
+    const ON_FAILURE: &'static str = "the data that was read before stays in use";
 
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)> {
         Some((lookups.postal.clone()?, lookups.postal_read.clone()))

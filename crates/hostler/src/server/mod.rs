@@ -4,31 +4,31 @@ mod announce;
 mod boot;
 mod cache;
 mod channel;
+mod commands;
 mod descriptors;
 mod environment;
-mod given;
+mod file_stamp;
 mod listeners;
 mod lookups;
 mod notify;
-mod orders;
+mod pool_context;
+mod pool_drain;
 mod pools;
 mod predecessor;
-mod premises;
 mod probe;
 mod program;
 mod registrar;
 mod reload;
-mod retire;
 mod routes;
 mod running;
 mod settings;
 mod signals;
+mod socket_activation;
 mod stop;
 mod successor;
 mod tables;
 mod threads;
 mod tls;
-mod trace;
 mod upgrade;
 mod watch;
 
@@ -42,19 +42,19 @@ use hostler_native::postal::Postal;
 use hostler_worker::SupervisorContextError;
 use listeners::Listeners;
 use notify::Notify;
-use predecessor::Talk;
+use predecessor::Handover;
 use running::RunningServer;
-use signals::{Signals, Wish};
+use signals::{SignalAction, Signals};
 use threads::DataPlane;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::admin::{self, AdminCommand, Order};
+use crate::admin::{self, AdminCommand, PendingCommand};
 use crate::listen::ListenerKind;
 
 pub use environment::Environment;
-pub use given::{GivenError, GivenListeners};
 pub use predecessor::Predecessor;
+pub use socket_activation::{GivenError, GivenListeners};
 
 /// Why Hostler could not start.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,7 @@ pub enum StartError {
 }
 
 /// How long the end waits for blocking threads, which cannot be interrupted.
-const FAREWELL: Duration = Duration::from_millis(100);
+const BLOCKING_LIMIT: Duration = Duration::from_millis(100);
 
 /// Runs until it is told to stop and has stopped, or until a successor has taken over and all clients have left.
 pub fn run(
@@ -98,7 +98,7 @@ pub fn run(
     let journal = journal(&config)?;
     let outcome = runtime.block_on(serve(config, invocation, given, predecessor, &journal));
     // A DNS lookup or a file operation that still runs is not waited for.
-    runtime.shutdown_timeout(FAREWELL);
+    runtime.shutdown_timeout(BLOCKING_LIMIT);
     journal.end();
     outcome
 }
@@ -112,9 +112,9 @@ async fn serve(
 ) -> Result<(), StartError> {
     let mut signals = Signals::new()?;
     let notify = Notify::of(&invocation.surroundings.environment);
-    let talk = predecessor.map(Predecessor::talk).transpose().map_err(StartError::TakeOver)?;
-    let (inherited, registrations) = match &talk {
-        Some(talk) => talk.estate().await.map_err(StartError::TakeOver)?,
+    let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
+    let (inherited, registrations) = match &handover {
+        Some(handover) => handover.receive_sockets().await.map_err(StartError::TakeOver)?,
         None => {
             given.describe().for_each(|line| journal.event(Level::Info, &line));
             (given.assign(&config)?, None)
@@ -123,22 +123,22 @@ async fn serve(
     let listeners = Listeners::open(&config, inherited)?;
     let running =
         Arc::new(RunningServer::start(config, invocation, listeners, registrations, journal.clone())?);
-    if let Err(error) = until_allowed_to_begin(&running, talk.as_ref(), &mut signals).await {
+    if let Err(error) = wait_until_allowed_to_begin(&running, handover.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
         // A stop before the first client is no failure.
-        return if talk.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
+        return if handover.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
     }
-    let (data_plane, mut orders, end_admin) = open(&running)?;
-    if let Some(talk) = talk {
+    let (data_plane, mut commands, end_admin) = open(&running)?;
+    if let Some(handover) = handover {
         // An error means that the predecessor has ended. This process goes on in both cases.
-        let _ = talk.begun().await;
+        let _ = handover.begun().await;
     }
     notify.ready();
     let announcement = announce::begin(&running);
 
-    let successor = until_the_end(&running, &mut signals, &mut orders).await;
+    let successor = wait_for_stop(&running, &mut signals, &mut commands).await;
     // Commands that arrive from now on get the answer that Hostler is stopping.
-    drop(orders);
+    drop(commands);
     // An upgrade is not possible from here on, and its copies must not keep sockets open.
     running.listeners.store(None);
     match successor {
@@ -172,22 +172,22 @@ async fn serve(
 }
 
 /// Serves signals and commands until Hostler must stop. Returns the process id of the successor if there is one.
-async fn until_the_end(
+async fn wait_for_stop(
     running: &Arc<RunningServer>,
     signals: &mut Signals,
-    orders: &mut mpsc::UnboundedReceiver<Order>,
+    commands: &mut mpsc::UnboundedReceiver<PendingCommand>,
 ) -> Option<u32> {
     let mut succession = running.successor.subscribe();
     let mut until = None;
     loop {
         tokio::select! {
-            wish = signals.next() => match wish {
-                Wish::Stop => return None,
-                Wish::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
-                Wish::Reload => orders::by_signal(running, wish, AdminCommand::Reload),
-                Wish::Upgrade => orders::by_signal(running, wish, AdminCommand::Upgrade),
+            action = signals.next() => match action {
+                SignalAction::Stop => return None,
+                SignalAction::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
+                SignalAction::Reload => commands::spawn_for_signal(running, action, AdminCommand::Reload),
+                SignalAction::Upgrade => commands::spawn_for_signal(running, action, AdminCommand::Upgrade),
             },
-            Some(order) = orders.recv() => orders::carry_out(running, order),
+            Some(pending) = commands.recv() => commands::spawn(running, pending),
             Ok(_) = succession.changed() => return *succession.borrow_and_update(),
             () = stop::reached(until) => return None,
         }
@@ -196,9 +196,9 @@ async fn until_the_end(
 
 /// Waits until registered routes have had time to register. In a takeover: also until the workers are ready and the predecessor allows
 /// the start.
-async fn until_allowed_to_begin(
+async fn wait_until_allowed_to_begin(
     running: &RunningServer,
-    talk: Option<&Talk>,
+    handover: Option<&Handover>,
     signals: &mut Signals,
 ) -> std::io::Result<()> {
     let pools = running.pools.load_full();
@@ -209,7 +209,7 @@ async fn until_allowed_to_begin(
         }
     };
     let ready = async {
-        let Some(talk) = talk else {
+        let Some(handover) = handover else {
             filled.await;
             return Ok(());
         };
@@ -217,24 +217,24 @@ async fn until_allowed_to_begin(
         tokio::select! {
             ready = all_ready => {
                 ready.map_err(std::io::Error::other)?;
-                talk.ready().await
+                handover.ready().await
             }
-            error = talk.ends() => Err(error),
+            error = handover.ends() => Err(error),
         }
     };
-    let told_to_stop = async { while signals.next().await != Wish::Stop {} };
+    let told_to_stop = async { while signals.next().await != SignalAction::Stop {} };
     tokio::select! {
         outcome = ready => outcome,
         () = told_to_stop => Err(std::io::Error::other("told to stop")),
     }
 }
 
-type OpenedServer = (DataPlane, mpsc::UnboundedReceiver<Order>, oneshot::Sender<()>);
+type OpenedServer = (DataPlane, mpsc::UnboundedReceiver<PendingCommand>, oneshot::Sender<()>);
 
 /// Starts to accept clients and commands.
 fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     let listeners = running.listeners.load_full().expect("invariant: they are taken only when Hostler stops");
-    let shares = listeners.by_thread(running.premises.threads)?;
+    let shares = listeners.by_thread(running.pool_context.threads)?;
     let data_plane = DataPlane::start(
         shares,
         &running.listening,
@@ -245,7 +245,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     tokio::spawn(tls::watch(running.clone()));
     tokio::spawn(watch::watch::<Geo>(running.clone()));
     tokio::spawn(watch::watch::<Postal>(running.clone()));
-    let (orders, received) = mpsc::unbounded_channel();
+    let (commands, received) = mpsc::unbounded_channel();
     let (end, ended) = oneshot::channel::<()>();
     for (listener_kind, address) in listeners.addresses() {
         let scheme = match listener_kind {
@@ -266,7 +266,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
             let _ = ended.await;
         };
         let listener = TcpListener::from_std(listener)?;
-        tokio::spawn(admin::serve(listener, running.sources.clone(), orders, ended));
+        tokio::spawn(admin::serve(listener, running.sources.clone(), commands, ended));
         running.journal.event(Level::Info, &format!("status on http://{address}/status"));
     }
     Ok((data_plane, received, end))

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::StartError;
-use super::premises::Premises;
+use super::pool_context::PoolContext;
 use super::probe::{HttpProbe, wire_address};
 use super::settings;
 use crate::admin::PoolSource;
@@ -42,31 +42,35 @@ struct Joined {
     checking: Option<Checking>,
 }
 
-pub(super) fn start_all(config: &Config, premises: &Premises) -> Result<Vec<RunningPool>, StartError> {
-    config.pools.iter().map(|pool| RunningPool::start(config, pool, premises)).collect()
+pub(super) fn start_all(config: &Config, pool_context: &PoolContext) -> Result<Vec<RunningPool>, StartError> {
+    config.pools.iter().map(|pool| RunningPool::start(config, pool, pool_context)).collect()
 }
 
 impl RunningPool {
     /// Starts a pool. Its workers are booting when this returns.
-    pub fn start(config: &Config, written: &config::Pool, premises: &Premises) -> Result<Self, StartError> {
+    pub fn start(
+        config: &Config,
+        written: &config::Pool,
+        pool_context: &PoolContext,
+    ) -> Result<Self, StartError> {
         let name: Arc<str> = written.name.as_str().into();
         let mut new = Self {
             pool: Pool::new(name.clone(), settings::pool(written)),
-            poison: poison(&name, written, premises),
+            poison: poison(&name, written, pool_context),
             name,
-            meter: Arc::new(Meter::new(premises.threads)),
+            meter: Arc::new(Meter::new(pool_context.threads)),
             settings: written.clone(),
             supervisor: None,
             members: Arc::default(),
             pause_timer: Arc::default(),
-            threads: premises.threads,
-            journal: premises.journal.clone(),
+            threads: pool_context.threads,
+            journal: pool_context.journal.clone(),
         };
         match &written.source {
             PoolMembers::Members(members) => new.set_members(members),
             PoolMembers::Workers(workers) => {
-                let context = premises.context(&config.server.temp_dir)?;
-                let wanted = settings::workers(config, workers, &premises.environment);
+                let context = pool_context.context(&config.server.temp_dir)?;
+                let wanted = settings::workers(config, workers, &pool_context.environment);
                 new.supervisor = Some(new.supervise(wanted, context));
             }
         }
@@ -74,7 +78,7 @@ impl RunningPool {
     }
 
     /// The same pool with other settings, if they can change while it runs. [`Self::settle`] applies them.
-    pub fn take(&self, written: &config::Pool, premises: &Premises) -> Option<Self> {
+    pub fn take(&self, written: &config::Pool, pool_context: &PoolContext) -> Option<Self> {
         let can = match (&self.settings.source, &written.source) {
             // Existing connections to a member are useless if the way to connect has changed.
             (PoolMembers::Members(old), PoolMembers::Members(new)) => {
@@ -86,7 +90,7 @@ impl RunningPool {
         let before = &self.settings;
         let same_poison = (&before.poison, before.slots()) == (&written.poison, written.slots());
         can.then(|| Self {
-            poison: if same_poison { self.poison.clone() } else { poison(&self.name, written, premises) },
+            poison: if same_poison { self.poison.clone() } else { poison(&self.name, written, pool_context) },
             settings: written.clone(),
             ..self.clone()
         })
@@ -101,12 +105,12 @@ impl RunningPool {
     }
 
     /// Applies the settings of workers. True if running workers must be replaced for that.
-    pub fn settle_workers(&self, config: &Config, premises: &Premises) -> bool {
+    pub fn settle_workers(&self, config: &Config, pool_context: &PoolContext) -> bool {
         let (Some(supervisor), PoolMembers::Workers(workers)) = (&self.supervisor, &self.settings.source)
         else {
             return false;
         };
-        let wanted = settings::workers(config, workers, &premises.environment);
+        let wanted = settings::workers(config, workers, &pool_context.environment);
         supervisor.update(wanted) == SettingsChange::NeedsRestart
     }
 
@@ -200,6 +204,6 @@ impl Joined {
     }
 }
 
-fn poison(name: &Arc<str>, written: &config::Pool, premises: &Premises) -> Arc<Poison> {
-    Arc::new(Poison::new(name.clone(), settings::poison(written), premises.journal.clone()))
+fn poison(name: &Arc<str>, written: &config::Pool, pool_context: &PoolContext) -> Arc<Poison> {
+    Arc::new(Poison::new(name.clone(), settings::poison(written), pool_context.journal.clone()))
 }

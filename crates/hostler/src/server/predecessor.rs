@@ -38,24 +38,24 @@ impl Predecessor {
 
     /// Tells the predecessor that this process cannot take over, and why. An error is ignored: the predecessor has ended then.
     pub fn refuse(&self, reason: &str) {
-        let _ = channel::say_now(self.0.as_fd(), &SuccessorMessage::failed(reason));
+        let _ = channel::send_now(self.0.as_fd(), &SuccessorMessage::failed(reason));
     }
 
     /// Opens the channel. Needs a runtime.
-    pub(super) fn talk(&self) -> io::Result<Talk> {
-        Ok(Talk(Channel::new(self.0.try_clone()?)?))
+    pub(super) fn handover(&self) -> io::Result<Handover> {
+        Ok(Handover(Channel::new(self.0.try_clone()?)?))
     }
 }
 
 /// The channel to the predecessor.
-pub(super) struct Talk(Channel);
+pub(super) struct Handover(Channel);
 
-impl Talk {
+impl Handover {
     /// Receives the sockets and the registered routes.
-    pub async fn estate(&self) -> io::Result<(Inherited, Option<File>)> {
+    pub async fn receive_sockets(&self) -> io::Result<(Inherited, Option<File>)> {
         let (mut sockets, mut registrations) = (BTreeMap::new(), None);
         loop {
-            match self.0.hear().await? {
+            match self.0.receive().await? {
                 Some((SuccessorMessage::Sockets(purpose), received)) => {
                     let known: &mut Vec<TcpListener> = sockets.entry(purpose).or_default();
                     known.extend(received.into_iter().map(TcpListener::from));
@@ -64,35 +64,35 @@ impl Talk {
                     registrations = received.into_iter().next().map(File::from);
                 }
                 Some((SuccessorMessage::NoMore, _)) => return Ok((sockets, registrations)),
-                other => return Err(surprise(other.map(|(word, _)| word))),
+                other => return Err(unexpected(other.map(|(word, _)| word))),
             }
         }
     }
 
     /// Returns if the predecessor ends, or gives up, before it knows that all is ready.
     pub async fn ends(&self) -> io::Error {
-        match self.0.hear().await {
-            Ok(word) => surprise(word.map(|(word, _)| word)),
+        match self.0.receive().await {
+            Ok(word) => unexpected(word.map(|(word, _)| word)),
             Err(error) => error,
         }
     }
 
     /// Reports that all is ready, and waits until the predecessor allows the start.
     pub async fn ready(&self) -> io::Result<()> {
-        self.0.say(&SuccessorMessage::Ready).await?;
-        match self.0.hear().await? {
+        self.0.send(&SuccessorMessage::Ready).await?;
+        match self.0.receive().await? {
             Some((SuccessorMessage::Begin, _)) => Ok(()),
-            other => Err(surprise(other.map(|(word, _)| word))),
+            other => Err(unexpected(other.map(|(word, _)| word))),
         }
     }
 
     /// Reports that connections are accepted.
     pub async fn begun(&self) -> io::Result<()> {
-        self.0.say(&SuccessorMessage::Begun).await
+        self.0.send(&SuccessorMessage::Begun).await
     }
 }
 
-fn surprise(word: Option<SuccessorMessage>) -> io::Error {
+fn unexpected(word: Option<SuccessorMessage>) -> io::Error {
     io::Error::other(match word {
         Some(word) => format!("unexpected message from the predecessor: {word:?}"),
         None => "the predecessor has ended".to_owned(),

@@ -8,29 +8,28 @@ use tokio::time::timeout;
 
 use super::lookups::LookupServices;
 use super::pools::RunningPool;
-use super::retire::retire;
 use super::routes::{RouteTables, RouteTarget, routes};
 use super::running::RunningServer;
 use super::tls::{self, Fresh};
-use super::{boot, cache, settings};
-use crate::admin::{CommandDone, LastReload, Undone};
+use super::{boot, cache, pool_drain, settings};
+use crate::admin::{CommandDone, CommandError, LastReload};
 
 /// Keys that need a new process.
 const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];
 
 /// Applies the current configuration. If it has an error, nothing changes.
-pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, Undone> {
+pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, CommandError> {
     let _turn = running.changes.acquire().await;
     if running.connections().is_ending() {
-        return Err(Undone::Refused("this Hostler is stopping".into()));
+        return Err(CommandError::Refused("this Hostler is stopping".into()));
     }
     let outcome = match load(running).await {
         Ok(newer) => apply(running, newer).await,
-        Err(error) => Err(Undone::Failed(error)),
+        Err(error) => Err(CommandError::Failed(error)),
     };
     let text = match &outcome {
         Ok(done) => done.clone(),
-        Err(undone) => undone.to_string().lines().map(Into::into).collect(),
+        Err(error) => error.to_string().lines().map(Into::into).collect(),
     };
     let last = LastReload { at: jiff::Timestamp::now(), ok: outcome.is_ok(), text };
     running.sources.last_reload.store(Some(Arc::new(last)));
@@ -44,7 +43,7 @@ async fn load(running: &RunningServer) -> Result<Config, String> {
     loaded.map_err(|error| error.to_string())?.map_err(|errors| errors.to_string())
 }
 
-async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<CommandDone, Undone> {
+async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<CommandDone, CommandError> {
     let older = running.config.load_full();
     let mut done = std::mem::take(&mut newer.warnings);
     for key in older.difference(&newer).server.iter().filter(|key| FIXED.contains(key)) {
@@ -64,12 +63,12 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     server.access_log = older.server.access_log;
     keep_listeners(&older, &mut newer, &mut done);
     let fresh = match &newer.tls {
-        Some(written) => Some(tls::read_again(written).await.map_err(Undone::Failed)?),
+        Some(written) => Some(tls::read_again(written).await.map_err(CommandError::Failed)?),
         None => None,
     };
     let (spool, memory) = (&running.sources.spool, &running.sources.answer_memory);
     let listening =
-        settings::listening(&newer, running.tls.as_deref(), spool, memory).map_err(Undone::Failed)?;
+        settings::listening(&newer, running.tls.as_deref(), spool, memory).map_err(CommandError::Failed)?;
 
     let newer = Arc::new(newer);
     let difference = older.difference(&newer);
@@ -79,7 +78,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         done.push(format!("nothing{else_} has changed"));
         return Ok(done);
     }
-    let lookups = lookups(running, &older, &newer).await.map_err(Undone::Failed)?;
+    let lookups = lookups(running, &older, &newer).await.map_err(CommandError::Failed)?;
     let change = prepare(running, &older, &newer).await?;
     if !difference.server.is_empty() {
         done.push(format!("server: {}", difference.server.join(", ")));
@@ -155,7 +154,7 @@ async fn prepare(
     running: &Arc<RunningServer>,
     older: &Config,
     newer: &Config,
-) -> Result<PoolsChange, Undone> {
+) -> Result<PoolsChange, CommandError> {
     let before = running.pools.load_full();
     let mut change = PoolsChange::default();
     let outcome = match start_new(running, newer, &before, &mut change).await {
@@ -164,8 +163,8 @@ async fn prepare(
     };
     if let Err(problem) = outcome {
         let started = change.pools.into_iter().filter(|pool| change.started.contains(&pool.name));
-        started.for_each(|pool| retire(running, pool, Vec::new()));
-        return Err(Undone::Failed(problem));
+        started.for_each(|pool| pool_drain::drain(running, pool, Vec::new()));
+        return Err(CommandError::Failed(problem));
     }
     let is_kept = |old: &&RunningPool| {
         let kept = change.pools.iter().find(|pool| pool.name == old.name);
@@ -183,11 +182,11 @@ async fn start_new(
 ) -> Result<(), String> {
     for written in &newer.pools {
         let known = before.iter().find(|pool| *pool.name == *written.name);
-        if let Some(pool) = known.and_then(|pool| pool.take(written, &running.premises)) {
+        if let Some(pool) = known.and_then(|pool| pool.take(written, &running.pool_context)) {
             change.pools.push(pool);
             continue;
         }
-        let pool = RunningPool::start(newer, written, &running.premises);
+        let pool = RunningPool::start(newer, written, &running.pool_context);
         let pool = pool.map_err(|error| format!("pool {}: {error}; nothing has changed", written.name))?;
         change.started.push(pool.name.clone());
         change.pools.push(pool);
@@ -209,7 +208,7 @@ async fn renew_workers(
 ) -> Result<(), String> {
     for index in 0..change.pools.len() {
         let pool = &change.pools[index];
-        if change.started.contains(&pool.name) || !pool.settle_workers(newer, &running.premises) {
+        if change.started.contains(&pool.name) || !pool.settle_workers(newer, &running.pool_context) {
             continue;
         }
         let Some(supervisor) = &pool.supervisor else { continue };
@@ -225,7 +224,7 @@ async fn renew_workers(
 /// Restores the old settings of pools that were not renewed.
 fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, problem: String) -> String {
     for pool in running.pools.load().iter().filter(|pool| !change.renewed.contains(&pool.name)) {
-        pool.settle_workers(older, &running.premises);
+        pool.settle_workers(older, &running.pool_context);
     }
     if change.renewed.is_empty() {
         return format!("{problem}; nothing else has changed");
@@ -271,7 +270,7 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.tables.configure(table);
     let old_routes = running.routes.swap(Arc::new(weak));
     for pool in change.left {
-        retire(running, pool, old_routes.to_vec());
+        pool_drain::drain(running, pool, old_routes.to_vec());
     }
 }
 

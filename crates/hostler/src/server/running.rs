@@ -18,8 +18,8 @@ use tokio::time::Instant;
 
 use super::listeners::Listeners;
 use super::lookups::LookupServices;
+use super::pool_context::PoolContext;
 use super::pools::{self, RunningPool};
-use super::premises::Premises;
 use super::program::Program;
 use super::registrar::Registering;
 use super::routes::{RouteTables, RouteTarget, routes};
@@ -32,7 +32,7 @@ use crate::listen;
 pub(super) struct RunningServer {
     pub invocation: Invocation,
     pub program: Program,
-    pub premises: Premises,
+    pub pool_context: PoolContext,
     pub journal: Journal,
     pub config: ArcSwap<Config>,
     pub pools: ArcSwap<Vec<RunningPool>>,
@@ -76,9 +76,9 @@ impl RunningServer {
         let answer_memory = settings::answer_memory(&config.server);
         let listening = settings::listening(&config, tls.as_deref(), &spool, &answer_memory);
         let listening = listening.map_err(StartError::Tls)?;
-        let premises = Premises::new(&invocation.surroundings, config.server.threads, journal.clone())?;
+        let pool_context = PoolContext::new(&invocation.surroundings, &config, &journal)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
-        let pools = pools::start_all(&config, &premises)?;
+        let pools = pools::start_all(&config, &pool_context)?;
         let stock = Arc::new(cache::open(&config, &journal));
         let behind = RouteTarget { pools: &pools, lookups: &lookups, stock: &stock };
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
@@ -112,7 +112,7 @@ impl RunningServer {
         Ok(Self {
             program: Program::of_process(&invocation.surroundings)?,
             invocation,
-            premises,
+            pool_context,
             journal,
             tls,
             listening: Arc::new(ArcSwap::from_pointee(listening)),

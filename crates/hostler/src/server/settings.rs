@@ -61,13 +61,13 @@ pub(super) fn listening(
 }
 
 /// If `max_connections` is lower than this, one near client may use all connections.
-const MANY: usize = 1000;
+const RESERVE_FROM: usize = 1000;
 /// How many connections a single near client must leave to others.
-const LAST: usize = 64;
+const RESERVED: usize = 64;
 
 fn per_client(server: &config::Server) -> PerClient {
     let most = server.max_connections;
-    let near = if most >= MANY { most - LAST } else { usize::MAX };
+    let near = if most >= RESERVE_FROM { most - RESERVED } else { usize::MAX };
     let by_kind = |limit, auto| match limit {
         ClientLimit::Off => ByKind { near: usize::MAX, far: usize::MAX },
         ClientLimit::Fixed(most) => ByKind { near: most, far: most },

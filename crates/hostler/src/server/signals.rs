@@ -9,15 +9,15 @@ use tokio::time::Instant;
 
 /// Some process supervisors signal a process and then its process group, which contains it (`timeout`, a shell whose terminal closes).
 /// Such a pair counts as one signal. An operator's second signal comes later than this.
-const ECHO: Duration = Duration::from_millis(250);
+const REPEAT_WINDOW: Duration = Duration::from_millis(250);
 /// How many requests may wait to be read.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, in the order in which they arrive.
-pub(super) struct Signals(mpsc::Receiver<Wish>);
+pub(super) struct Signals(mpsc::Receiver<SignalAction>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum SignalAction {
     /// SIGTERM or SIGINT.
     Stop,
     /// SIGHUP, unless it was sent because a terminal was closed.
@@ -55,15 +55,15 @@ impl Signals {
             has_terminal: has_terminal(),
             stops: Stops::default(),
         };
-        let (heard, wishes) = mpsc::channel(MOST_WAITING);
+        let (heard, wishes) = mpsc::channel(MAX_WAITING);
         tokio::spawn(ear.listen(heard));
         Ok(Self(wishes))
     }
 
     /// The next request. Two stop signals within a quarter of a second count as one.
-    pub async fn next(&mut self) -> Wish {
+    pub async fn next(&mut self) -> SignalAction {
         match self.0.recv().await {
-            Some(wish) => wish,
+            Some(action) => action,
             // The runtime is ending.
             None => std::future::pending().await,
         }
@@ -71,30 +71,30 @@ impl Signals {
 }
 
 impl SignalStream {
-    async fn listen(mut self, heard: mpsc::Sender<Wish>) {
+    async fn listen(mut self, heard: mpsc::Sender<SignalAction>) {
         loop {
-            let wish = self.next().await;
-            if wish == Wish::Stop && self.stops.is_echo(Instant::now()) {
+            let action = self.next().await;
+            if action == SignalAction::Stop && self.stops.is_echo(Instant::now()) {
                 continue;
             }
             // If the queue is full, the same request is in it already.
-            let _ = heard.try_send(wish);
+            let _ = heard.try_send(action);
         }
     }
 
-    async fn next(&mut self) -> Wish {
+    async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.terminate.recv() => Wish::Stop,
-            _ = self.interrupt.recv() => Wish::Stop,
+            _ = self.terminate.recv() => SignalAction::Stop,
+            _ = self.interrupt.recv() => SignalAction::Stop,
             _ = self.hang_up.recv() => self.hung_up(),
-            _ = self.drain.recv() => Wish::Drain,
-            _ = self.upgrade.recv() => Wish::Upgrade,
+            _ = self.drain.recv() => SignalAction::Drain,
+            _ = self.upgrade.recv() => SignalAction::Upgrade,
         }
     }
 
     /// SIGHUP is also sent when the controlling terminal is closed: then Hostler stops.
-    fn hung_up(&self) -> Wish {
-        if self.has_terminal && !has_terminal() { Wish::Stop } else { Wish::Reload }
+    fn hung_up(&self) -> SignalAction {
+        if self.has_terminal && !has_terminal() { SignalAction::Stop } else { SignalAction::Reload }
     }
 }
 
@@ -102,7 +102,7 @@ impl Stops {
     /// Whether the signal repeats the one before. It is compared with the last signal that counted, so that a supervisor which repeats
     /// itself all the time is obeyed in the end.
     fn is_echo(&mut self, now: Instant) -> bool {
-        if self.0.is_some_and(|last| now < last + ECHO) {
+        if self.0.is_some_and(|last| now < last + REPEAT_WINDOW) {
             return true;
         }
         self.0 = Some(now);
@@ -115,7 +115,7 @@ fn has_terminal() -> bool {
     io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
-impl Wish {
+impl SignalAction {
     /// The name of the signal.
     pub fn signal(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
-use super::signals::{Signals, Wish};
+use super::signals::{SignalAction, Signals};
 use super::threads::DataPlane;
 
 /// Makes health checks fail while requests are still served. Returns the time at which the stop begins.
@@ -104,7 +104,7 @@ fn dismiss_tunnels(running: &RunningServer) {
 async fn stop_asked(running: &RunningServer, signals: &mut Signals) {
     loop {
         match signals.next().await {
-            Wish::Stop => return,
+            SignalAction::Stop => return,
             other => {
                 let text = format!("{}: ignored, this Hostler is stopping", other.signal());
                 running.journal.event(Level::Warn, &text);

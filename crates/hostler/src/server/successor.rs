@@ -26,7 +26,7 @@ pub(super) enum UpgradeError {
     #[error("the new process was not ready in {0:?} (server.upgrade_timeout)")]
     TimedOut(Duration),
     #[error("the connection to the new process failed: {0}")]
-    Talk(#[from] io::Error),
+    Channel(#[from] io::Error),
 }
 
 pub(super) struct Successor {
@@ -76,18 +76,18 @@ impl Successor {
         sockets: Vec<(Purpose, Vec<OwnedFd>)>,
         registrations: Option<OwnedFd>,
     ) -> Result<(), UpgradeError> {
-        match self.introduce(sockets, registrations).await {
+        match self.send_sockets(sockets, registrations).await {
             // It has ended before it has read everything. Its last message is read below.
             Err(error) if is_gone(&error) => {}
             outcome => outcome?,
         }
-        match self.channel.hear().await? {
+        match self.channel.receive().await? {
             Some((SuccessorMessage::Ready, _)) => Ok(()),
             other => Err(self.explain(other.map(|(word, _)| word)).await),
         }
     }
 
-    async fn introduce(
+    async fn send_sockets(
         &self,
         sockets: Vec<(Purpose, Vec<OwnedFd>)>,
         registrations: Option<OwnedFd>,
@@ -98,14 +98,14 @@ impl Successor {
         if let Some(file) = registrations {
             self.channel.hand_over_registrations(&file).await?;
         }
-        self.channel.say(&SuccessorMessage::NoMore).await
+        self.channel.send(&SuccessorMessage::NoMore).await
     }
 
     /// Allows it to begin, and returns when it has. From here on it keeps serving as long as it lives.
     pub async fn begin(&mut self, time_limit: Duration) -> Result<(), UpgradeError> {
         self.is_free = true;
-        self.channel.say(&SuccessorMessage::Begin).await?;
-        match timeout_at(Instant::now() + time_limit, self.channel.hear()).await {
+        self.channel.send(&SuccessorMessage::Begin).await?;
+        match timeout_at(Instant::now() + time_limit, self.channel.receive()).await {
             Ok(Ok(Some((SuccessorMessage::Begun, _)))) => Ok(()),
             Ok(other) => Err(self.explain(other?.map(|(word, _)| word)).await),
             Err(_) => {
@@ -122,7 +122,7 @@ impl Successor {
             // It has closed its end: it has ended, or is about to.
             None => {
                 let _ = self.child.kill();
-                self.child.wait().map_or_else(UpgradeError::Talk, UpgradeError::Ended)
+                self.child.wait().map_or_else(UpgradeError::Channel, UpgradeError::Ended)
             }
         }
     }

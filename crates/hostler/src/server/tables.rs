@@ -13,10 +13,10 @@ use tokio::time::sleep;
 use crate::registrar::ServedRoute;
 
 /// How often a replaced table is checked until no thread reads it any more.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How many routes that are not served the log names at most.
-const MOST_TOLD: usize = 100;
+const MAX_LOGGED: usize = 100;
 
 pub(super) struct Tables {
     gateway: Arc<Gateway>,
@@ -81,7 +81,7 @@ impl Tables {
     /// Logs once for each route that it is not served.
     fn tell(&self, parts: &mut TableParts) {
         for route in parts.not_served() {
-            if parts.told.len() < MOST_TOLD && parts.told.insert(route.clone()) {
+            if parts.told.len() < MAX_LOGGED && parts.told.insert(route.clone()) {
                 let why = "a configured route of this host has its paths (registrar.allow_longer_paths)";
                 self.journal.event(Level::Warn, &format!("registrar: route {route} is not served: {why}"));
             }
@@ -93,7 +93,7 @@ impl Tables {
         let old = self.gateway.routes.swap(Arc::new(table));
         tokio::spawn(async move {
             while Arc::strong_count(&old) > 1 {
-                sleep(GLANCE).await;
+                sleep(POLL_INTERVAL).await;
             }
         });
     }

@@ -72,7 +72,7 @@ impl DataPlane {
 }
 
 /// How often idle connections to members are checked.
-const PRUNING: Duration = Duration::from_secs(5);
+const PRUNE_INTERVAL: Duration = Duration::from_secs(5);
 
 async fn run(
     shard: Arc<Shard>,
@@ -95,7 +95,7 @@ async fn run(
 }
 
 async fn prune(sources: Arc<Sources>, thread: usize) {
-    let mut ticks = tokio::time::interval(PRUNING);
+    let mut ticks = tokio::time::interval(PRUNE_INTERVAL);
     loop {
         ticks.tick().await;
         for source in sources.pools.load().iter() {

@@ -12,24 +12,24 @@ use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::file_stamp::{FileStamp, file_stamp};
 use super::running::RunningServer;
-use super::trace::{Trace, trace};
 
 /// How often files are checked. A changed file is read after it was found unchanged once.
-const LOOKING: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) struct TlsFiles {
     pub terminator: Arc<Terminator>,
     /// The port of the first TLS listener.
     pub port: u16,
     /// The files at the time when they were last read, also if that failed.
-    read: Mutex<Vec<Trace>>,
+    read: Mutex<Vec<FileStamp>>,
 }
 
 /// Certificates that were read and are not used yet.
 pub(super) struct Fresh {
     certificates: Certificates,
-    traces: Vec<Trace>,
+    stamps: Vec<FileStamp>,
 }
 
 impl TlsFiles {
@@ -54,18 +54,18 @@ impl TlsFiles {
     /// Uses these certificates for new handshakes. True if the files have changed.
     pub fn show(&self, fresh: Fresh) -> bool {
         self.terminator.show(fresh.certificates);
-        self.note(fresh.traces)
+        self.note(fresh.stamps)
     }
 
-    fn note(&self, traces: Vec<Trace>) -> bool {
+    fn note(&self, stamps: Vec<FileStamp>) -> bool {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = *known != traces;
-        *known = traces;
+        let is_new = *known != stamps;
+        *known = stamps;
         is_new
     }
 
-    fn knows(&self, traces: &[Trace]) -> bool {
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) == traces
+    fn knows(&self, stamps: &[FileStamp]) -> bool {
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) == stamps
     }
 
     /// A line for each certificate.
@@ -89,20 +89,20 @@ pub(super) async fn read_again(written: &config::Tls) -> Result<Fresh, String> {
 
 fn read(written: &config::Tls) -> Result<Fresh, FileError> {
     // Taken before the read, so that a later change of a file is noticed.
-    let traces = traces(&written.certificates);
+    let stamps = stamps(&written.certificates);
     let certificates = written.certificates.iter().map(Certificate::load).collect::<Result<_, _>>();
     let certificates = certificates.map_err(|error| error.into_inner())?;
-    Ok(Fresh { certificates: Certificates::new(certificates, written.strict_sni), traces })
+    Ok(Fresh { certificates: Certificates::new(certificates, written.strict_sni), stamps })
 }
 
-fn traces(files: &[CertificateFiles]) -> Vec<Trace> {
-    files.iter().flat_map(|files| [trace(&files.cert), trace(&files.key)]).collect()
+fn stamps(files: &[CertificateFiles]) -> Vec<FileStamp> {
+    files.iter().flat_map(|files| [file_stamp(&files.cert), file_stamp(&files.key)]).collect()
 }
 
 /// Watches the files for the life of the program.
 pub(super) async fn watch(running: Arc<RunningServer>) {
     let Some(tls) = running.tls.clone() else { return };
-    let mut ticks = interval(LOOKING);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = Vec::new();
     loop {
@@ -110,7 +110,7 @@ pub(super) async fn watch(running: Arc<RunningServer>) {
         let Some(files) = running.config.load().tls.as_ref().map(|tls| tls.certificates.clone()) else {
             return;
         };
-        let Ok(now) = spawn_blocking(move || traces(&files)).await else { return };
+        let Ok(now) = spawn_blocking(move || stamps(&files)).await else { return };
         // A certificate and its key are written one after the other: wait until both are unchanged.
         let is_settled = now == seen;
         seen = now;
@@ -120,7 +120,7 @@ pub(super) async fn watch(running: Arc<RunningServer>) {
     }
 }
 
-async fn follow(running: &RunningServer, tls: &TlsFiles, seen: &[Trace]) {
+async fn follow(running: &RunningServer, tls: &TlsFiles, seen: &[FileStamp]) {
     let _turn = running.changes.acquire().await;
     let config = running.config.load_full();
     let Some(written) = &config.tls else { return };

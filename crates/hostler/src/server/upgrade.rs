@@ -7,24 +7,24 @@ use hostler_engine::journal::Level;
 
 use super::running::RunningServer;
 use super::successor::Successor;
-use crate::admin::{CommandDone, Undone};
+use crate::admin::{CommandDone, CommandError};
 
 /// How long a successor may take to accept connections after it was allowed to. It has nothing to wait for.
-const TO_BEGIN: Duration = Duration::from_secs(20);
+const BEGIN_LIMIT: Duration = Duration::from_secs(20);
 
 /// Starts the program and lets it take over once it is ready. If that fails before the takeover, nothing has changed here.
-pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone, Undone> {
+pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone, CommandError> {
     let Ok(_turn) = running.changes.try_acquire() else {
-        return Err(Undone::Refused("a reload or an upgrade is under way".into()));
+        return Err(CommandError::Refused("a reload or an upgrade is under way".into()));
     };
     let Some(listeners) = running.listeners.load_full() else {
-        return Err(Undone::Refused("this Hostler is stopping".into()));
+        return Err(CommandError::Refused("this Hostler is stopping".into()));
     };
     if let Some(pool) = running.pools.load().iter().find(|pool| pool.pool.is_paused()) {
-        return Err(Undone::Refused(format!("pool {} is paused: resume it first", pool.name)));
+        return Err(CommandError::Refused(format!("pool {} is paused: resume it first", pool.name)));
     }
     let time_limit = running.config.load().server.upgrade_timeout;
-    let failed = |error: &dyn std::fmt::Display| Undone::Failed(error.to_string());
+    let failed = |error: &dyn std::fmt::Display| CommandError::Failed(error.to_string());
     let sockets = listeners.copies().map_err(|error| failed(&error))?;
     drop(listeners);
     let registrations = match &running.registering {
@@ -36,11 +36,11 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let mut new = started.map_err(|error| failed(&error))?;
     // An early return drops the successor, which ends its process.
     if running.listeners.load().is_none() {
-        return Err(Undone::Refused("this Hostler is stopping".into()));
+        return Err(CommandError::Refused("this Hostler is stopping".into()));
     }
     let pid = new.pid();
     running.journal.event(Level::Info, &format!("upgrade: the new process (pid {pid}) is ready"));
-    new.begin(TO_BEGIN).await.map_err(|error| failed(&error))?;
+    new.begin(BEGIN_LIMIT).await.map_err(|error| failed(&error))?;
     running.successor.send_replace(Some(pid));
     Ok(vec![format!("pid {pid} has taken over from pid {}", std::process::id())])
 }

@@ -8,29 +8,29 @@ use hostler_engine::journal::Level;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::file_stamp::{FileStamp, file_stamp};
 use super::lookups::LookupServices;
 use super::running::RunningServer;
-use super::trace::{Trace, trace};
 
 /// How often files are checked. A changed file is read after it was found unchanged once.
-const LOOKING: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The files at the time when they were last read, also if that failed.
 #[derive(Clone, Default)]
-pub(super) struct Read(Arc<Mutex<Vec<Trace>>>);
+pub(super) struct Read(Arc<Mutex<Vec<FileStamp>>>);
 
 impl Read {
     /// Must be called before the read, so that a later change of a file is noticed.
     pub fn begin(files: &[PathBuf]) -> Self {
-        Self(Arc::new(Mutex::new(traces(files))))
+        Self(Arc::new(Mutex::new(stamps(files))))
     }
 
-    fn knows(&self, traces: &[Trace]) -> bool {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) == traces
+    fn knows(&self, stamps: &[FileStamp]) -> bool {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) == stamps
     }
 
-    fn note(&self, traces: &[Trace]) {
-        traces.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn note(&self, stamps: &[FileStamp]) {
+        stamps.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) trait Renewable: Send + Sync + Sized + 'static {
     /// The name of its section, for the log.
     const NAME: &'static str;
     /// What it goes on with if the new data is invalid, for the log.
-    const CARRIES_ON: &'static str;
+    const ON_FAILURE: &'static str;
 
     /// The running service and the state of its files.
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)>;
@@ -55,13 +55,13 @@ pub(super) trait Renewable: Send + Sync + Sized + 'static {
 
 /// Watches the files of a service for the life of the program.
 pub(super) async fn watch<T: Renewable>(running: Arc<RunningServer>) {
-    let mut ticks = interval(LOOKING);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = Vec::new();
     loop {
         ticks.tick().await;
         let Some((service, read)) = T::of(&running.lookups.load()) else { continue };
-        let Ok(now) = spawn_blocking(move || traces(service.files())).await else { return };
+        let Ok(now) = spawn_blocking(move || stamps(service.files())).await else { return };
         // Files that belong together, such as one for IPv4 and one for IPv6, are written one after the other.
         let is_settled = now == seen;
         seen = now;
@@ -71,7 +71,7 @@ pub(super) async fn watch<T: Renewable>(running: Arc<RunningServer>) {
     }
 }
 
-async fn follow<T: Renewable>(running: &RunningServer, seen: &[Trace]) {
+async fn follow<T: Renewable>(running: &RunningServer, seen: &[FileStamp]) {
     let _turn = running.changes.acquire().await;
     // A reload may have replaced the service.
     let Some((service, read)) = T::of(&running.lookups.load()) else { return };
@@ -84,12 +84,12 @@ async fn follow<T: Renewable>(running: &RunningServer, seen: &[Trace]) {
             warnings.iter().for_each(|warning| say(Level::Info, warning));
             say(Level::Info, &format!("now uses {}", service.describe()));
         }
-        Ok(Err(why)) => say(Level::Error, &format!("{why}; {}", T::CARRIES_ON)),
+        Ok(Err(why)) => say(Level::Error, &format!("{why}; {}", T::ON_FAILURE)),
         // The runtime is ending.
         Err(_) => {}
     }
 }
 
-fn traces(files: &[PathBuf]) -> Vec<Trace> {
-    files.iter().map(|file| trace(file)).collect()
+fn stamps(files: &[PathBuf]) -> Vec<FileStamp> {
+    files.iter().map(|file| file_stamp(file)).collect()
 }

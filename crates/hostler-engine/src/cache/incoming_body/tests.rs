@@ -59,7 +59,7 @@ fn some(text: &str, ended: bool) -> Option<(String, bool)> {
 }
 
 #[test]
-fn everybody_gets_all_of_it_at_his_own_speed_and_whenever_he_comes() {
+fn each_reader_gets_the_whole_body_at_its_own_speed() {
     let incoming_body = IncomingBody::new(100);
     let mut source = pieces(&["one ", "two "]);
     let mut first = incoming_body.reading().unwrap();
@@ -77,7 +77,7 @@ fn everybody_gets_all_of_it_at_his_own_speed_and_whenever_he_comes() {
 }
 
 #[test]
-fn it_is_poured_to_its_end_though_nobody_reads() {
+fn it_is_filled_to_its_end_without_a_reader() {
     let incoming_body = IncomingBody::new(100);
     let mut source = Pieces { ends: true, ..pieces(&["one ", "two"]) };
     drop(incoming_body.reading());
@@ -100,7 +100,7 @@ fn a_part_ends_where_it_ends_and_waits_for_no_more() {
 }
 
 #[test]
-fn who_has_not_all_when_it_breaks_off_is_told_and_nobody_may_begin() {
+fn a_cut_is_an_error_for_unfinished_readers_and_no_reader_may_begin() {
     let incoming_body = IncomingBody::new(100);
     let mut reading = incoming_body.reading().unwrap();
     let mut source = Pieces { breaks: true, ..pieces(&["one"]) };
@@ -110,7 +110,7 @@ fn who_has_not_all_when_it_breaks_off_is_told_and_nobody_may_begin() {
 }
 
 #[test]
-fn who_pours_no_more_tells_the_readers() {
+fn readers_get_an_error_when_filling_stops() {
     let incoming_body = IncomingBody::new(100);
     let mut reading = incoming_body.reading().unwrap();
     drop(incoming_body.pouring());
@@ -125,8 +125,8 @@ fn what_is_as_large_as_may_be_kept_is_kept_and_a_byte_more_is_not() {
     let mut first = incoming_body.reading().unwrap();
     let mut source = Pieces { ends: true, ..pieces(&["123456789"]) };
     assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
-    assert!(incoming_body.reading().is_none(), "who comes now finds no beginning for long");
-    assert_eq!(incoming_body.begin(&mut source), None, "there is no room until somebody has read");
+    assert!(incoming_body.reading().is_none(), "the beginning is gone soon");
+    assert_eq!(incoming_body.begin(&mut source), None, "there is no room until a reader has read");
     assert_eq!(read(&mut first, 4), some("1234", false));
     assert_eq!(incoming_body.begin(&mut source), Some(Poured::Passed));
     assert_eq!(read(&mut first, 99), some("56789", true));

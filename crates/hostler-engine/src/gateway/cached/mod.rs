@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
     use crate::cache::Stock;
-    use crate::exchange::Nobody;
+    use crate::exchange::NoClient;
     use crate::gateway::tests::{exchange, journal, seconds, target};
 
     /// A request for what another fetches already.
@@ -236,7 +236,8 @@ mod tests {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let began = Instant::now();
         tokio::spawn(after(seconds(20), || drop(flight)));
-        let Ok(CacheAnswer::Forward(fetch)) = embark(fetch, &target, &mut exchange, &mut Nobody).await else {
+        let Ok(CacheAnswer::Forward(fetch)) = embark(fetch, &target, &mut exchange, &mut NoClient).await
+        else {
             panic!("it is up to this one now");
         };
         assert_eq!(began.elapsed(), seconds(20));
@@ -250,7 +251,7 @@ mod tests {
         let (began, pool) = (Instant::now(), target.pool.clone());
         pool.pause();
         tokio::spawn(after(seconds(20), move || pool.resume()));
-        let asked = embark(fetch, &target, &mut exchange, &mut Nobody).await;
+        let asked = embark(fetch, &target, &mut exchange, &mut NoClient).await;
         assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
         let waited = began.elapsed();
         assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");

@@ -7,7 +7,7 @@ use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives}
 use super::fetch::Fetch;
 use super::lookup::{CacheLookup, look};
 use crate::cache::{Caching, Cut, Entry};
-use crate::exchange::{Exchange, Nobody};
+use crate::exchange::{Exchange, NoClient};
 use crate::gateway::answer::Answer;
 use crate::gateway::line::refresh_line;
 use crate::gateway::target::{PoolTarget, Route, Target};
@@ -57,7 +57,7 @@ async fn fetch_in_background(
 ) {
     let caching = fetch.caching.clone();
     // What fails leaves the old answer where it is.
-    match fetch.run((route, target), &mut exchange, &mut Nobody, thread).await {
+    match fetch.run((route, target), &mut exchange, &mut NoClient, thread).await {
         Ok(Answer::Member(call) | Answer::Tunnel(call)) => call.abandon(&mut exchange),
         Ok(Answer::Shared(shared)) => {
             if let Err(Cut(why)) = shared.reading.is_there().await {

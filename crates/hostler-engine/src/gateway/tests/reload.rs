@@ -10,7 +10,7 @@ use hostler_wire::{Address, CallError, Limits};
 use tokio::time::Instant;
 
 use super::{exchange, target};
-use crate::exchange::{Connections, Exchange, MemoryBudget, Nobody};
+use crate::exchange::{Connections, Exchange, MemoryBudget, NoClient};
 use crate::gateway::{Answer, Changes, Gateway, Health, PoolTarget, Route, SpoolSettings, Target};
 use crate::proxy::{Call, Endpoint};
 use crate::route::Table;
@@ -67,7 +67,7 @@ async fn begun(old: Arc<Route>) -> Reload {
     };
     let mut exchange = exchange();
     exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
-    let Ok(Answer::Member(call)) = gateway.answer(&mut exchange, &mut Nobody, 0).await else {
+    let Ok(Answer::Member(call)) = gateway.answer(&mut exchange, &mut NoClient, 0).await else {
         panic!("the member answers");
     };
     Reload { gateway, exchange, call, old: weak, _member: (member, membership) }

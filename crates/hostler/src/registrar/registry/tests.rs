@@ -96,7 +96,7 @@ fn each_uri_of_a_message_is_a_route_and_one_that_is_none_is_passed_over() {
 }
 
 #[test]
-fn who_registered_last_says_how_requests_are_dealt_and_what_is_unknown_changes_nothing() {
+fn the_last_registration_sets_the_balancing_and_an_unknown_one_changes_nothing() {
     let mut told = told(rules());
     let with =
         |text: &str| A.replace("\"port\"", &format!("\"options\":{{\"loadbalancing\":\"{text}\"}},\"port\""));
@@ -169,7 +169,7 @@ fn a_member_with_tls_goes_only_when_it_says_so_or_fails() {
 }
 
 #[test]
-fn nobody_goes_while_nats_is_away_and_all_begin_anew_when_it_is_back() {
+fn no_member_is_pruned_while_nats_is_away_and_all_times_start_again_when_it_is_back() {
     let mut told = told(rules());
     told.register(A);
     assert_eq!(told.after(100, false), [""; 0]);
@@ -182,7 +182,7 @@ fn nobody_goes_while_nats_is_away_and_all_begin_anew_when_it_is_back() {
 }
 
 #[test]
-fn who_is_silent_goes_in_an_outage_too_if_that_is_wanted() {
+fn a_silent_member_is_pruned_in_an_outage_too_if_that_is_configured() {
     let mut told = told(RegistrationRules { suspend_pruning: false, ..rules() });
     told.register(A);
     assert_eq!(told.after(121, false), ["a.test - 10.0.0.1:80 Silent"]);

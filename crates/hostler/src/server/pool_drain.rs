@@ -11,15 +11,15 @@ use tokio::time::{sleep, timeout};
 use super::pools::RunningPool;
 use super::running::RunningServer;
 
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Lets the pool's requests finish in the background, then stops its workers or drops its members. Waits for `server.drain_timeout` at
 /// most, as the end of the program does. A request whose body is still being read holds its route but is not in the queue yet; `routes`
 /// show whether there are such requests.
-pub(super) fn retire(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec<Weak<Route>>) {
+pub(super) fn drain(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec<Weak<Route>>) {
     pool.resume();
     pool.pool.dismiss_tunnels();
-    let leaving = pool.supervisor.clone().map(|supervisor| RetiringPool::enter(running, supervisor));
+    let leaving = pool.supervisor.clone().map(|supervisor| DrainingPool::enter(running, supervisor));
     let running = running.clone();
     let leads_here =
         |route: Arc<Route>| matches!(&route.target, Target::Pool(target) if target.name == pool.name);
@@ -27,7 +27,7 @@ pub(super) fn retire(running: &Arc<RunningServer>, pool: RunningPool, routes: Ve
     tokio::spawn(async move {
         let finished = async {
             while routes.iter().any(|route| route.strong_count() > 0) || is_busy(&pool) {
-                sleep(GLANCE).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
         if timeout(running.drain_timeout(), finished).await.is_err() {
@@ -46,12 +46,12 @@ fn is_busy(pool: &RunningPool) -> bool {
 }
 
 /// Registers the draining pool, so that the end of the program stops its workers too.
-struct RetiringPool {
+struct DrainingPool {
     running: Arc<RunningServer>,
     supervisor: Arc<Supervisor>,
 }
 
-impl RetiringPool {
+impl DrainingPool {
     fn enter(running: &Arc<RunningServer>, supervisor: Arc<Supervisor>) -> Self {
         let mut all = running.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(supervisor.clone());
@@ -59,7 +59,7 @@ impl RetiringPool {
     }
 }
 
-impl Drop for RetiringPool {
+impl Drop for DrainingPool {
     fn drop(&mut self) {
         let mut all = self.running.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|other| !Arc::ptr_eq(other, &self.supervisor));

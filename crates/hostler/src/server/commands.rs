@@ -9,38 +9,41 @@ use hostler_engine::journal::Level;
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
-use super::signals::Wish;
+use super::signals::SignalAction;
 use super::{cache, reload, upgrade};
-use crate::admin::{AdminCommand, CommandDone, Order, Undone};
+use crate::admin::{AdminCommand, CommandDone, PendingCommand, CommandError};
 
-pub(super) fn carry_out(running: &Arc<RunningServer>, order: Order) {
+pub(super) fn spawn(running: &Arc<RunningServer>, pending: PendingCommand) {
     let running = running.clone();
     tokio::spawn(async move {
-        let outcome = obey(&running, order.command).await;
+        let outcome = run_logged(&running, pending.command).await;
         // The sender may have left.
-        let _ = order.answer.send(outcome);
+        let _ = pending.answer.send(outcome);
     });
 }
 
 /// A command from a signal. Its result goes to the log.
-pub(super) fn by_signal(running: &Arc<RunningServer>, wish: Wish, command: AdminCommand) {
+pub(super) fn spawn_for_signal(running: &Arc<RunningServer>, action: SignalAction, command: AdminCommand) {
     let running = running.clone();
-    running.journal.event(Level::Info, &format!("{}: {}", wish.signal(), name(&command)));
-    tokio::spawn(async move { obey(&running, command).await });
+    running.journal.event(Level::Info, &format!("{}: {}", action.signal(), name(&command)));
+    tokio::spawn(async move { run_logged(&running, command).await });
 }
 
-async fn obey(running: &Arc<RunningServer>, command: AdminCommand) -> Result<CommandDone, Undone> {
+async fn run_logged(
+    running: &Arc<RunningServer>,
+    command: AdminCommand,
+) -> Result<CommandDone, CommandError> {
     let name = name(&command);
-    let outcome = act(running, command).await;
+    let outcome = run(running, command).await;
     let (level, text) = match &outcome {
         Ok(done) => (Level::Info, done.join("\n")),
-        Err(undone) => (Level::Error, undone.to_string()),
+        Err(error) => (Level::Error, error.to_string()),
     };
     text.lines().for_each(|line| running.journal.event(level, &format!("{name}: {line}")));
     outcome
 }
 
-async fn act(running: &Arc<RunningServer>, command: AdminCommand) -> Result<CommandDone, Undone> {
+async fn run(running: &Arc<RunningServer>, command: AdminCommand) -> Result<CommandDone, CommandError> {
     match command {
         AdminCommand::Reload => reload::reload(running).await,
         AdminCommand::Upgrade => upgrade::upgrade(running).await,
@@ -53,38 +56,46 @@ async fn act(running: &Arc<RunningServer>, command: AdminCommand) -> Result<Comm
 }
 
 /// Restarts all pools at once. Each pool replaces one worker at a time.
-async fn restart_all(running: &RunningServer) -> Result<CommandDone, Undone> {
+async fn restart_all(running: &RunningServer) -> Result<CommandDone, CommandError> {
     let pools = running.pools.load_full();
     let restarts = pools.iter().filter(|pool| pool.supervisor.is_some()).cloned();
     let restarts: Vec<_> = restarts.map(|pool| tokio::spawn(async move { restart(&pool).await })).collect();
     if restarts.is_empty() {
-        return Err(Undone::Refused("no pool has workers".into()));
+        return Err(CommandError::Refused("no pool has workers".into()));
     }
     let (mut done, mut problems) = (Vec::new(), Vec::new());
     for restart in restarts {
         match restart.await {
             Ok(Ok(text)) => done.push(text),
-            Ok(Err(undone)) => problems.push(undone.to_string()),
+            Ok(Err(error)) => problems.push(error.to_string()),
             Err(error) => problems.push(error.to_string()),
         }
     }
-    if problems.is_empty() { Ok(done) } else { Err(Undone::Failed([problems, done].concat().join("\n"))) }
+    if problems.is_empty() {
+        Ok(done)
+    } else {
+        Err(CommandError::Failed([problems, done].concat().join("\n")))
+    }
 }
 
-async fn restart(pool: &RunningPool) -> Result<String, Undone> {
+async fn restart(pool: &RunningPool) -> Result<String, CommandError> {
     let name = &pool.name;
     let Some(supervisor) = &pool.supervisor else {
-        return Err(Undone::Refused(format!(
+        return Err(CommandError::Refused(format!(
             "pool {name}: Hostler does not run its members and cannot restart them"
         )));
     };
     match supervisor.restart().await {
         Ok(restarted) => Ok(format!("pool {name}: {} workers replaced", restarted.workers)),
-        Err(error) => Err(Undone::Failed(format!("pool {name}: {error}"))),
+        Err(error) => Err(CommandError::Failed(format!("pool {name}: {error}"))),
     }
 }
 
-fn pause(running: &RunningServer, pool: &RunningPool, longest: Duration) -> Result<CommandDone, Undone> {
+fn pause(
+    running: &RunningServer,
+    pool: &RunningPool,
+    longest: Duration,
+) -> Result<CommandDone, CommandError> {
     let limit = humantime::format_duration(longest).to_string();
     let (journal, name) = (running.journal.clone(), pool.name.clone());
     let text = format!("pool {name}: the pause was not ended within {limit}; Hostler resumes the pool");
@@ -93,9 +104,9 @@ fn pause(running: &RunningServer, pool: &RunningPool, longest: Duration) -> Resu
     Ok(vec![format!("pool {} holds its requests, for {limit} at most", pool.name)])
 }
 
-fn resume(pool: &RunningPool) -> Result<CommandDone, Undone> {
+fn resume(pool: &RunningPool) -> Result<CommandDone, CommandError> {
     if !pool.pool.is_paused() {
-        return Err(Undone::Refused(format!("pool {} is not paused", pool.name)));
+        return Err(CommandError::Refused(format!("pool {} is not paused", pool.name)));
     }
     pool.resume();
     Ok(vec![format!("pool {} is resumed", pool.name)])
@@ -112,9 +123,9 @@ fn name(command: &AdminCommand) -> &'static str {
     }
 }
 
-fn find(running: &RunningServer, name: &str) -> Result<RunningPool, Undone> {
+fn find(running: &RunningServer, name: &str) -> Result<RunningPool, CommandError> {
     let pools = running.pools.load();
-    pools.iter().find(|pool| *pool.name == *name).cloned().ok_or_else(|| Undone::UnknownPool {
+    pools.iter().find(|pool| *pool.name == *name).cloned().ok_or_else(|| CommandError::UnknownPool {
         name: name.to_owned(),
         meant: nearest(name, pools.iter().map(|pool| &*pool.name)).map(Into::into),
     })

@@ -27,7 +27,7 @@ pub type CommandDone = Vec<String>;
 
 /// Why a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Undone {
+pub enum CommandError {
     #[error("there is no pool {name:?}{}", .meant.as_ref().map_or(String::new(), |meant| format!(", did you mean {meant:?}?")))]
     UnknownPool {
         /// The name in the command.
@@ -47,18 +47,18 @@ pub enum Undone {
 }
 
 /// A command and the channel for its result. It is carried out even if the sender no longer waits for the result.
-pub struct Order {
+pub struct PendingCommand {
     pub command: AdminCommand,
-    pub answer: oneshot::Sender<Result<CommandDone, Undone>>,
+    pub answer: oneshot::Sender<Result<CommandDone, CommandError>>,
 }
 
 /// The queue of commands.
-pub type Orders = mpsc::UnboundedSender<Order>;
+pub type CommandSender = mpsc::UnboundedSender<PendingCommand>;
 
 /// Sends a command and waits for its result.
-pub async fn order(orders: &Orders, command: AdminCommand) -> Result<CommandDone, Undone> {
+pub async fn send(commands: &CommandSender, command: AdminCommand) -> Result<CommandDone, CommandError> {
     let (answer, answered) = oneshot::channel();
-    let stopping = || Undone::Refused("this Hostler is stopping".into());
-    orders.send(Order { command, answer }).map_err(|_| stopping())?;
+    let stopping = || CommandError::Refused("this Hostler is stopping".into());
+    commands.send(PendingCommand { command, answer }).map_err(|_| stopping())?;
     answered.await.unwrap_or_else(|_| Err(stopping()))
 }

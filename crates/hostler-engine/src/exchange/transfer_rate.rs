@@ -3,7 +3,7 @@
 /// How far a client may fall behind or get ahead, in seconds of the required rate.
 const GRACE: u64 = 10;
 /// The most milliseconds that one pause counts for: pauses have a limit of their own.
-const MOST_OF_A_PAUSE: u64 = 5000;
+const MAX_COUNTED_PAUSE: u64 = 5000;
 
 /// How far a client is ahead of the required rate. Only the time in which Hostler waits for the client counts, so a slow member or disk
 /// does no harm to it.
@@ -24,7 +24,7 @@ impl TransferRate {
     /// Counts bytes that have moved. False if the client is slower than `rate` bytes a second.
     pub fn has_moved(&mut self, bytes: u64, now: u64, rate: u64) -> bool {
         let due = match self.waits_since.take() {
-            Some(since) => now.saturating_sub(since).min(MOST_OF_A_PAUSE).saturating_mul(rate),
+            Some(since) => now.saturating_sub(since).min(MAX_COUNTED_PAUSE).saturating_mul(rate),
             // Most bodies have arrived before the first wait.
             None if self.ahead.is_none() => return true,
             None => 0,

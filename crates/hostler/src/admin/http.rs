@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::orders::{AdminCommand, Orders, Undone, order};
+use super::commands::{AdminCommand, CommandError, CommandSender, send};
 
 /// A custom field makes a browser send a CORS preflight request before it posts for another site's page. Hostler does not answer the
 /// preflight.
@@ -18,7 +18,7 @@ pub const FIELD: &str = "Hostler-Command";
 /// The default length of a pause.
 pub const PAUSE: Duration = Duration::from_secs(60);
 /// An operator who pauses for longer has most likely forgotten the pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
 /// The body of the answer to a command.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,54 +45,54 @@ pub struct Pausing {
     timeout: Option<String>,
 }
 
-pub async fn restart_all(State(orders): State<Orders>) -> Response {
-    answer(&orders, AdminCommand::Restart(None)).await
+pub async fn restart_all(State(commands): State<CommandSender>) -> Response {
+    answer(&commands, AdminCommand::Restart(None)).await
 }
 
-pub async fn restart(State(orders): State<Orders>, Path(pool): Path<String>) -> Response {
-    answer(&orders, AdminCommand::Restart(Some(pool))).await
+pub async fn restart(State(commands): State<CommandSender>, Path(pool): Path<String>) -> Response {
+    answer(&commands, AdminCommand::Restart(Some(pool))).await
 }
 
 pub async fn pause(
-    State(orders): State<Orders>,
+    State(commands): State<CommandSender>,
     Path(pool): Path<String>,
     Query(pausing): Query<Pausing>,
 ) -> Response {
     let timeout = pausing.timeout.map_or(Ok(PAUSE), |text| humantime::parse_duration(&text));
     match timeout {
-        Ok(timeout) if !timeout.is_zero() && timeout <= LONGEST_PAUSE => {
-            answer(&orders, AdminCommand::Pause(pool, timeout)).await
+        Ok(timeout) if !timeout.is_zero() && timeout <= MAX_PAUSE => {
+            answer(&commands, AdminCommand::Pause(pool, timeout)).await
         }
         _ => (StatusCode::BAD_REQUEST, "timeout: a time such as 60s, at most 1h\n").into_response(),
     }
 }
 
-pub async fn resume(State(orders): State<Orders>, Path(pool): Path<String>) -> Response {
-    answer(&orders, AdminCommand::Resume(pool)).await
+pub async fn resume(State(commands): State<CommandSender>, Path(pool): Path<String>) -> Response {
+    answer(&commands, AdminCommand::Resume(pool)).await
 }
 
-pub async fn reload(State(orders): State<Orders>) -> Response {
-    answer(&orders, AdminCommand::Reload).await
+pub async fn reload(State(commands): State<CommandSender>) -> Response {
+    answer(&commands, AdminCommand::Reload).await
 }
 
-pub async fn upgrade(State(orders): State<Orders>) -> Response {
-    answer(&orders, AdminCommand::Upgrade).await
+pub async fn upgrade(State(commands): State<CommandSender>) -> Response {
+    answer(&commands, AdminCommand::Upgrade).await
 }
 
-pub(super) async fn answer(orders: &Orders, command: AdminCommand) -> Response {
+pub(super) async fn answer(commands: &CommandSender, command: AdminCommand) -> Response {
     let asked = Instant::now();
-    let outcome = order(orders, command).await;
+    let outcome = send(commands, command).await;
     let took_ms = asked.elapsed().as_millis() as u64;
     let (status, answered) = match outcome {
         Ok(done) => (StatusCode::OK, Answered { done, error: None, took_ms }),
-        Err(undone) => {
-            let status = match undone {
-                Undone::UnknownPool { .. } => StatusCode::NOT_FOUND,
-                Undone::Invalid(_) => StatusCode::BAD_REQUEST,
-                Undone::Refused(_) => StatusCode::CONFLICT,
-                Undone::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Err(error) => {
+            let status = match error {
+                CommandError::UnknownPool { .. } => StatusCode::NOT_FOUND,
+                CommandError::Invalid(_) => StatusCode::BAD_REQUEST,
+                CommandError::Refused(_) => StatusCode::CONFLICT,
+                CommandError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
-            (status, Answered { done: Vec::new(), error: Some(undone.to_string()), took_ms })
+            (status, Answered { done: Vec::new(), error: Some(error.to_string()), took_ms })
         }
     };
     (status, [(header::CACHE_CONTROL, "no-store")], Json(answered)).into_response()

@@ -13,9 +13,9 @@ use super::writer::Writer;
 const TIME_LIMIT: Duration = Duration::from_millis(200);
 
 /// Standard error. Dropping it at the end of the program waits a moment until all is written.
-pub struct Complaints(Option<Arc<Writer>>);
+pub struct ErrorOutput(Option<Arc<Writer>>);
 
-impl Complaints {
+impl ErrorOutput {
     /// Without a free descriptor nothing is written.
     pub fn open() -> Self {
         let tell = |out: &mut Vec<u8>, dropped: u64| {
@@ -50,7 +50,7 @@ fn say(writer: &Writer, line: &dyn Display) {
     writer.append(|out| out.extend_from_slice(format!("{line}\n").as_bytes()));
 }
 
-impl Drop for Complaints {
+impl Drop for ErrorOutput {
     fn drop(&mut self) {
         if let Some(writer) = &self.0 {
             writer.end(TIME_LIMIT);

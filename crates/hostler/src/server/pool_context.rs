@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use hostler_config::Surroundings;
+use hostler_config::{Config, Surroundings};
 use hostler_engine::journal::{Journal, Level};
 use hostler_worker::{
     self, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
@@ -18,7 +18,7 @@ const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
 const BOOTS_AT_ONCE: usize = 2;
 
 /// What a pool of workers needs besides its settings.
-pub(super) struct Premises {
+pub(super) struct PoolContext {
     /// Hostler's own environment, which workers inherit.
     pub environment: Environment,
     /// The number of data-plane threads. Each has its own connections to members.
@@ -32,10 +32,11 @@ pub(super) struct Premises {
     context: OnceLock<SupervisorContext>,
 }
 
-impl Premises {
-    pub fn new(around: &Surroundings, threads: usize, journal: Journal) -> std::io::Result<Self> {
+impl PoolContext {
+    pub fn new(around: &Surroundings, config: &Config, journal: &Journal) -> std::io::Result<Self> {
         let guard = std::env::current_exe()?;
         let (environment, open_files) = (around.environment.clone(), around.soft_open_files);
+        let (threads, journal) = (config.server.threads, journal.clone());
         Ok(Self { environment, threads, journal, open_files, guard, context: OnceLock::new() })
     }
 
