@@ -1,9 +1,9 @@
-// The JavaScript rules. Each one beyond the recommended set says why it is here.
+// The lint rules for JavaScript and TypeScript. Each rule beyond the recommended set has its reason.
 import js from '@eslint/js';
 import globals from 'globals';
 import typescript from 'typescript-eslint';
 
-/** A reader should know what a file is before reading it. */
+/** Each file must open with a comment that says what it is. */
 const opening = {
   meta: { type: 'suggestion', schema: [] },
   create: (context) => ({
@@ -25,21 +25,21 @@ export default typescript.config(
     plugins: { hostler: { rules: { opening } } },
     rules: {
       'hostler/opening': 'error',
-      'max-lines': ['error', 400], // longer than that, a file is two things
-      'max-lines-per-function': ['error', { max: 80, skipComments: true }], // clippy's limit is 60; here a factory counts the functions it makes
-      'no-unused-vars': ['error', { argsIgnorePattern: '^_', caughtErrors: 'all' }], // a name that starts with _ says "on purpose"
-      'no-var': 'error', // one scope rule is enough
-      'prefer-const': 'error', // `let` tells the reader that it changes
+      'max-lines': ['error', 400], // a longer file should be two
+      'max-lines-per-function': ['error', { max: 80, skipComments: true }], // clippy's limit is 60; here the lines of inner functions count too
+      'no-unused-vars': ['error', { argsIgnorePattern: '^_', caughtErrors: 'all' }], // a leading _ marks a name that is unused on purpose
+      'no-var': 'error', // let and const have block scope
+      'prefer-const': 'error', // `let` means that the value changes
       eqeqeq: ['error', 'always', { null: 'ignore' }], // `== null` is the one useful case
-      'no-throw-literal': 'error', // a thrown text has no stack
-      'no-empty': ['error', { allowEmptyCatch: false }], // an error that is passed over needs a reason in a comment
+      'no-throw-literal': 'error', // only an Error has a stack trace
+      'no-empty': ['error', { allowEmptyCatch: false }], // an error that is ignored needs a comment with the reason
     },
   },
   {
     files: ['**/*.{ts,tsx}'],
     extends: [typescript.configs.strict],
     rules: {
-      'no-unused-vars': 'off', // the next one knows types as well
+      'no-unused-vars': 'off', // the TypeScript rule below replaces it
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', caughtErrors: 'all' }],
     },
   },
@@ -48,27 +48,27 @@ export default typescript.config(
     languageOptions: { sourceType: 'commonjs' },
   },
   {
-    // These run in browsers, as they are.
+    // Files that browsers load unchanged.
     files: ['examples/*/public/**'],
     languageOptions: { globals: globals.browser },
   },
   {
-    // Bundled for browsers, or holding functions that a test hands to one.
+    // Files that are bundled for browsers, or whose functions a test runs in a browser.
     files: ['packages/render/test/react*/**', 'packages/render/test/react*', 'examples/islands/{src,test}/**'],
     languageOptions: { globals: { ...globals.node, ...globals.browser } },
   },
   {
-    // These run on the server and in the browser; FILES is what its build puts in: the names of the styles.
+    // Files that run on the server and in the browser. The build defines FILES: the names of the style sheets.
     files: ['examples/hyperloop/src/{app/**,browser.jsx}'],
     languageOptions: { globals: { ...globals.browser, FILES: 'readonly' } },
   },
   {
-    // One file whatever it holds: Hostler carries it in its binary.
+    // It must be a single file, because Hostler contains it in its binary.
     files: ['packages/worker/preload.cjs'],
     rules: { 'max-lines': ['error', 450] },
   },
   {
-    // Apps as strangers write them: they are test data.
+    // Test data: apps of other authors.
     files: ['**/test/apps/**', '**/tests/**/apps/**'],
     rules: { 'hostler/opening': 'off' },
   },
