@@ -1,8 +1,8 @@
-//! `docs/guide/failures.md` and `one-client.md` tell nothing that no test shows: each of their sentences names one, and each of those
-//! exists. And links between pages lead to files that there are.
+//! Checks `docs/guide/failures.md` and `one-client.md`: each sentence must name a test that exists. Also checks that links between pages
+//! lead to existing files.
 //!
-//! A sentence names tests by footnotes, `Nobody notices.[^name_of_the_test]`; where they are found is written behind
-//! the text by this test: `UPDATE=1 cargo test -p hostler --test guide`.
+//! A sentence names tests by footnotes, `No client notices.[^name_of_the_test]`; this test writes after the
+//! text where they are: `UPDATE=1 cargo test -p hostler --test guide`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A page: what people write, and what is generated behind it.
+/// A page: the text, and the generated footnotes after it.
 fn read(page: &str) -> (String, String) {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     match text.split_once(GENERATED) {
@@ -79,7 +79,7 @@ fn every_limit_of_the_table_is_a_key_of_the_reference_with_that_default() {
     assert!(seen > 20, "only {seen} limits were found");
 }
 
-/// The default of each key, as the reference has it.
+/// The default of each key, from the reference.
 fn defaults(reference: &str) -> BTreeMap<String, String> {
     let mut section = "";
     let mut defaults = BTreeMap::new();
@@ -95,7 +95,7 @@ fn defaults(reference: &str) -> BTreeMap<String, String> {
     defaults
 }
 
-/// Paragraphs of prose, each in one line; no headings, tables and configurations.
+/// The paragraphs of a page, one line each, without headings, tables and configurations.
 fn paragraphs(text: &str) -> impl Iterator<Item = String> {
     let is_prose =
         |part: &&str| !part.is_empty() && !["#", "|", "```"].iter().any(|sign| part.starts_with(sign));
@@ -103,7 +103,7 @@ fn paragraphs(text: &str) -> impl Iterator<Item = String> {
     prose.map(|part| part.lines().map(str::trim).collect::<Vec<_>>().join(" "))
 }
 
-/// Sentences without a footnote at their end, and an end that ends no sentence.
+/// Sentences without a footnote, and footnotes that do not end a sentence.
 fn mute_sentences(paragraph: &str) -> Vec<String> {
     let mut mute = Vec::new();
     let mut start = 0;
@@ -127,7 +127,7 @@ fn behind_footnotes(text: &str) -> &str {
     }
 }
 
-/// What footnotes name, each once, in the order of the page.
+/// The names in footnotes, each once, in the order of the page.
 fn names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for (at, opening) in text.match_indices("[^") {
@@ -139,7 +139,7 @@ fn names(text: &str) -> Vec<&str> {
     names
 }
 
-/// All tests of the repository, and the files that have one of this name.
+/// The files that define a test of this name.
 fn tests() -> BTreeMap<String, Vec<String>> {
     let root = root();
     let mut files = Vec::new();
@@ -156,7 +156,7 @@ fn tests() -> BTreeMap<String, Vec<String>> {
     tests
 }
 
-/// Functions with an attribute that makes them a test.
+/// Functions with a test attribute.
 fn tests_in(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_test = false;
@@ -200,7 +200,7 @@ fn every_link_of_a_page_leads_to_a_file_of_the_repository() {
     assert!(pages.len() > 30, "only {} pages were found", pages.len());
 }
 
-/// The files that a page links to, without the headings in them.
+/// The files that a page links to, without headings.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.match_indices("](").filter_map(|(at, _)| text[at + 2..].split([')', ' ']).next());
     let files = targets.filter(|target| !target.contains(':')).filter_map(|target| target.split('#').next());

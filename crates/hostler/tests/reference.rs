@@ -1,4 +1,4 @@
-//! The generated reference is fresh, and its example is right.
+//! Checks that the generated reference is up to date and that its example is valid.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::path::Path;
@@ -58,7 +58,7 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
             let written = block.split("```").next().unwrap_or_default();
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("hostler.toml"), written).unwrap();
-            // What the pages take for granted.
+            // Values that the pages need.
             for built in ["dist/assets", "public/assets"] {
                 std::fs::create_dir_all(folder.path().join(built)).unwrap();
             }
@@ -77,7 +77,7 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
     assert!(seen >= 2, "only {seen} configurations were found");
 }
 
-/// Wherever a configuration names data to look up, there is a little of it.
+/// Creates small data files wherever a configuration names lookup data.
 fn write_data(folder: &Path, config: &str) {
     for name in config.split('"').filter(|name| !name.contains(char::is_whitespace)) {
         let file = folder.join(name);
@@ -97,7 +97,7 @@ fn write_data(folder: &Path, config: &str) {
     }
 }
 
-/// Wherever a configuration names a certificate or a key, there is one; all of them fit together.
+/// Creates certificates and keys that match, wherever a configuration names them.
 fn write_certificates(folder: &Path, config: &str) {
     let made = authority().vouch_for(&["example.com"]);
     for name in config.split('"') {

@@ -1,12 +1,11 @@
-//! The rules that no compiler keeps: who may know whom, how files begin and how long they are, what tests may not do.
+//! The rules that no compiler checks: dependencies between modules, openings and sizes of files, and what tests must not do.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The modules of the program and of its engine, the highest row first. A module may use the rows below its own: never a neighbour, never a row
-/// above.
+/// The modules of the program, highest row first. A module may use the rows below its own, but no module of its own row or a higher one.
 const ROWS: &[&[&str]] = &[
     &["main"],
     &["cli"],
@@ -17,7 +16,7 @@ const ROWS: &[&[&str]] = &[
     &["exchange", "journal"],
 ];
 
-/// The libraries, and those that each of them may know; none knows the program.
+/// The libraries, and which other libraries each may use. No library uses the program.
 const LIBRARIES: &[(&str, &[&str])] = &[
     (
         "hostler_engine",
@@ -50,8 +49,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("hostler_testkit", &[]),
 ];
 
-/// Types that share their name with another, and why a reader takes neither for the other. What `config` defines is the same thing as
-/// it is written or resolved: it may have the name of what it configures, and is read as `config::Pool`.
+/// Types that share their name with another, each with the reason. A type of `config` may have the name of what it configures: it is used
+/// as `config::Pool`.
 const SAME_NAMES: &[(&str, &str)] = &[
     ("City", "a record of the geo database, or one of the postal codes: geo::City, postal::City"),
     ("Country", "as City"),
@@ -66,30 +65,30 @@ const SAME_NAMES: &[(&str, &str)] = &[
     ("Region", "as City"),
 ];
 
-/// Lines of a file without its tests.
+/// A file's lines without its tests.
 const MOST_LINES: usize = 400;
 
 #[derive(Clone)]
 struct Source {
-    /// From the repository's root, with forward slashes.
+    /// Relative to the repository's root, with forward slashes.
     path: String,
     text: String,
 }
 
 impl Source {
-    /// The lines before the first `#[cfg(test)]` that opens a module of tests, numbered from 1.
+    /// The lines before the first module of tests, numbered from 1.
     fn without_tests(&self) -> impl Iterator<Item = (usize, &str)> {
         let tests = self.text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(self.text.len());
         self.text[..tests].lines().enumerate().map(|(at, line)| (at + 1, line))
     }
 
-    /// All lines but comments, numbered from 1.
+    /// All lines except comments, numbered from 1.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, line));
         lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
-    /// A file that holds nothing but tests.
+    /// A file that contains only tests.
     fn is_test(&self) -> bool {
         self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
     }
@@ -169,7 +168,7 @@ fn no_file_is_longer_than_one_can_keep_in_mind() {
 
 #[test]
 fn tests_wait_for_what_they_need_to_see_and_not_for_a_time_to_pass() {
-    // The two places that poll: both with a deadline.
+    // The two places that poll, both with a deadline.
     let polls = ["crates/hostler-testkit/src/eventually.rs", "crates/hostler-worker/tests/node/support.rs"];
     let mut broken = Broken::default();
     for source in all().into_iter().filter(|source| !polls.contains(&source.path.as_str())) {
@@ -219,7 +218,7 @@ fn a_type_has_its_name_alone() {
 #[test]
 fn nothing_is_unfinished_or_hidden() {
     let mut broken = Broken::default();
-    // Written so that this file does not find itself.
+    // Written in two parts, so that this file does not contain it.
     let words = ["todo!", "unimplemented!", "#[ignore", "dbg!"]
         .map(|word| format!("{word}{}", if word.ends_with('!') { "(" } else { "" }));
     for source in all().into_iter().filter(|source| !source.path.ends_with("tests/tidy.rs")) {
@@ -249,7 +248,7 @@ fn defined_type(line: &str) -> Option<&str> {
     Some(first_word(name))
 }
 
-/// What breaks a rule, all of it at once.
+/// Fails with all violations of a rule at once.
 #[derive(Default)]
 struct Broken(String);
 
@@ -264,7 +263,7 @@ impl Broken {
     }
 }
 
-/// The top module that a file of the program belongs to; the library's root belongs to none.
+/// The top module of a file of the program. None for the root of the library.
 fn module(path: &str) -> Option<&str> {
     let inside = path
         .strip_prefix("crates/hostler/src/")
@@ -319,7 +318,7 @@ fn sources(folder: &str) -> Vec<Source> {
 }
 
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
-    // A library that is planned has no folder yet.
+    // A planned library may have no folder yet.
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries {
         let path = entry.unwrap().path();

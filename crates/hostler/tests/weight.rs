@@ -1,4 +1,4 @@
-//! What is stored takes what it is said to take: the memory of this process, before and after a store is filled.
+//! Measures that a store uses about as much memory as it reports: the memory of this process before and after it is filled.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ Vary: Accept-Encoding\r
 X-Request-Id: 0190163d-8694-739b-aea5-966c26f8ad91\r
 Date: Sun, 22 Nov 2026 12:31:00 GMT\r\n\r\n";
 
-/// For each size of a body as much as this, twice over: the second half pushes the first one out.
+/// The bytes for each body size. Twice as much is stored, so that the second half evicts the first.
 const BOUND: u64 = 32 << 20;
 
 fn resident() -> u64 {
@@ -26,13 +26,13 @@ fn resident() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// As one is made of what a member has sent.
+/// Like an entry that is made of a member's answer.
 fn entry(size: usize) -> Arc<Entry> {
     let mut came = ResponseHead::default();
     came.parse(HEAD.as_bytes(), &Limits::default()).unwrap();
     let head = cache::stored(&came, &Kept::default(), Moment(1));
     let body = Bytes::from(vec![b'x'; size].into_boxed_slice());
-    // Whoever takes a part in it makes it count its owners.
+    // Taking a part makes the buffer count its owners.
     drop(body.clone());
     Arc::new(Entry {
         head_bytes: cache::size(&head),
@@ -66,9 +66,9 @@ fn what_is_stored_takes_what_it_is_said_to_take() {
         );
         assert!(counts.bytes <= BOUND && counts.bytes > BOUND / 10 * 9, "it is full: {counts:?}");
         let share = grown as f64 / counts.bytes as f64;
-        // The rest is what lies between pieces of the heap: some per cent, and not the same everywhere.
+        // The rest is fragmentation of the heap: a few per cent, depending on the platform.
         assert!((0.85..1.1).contains(&share), "{size} bytes: {share} of what is counted");
-        // What was given back would be taken by the next one.
+        // Freed memory would be used again by the next one.
         stores.push(store);
     }
 }

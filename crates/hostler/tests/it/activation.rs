@@ -1,5 +1,4 @@
-//! Sockets that whoever starts Hostler has opened for it, as systemd does: which listener each of them becomes, and that no
-//! client is turned away between one Hostler and the next.
+//! Socket activation, as systemd does it: which socket becomes which listener, and that no client is refused during a restart.
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 
@@ -7,7 +6,7 @@ use hostler_testkit::{SitePlan, client, eventually, upstream};
 
 use crate::site;
 
-/// As systemd opens them: nobody accepts yet.
+/// As systemd opens them: no process accepts yet.
 fn socket() -> (TcpListener, SocketAddr) {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();

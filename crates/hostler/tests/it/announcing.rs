@@ -1,4 +1,4 @@
-//! Pools that are announced to routers over a real NATS server: when, in what words, and until when.
+//! The announcement of pools to routers, over a real NATS server: when it starts and ends, and what it says.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ fn config(nats: &NatsServer) -> String {
     format!("registrar.nats = \"{}\"\n{ANNOUNCED}", nats.url())
 }
 
-/// Somebody who hears what is said to routers.
+/// A NATS client that reads the messages to routers.
 async fn router(nats: &NatsServer) -> (Client, Subscriber) {
     let client = async_nats::connect(nats.url()).await.unwrap();
     let ear = client.subscribe("router.*").await.unwrap();
@@ -23,7 +23,7 @@ async fn router(nats: &NatsServer) -> (Client, Subscriber) {
     (client, ear)
 }
 
-/// The next message under a subject.
+/// The next message of a subject.
 async fn next(ear: &mut Subscriber, subject: &str) -> Value {
     let message = async {
         loop {
@@ -40,7 +40,7 @@ fn address_in(message: &Value) -> SocketAddr {
     format!("{}:{}", message["host"].as_str().unwrap(), message["port"]).parse().unwrap()
 }
 
-/// What was logged before what.
+/// The line number of a log line.
 fn line_of(site: &Site, text: &str) -> usize {
     let lines = site.lines();
     lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("no {text:?}: {lines:#?}"))
@@ -94,7 +94,7 @@ async fn a_router_that_starts_is_told_at_once_and_sets_the_pace() {
         .publish("router.start", r#"{"id":"r","minimumRegisterIntervalInSeconds":1}"#.into())
         .await
         .unwrap();
-    // The first answers the start; those after it would be a minute apart.
+    // The first message answers the start. The interval until the next one is a minute.
     for _ in 0..3 {
         next(&mut ear, "router.register").await;
     }
@@ -134,7 +134,7 @@ async fn who_was_away_is_told_again() {
     nats.stop();
     nats.start_again().await;
     let (_client, mut ear) = router(&nats).await;
-    // Its connection may have been made again before we could hear: then it is the pace that brings the next.
+    // The connection may be up again before this client has subscribed. Then the next message comes after the interval.
     let message = next(&mut ear, "router.register").await;
     assert_eq!(address_in(&message), site.address());
 }

@@ -74,7 +74,7 @@ async fn a_stream_of_events_that_its_client_has_left_is_hung_up_on() {
     site.settles("app", 1, 0).await;
     drop(client);
     eventually("the member to be told", async || app.requests()[0].fin.then_some(())).await;
-    // The member has finished by closing; until then its slot was taken.
+    // The member ends its answer by closing the connection. Until then the slot was in use.
     site.settles("app", 0, 0).await;
     assert_eq!(site.access("/events").await["aborted"], "client");
 }
@@ -94,7 +94,7 @@ async fn a_slot_is_free_when_the_member_has_finished_however_slowly_the_client_r
 
 #[tokio::test]
 async fn a_client_that_pauses_gets_the_rest_when_it_reads_on() {
-    // More than all the kernel's buffers hold; and the smallest of ours is full whenever the client pauses.
+    // More than all kernel buffers hold, and our smallest buffer is full whenever the client pauses.
     let size = 16 * MIB;
     let app = upstream().does(ok(vec![b'x'; size])).start().await;
     let site = in_front_of(&app, "server.answer_buffer = '4 KiB'").await;
@@ -123,7 +123,7 @@ async fn a_client_that_leaves_while_its_request_runs_changes_nothing_for_the_slo
     let mut waiting = site.begin("/waiting").await;
     site.settles("app", 1, 1).await;
     running.reset();
-    // That nothing happens can only be seen while other things do.
+    // That nothing happens can only be seen while other things happen.
     for _ in 0..20 {
         let pool = site.pool("app").await;
         assert_eq!((&pool["in_use"], &pool["queue_length"]), (&1.into(), &1.into()));

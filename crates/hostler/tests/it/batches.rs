@@ -1,4 +1,4 @@
-//! A route with `fallback = "hypernova"`: what Hypernova's clients get for a batch that no worker renders, whatever the reason.
+//! Routes with `fallback = "hypernova"`: what a client gets for a batch that no worker renders, for every reason.
 
 use std::io::Write;
 
@@ -12,13 +12,13 @@ use crate::site;
 const BATCH: &str = r#"{"0":{"name":"a/Boom.js","data":{"text":"</script > & -->"}}}"#;
 const JSON: &str = "Content-Type: application/json\r\n";
 
-/// Its one worker has one slot.
+/// One worker with one slot.
 async fn in_front_of(app: &Upstream, config: &str) -> Site {
     let route = "[[routes]]\nmatch = '/batch/*'\npool = 'app'\nfallback = 'hypernova'";
     site(&format!("pools.app.concurrency = 1\n{config}\n{route}")).with("app", app).start().await
 }
 
-/// A site that has no room, and what keeps it so.
+/// A site whose only slot is in use, and the request that uses it.
 async fn full(config: &str) -> (Site, Upstream, Client) {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, &format!("pools.app.queue.limit = 0\n{config}")).await;
@@ -132,7 +132,7 @@ async fn hypernova_client_gets_one_error_for_the_batch_and_keeps_the_markup() {
 #[tokio::test]
 async fn batches_in_memory_and_in_a_file_and_packed_ones_are_answered_alike() {
     let (site, _app, _first) = full("server.body_memory = '4 KiB'").await;
-    // "0" comes twice; the last is the one that counts.
+    // The key "0" occurs twice; the last one counts.
     let filling = "<".repeat(900_000);
     let large = format!(r#"{{"0":{{"name":"B","data":"{filling}"}},{}"#, &BATCH[1..]);
     for body in [BATCH, &large] {

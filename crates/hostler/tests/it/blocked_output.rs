@@ -1,4 +1,4 @@
-//! Pipes that nobody reads: neither the start nor requests, neither a stop nor an upgrade wait for the reader of our output.
+//! Pipes whose reader does not read: start, requests, stop and upgrade do not wait for the reader of our output.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,13 +16,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// How long an end may take on a machine that has much else to do. The promise is a second.
+/// The time limit for a stop on a busy machine. The promised limit is one second.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A Hostler whose standard output and error are full pipes.
+/// A Hostler whose standard output and standard error are full pipes.
 struct Mute {
     child: Child,
-    /// What it has handed over to, to be ended with the test.
+    /// The successor, which is ended with the test.
     others: Vec<u32>,
     out: File,
     _err: File,
@@ -30,14 +30,14 @@ struct Mute {
     _folder: TempDir,
 }
 
-/// Both ends of a pipe into which nothing more goes.
+/// Both ends of a full pipe.
 fn full_pipe() -> (File, File) {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
     let mut write = File::from(write);
     for piece in [&[b'\n'; 4096][..], b"\n"] {
         while write.write(piece).is_ok() {}
     }
-    // The flag goes with the pipe's end: Hostler's is one that waits.
+    // The flag belongs to this end: Hostler's end is blocking.
     rustix::io::ioctl_fionbio(&write, false).unwrap();
     (File::from(read), write)
 }
@@ -45,7 +45,7 @@ fn full_pipe() -> (File, File) {
 impl Mute {
     async fn start(member: &Upstream) -> Self {
         let (folder, ports) = (tempfile::tempdir().unwrap(), [held_port(), held_port()]);
-        // A pool that nothing leads to is worth a warning on standard error.
+        // A pool without a route gives a warning on standard error.
         let config = format!(
             "[server]\nlisten = '{}'\nadmin = '{}'\nthreads = 1\n[pools.app]\nmembers = ['{}']\n[pools.unused]\n\
              members = ['127.0.0.1:1']\n[[routes]]\nmatch = '*'\npool = 'app'\n",
@@ -90,7 +90,7 @@ impl Mute {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits until the process has ended.
     async fn exits(&mut self) {
         let since = Instant::now();
         let status = eventually("its end", async || self.child.try_wait().unwrap()).await;

@@ -1,10 +1,10 @@
-//! Request bodies are read whole before they take a slot, in memory or in a file that has no name, unless a route streams them.
+//! Request bodies are read as a whole before they take a slot, into memory or an unnamed file, unless the route streams them.
 
 use hostler_testkit::{Step, chunked, eventually, request, text, upstream};
 
 use crate::{in_front_of, site};
 
-/// Bytes of which any piece in the wrong place would be seen.
+/// Bytes that show if a piece is in the wrong place.
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes / 4 + 1).flat_map(|n| (n as u32).to_be_bytes()).take(bytes).collect()
 }
@@ -32,7 +32,7 @@ async fn no_slot_is_taken_while_a_body_is_not_complete() {
 async fn bodies_of_any_size_arrive_intact() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
-    // Around what fits a write with the head, a piece, and what stays in memory.
+    // Sizes around the limits: what fits into one write with the head, one piece, and the memory limit.
     let sizes = [1, 16 << 10, (16 << 10) + 1, 64 << 10, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 5 << 20];
     let mut client = site.connect().await;
     for size in sizes {
@@ -82,7 +82,7 @@ async fn a_spilled_body_has_no_name_in_the_file_system() {
     let mut client = site.connect().await;
     let bytes = request("POST /", "", &pattern(2 << 20));
     client.send(&bytes[..1 << 20]).await;
-    // It is there, in that folder, and has been deleted already.
+    // The file is in that folder and is already deleted.
     let open = format!("/proc/{}/fd", site.pid());
     let (kind, file) = eventually("an open file", async || {
         let links =
@@ -161,7 +161,7 @@ async fn a_streamed_body_that_breaks_off_never_looks_whole_to_the_member() {
     let config = "server.body_timeout = '200ms'\n[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'";
     let site = in_front_of(&app, config).await;
     for body in ["Content-Length: 10\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"] {
-        // It leaves, it stalls, it breaks the coding.
+        // The client leaves, stalls, or violates the coding.
         let mut client = site.connect().await;
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{body}")).await;
         drop(client);

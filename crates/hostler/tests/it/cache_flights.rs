@@ -1,4 +1,4 @@
-//! Equal requests at the same time: one fetch for all, and nobody worse off for it, whatever becomes of the one who fetches.
+//! Equal requests at the same time: one fetch for all. If the fetch fails, no other request suffers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -71,7 +71,7 @@ async fn a_fetch_that_fails_is_its_own_failure_alone() {
     follower.answer().await.assert_ok("at last");
 }
 
-/// Fails so often, each time when it is released; what comes after that may be kept.
+/// Fails this many times, each time after a release. Later answers may be stored.
 fn failing(times: usize) -> impl Fn(&hostler_testkit::Seen) -> Vec<Step> {
     let (failed, numbered) = (AtomicUsize::new(0), numbered(|_, _| FRESH.into()));
     move |seen| {
@@ -81,11 +81,11 @@ fn failing(times: usize) -> impl Fn(&hostler_testkit::Seen) -> Vec<Step> {
     }
 }
 
-/// One thread, which takes requests in their order.
+/// One thread, which handles requests in order.
 const IN_ORDER: &str = "server.threads = 1\npools.app.concurrency = 10\n[[routes]]\nmatch = '/ping'\nrespond = 'pong'\n\
     [[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
 
-/// So many at once, of whom the first is asking and the others wait.
+/// Starts this many requests. The first one fetches, the others wait.
 async fn burst(site: &hostler_testkit::Site, app: &hostler_testkit::Upstream, size: usize) -> Vec<Client> {
     let mut clients = vec![site.begin("/page").await];
     app.has_seen(1).await;
@@ -127,7 +127,7 @@ async fn after_two_failures_nobody_waits_for_another() {
     for client in &mut clients {
         failed += usize::from(client.answer().await.status == 503);
     }
-    assert_eq!(failed, 1, "the second of them; what became of the two is nobody else's");
+    assert_eq!(failed, 1, "only the second of them failed");
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn what_cannot_be_kept_is_shared_by_those_who_wait_where_the_route_says_so
     let mut follower = site.begin("/search").await;
     let mut own = site.connect().await;
     own.send("GET /search HTTP/1.1\r\nHost: site.test\r\nCookie: session=1\r\n\r\n").await;
-    // It waits for a slot, and not for the other's answer.
+    // It waits for a slot and not for the other request's answer.
     site.settles("app", 1, 1).await;
     app.release_all();
     leader.answer().await.assert_ok("1");
@@ -168,7 +168,7 @@ async fn what_cannot_be_kept_is_shared_by_those_who_wait_where_the_route_says_so
     assert!((3..=4).contains(&app.targets().len()), "nothing was kept: {:?}", app.targets());
 }
 
-/// So much does not fit into the sockets between here and there.
+/// More than the socket buffers on the way hold.
 const LARGE: usize = 6 << 20;
 
 async fn slow_reader(site: &hostler_testkit::Site, path: &str) -> Client {

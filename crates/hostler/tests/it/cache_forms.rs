@@ -1,4 +1,4 @@
-//! What is kept and compressed: compressed once for all, and kept like that beside the answer itself.
+//! Encoded forms of stored answers: encoded once for all clients, and stored beside the answer.
 
 use hostler_testkit::{ReceivedAnswer, Site, Step, Upstream, text, upstream};
 
@@ -30,7 +30,7 @@ fn assert_gzip(answer: &ReceivedAnswer, body: &str) {
 
 #[tokio::test]
 async fn an_answer_is_compressed_once_for_all_who_ask_for_it() {
-    // The one takes several turns to encode, the other one.
+    // One of them takes several turns to encode, the other takes one.
     for body in [page(), page()[..4000].to_owned()] {
         let sent = body.clone();
         let app = upstream().script(move |_| html(FRESH, &sent)).start().await;

@@ -1,4 +1,4 @@
-//! Answers from memory: what is kept, for whom, and what it is like when it is sent again.
+//! Answers from memory: which answers are stored, which requests get them, and how they are sent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +6,7 @@ use hostler_testkit::{ReceivedAnswer, Seen, Site, Step, Upstream, authority, ok,
 
 use crate::site;
 
-/// A site whose only route keeps answers as they say themselves.
+/// A site whose only route stores answers as their fields allow.
 pub(crate) async fn with_cache(upstream: &Upstream) -> Site {
     with_route(upstream, "cache = 'standard'").await
 }
@@ -22,7 +22,7 @@ pub(crate) fn answer(fields: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n{body}")
 }
 
-/// Answers with the number of the request, and what `fields` makes of that.
+/// Answers with the number of the request, and with the fields that `fields` makes of the number.
 pub(crate) fn numbered(
     fields: impl Fn(&Seen, usize) -> String + Send + Sync + 'static,
 ) -> impl Fn(&Seen) -> Vec<Step> {
@@ -39,7 +39,7 @@ pub(crate) async fn asked(site: &Site, method: &str, path: &str, fields: &str) -
     client.answer_to(method).await
 }
 
-/// What the cache did, without its figures.
+/// The result of the cache, without figures.
 #[track_caller]
 pub(crate) fn assert_cache(answer: &ReceivedAnswer, expected: &str) {
     let status = answer.field("cache-status").unwrap_or_default();
@@ -144,7 +144,8 @@ async fn who_has_it_already_is_told_so_from_memory() {
     let app =
         upstream().answers(answer("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", "hello")).start().await;
     let site = with_cache(&app).await;
-    // The one who brings it, too: his condition is none of the member's business, which is asked for the whole.
+    // The same for the client whose request fetches the answer: its condition is not sent to the member, which is asked for the whole
+    // answer.
     let first = asked(&site, "GET", "/", "If-None-Match: \"v1\"\r\n").await;
     first.assert_status(304).assert_field("etag", "\"v1\"").assert_no_field("content-length");
     asked(&site, "GET", "/", "If-None-Match: \"v0\", W/\"v1\"\r\n").await.assert_status(304);
@@ -245,7 +246,7 @@ async fn a_route_can_say_what_its_answers_do_not() {
     let app = upstream().script(numbered(|_, _| "Set-Cookie: a=b\r\n".into())).start().await;
     let keys = "cache = { ttl = '1m', set_cookie = 'drop', query_without = ['utm_source'] }";
     let site = with_route(&app, keys).await;
-    // The cookie is for the one who has fetched it.
+    // Only the client whose request fetched the answer gets the cookie.
     site.get("/?b=2&utm_source=x&a=1").await.assert_ok("1").assert_field("set-cookie", "a=b");
     site.get("/?a=1&b=2").await.assert_ok("1").assert_no_field("set-cookie");
     site.get("/?a=2").await.assert_ok("2");
@@ -292,7 +293,7 @@ async fn what_has_its_length_from_its_chunks_keeps_its_trailers_for_the_one_who_
     assert_eq!(app.targets().len(), 1);
 }
 
-/// An answer without a length, of which the end of its connection is the end.
+/// An answer without a length, which ends with its connection.
 fn ended_by(fields: &str, end: Step) -> Vec<Step> {
     let head = format!("HTTP/1.0 200 OK\r\n{fields}Connection: close\r\n\r\nhello");
     [text(head), vec![end]].concat()

@@ -1,4 +1,4 @@
-//! For whom a stored answer is: what its member saw of the request, down to what Hostler writes into it on the way.
+//! Which requests a stored answer is valid for: those of which the member would have seen the same, with the fields that Hostler adds.
 
 use hostler_testkit::{ReceivedAnswer, Seen, Site, upstream};
 
@@ -15,7 +15,7 @@ async fn asked_at(site: &Site, host: &str, fields: &str) -> ReceivedAnswer {
     site.send(format!("GET /page HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")).await
 }
 
-/// What a member has seen in the field comes back in the answer.
+/// The member sends the value of the field back in its answer.
 fn echoing(name: &'static str) -> impl Fn(&Seen) -> Vec<hostler_testkit::Step> {
     move |seen| {
         let seen: Vec<_> = seen.head.all(name);
@@ -87,7 +87,7 @@ async fn no_visitor_gets_what_was_made_for_anothers_address() {
         }
     }
     assert_eq!(app.targets().len(), 3, "each is answered from memory the second time");
-    // What a client says of itself is not believed, and makes no other answer.
+    // A client's own claims are not trusted, and make no other answer.
     asked(&site, "GET", "/page", "X-Forwarded-For: 6.6.6.6\r\n").await.assert_ok("127.0.0.1");
     assert_eq!(app.targets().len(), 3);
 }

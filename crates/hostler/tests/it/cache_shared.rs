@@ -1,4 +1,4 @@
-//! Several Hostlers at one memcached, and what is purged: real ones, and one that is slow, mute or mad.
+//! Several Hostlers that share memcached, and purges: with real servers, and with one that is slow, silent or sends garbage.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use hostler_testkit::{Meddling, Seen, Site, Upstream, eventually, meddler, memca
 use crate::cache_hits::{answer, asked, assert_cache, numbered};
 use crate::site;
 
-/// For whoever is waited for: on a machine under load, nobody here is to be taken for slow.
+/// A time limit that a loaded machine does not exceed.
 const PATIENT: &str = "cache.timeout = '5s'\n";
 
 async fn sharing(upstream: &Upstream, memcached: &str, more: &str) -> Site {
@@ -22,7 +22,7 @@ async fn figure(site: &Site, name: &str) -> u64 {
     site.status().await["cache"]["memcached"][0][name].as_u64().unwrap()
 }
 
-/// Waits until memcached has taken so much.
+/// Waits until memcached has stored this many items.
 async fn stores(site: &Site, count: u64) {
     let look = async || (figure(site, "stored").await >= count).then_some(());
     eventually(format!("{count} to be stored"), look).await;
@@ -144,10 +144,10 @@ async fn no_request_fails_whatever_becomes_of_memcached() {
 async fn what_is_stale_everywhere_is_fetched_anew_by_one() {
     let Some(memcached) = memcached().await else { return };
     let lines = "Cache-Control: max-age=600, stale-while-revalidate=600\r\nETag: \"1\"\r\n";
-    // The first one is stale when it comes.
+    // The first one is stale on arrival.
     let fields = move |_: &Seen, number| format!("{lines}{}", if number == 1 { "Age: 601\r\n" } else { "" });
     let app = upstream().script(numbered(fields)).start().await;
-    // Whoever asks this one gets no answer.
+    // This server accepts requests and never answers.
     let mute = upstream().holds_requests().start().await;
     let address = memcached.address().to_string();
     let (one, other) = (sharing(&app, &address, PATIENT).await, sharing(&mute, &address, PATIENT).await);
@@ -175,7 +175,7 @@ async fn what_an_unsafe_method_has_changed_at_one_is_rendered_anew_by_the_other(
     one.get("/a").await.assert_ok("3");
     let is_new = async || (other.get("/a").await.text() != "1").then_some(());
     eventually("the other to have heard of it", is_new).await;
-    // What it asks for in the millisecond in which it hears of the change is not kept: it is fetched once more.
+    // An answer that is fetched in the same millisecond in which the change is noticed is not stored, so it is fetched again.
     let is_kept = async || {
         let (shown, again) = (other.get("/a").await.text(), other.get("/a").await.text());
         assert!(shown != "1" && again != "1", "{shown}, {again}");

@@ -1,4 +1,4 @@
-//! What is kept and no longer fresh: asked about, sent meanwhile, or sent in place of a failure.
+//! Stored answers that are stale: validated, served while they are validated, or served in place of a failure.
 
 use hostler_testkit::{Seen, Step, eventually, text, upstream};
 
@@ -6,10 +6,10 @@ use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache, with_
 use crate::http2::{get, talk};
 use crate::site;
 
-/// Fresh for no time at all, but it can be asked about.
+/// Stale at once, but can be validated.
 const STALE: &str = "Cache-Control: max-age=0\r\nETag: \"v1\"\r\n";
 
-/// The first time so, and then 304 with these lines.
+/// The first answer is this one, later ones are 304 with these lines.
 fn confirmed(first: &'static str, lines: &'static str) -> impl Fn(&Seen) -> Vec<Step> {
     move |seen| match seen.field("if-none-match") {
         None => text(answer(first, "hello")),
@@ -77,7 +77,7 @@ async fn what_may_be_sent_while_it_is_fetched_anew_costs_nobody_a_wait() {
     for _ in 0..3 {
         let old = site.get("/").await;
         old.assert_ok("1");
-        // Within its very first millisecond that is 0.
+        // Within its first millisecond the age is 0.
         assert_cache(&old, "hit; ttl=");
     }
     app.has_seen(2).await;
@@ -94,7 +94,7 @@ const SURVIVES: &str = "Cache-Control: max-age=0, stale-if-error=60\r\nETag: \"v
 
 #[tokio::test]
 async fn what_is_kept_stands_in_for_a_failure() {
-    // Its connection ends with it: one that is kept would be tried once more, when the next request is lost on it.
+    // The connection ends with the answer. On a kept connection, a lost request would be sent again.
     let failure = || {
         let text = text("HTTP/1.1 503 No\r\nConnection: close\r\nContent-Length: 3\r\n\r\nno!");
         [text, vec![Step::Close]].concat()
@@ -110,7 +110,7 @@ async fn what_is_kept_stands_in_for_a_failure() {
     stale.assert_ok("old").assert_field("cache-status", "Hostler; fwd=stale; fwd-status=503");
     let lost = site.get("/").await;
     lost.assert_ok("old").assert_field("cache-status", "Hostler; fwd=stale");
-    // What nobody has kept is what it is.
+    // Without a stored answer, the failure is sent.
     site.get("/other").await.assert_status(503).assert_says("no!");
     assert_eq!(site.exchanges(4).await[1]["cache"], "stale");
     site.settles("app", 0, 0).await;
@@ -141,10 +141,10 @@ async fn what_must_be_confirmed_does_not_stand_in() {
     site.get("/").await.assert_status(503);
 }
 
-/// Fine as far as its head goes. It is for nobody else, so what is kept stays.
+/// The head is valid and the body is not. The answer is private, so the stored one stays.
 const NONSENSE: &str = "HTTP/1.1 200 OK\r\nVary: *\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n";
 
-/// A site with a fallback, whose member answers once with these lines and then with nonsense.
+/// A site with a fallback. Its member answers once with these lines, then with garbage.
 async fn before_nonsense(fields: &str) -> (hostler_testkit::Upstream, hostler_testkit::Site) {
     let nonsense = (0..5).map(|_| text(NONSENSE));
     let app = upstream().in_turn(std::iter::once(text(answer(fields, "old"))).chain(nonsense)).start().await;
@@ -179,7 +179,7 @@ async fn what_must_be_confirmed_does_not_stand_in_for_what_breaks_off() {
     site.get("/").await.assert_ok("shell").assert_field("hostler-fallback", "bad_answer");
 }
 
-/// What GET brings at first, what HEAD does, and what GET brings from then on.
+/// The first answer to GET, the answer to HEAD, and the answers to GET from then on.
 fn answering(first: &'static str, to_head: &'static str) -> impl Fn(&Seen) -> Vec<Step> {
     let first = std::sync::Mutex::new(Some(first));
     move |seen| match &*seen.method() {
@@ -271,7 +271,7 @@ async fn what_is_fetched_while_nobody_waits_is_in_the_log_and_nobodys() {
     let own: Vec<_> = app.requests().iter().map(|seen| seen.field("x-request-id").unwrap()).collect();
     let logged: Vec<_> = lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(logged, own[1..], "by the name under which the member knows it");
-    // A client may have its answer before that is counted; and within its first millisecond none is stale.
+    // A client may get its answer before it is counted, and within its first millisecond an answer is not stale.
     eventually("its clients' answers to be counted, and nothing else", async || {
         let counted = &site.status().await["routes"][0];
         (counted["answers"]["2xx"] == 4 && counted["cache"]["miss"] == 1).then_some(())

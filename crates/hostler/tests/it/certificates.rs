@@ -1,4 +1,4 @@
-//! Certificates: which one is shown, what becomes of those whose files change, and those that clients show.
+//! Certificates: which one is shown, what happens when files change, and client certificates.
 
 use hostler_testkit::{authority, eventually, tls_clients, tls_clients_of, tls_clients_with, upstream};
 use rustls::version::TLS12;
@@ -36,7 +36,7 @@ async fn a_certificate_is_chosen_by_name_exact_before_wildcard_else_the_first() 
         let client = tls_clients(&trust).connect(host, site.tls_address()).await;
         assert!(client.was_shown(certificate), "{host}");
     }
-    // Two labels are more than a wildcard stands for: what is shown is the first, which the client does not take.
+    // A wildcard stands for one label only: the first certificate is shown, and the client does not accept it.
     assert!(tls_clients(&trust).try_connect("a.b.shop.test", site.tls_address()).await.is_err());
     failed(&site, "refused_by_client").await;
 }
@@ -112,7 +112,7 @@ async fn a_reload_reads_certificates_again_and_refuses_what_is_no_good() {
     let new = eventually("a reload that is the first to see new ones", async || {
         let new = trust.vouch_for(&["a.test"]);
         write(site.folder(), "a", &new);
-        // They are looked at from time to time as well, which may be in this moment.
+        // The files are also checked periodically, which may happen at this moment.
         let output = site.command(&["reload"]).await;
         let said = output.assert_exit(0).stdout.contains("tls: certificates read again");
         said.then_some(new)
@@ -176,7 +176,7 @@ async fn clients_show_certificates_where_they_have_to() {
         assert_eq!(seen.field("client-cert"), Some(format!(":{body}:")));
         assert_eq!(seen.field("client-cert-chain"), None);
     }
-    // Without TLS there is no certificate, whatever is said.
+    // Without TLS there is no certificate, whatever the fields say.
     site.send("GET / HTTP/1.1\r\nHost: a.test\r\nClient-Cert: :bGll:\r\n\r\n").await.assert_ok("ok");
     assert_eq!(app.requests()[2].field("client-cert"), None);
 }

@@ -1,4 +1,4 @@
-//! What routes change on the way through: prefixes, header fields, and requests that are sent elsewhere.
+//! Changes by routes: prefixes, header fields, and redirects.
 
 use hostler_testkit::{Seen, upstream};
 

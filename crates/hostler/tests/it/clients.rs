@@ -1,4 +1,4 @@
-//! What one client may hold, so that others are served: connections, and requests under way.
+//! Limits for one client, so that others are served: connections and requests under way.
 
 use hostler_testkit::{Client, ConnectionEnding, Site, authority, eventually, tls_clients, upstream};
 
@@ -11,7 +11,7 @@ async fn open(site: &Site, connections: usize) {
         .await;
 }
 
-/// A request of a client that a balancer at 127.0.0.2 names.
+/// A request of a client that a load balancer at 127.0.0.2 names.
 async fn named(site: &Site, client: &str, path: &str) -> Client {
     let mut connection = site.connect_from("127.0.0.2").await;
     let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -124,8 +124,8 @@ async fn a_trusted_proxys_connections_are_not_counted_and_requests_are_those_of_
     };
     let mut first = begin("192.0.2.1", "/1").await;
     let mut other = begin("192.0.2.2", "/2").await;
-    // A proxy that names nobody speaks for itself, and is not counted.
-    let mut nobody = [site.begin("/3").await, site.begin("/4").await];
+    // A proxy that names no client is the client itself, and is not counted.
+    let mut uncounted = [site.begin("/3").await, site.begin("/4").await];
     app.has_seen(4).await;
     begin("192.0.2.1", "/5").await.answer().await.assert_refused(429, "client_requests");
     // One network of 64 bits is one client.
@@ -133,11 +133,11 @@ async fn a_trusted_proxys_connections_are_not_counted_and_requests_are_those_of_
     app.has_seen(5).await;
     begin("2001:db8::2", "/7").await.answer().await.assert_refused(429, "client_requests");
     app.release_all();
-    for client in [&mut first, &mut other, &mut v6].into_iter().chain(&mut nobody) {
+    for client in [&mut first, &mut other, &mut v6].into_iter().chain(&mut uncounted) {
         client.answer().await.assert_status(200);
     }
     let idle = async || (site.status().await["connections"]["clients"]["counted"] == 0).then_some(());
-    eventually("nobody to be counted any more", idle).await;
+    eventually("no client to be counted any more", idle).await;
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn whom_a_proxy_header_names_is_the_client_that_is_counted() {
     first.answer().await.assert_ok("ok");
     named(&site, "81.2.69.160", "/").await.answer().await.assert_refused(429, "client_connections");
     named(&site, "81.2.69.161", "/").await.answer().await.assert_ok("ok");
-    // A balancer that names nobody checks our health.
+    // A health check by a load balancer, which names no client.
     let check = "PROXY UNKNOWN\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut checks = Vec::new();
     for _ in 0..3 {
@@ -188,7 +188,7 @@ async fn by_default_a_public_address_has_a_part_and_a_near_one_nearly_all() {
         crowd.push(client);
     }
     named(&site, "81.2.69.160", "/").await.answer().await.assert_refused(429, "client_connections");
-    // All that is left may be one proxy's.
+    // One proxy may use all of the rest.
     for _ in 100..300 {
         let mut client = site.connect().await;
         client.get("/").await.assert_ok("ok");

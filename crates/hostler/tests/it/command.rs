@@ -1,4 +1,4 @@
-//! The command line from outside: exit codes and complaints. What configurations mean is tested beside their code.
+//! The command line from outside: exit codes and error texts. The meaning of configurations is tested beside their code.
 
 use hostler_testkit::{no_upstream, run, upstream};
 

@@ -1,4 +1,4 @@
-//! Answers that are compressed on their way: for whom, which, and that nothing of them is lost or late.
+//! Compression of answers: which clients get it, which answers are compressed, and that no bytes are lost or delayed.
 
 use compression_codecs::core::util::{PartialBuffer, WriteBuffer};
 use compression_codecs::{BrotliDecoder, DecodeV2, GzipDecoder, ZstdDecoder};
@@ -12,7 +12,7 @@ pub(crate) fn page() -> String {
     (0..2000).map(|row| format!("<li>Room {row} of the calendar</li>\n")).collect()
 }
 
-/// What has come of a body, decoded.
+/// A decoded body.
 fn decoded(coding: &str, encoded: &[u8]) -> String {
     let mut decoder: Box<dyn DecodeV2> = match coding {
         "br" => Box::new(BrotliDecoder::new()),
@@ -42,7 +42,7 @@ async fn get(client: &mut Client, path: &str, fields: &str) -> ReceivedAnswer {
     client.answer().await
 }
 
-/// The same, once the site's thread has time for it: what it has spent on the answer before, on a slow machine, it has to earn first.
+/// The same, once the thread's budget for encoding allows it. On a slow machine, the answer before may have used up the budget.
 async fn get_encoded(client: &mut Client, path: &str, fields: &str) -> ReceivedAnswer {
     eventually(format!("{path} to be encoded"), async || {
         Some(get(client, path, fields).await).filter(|answer| answer.field("content-encoding").is_some())
@@ -219,7 +219,7 @@ async fn an_answer_that_breaks_off_is_not_taken_for_the_whole() {
     ];
     let app = upstream().does(steps.concat()).start().await;
     for coding in ["zstd", "br", "gzip"] {
-        // One each: its thread has spent no time on encoding yet.
+        // One site for each, so that its thread has spent no time on encoding yet.
         let site = in_front_of(&app, ON).await;
         let mut client = site.connect().await;
         client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {coding}\r\n\r\n")).await;

@@ -1,4 +1,4 @@
-//! Client connections: kept, pipelined, closed, and how many there may be.
+//! Client connections: keep-alive, pipelining, closing, and their limit.
 
 use hostler_testkit::{ConnectionEnding, eventually, ok, text, upstream};
 
@@ -182,7 +182,7 @@ async fn a_refusal_keeps_a_connection_that_is_in_step() {
     get.assert_refused(404, "no_route")
         .assert_field("content-length", &head.field("content-length").unwrap());
     client.answer().await.assert_ok("/app/1");
-    // Not so when a body follows that nobody reads.
+    // Not if a body follows that the member does not read.
     client.post("/none", "body").await.assert_refused(404, "no_route").assert_field("connection", "close");
     client.assert_closed().await;
 }

@@ -1,14 +1,14 @@
-//! When the system gives no more descriptors: who is connected is served, and the others are told at once that there is no room.
+//! When the system has no more descriptors: connected clients are served, and new ones are refused at once.
 
 use hostler_testkit::{Client, eventually, upstream};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use crate::{in_front_of, site};
 
-/// How many descriptors the program may open besides those that it has.
+/// How many further descriptors the program may open.
 const ROOM: u64 = 5;
 
-/// The numbers of a process's descriptors.
+/// The open descriptors of a process.
 fn descriptors(pid: u32) -> Vec<u64> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

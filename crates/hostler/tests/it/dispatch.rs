@@ -1,4 +1,4 @@
-//! One queue per pool: in order of arrival, to whoever has a free slot; with limits, and open to leave.
+//! One queue per pool: in order of arrival, to any member with a free slot; with limits. A client may leave the queue.
 
 use std::collections::HashSet;
 
@@ -89,7 +89,7 @@ async fn refusals_wait_for_nothing_that_workers_do() {
     site.settles("app", 2, 0).await;
     let _waiting = site.begin("/c").await;
     site.settles("app", 2, 1).await;
-    // One after another on one connection, while nothing else can happen: no slot, no time-out.
+    // One request after the other on one connection, while nothing else can happen: no free slot, no timeout.
     let mut client = site.connect().await;
     client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200)).await;
     for _ in 0..200 {
@@ -259,7 +259,7 @@ async fn a_request_without_a_route_is_refused() {
     client.answer().await.assert_ok("ok");
 }
 
-/// Starts three members in front of which `choice` is made.
+/// Starts three members with this balancing.
 async fn three(choice: &str) -> (Vec<Upstream>, hostler_testkit::Site) {
     let mut plan = site(&format!("pools.app.choice = '{choice}'\npools.app.concurrency = 2"));
     let mut members = Vec::new();
@@ -320,7 +320,7 @@ async fn the_least_busy_member_can_be_preferred() {
         site.settles("app", n, 0).await;
     }
     eventually("one request at each", async || (seen(&members) == [1, 1, 1]).then_some(())).await;
-    // The second becomes free, and with it the least busy one.
+    // The second one becomes free and is then the least busy.
     members[1].release(1);
     site.settles("app", 2, 0).await;
     clients.push(site.begin("/").await);

@@ -1,4 +1,4 @@
-//! A route's fallback: what those get who ask for a page that its pool cannot give them, and who gets a refusal all the same.
+//! A route's fallback: which requests get it when the pool fails, and which get a refusal.
 
 use hostler_testkit::{Site, Step, Upstream, no_upstream, text, upstream};
 

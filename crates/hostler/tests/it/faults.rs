@@ -1,4 +1,5 @@
-//! Members that refuse, leave or dawdle: invisible to clients where it can be, a clear refusal where not, never a second POST.
+//! Members that refuse, leave or are slow: the client sees nothing of it where a retry is allowed, else a clear refusal. A POST is never
+//! sent twice.
 
 use hostler_testkit::{Seen, Step, eventually, no_upstream, ok, text, upstream};
 
@@ -55,14 +56,14 @@ async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
 
 #[tokio::test]
 async fn waiting_for_lost_members_is_waiting_and_has_the_same_limit() {
-    // Each failed attempt ends a wait; the next must not begin a new one.
+    // Each failed attempt ends a wait. The next one must not start a new wait.
     let site = site("pools.app.queue.timeout = '3s'").with_member("app", &no_upstream()).start().await;
     site.get("/down").await.assert_refused(502, "unreachable");
     let waited = site.access("/down").await["queue_wait_ms"].as_f64().unwrap();
     assert!(waited < 4500.0, "waited {waited} ms");
 }
 
-/// Ends the second request of each connection in this way, which is how a kept-alive race looks from outside.
+/// Ends the second request of each connection in this way, which looks like a race with the keep-alive timeout.
 fn second_on_its_connection(seen: &Seen, end: Step) -> Vec<Step> {
     if seen.nth == 2 { vec![end] } else { ok(seen.target()) }
 }
@@ -104,7 +105,7 @@ async fn a_post_is_never_sent_twice() {
     let answer = eventually("a POST on a connection that was used before", async || {
         client.get("/first").await.assert_ok("/first");
         asked += 1;
-        // It gets one of its own where the other has been idle for a second.
+        // A connection that was idle for a second is not used for it.
         Some(client.post("/post", "body").await).filter(|answer| answer.status != 200)
     })
     .await;
@@ -113,7 +114,7 @@ async fn a_post_is_never_sent_twice() {
         .assert_says("ended before it answered")
         .assert_no_field("connection");
     assert_eq!(app.targets().iter().filter(|target| *target == "/post").count(), asked);
-    // One with an idempotency key may be.
+    // A request with an idempotency key may be.
     client.get("/third").await.assert_ok("/third");
     client.send("POST /keyed HTTP/1.1\r\nHost: a\r\nIdempotency-Key: 1\r\nContent-Length: 2\r\n\r\nhi").await;
     client.answer().await.assert_ok("/keyed");
@@ -126,8 +127,8 @@ async fn a_post_is_never_sent_twice() {
 
 #[tokio::test]
 async fn a_connection_that_was_closed_while_idle_is_not_used_again() {
-    // The member closes after each answer, without announcing it. Over a Unix socket the close is known at once; a FIN over TCP
-    // may still be on its way, and then nobody can know.
+    // The member closes after each answer without announcing it. Over a Unix socket Hostler notices the close at once. Over TCP the FIN
+    // may still be on its way, so Hostler cannot know.
     let folder = tempfile::tempdir().unwrap();
     let closing = upstream().does([ok("ok"), vec![Step::Close]].concat());
     let app = closing.on_unix(&folder.path().join("app.sock")).start().await;
@@ -216,7 +217,7 @@ async fn an_answer_that_has_begun_in_time_may_take_longer() {
     let site = in_front_of(&app, "pools.app.request_timeout = '2s'").await;
     let mut client = site.begin("/long").await;
     client.read_until("\r\n\r\nso").await;
-    // One that began later has run out of time.
+    // A request that began later has run out of time.
     site.get("/silent").await.assert_refused(504, "answer_timeout");
     app.release(1);
     client.read_until("on").await;

@@ -1,4 +1,4 @@
-//! Header fields on their way: as they were sent, less what concerns one connection, and with the truth about the client.
+//! Header fields: passed on unchanged, without those of one connection, and with true facts about the client.
 
 use hostler_testkit::{Seen, Site, Upstream, upstream};
 
@@ -6,7 +6,7 @@ use crate::in_front_of;
 
 const TRUSTING: &str = "server.trusted_proxies = ['127.0.0.2', '10.0.0.0/8']";
 
-/// Sends a GET with these field lines from an address: what the member saw.
+/// Sends a GET with these lines from this address, and returns what the member saw.
 async fn seen_from(from: &str, site: &Site, app: &Upstream, fields: &str) -> Seen {
     let mut client = site.connect_from(from).await;
     client.send(format!("GET / HTTP/1.1\r\nHost: Site.test:99\r\n{fields}\r\n")).await;

@@ -1,4 +1,4 @@
-//! Files as a target: what browsers, caches and those who look for holes get.
+//! Files as a target: for browsers, for caches, and for attackers.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -7,7 +7,7 @@ use hostler_testkit::{ReceivedAnswer, Site, SitePlan};
 
 use crate::site;
 
-/// A site with a route for everything to a folder, `public`, with these settings.
+/// A site with a route for all paths to a folder, `public`, with these settings.
 fn folder(settings: &str) -> SitePlan {
     let comma = if settings.is_empty() { "" } else { "," };
     plan(&format!("[[routes]]\nmatch = '*'\nstatic = {{ dir = 'public'{comma} {settings} }}"))

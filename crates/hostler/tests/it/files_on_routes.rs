@@ -1,4 +1,4 @@
-//! Files on routes that have more to say: a prefix that is taken away, a pool behind them.
+//! Files on routes with further settings: a prefix that is removed, a pool behind the files.
 
 use hostler_testkit::upstream;
 
@@ -28,12 +28,12 @@ async fn a_prefix_that_is_taken_away_names_a_folder_as_any_other_name_does() {
         site.get("//evil.test/../x/y").await.assert_refused(400, "bad_target");
         site.get("/x/y//evil.test").await.assert_status(308).assert_field("location", "/x/y/evil.test");
     }
-    // To another place in the folder: its name is still the one that was asked for.
+    // The path is rewritten, and the redirect still uses the path that was asked for.
     let added = "[[routes]]\nmatch = '/x/*'\nstatic = 'public'\nrewrite = { strip_prefix = '/x', add_prefix = '/docs' }";
     let site = plan(added).start().await;
     site.get("/x").await.assert_status(308).assert_field("location", "./x/");
     site.get("/x/").await.assert_ok("<p>docs");
-    // Where only the name leads here, its index is all there is.
+    // If only the folder's own path leads here, only its index can be served.
     let site =
         plan("[[routes]]\nmatch = '/x'\nstatic = 'public'\nrewrite = { strip_prefix = '/x' }").start().await;
     site.get("/x").await.assert_ok("<p>home");

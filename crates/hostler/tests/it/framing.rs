@@ -1,4 +1,4 @@
-//! Where an answer ends, and what comes before and after it: HEAD, 204, 304, interim answers, trailers.
+//! The end of an answer, and what comes before and after it: HEAD, 204, 304, interim answers, trailers.
 
 use hostler_testkit::{Frame, Step, eventually, frame_client, text, upstream};
 
@@ -108,7 +108,7 @@ async fn a_members_100_continue_is_not_for_the_client() {
     assert_eq!(answer.assert_ok("ok").interim, []);
 }
 
-/// So many interim heads with so many bytes in a field of each, and then an answer.
+/// This many interim heads with this many bytes in a field of each, then an answer.
 fn hinted(count: usize, bytes: usize) -> String {
     let hint = format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(bytes));
     format!("{}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", hint.repeat(count))

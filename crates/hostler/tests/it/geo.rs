@@ -1,4 +1,4 @@
-//! Where addresses are: every path of the service, over real sockets, out of a database that is made up.
+//! Lookups of addresses: every path of the service, over real sockets, from a made-up database.
 
 use hostler_testkit::{Mmdb, ReceivedAnswer, Site, mmdb, mmdb_v4};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(crate) fn places() -> Mmdb {
         .city("67.43.156.0/24", &[], "BT", (27.5, 90.5))
 }
 
-/// A site whose clients are whom they say in `X-Forwarded-For`, and the keys of `[geo]`.
+/// A site that trusts `X-Forwarded-For` of its clients, with these keys of `[geo]`.
 pub(crate) async fn started(keys: &str, routes: &str) -> Site {
     let plan = site(&format!(
         "server.trusted_proxies = ['127.0.0.1']\n[geo]\ndatabases = 'places.mmdb'\n{keys}\n{routes}"
@@ -226,7 +226,7 @@ async fn others_are_looked_up_for_whom_the_configuration_says() {
     answer.assert_status(200).assert_field("cache-control", "private, max-age=3600");
     ask_all(&near, "fd00::1").await.assert_status(200);
     ask_all(&near, "9.9.9.9").await.assert_status(403).assert_says("for the own network only");
-    // A chain that breaks off ends at a proxy, which is near though its client is not.
+    // A chain that breaks off ends at a proxy, and the proxy's place is not the client's.
     ask_all(&near, "nonsense").await.assert_status(403);
     get(&near, "81.2.69.1", "/geo/city").await.assert_ok("London\n");
 

@@ -1,4 +1,4 @@
-//! The databases of places while Hostler runs: exchanged, broken, configured otherwise.
+//! Databases of places while Hostler runs: replaced, broken, configured otherwise.
 
 use hostler_testkit::{eventually, mmdb, mmdb_v4};
 
@@ -83,13 +83,13 @@ async fn a_database_without_cities_does_not_take_the_place_of_one_with_them() {
     assert!(line.contains("places.mmdb") && line.contains("what was read before"), "{line}");
     site.get("/geo/81.2.69.160/city").await.assert_ok("London\n");
     assert_eq!(site.status().await["geo"]["reloads"], 0);
-    // One with cities is taken again.
+    // A database with cities is accepted again.
     places().city("9.9.9.0/24", &[("en", "Zurich")], "CH", (47.3, 8.5)).write(site.folder(), "places.mmdb");
     eventually("a database with cities", async || {
         (site.get("/geo/9.9.9.9/city").await.text() == "Zurich\n").then_some(())
     })
     .await;
-    // Whoever has never had cities misses none.
+    // Without cities before, a database without them is accepted.
     let plan = site_of(ROUTE);
     countries().write(plan.folder(), "places.mmdb");
     let site = plan.start().await;

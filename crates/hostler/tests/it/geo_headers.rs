@@ -1,4 +1,4 @@
-//! Where a client is, as the members of its route read it: `X-Geo-*`, from us and from nobody else.
+//! The fields `X-Geo-*` as members get them: only Hostler writes them.
 
 use hostler_testkit::{Seen, Site, Upstream, eventually, mmdb, text, upstream};
 use serde_json::json;
@@ -6,13 +6,13 @@ use serde_json::json;
 use crate::http2_member::Http2Plan;
 use crate::site;
 
-/// Clients come through a proxy at 127.0.0.2, which is trusted, or by themselves.
+/// Clients connect through a trusted proxy at 127.0.0.2, or directly.
 const CONFIG: &str = "server.trusted_proxies = ['127.0.0.2']\n[geo]\ndatabases = 'places.mmdb'\ndecimals = 2\n\
     [[routes]]\nmatch = '*'\npool = 'app'\ngeo_headers = true\n\
     [[routes]]\nmatch = '/plain/*'\npool = 'app'\n\
     [[routes]]\nmatch = '/kept/*'\npool = 'app'\ngeo_headers = true\ncache = 'standard'\n";
 
-/// Two places are known: of one all there is to know, of the other a name beyond ASCII.
+/// Two places are known: all details of the first one, and of the second one a name that is not ASCII.
 async fn placed(app: &Upstream) -> Site {
     let london = json!({
         "city": { "names": { "en": "London (Shadwell)" } },
@@ -29,7 +29,7 @@ async fn placed(app: &Upstream) -> Site {
     plan.start().await
 }
 
-/// What a member reads in `X-Geo-*` of a request from there with these lines.
+/// The `X-Geo-*` fields that a member gets for a request from this address with these lines.
 async fn told(site: &Site, app: &Upstream, from: &str, path: &str, lines: &str) -> Vec<String> {
     let mut client = site.connect_from(from).await;
     client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n")).await;
@@ -42,7 +42,7 @@ fn geo(seen: &Seen) -> Vec<String> {
     seen.head.lines().into_iter().filter(is_geo).collect()
 }
 
-/// Where 89.160.20.112 is, of which little is known.
+/// The fields for 89.160.20.112, of which little is known.
 const SWEDEN: [&str; 5] = [
     "X-Geo-City: Link%C3%B6ping",
     "X-Geo-Country: SE",
@@ -71,7 +71,7 @@ async fn a_member_reads_where_its_client_is() {
             "X-Geo-Postal: EC4M%207",
         ]
     );
-    // The second time it is not made anew.
+    // The second time the text is not made again.
     assert_eq!(told(&site, &app, "127.0.0.2", "/", "X-Forwarded-For: 81.2.69.1\r\n").await, london);
     let sweden = told(&site, &app, "127.0.0.2", "/", "X-Forwarded-For: 2002:59a0:1470::1\r\n").await;
     assert_eq!(sweden, SWEDEN);
@@ -83,12 +83,12 @@ async fn nobody_else_says_where_a_client_is() {
     let site = placed(&app).await;
     let claims = "X-Geo-City: Atlantis\r\nx-geo-planet: Mars\r\nX_Geo_Country: XX\r\nConnection: X-Geo-City, X-Geo-Eu\r\n";
     for (from, lines) in [
-        // A client by himself, who is nowhere; a proxy that is believed in all else; a client that nothing is known of.
+        // A direct client without a place, a proxy that is trusted otherwise, and a client without data.
         ("127.0.0.1", ""),
         ("127.0.0.2", ""),
         ("127.0.0.2", "X-Forwarded-For: 203.0.113.9\r\n"),
         ("127.0.0.2", "X-Forwarded-For: 8.8.8.8\r\n"),
-        // Whoever it is, it is not whom the header has in front of the nonsense.
+        // The client is unknown, and it is not the address before the garbage in the field.
         ("127.0.0.2", "X-Forwarded-For: 81.2.69.160, nonsense\r\n"),
     ] {
         let told = told(&site, &app, from, "/", &format!("{lines}{claims}")).await;

@@ -1,10 +1,10 @@
-//! Who asks after Hostler's health: on which address, by which path, and what is answered when.
+//! Health checks of Hostler: on which address, on which path, and when they succeed.
 
 use hostler_testkit::{ReceivedAnswer, Site, client, eventually, held_port, upstream};
 
 use crate::{in_front_of, site};
 
-/// A drain that goes on for as long as the test.
+/// A drain that lasts as long as the test.
 const PATH: &str = "server.health_path = '/healthz/'\nserver.drain_wait = '1h'\n";
 
 async fn asked(site: &Site, path: &str) -> ReceivedAnswer {
@@ -44,7 +44,7 @@ async fn health_checks_are_answered_on_the_data_port_and_are_no_traffic_of_the_a
     );
     assert_eq!(status["unrouted"]["answers"]["2xx"], 0);
     assert_eq!(app.requests().len(), 0);
-    // What only begins alike is for the routes, and so is what is no question.
+    // A path that only begins alike belongs to the routes, and so does a POST.
     for path in ["/healthzz", "/healthz/other", "/healthz/ready/app/x"] {
         asked(&site, path).await.assert_ok("ok");
     }
@@ -79,7 +79,7 @@ async fn a_pool_without_a_reachable_member_is_named_unless_it_does_not_count() {
         (answer.status == 503).then(|| assert_eq!(answer.text(), "pool gone: no member can be reached\n"))
     })
     .await;
-    // It serves; that one of its members was there later than the start changes nothing.
+    // It serves. That one member became ready after the start changes nothing.
     asked(&site, "/healthz/startup").await.assert_ok("ok\n");
     asked(&site, "/healthz/live").await.assert_ok("ok\n");
     site.rewrite(&format!(
@@ -89,7 +89,7 @@ async fn a_pool_without_a_reachable_member_is_named_unless_it_does_not_count() {
     site.command(&["reload"]).await.assert_exit(0);
     asked(&site, "/healthz/ready").await.assert_ok("ok\n");
     eventually("the loss to be known again", async || {
-        // Refused by the member, or by the queue while the member is not tried again.
+        // Refused by the member, or by the queue while the member is ejected.
         assert!([502, 503].contains(&asked(&site, "/gone/1").await.status));
         (asked(&site, "/healthz/ready/gone").await.status == 503).then_some(())
     })
@@ -115,7 +115,7 @@ async fn from_the_first_moment_of_a_drain_on_nobody_is_ready_and_the_process_liv
     for path in ["/healthz/live", "/healthz/startup"] {
         asked(&site, path).await.assert_ok("ok\n");
     }
-    // As gorouter does, without a word.
+    // As gorouter does: without a reason.
     assert_eq!(admin(&site, "/health").await.assert_status(503).text(), "");
     assert_eq!(admin(&site, "/health/ready").await.assert_status(503).text(), answer.text());
     admin(&site, "/health/ready/app").await.assert_status(503);

@@ -1,4 +1,4 @@
-//! HTTP/2 towards clients, spoken by a library: requests, answers, and the end of connections.
+//! HTTP/2 towards clients, with a client library: requests, answers, and the end of connections.
 
 use std::future::poll_fn;
 
@@ -340,7 +340,7 @@ async fn a_stop_lets_streams_finish_and_takes_no_more() {
     let (answer, _) = talk.begin(get("/held"), true).await;
     app.has_seen(1).await;
     site.terminate();
-    // The client's library stops sending once it has been told to.
+    // The client library stops sending once it is told to.
     eventually("to be told to go away", async || {
         poll_fn(|cx| std::task::Poll::Ready(talk.send.poll_ready(cx).map(|ready| ready.is_err()).is_ready()))
             .await
@@ -356,7 +356,7 @@ async fn a_stop_lets_streams_finish_and_takes_no_more() {
 #[tokio::test]
 async fn h2spec_has_nothing_to_say() {
     let Some(program) = h2spec() else { return };
-    // Where the body is shorter than what a case needs, it is skipped.
+    // If the body is shorter than what a case needs, the case is skipped.
     let page = "a page that is long enough for the cases that cut it into pieces";
     let app = upstream().does(ok(page)).start().await;
     let site = tls::secured(&authority(), tls::ONE).with("app", &app).start().await;

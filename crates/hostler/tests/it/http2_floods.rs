@@ -1,4 +1,4 @@
-//! Floods of frames: each is noticed, counted, and ends its connection. Frames by hand.
+//! Floods of frames: each is noticed, counted, and ends its connection. The frames are written by hand.
 
 use hostler_testkit::{Frame, FrameClient, Site, block, eventually, frame_client, upstream};
 
@@ -10,7 +10,7 @@ fn get() -> Vec<u8> {
     block(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")])
 }
 
-/// Sends these again and again until nobody takes them any more.
+/// Sends these frames until the connection takes no more.
 async fn flood(client: &mut FrameClient, mut frames: impl FnMut(u32) -> Vec<Frame>) -> Frame {
     for round in 0..2_000_u32 {
         client.send(&frames(round)).await;
@@ -18,7 +18,7 @@ async fn flood(client: &mut FrameClient, mut frames: impl FnMut(u32) -> Vec<Fram
     client.next_of(Frame::GOAWAY).await
 }
 
-/// The connection has ended for this, and nothing of it is left.
+/// The connection has ended for this reason, and nothing of it is left.
 async fn assert_flooded(site: &Site, reason: &str) {
     site.says(reason).await;
     eventually("an end of all connections", async || {
@@ -39,7 +39,7 @@ async fn frames_that_cost_nothing_are_too_many_at_some_time() {
     for (reason, frame) in [
         ("too many SETTINGS frames", Frame::new(Frame::SETTINGS, 0, 0, "")),
         ("too many PING frames", Frame::new(Frame::PING, 0, 0, [0; 8])),
-        // Whichever notices first: the machinery counts them as well.
+        // Hostler or the `h2` crate notices first: the crate counts them as well.
         ("HTTP/2 connection from 127.0.0.1:", Frame::new(Frame::DATA, 0, 1, "")),
         ("too many frames that mean nothing", Frame::new(Frame::PRIORITY, 0, 1, [0, 0, 0, 0, 9])),
         ("too many frames that mean nothing", Frame::new(0xfa, 0, 0, "")),
@@ -74,7 +74,7 @@ async fn streams_that_are_opened_and_reset_are_too_many_at_some_time() {
     assert!(app.requests().len() < 600, "{}", app.requests().len());
 }
 
-/// A head in a HEADERS frame and so many CONTINUATION frames, some of them empty.
+/// A head in a HEADERS frame and this many CONTINUATION frames, some of them empty.
 fn in_pieces(stream: u32, head: &[u8], continuations: usize) -> Vec<Frame> {
     let at = |number: usize| head.len() * number / (continuations + 1);
     let piece = |number: usize| &head[at(number)..at(number + 1)];
@@ -87,7 +87,7 @@ fn in_pieces(stream: u32, head: &[u8], continuations: usize) -> Vec<Frame> {
     std::iter::once(first).chain(others).collect()
 }
 
-/// A GET with so many bytes of fields besides.
+/// A GET with this many bytes of further fields.
 fn get_with(bytes: usize) -> Vec<u8> {
     let value = "x".repeat(1000);
     let fields = vec![("x-a", value.as_str()); bytes / value.len()];
@@ -126,13 +126,13 @@ async fn a_head_in_as_many_pieces_as_are_allowed_is_a_request() {
 async fn a_head_in_pieces_that_is_too_long_is_refused_and_one_in_too_many_ends_its_connection() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
-    // The last two are refused by the `h2` crate, which knows only how long a head may be at the very most.
+    // The last two are refused by the `h2` crate, which knows only the upper limit for heads.
     for bytes in [66_000, 80_000, 90_000] {
         let mut client = frame_client(site.address()).await;
         client.send(&in_pieces(1, &get_with(bytes), 32)).await;
         let answer = client.next_of(Frame::HEADERS).await;
         assert!(answer.payload.starts_with(STATUS_431), "{bytes}: {answer:?}");
-        // It is good for another request.
+        // The connection can be used for another request.
         client
             .send(&[Frame::request(
                 3,
@@ -155,7 +155,7 @@ async fn a_longer_head_may_come_in_more_pieces() {
     let site = in_front_of(&app, "[server]\nmax_header_size = \"1 MiB\"\nmax_header_fields = 1000\n").await;
     let mut client = frame_client(site.address()).await;
     client.send(&in_pieces(1, &get_with(900_000), 120)).await;
-    // The worker may find it too long: that is for it to say.
+    // The worker may find it too long, and refuses it then.
     client.next_of(Frame::HEADERS).await;
     assert_eq!(app.only_request().head.all("x-a").len(), 900);
 }

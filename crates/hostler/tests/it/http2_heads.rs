@@ -1,4 +1,5 @@
-//! Heads in HTTP/2 that would be more than one request, or another one, in HTTP/1.1: no member sees any of them. Frames by hand.
+//! HTTP/2 heads that would be several requests, or another request, in HTTP/1.1: no member gets any of them. The frames are written by
+//! hand.
 
 use hostler_testkit::{Frame, FrameClient, eventually, frame_client, upstream};
 
@@ -6,7 +7,7 @@ use crate::in_front_of;
 
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
-/// A good request's pseudo fields, but for these; some of them for not being there.
+/// The pseudo fields of a valid request, with these changed or removed.
 fn with<'a>(fields: Fields<'a>) -> Vec<(&'a str, &'a str)> {
     let good = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a.test")];
     let named = |name: &str| fields.iter().any(|(other, _)| *other == name);

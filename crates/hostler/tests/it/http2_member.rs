@@ -1,4 +1,4 @@
-//! A member in HTTP/2 whose every answer a test writes. Knows nothing of Hostler.
+//! An HTTP/2 member whose answers the test writes. Knows nothing of Hostler.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,17 +15,17 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// A request as it came, its body read or not, and the way to answer it.
+/// A received request and the way to answer it.
 pub(super) struct Asked {
     pub request: Request<RecvStream>,
     pub respond: SendResponse<Bytes>,
-    /// On which connection it came, counted from 1.
+    /// The number of its connection, from 1.
     pub connection: usize,
-    /// The how manyth of all it is, counted from 1.
+    /// The number of the request over all connections, from 1.
     pub nth: usize,
 }
 
-/// A running member; it ends when dropped.
+/// A running member. It ends when it is dropped.
 pub(super) struct Http2Member {
     address: String,
     shared: Arc<Shared>,
@@ -37,12 +37,12 @@ struct Shared {
     connections: AtomicUsize,
     open: AtomicUsize,
     requests: AtomicUsize,
-    /// Tells every connection to end when its streams have.
+    /// Tells every connection to end after its streams.
     leave: Notify,
     seen: Mutex<Vec<(String, HeaderMap)>>,
 }
 
-/// How it is set up.
+/// The settings of the member.
 #[derive(Default)]
 pub(super) struct Http2Plan {
     pub most_streams: Option<u32>,
@@ -121,27 +121,27 @@ impl Http2Member {
         &self.address
     }
 
-    /// Connections that it has ever had.
+    /// All connections so far.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// Connections that are open.
+    /// Open connections.
     pub fn open(&self) -> usize {
         self.shared.open.load(Ordering::SeqCst)
     }
 
-    /// Requests that have come.
+    /// All requests so far.
     pub fn requests(&self) -> usize {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
-    /// What came: method and URI, and the fields.
+    /// The requests: method, URI and fields.
     pub fn seen(&self) -> Vec<(String, HeaderMap)> {
         self.shared.seen.lock().unwrap().clone()
     }
 
-    /// Says GOAWAY on all its connections.
+    /// Sends GOAWAY on all connections.
     pub fn leave(&self) {
         self.shared.leave.notify_waiters();
     }
@@ -168,7 +168,7 @@ impl Asked {
         self.request.uri().path().to_owned()
     }
 
-    /// A head, and the stream for the body.
+    /// Sends a head, and returns the stream for the body.
     pub fn begin(&mut self, head: Response<()>) -> SendStream<Bytes> {
         self.respond.send_response(head, false).unwrap()
     }
@@ -180,7 +180,7 @@ impl Asked {
     }
 }
 
-/// Sends as fast as the other side takes it. What is not taken any more, nobody misses.
+/// Sends as fast as the other side takes it. Ignores what is not taken any more.
 pub(super) async fn send(
     mut stream: SendStream<Bytes>,
     mut body: Bytes,

@@ -1,4 +1,4 @@
-//! Members in HTTP/2: many calls on one connection, and everything else as in HTTP/1.1.
+//! HTTP/2 to members: many calls on one connection, and everything else as in HTTP/1.1.
 
 use std::sync::Arc;
 
@@ -223,7 +223,7 @@ async fn more_calls_than_a_connection_takes_take_another() {
         })
         .await;
     let site = in_front_of(&member, "").await;
-    // The limit is known once the first has been answered.
+    // The limit is known once the first request has been answered.
     site.get("/").await.assert_ok("");
     let mut held = Vec::new();
     for n in 1..=5 {

@@ -1,4 +1,4 @@
-//! WebSockets in a stream of HTTP/2 (RFC 8441): opened as a member of HTTP/1.1 expects it, and ended as they end there.
+//! WebSockets in an HTTP/2 stream (RFC 8441): opened towards members as in HTTP/1.1, and ended in the same way.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -21,7 +21,7 @@ fn websocket(path: &str) -> Request<()> {
     request.extension(Protocol::from_static("websocket")).body(()).unwrap()
 }
 
-/// What a member answers to the head that it got.
+/// The member's answer to the head that it got.
 fn accept(head: &str) -> String {
     let lines = head.lines().filter_map(|line| line.split_once(": "));
     let key = lines.filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key")).map(|(_, key)| key);
@@ -35,7 +35,7 @@ fn accept(head: &str) -> String {
     )
 }
 
-/// Waits until the server has said that it knows RFC 8441.
+/// Waits until the server has announced RFC 8441.
 async fn ready(talk: &mut Talk) {
     eventually("SETTINGS_ENABLE_CONNECT_PROTOCOL", async || {
         talk.send.is_extended_connect_protocol_enabled().then_some(())
@@ -82,7 +82,7 @@ async fn a_websocket_opens_and_bytes_go_both_ways() {
         taken += data.len();
         body.flow_control().release_capacity(data.len()).unwrap();
     }
-    // It takes no slot: another is opened beside it.
+    // It takes no slot: a second one can be opened.
     let _other = open(&mut talk, &member).await;
     has_tunnels(&site, 2).await;
     sender.send_reset(Reason::CANCEL);

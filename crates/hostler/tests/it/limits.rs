@@ -1,10 +1,10 @@
-//! What is too large or too slow is refused in clear words, and the connection is closed.
+//! A request that is too large or too slow is refused with a clear text, and its connection is closed.
 
 use hostler_testkit::{chunked, ok, request, text, upstream};
 
 use crate::{http2, in_front_of};
 
-/// A head of exactly so many bytes.
+/// A head of exactly this many bytes.
 fn head_of(bytes: usize) -> String {
     let start = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
     format!("{start}{}\r\n\r\n", "x".repeat(bytes - start.len() - 4))

@@ -1,5 +1,4 @@
-//! What the services that Hostler answers itself say to those who mean no good: each gets a clear answer and none a 5xx, and the next
-//! client finds all as it was.
+//! Hostile requests to the lookup services: each gets a clear answer, none gets a 5xx, and the next client is not affected.
 
 use hostler_testkit::{Client, ReceivedAnswer, Site, mmdb};
 
@@ -10,7 +9,7 @@ const ROWS: &str = "US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\
     US\t55401\tMinneapolis\tMinnesota\tMN\tHennepin\t053\t\t\t44.9835\t-93.2683\t4\n\
     US\t09012\tAPO AE\t\t\t\t\t\t\t49.4333\t7.6\t4\n";
 
-/// Both services for everybody, at the root; clients of 127.0.0.1 are who they say they are.
+/// Both services for all clients, at the root. `X-Forwarded-For` from 127.0.0.1 is trusted.
 pub(crate) async fn services(server: &str) -> Site {
     let plan = site(&format!(
         "{server}\nserver.trusted_proxies = ['127.0.0.1']\n\
@@ -24,7 +23,7 @@ pub(crate) async fn services(server: &str) -> Site {
     plan.start().await
 }
 
-/// What is wrong is told: in a sentence, as a problem, without more of what was sent than fits a line.
+/// The error is described in one sentence, as a problem document, and quotes at most one line of the request.
 pub(crate) fn assert_clear(answer: &ReceivedAnswer, asked: &str) {
     let body = answer.text();
     assert!(body.len() < 1500, "{asked:.200}: {} bytes", body.len());
@@ -40,7 +39,7 @@ pub(crate) fn assert_clear(answer: &ReceivedAnswer, asked: &str) {
     }
 }
 
-/// What makes no sense, and the status that says so.
+/// Invalid requests, and the status for each.
 const WRONG: &[(&str, u16)] = &[
     ("/geo/999.1.1.1", 400),
     ("/geo/1.1.1.1%00", 400),
@@ -125,7 +124,7 @@ async fn a_chain_of_ten_thousand_proxies_is_not_followed() {
             vec![entry; 10_000].join(",")
         )
     };
-    // As it is delivered, such a head is too large for anybody to read.
+    // Such a head is too large to be delivered.
     services("").await.send(chain("127.0.0.1")).await.assert_refused(431, "header_too_large");
 
     let site = services("server.max_header_size = '1 MiB'\nserver.max_header_fields = 256").await;
@@ -203,7 +202,7 @@ fn assert_too_large(answer: &ReceivedAnswer, path: &str) {
         .assert_field("content-type", "application/problem+json")
         .assert_says("1048576 bytes");
     assert_clear(answer, path);
-    // Whoever may read answers may read why there is none.
+    // A client that may read answers may also read errors.
     let origins = answer.field("access-control-allow-origin");
     assert_eq!(origins.as_deref(), path.starts_with("/postal").then_some("*"), "{path}");
     assert!(answer.field("x-request-id").is_some(), "{answer:?}");
@@ -211,7 +210,7 @@ fn assert_too_large(answer: &ReceivedAnswer, path: &str) {
 
 #[tokio::test]
 async fn what_is_wrong_with_an_item_is_said_at_the_item_and_costs_no_more_than_a_line() {
-    // More than is kept in memory of the bodies of other routes.
+    // More than other routes keep of bodies in memory.
     let site = services("server.body_memory = '1 KiB'").await;
     let mut client = site.connect().await;
     let item = format!("\u{0}\u{7f}<{}>\u{1f600}", "x".repeat(900));

@@ -1,5 +1,4 @@
-//! The services that Hostler answers itself, asked for three thousand things that are put together at random: always the same ones, and
-//! never a 5xx.
+//! Random requests to the lookup services: three thousand, always the same ones, and none gets a 5xx.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use serde_json::Value;
 
 use crate::lookups_hostile::{assert_clear, services};
 
-/// Where something may be found; pieces of paths, of queries and of heads, each of which is somewhere more than it seems.
+/// Pieces of paths, queries and heads, each of which has a meaning somewhere.
 const BEGINNINGS: &[&str] = &[
     "",
     "/geo",

@@ -1,4 +1,4 @@
-//! Requests that come round to a Hostler that they have been to, and chains of Hostlers that are no loop.
+//! Requests that come back to a Hostler where they have been, and chains of Hostlers that are no loop.
 
 use hostler_testkit::{Site, eventually, held_port, upstream};
 
@@ -36,7 +36,7 @@ async fn a_hostler_behind_a_hostler_is_no_loop() {
     let via = app.only_request().head.all("via");
     assert_eq!(via.len(), 3, "{via:?}");
     assert!(via[0] != via[1] && via[1] != via[2] && via[0] != via[2], "{via:?}");
-    // What it reads of others, and of those that are called as it is, is none of its business.
+    // Other names in `Via`, and other proxies of the same name, are ignored.
     let answer =
         outer.send("GET / HTTP/1.1\r\nHost: a\r\nVia: 1.1 hostler, 1.0 hostler-0123456789abcdef\r\n\r\n");
     answer.await.assert_ok("ok");

@@ -1,4 +1,4 @@
-//! What Hostler promises, one test a promise: the real program on real sockets, in front of scripted members. Needs no Node.
+//! The promises of Hostler, one test for each: the real program on real sockets, in front of scripted members. Needs no Node.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 // Clients
@@ -17,7 +17,7 @@ mod proxy_protocol;
 mod slow_clients;
 mod strictness;
 mod tls;
-// What is between
+// Between clients and members
 mod answers;
 mod batches;
 mod buffering;
@@ -58,7 +58,7 @@ mod nats_tls;
 mod openapi;
 mod postal;
 mod postal_data;
-// Routes that are registered
+// Registered routes
 mod platform;
 // The program
 mod activation;

@@ -1,16 +1,16 @@
-//! A member's broken answer is a 502, or a transfer that breaks off where everybody sees it: never a clean-looking short answer.
+//! A malformed answer of a member is a 502, or a transfer that visibly breaks off: never a short answer that looks complete.
 
 use hostler_testkit::{ConnectionEnding, ReceivedAnswer, Step, text, upstream};
 
 use crate::in_front_of;
 
-/// What a member sends before it closes, and what may become of it.
+/// What a member sends before it closes, and the possible results.
 enum Outcome {
-    /// Nothing of it reaches the client.
+    /// The client gets a refusal.
     Refused,
-    /// The client sees that it is not complete.
+    /// The client sees that the answer is incomplete.
     Broken,
-    /// It is good after all, with this body.
+    /// The answer is valid, with this body.
     Good(&'static str),
 }
 
@@ -47,7 +47,7 @@ const CASES: &[(&str, Outcome)] = &[
     ("HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok", Refused),
     ("HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 2\r\n\r\nok", Refused),
     ("HTTP/1.1 200 OK\r\n: x\r\nContent-Length: 2\r\n\r\nok", Refused),
-    // Lengths in doubt.
+    // Ambiguous lengths.
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         Refused,
@@ -73,7 +73,7 @@ const CASES: &[(&str, Outcome)] = &[
     ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", Refused),
     ("HTTP/1.1 100 Continue\r\n\r\n", Refused),
     ("HTTP/1.1 103 Early Hints\r\n\r\ngarbage\r\n\r\n", Refused),
-    // Bodies: what is broken may have been sent by then.
+    // Bodies: the head may have been sent before the error.
     ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", Broken),
     ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", Broken),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Broken),
@@ -86,7 +86,7 @@ const CASES: &[(&str, Outcome)] = &[
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\nok\n0\n\n", Refused),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n-1\r\n", Broken),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nbad trailer\r\n\r\n", Broken),
-    // More than it said: what it said counts, and the connection is not used again.
+    // More bytes than announced: the announced ones count, and the connection is not used again.
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay", Good("ok")),
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nevil!",
@@ -99,7 +99,7 @@ const CASES: &[(&str, Outcome)] = &[
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nok\r\n0\r\n\r\n", Good("ok")),
 ];
 
-/// A refusal of ours, or a transfer that is visibly broken.
+/// A refusal by Hostler, or a transfer that visibly breaks off.
 fn is_refused(answer: &ReceivedAnswer) -> bool {
     answer.status == 502
         && answer.ending == ConnectionEnding::Whole
@@ -124,8 +124,8 @@ async fn no_broken_answer_looks_whole() {
             let answer = client.maybe_answer("POST").await;
             let fine = match (outcome, &answer) {
                 (Refused, Some(answer)) => is_refused(answer),
-                // One that breaks off before anything was sent is a refusal as well, and better so; and one of which
-                // nothing had arrived when it was reset shows nothing at all.
+                // An answer that breaks off before any byte was sent may be a refusal too. If nothing had arrived before the reset, the
+                // client gets nothing.
                 (Broken, Some(answer)) => answer.ending != ConnectionEnding::Whole || is_refused(answer),
                 (Broken, None) => true,
                 (Good(body), Some(answer)) => {
@@ -165,7 +165,7 @@ async fn an_answer_that_breaks_after_it_has_begun_is_aborted() {
             app.release(1);
             let (rest, ending) = client.rest().await;
             assert!(!rest.contains("0\r\n\r\n"), "no end was invented: {head}{rest}");
-            // Nothing but the end of the connection says where this one ends.
+            // The end of this body is the end of the connection.
             let unframed = !head.contains("Content-Length") && !head.contains("chunked");
             assert!(
                 !unframed || ending == ConnectionEnding::Reset,

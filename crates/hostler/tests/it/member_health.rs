@@ -1,4 +1,4 @@
-//! Members that freeze, and members that are checked: few requests suffer, and what can be had elsewhere is.
+//! Members that hang and members with health checks: few requests are affected, and others are served by the other members.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::site;
 
 const CHECKED: &str = "interval = '50ms'\ntimeout = '5s'\nunhealthy = 2\nhealthy = 2\n";
 
-/// A Hostler is a member like any other, and one that can be frozen.
+/// A Hostler is used as a member, because it can be stopped with a signal.
 async fn member(answer: &str) -> Site {
     site(&format!("routes = [{{ match = '*', respond = '{answer}' }}]")).start().await
 }
@@ -34,7 +34,7 @@ async fn frozen_member_among_two(choice: &str) {
         tokio::spawn(async move {
             let mut failed = 0;
             for n in 0..40 {
-                // The slots of the frozen one stay taken: those are what may fail.
+                // The slots of the stopped member stay in use: only their requests may fail.
                 failed += usize::from(client(address).await.get(&format!("/{n}")).await.status != 200);
             }
             failed
@@ -68,7 +68,7 @@ async fn a_frozen_member_costs_few_requests_where_the_least_busy_is_chosen() {
     frozen_member_among_two("least_busy").await;
 }
 
-/// An upstream with a health of its own: `/health` says it, all else is answered with its name, or held as long as it is ill.
+/// An upstream with its own health: `/health` reports it. Other paths are answered with its name, or not answered while it is ill.
 async fn checked(name: &'static str, healthy: &Arc<AtomicBool>) -> Upstream {
     let healthy = healthy.clone();
     let script = move |target: &str| match (target, healthy.load(Ordering::Relaxed)) {
@@ -116,7 +116,7 @@ async fn a_member_that_fails_its_checks_gets_nothing_until_it_passes_them_again(
     site.says("is healthy again").await;
     let said = |text: &str| site.lines().iter().filter(|line| line.contains(text)).count();
     assert_eq!((said("is unhealthy"), said("is healthy again")), (1, 1));
-    // Checks are no traffic: they take no slots and are in no log.
+    // Health checks are no traffic: they take no slot and are in no log.
     let pool = site.pool("app").await;
     assert_eq!((&pool["counters"]["granted"], &pool["counters"]["unhealthy"]), (&10.into(), &1.into()));
     assert!(site.access_lines().iter().all(|line| line["target"] != "/health"));
@@ -160,7 +160,7 @@ async fn the_checks_of_a_member_end_with_it_and_change_with_the_configuration() 
     assert!(gone.requests().len() <= before + 1, "one may have been on its way");
     healthy.store(false, Ordering::Relaxed);
     counts_as(&site, 0, true).await;
-    // Without checks nobody says any more that it is ill.
+    // Without health checks the member counts as healthy again.
     site.rewrite(&config(&[&stays], ""));
     site.command(&["reload"]).await.assert_exit(0);
     counts_as(&site, 0, false).await;

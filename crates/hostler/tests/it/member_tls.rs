@@ -1,4 +1,4 @@
-//! Members over TLS: who is believed, what is said where none is, and that everything else is as in plain text.
+//! TLS to members: which certificates are trusted, what is logged about others, and that everything else is as in plain text.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 
 use crate::site;
 
-/// A pool whose members need not be waited for.
-const IMPATIENT: &str = "[pools.app.queue]\ntimeout = \"200ms\"\n";
+/// A pool that does not wait long for its members.
+const SHORT_QUEUE_TIMEOUT: &str = "[pools.app.queue]\ntimeout = \"200ms\"\n";
 
 /// A site that trusts an authority.
 fn trusting(authority: &Authority, config: &str) -> SitePlan {
@@ -41,7 +41,7 @@ async fn a_member_over_tls_is_like_any_other_and_its_connection_is_kept() {
     let mut client = site.connect().await;
     client.get("/").await.assert_ok("");
     let large: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
-    // Sent again if need be: what must not be is not sent on a connection that has been idle for a second.
+    // Sent again if needed: a request that must not be sent twice gets no connection that was idle for a second.
     client.send(request("PUT /", "", &large)).await;
     assert_eq!(client.answer().await.assert_status(200).body, large);
     client.get("/").await.assert_ok("");
@@ -63,7 +63,7 @@ async fn a_member_that_speaks_only_tls_1_2_is_spoken_to() {
 #[tokio::test]
 async fn a_certificate_by_a_stranger_is_not_taken() {
     let app = upstream().over_tls(authority().vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
-    let site = trusting(&authority(), IMPATIENT).with("app", &app).start().await;
+    let site = trusting(&authority(), SHORT_QUEUE_TIMEOUT).with("app", &app).start().await;
     assert!(refused(&site, "member_untrusted").await.contains("UnknownIssuer"));
     assert_eq!(app.requests().len(), 0);
 }
@@ -72,7 +72,7 @@ async fn a_certificate_by_a_stranger_is_not_taken() {
 async fn a_certificate_that_is_out_of_date_is_not_taken() {
     let trust = authority();
     let app = upstream().over_tls(trust.vouched_for(&["127.0.0.1"]).for_server(None)).start().await;
-    let site = trusting(&trust, IMPATIENT).with("app", &app).start().await;
+    let site = trusting(&trust, SHORT_QUEUE_TIMEOUT).with("app", &app).start().await;
     assert!(refused(&site, "member_untrusted").await.contains("expired"));
 }
 
@@ -80,9 +80,9 @@ async fn a_certificate_that_is_out_of_date_is_not_taken() {
 async fn a_certificate_for_somebody_else_is_not_taken_unless_that_is_the_one_who_is_meant() {
     let trust = authority();
     let app = upstream().over_tls(trust.vouch_for(&["app-7.internal"]).for_server(None)).start().await;
-    let strict = trusting(&trust, IMPATIENT).with("app", &app).start().await;
+    let strict = trusting(&trust, SHORT_QUEUE_TIMEOUT).with("app", &app).start().await;
     refused(&strict, "member_wrong_name").await;
-    let named = format!("{IMPATIENT}[pools.app.tls]\nca = \"ca.pem\"\nserver_name = ");
+    let named = format!("{SHORT_QUEUE_TIMEOUT}[pools.app.tls]\nca = \"ca.pem\"\nserver_name = ");
     for (name, is_taken) in [("app-7.internal", true), ("app-8.internal", false)] {
         let plan = site(&format!("{named}\"{name}\"")).with("app", &app);
         write(plan.folder(), "ca.pem", &trust.cert());
@@ -109,24 +109,25 @@ async fn a_member_that_speaks_no_tls_is_told_apart_from_one_that_is_not_there() 
         while let Ok((mut stream, _)) = plain.accept().await {
             let _ = stream.read(&mut [0; 1]).await;
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
-            // Closed over what was sent and not read, it would take its answer back.
+            // Closing with unread bytes would reset the connection and lose the answer.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
     let trust = authority();
     let member = format!("https://{address}");
-    let site_of_plain = trusting(&trust, IMPATIENT).with_member("app", &member).start().await;
+    let site_of_plain = trusting(&trust, SHORT_QUEUE_TIMEOUT).with_member("app", &member).start().await;
     refused(&site_of_plain, "member_not_tls").await;
-    let nobody = format!("https://{}", no_upstream());
-    let site_of_nobody = trusting(&trust, IMPATIENT).with_member("app", &nobody).start().await;
-    refused(&site_of_nobody, "unreachable").await;
+    let unreachable = format!("https://{}", no_upstream());
+    let site_of_unreachable =
+        trusting(&trust, SHORT_QUEUE_TIMEOUT).with_member("app", &unreachable).start().await;
+    refused(&site_of_unreachable, "unreachable").await;
 }
 
 #[tokio::test]
 async fn a_member_that_never_finishes_the_handshake_is_given_up_after_connect_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let member = format!("https://{}", silent.local_addr().unwrap());
-    let config = format!("pools.app.connect_timeout = \"100ms\"\n{IMPATIENT}");
+    let config = format!("pools.app.connect_timeout = \"100ms\"\n{SHORT_QUEUE_TIMEOUT}");
     let site = trusting(&authority(), &config).with_member("app", &member).start().await;
     assert!(refused(&site, "member_handshake").await.contains("in time"));
 }
@@ -139,7 +140,7 @@ async fn a_member_that_wants_to_know_who_we_are_is_shown_our_certificate() {
     let app = upstream().over_tls(config()).start().await;
     let with = |certificate: Option<IssuedCertificate>| {
         let keys = if certificate.is_some() { "cert = \"our.pem\"\nkey = \"our.key\"\n" } else { "" };
-        let plan = site(&format!("{IMPATIENT}[pools.app.tls]\nca = \"ca.pem\"\n{keys}"));
+        let plan = site(&format!("{SHORT_QUEUE_TIMEOUT}[pools.app.tls]\nca = \"ca.pem\"\n{keys}"));
         write(plan.folder(), "ca.pem", &trust.cert());
         if let Some(IssuedCertificate { cert, key }) = certificate {
             write(plan.folder(), "our.pem", &cert);

@@ -1,4 +1,4 @@
-//! The way to NATS: over TLS, with a certificate and a password, of which nothing is told.
+//! The connection to NATS: over TLS, with a certificate and a password, which are in no log.
 
 use hostler_testkit::{authority, nats};
 

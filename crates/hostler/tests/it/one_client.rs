@@ -1,4 +1,4 @@
-//! What one client can take of what all share while it sends: memory, temporary files and time.
+//! How much one client can use of what all clients share while it sends: memory, temporary files and time.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn a_byte_now_and_then_keeps_no_body_waiting() {
     let mut client = nearly(&site, "/", 100_000).await;
     let mut dripping = site.connect().await;
     dripping.send("POST /drips HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n").await;
-    // Each pause counts five seconds at most: the limit is reached in ten of one byte a second.
+    // Each pause counts five seconds at most: with one byte per pause, ten pauses reach the limit.
     let answer = loop {
         match tokio::time::timeout(Duration::from_secs(1), dripping.answer()).await {
             Ok(answer) => break answer,
@@ -62,7 +62,7 @@ async fn bodies_of_many_clients_take_no_more_memory_than_there_is_for_them() {
         client.send("x").await;
         client.answer().await.assert_ok("ok");
     }
-    // Of kept-alive connections, whose next requests may be long in coming.
+    // The kept-alive connections, whose next requests may come much later.
     eventually("nothing to be held any more", async || {
         (used(&site, "request_memory").await.0 + used(&site, "spool").await.0 == 0).then_some(())
     })
@@ -77,7 +77,7 @@ async fn a_spool_that_is_full_refuses_what_needs_it_and_nothing_else() {
     let site = in_front_of(&app, limits).await;
     let mut holds = nearly(&site, "/", 120_000).await;
     eventually("a body in the spool", async || (used(&site, "spool").await.0 > 100_000).then_some(())).await;
-    // Of what is left, one that comes may have half.
+    // A new connection may hold half of what is free.
     let full = site.post("/", vec![b'x'; 100_000]).await;
     full.assert_refused(503, "spool_full").assert_field("retry-after", "1");
     site.post("/", "small").await.assert_ok("ok");

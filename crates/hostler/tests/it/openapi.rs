@@ -1,4 +1,4 @@
-//! `/openapi.json` against the answers: every path that it has is asked, and what comes is what it says.
+//! Compares `/openapi.json` with the answers: every path is requested, and each answer must match its schema.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::site;
 /// Status, method, target, body.
 type Request = (u16, &'static str, &'static str, &'static str);
 
-/// Each path with requests that bring out its answers.
+/// Each path with requests for each of its answers.
 const REQUESTS: &[(&str, &[Request])] = &[
     ("/get_city", &[(200, "GET", "/get_city", "")]),
     ("/crossdomain.xml", &[(200, "GET", "/crossdomain.xml", "")]),
@@ -172,7 +172,7 @@ async fn every_path_that_is_described_answers_as_described() {
     for (path, requests) in REQUESTS {
         for (status, method, target, body) in *requests {
             let fields = "X-Forwarded-For: 81.2.69.160\r\nX-Other: 10.0.0.1\r\n";
-            // Whoever may ask about others comes from a private network.
+            // Only clients of a private network may ask about other addresses.
             let fields = if path.contains("{ip}") || path.contains("batch") { "" } else { fields };
             let answer = ask(&site, &format!("{method} /v1{target}"), fields, body).await;
             answer.assert_status(*status);
@@ -182,7 +182,7 @@ async fn every_path_that_is_described_answers_as_described() {
     }
 }
 
-/// The answer is one of those that the operation has.
+/// The answer is one of the operation's answers.
 fn agrees(document: &Value, operation: &Value, answer: &ReceivedAnswer, target: &str) {
     let response = &operation["responses"][answer.status.to_string()];
     assert!(response.is_object(), "{target}: {} is not described", answer.status);
@@ -191,7 +191,7 @@ fn agrees(document: &Value, operation: &Value, answer: &ReceivedAnswer, target: 
     let content = &response["content"][kind];
     assert!(content.is_object(), "{target}: {kind} is not described");
     if kind.ends_with("json") && !kind.ends_with("ndjson") {
-        // References lead into the document, so the schema stands beside its components.
+        // References lead into the document, so the schema is placed beside its components.
         let schema = json!({ "allOf": [content["schema"]], "components": document["components"] });
         let validator = jsonschema::validator_for(&schema).unwrap();
         let body = answer.json();

@@ -1,4 +1,4 @@
-//! Orders to a running Hostler: who may give them, and what is answered to those that make no sense.
+//! Commands to a running Hostler: which senders may give them, and the answers to invalid ones.
 
 use hostler_testkit::{ReceivedAnswer, Site, client, upstream};
 
@@ -17,10 +17,10 @@ async fn a_web_page_in_the_operators_browser_orders_nothing() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let cases = [
-        // A form or a simple fetch: a browser sends those without asking.
+        // A form or a simple fetch: a browser sends these without a preflight request.
         "Host: 127.0.0.1:8081\r\nOrigin: http://evil.example\r\n",
         "Host: 127.0.0.1:8081\r\n",
-        // Its name was made to lead here.
+        // DNS rebinding: a foreign name resolves to this listener.
         "Host: evil.example:8081\r\nHostler-Command: 1\r\n",
         "Host: 127.0.0.1:8081\r\nHostler-Command: 1\r\nOrigin: http://127.0.0.1:8081\r\n",
     ];
@@ -46,7 +46,7 @@ async fn a_web_page_in_the_operators_browser_reads_nothing() {
     let site = in_front_of(&app, "").await;
     let mut admin = client(site.admin()).await;
     for path in ["/", "/status", "/table", "/routes", "/health", "/health/ready", "/other"] {
-        // Its name was made to lead here.
+        // DNS rebinding: a foreign name resolves to this listener.
         let refused = admin.get_of("evil.example:8081", path).await;
         refused.assert_status(403).assert_says("Host must be an IP address or localhost");
         for field in ["Origin: http://evil.example", "Sec-Fetch-Site: cross-site"] {
@@ -54,7 +54,7 @@ async fn a_web_page_in_the_operators_browser_reads_nothing() {
             admin.answer().await.assert_status(403);
         }
     }
-    // Whoever names an address: a kubelet, Prometheus, curl.
+    // Clients that use an address: a kubelet, Prometheus, curl.
     let address = site.admin().to_string();
     for host in [&*address, "10.0.0.7:8081", "[::1]:8081", "localhost"] {
         for path in ["/status", "/health", "/health/live"] {
@@ -62,7 +62,7 @@ async fn a_web_page_in_the_operators_browser_reads_nothing() {
         }
     }
     site.command(&["status"]).await.assert_exit(0);
-    // A balancer's check by HTTP/1.0.
+    // A load balancer's health check with HTTP/1.0.
     admin.send("GET /health HTTP/1.0\r\n\r\n").await;
     assert!(admin.read_until("ok\n").await.starts_with("HTTP/1.0 200"));
 }
@@ -109,7 +109,7 @@ async fn a_pause_that_nobody_ends_ends_by_itself() {
     site.command(&["pause", "app", "--timeout", "1h"]).await.assert_exit(0);
     let mut held = site.begin("/").await;
     site.settles("app", 0, 1).await;
-    // The second word counts.
+    // The second command counts.
     site.command(&["pause", "app", "--timeout", "10ms"]).await.assert_exit(0);
     held.answer().await.assert_ok("ok");
     site.says("the pause was not ended within 10ms").await;

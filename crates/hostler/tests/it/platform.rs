@@ -1,5 +1,5 @@
-//! What a Hostler does for which routes may be registered, in the way of Cloud Foundry's gorouter: the words for what no route
-//! matches, health checks, the access line, SIGUSR1.
+//! Behaviour like Cloud Foundry's gorouter where routes may be registered: the answer for unknown routes, health checks, the access line,
+//! SIGUSR1.
 
 use hostler_testkit::{ReceivedAnswer, Site, Step, client, eventually, nats, text, upstream};
 use serde_json::json;
@@ -17,7 +17,7 @@ async fn health(site: &Site) -> ReceivedAnswer {
     site.send("GET / HTTP/1.1\r\nHost: whatever\r\nUser-Agent: HTTP-Monitor/1.1\r\n\r\n").await
 }
 
-/// A line with all that is different each time as `0`, and the UUID's letters as well.
+/// The line with all varying digits as `0`, and the UUID's letters too.
 fn shape(line: &str) -> String {
     let is_hex_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     let words = line.split_inclusive([' ', '"']).map(|word| {
@@ -99,7 +99,7 @@ async fn from_sigusr1_on_health_checks_fail_and_all_else_goes_on_until_the_wait_
     eventually("health checks to fail", async || (health(&site).await.status == 503).then_some(())).await;
     assert_eq!(health(&site).await.text(), "");
     get(&site, "own.test", "").await.assert_ok("ok");
-    // Once more changes nothing.
+    // A second signal changes nothing.
     site.ask_to_drain();
     let mut newcomer = client(site.address()).await;
     newcomer.send("GET / HTTP/1.1\r\nHost: own.test\r\n\r\n").await;

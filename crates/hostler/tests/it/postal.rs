@@ -1,11 +1,11 @@
-//! Where postal codes are: every path of the service, over real sockets, out of a few rows.
+//! Lookups of postal codes: every path of the service, over real sockets, from a few rows.
 
 use hostler_testkit::{ReceivedAnswer, Site};
 use serde_json::{Value, json};
 
 use crate::site;
 
-/// Portland in two states and two counties, a post and a place with one code, a code with two places.
+/// Portland in two states and two counties, a postal area and a place with one code, a code with two places.
 pub(crate) const ROWS: &str = "\
 US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4
 US\t97201\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.5078\t-122.6897\t4
@@ -27,7 +27,7 @@ pub(crate) async fn started(keys: &str, routes: &str) -> Site {
     plan.start().await
 }
 
-/// A request with fields, each with its line end, and a body.
+/// A request with these fields, each with its line end, and a body.
 pub(crate) async fn ask(site: &Site, line: &str, fields: &str, body: &str) -> ReceivedAnswer {
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let mut client = site.connect().await;
@@ -35,7 +35,7 @@ pub(crate) async fn ask(site: &Site, line: &str, fields: &str, body: &str) -> Re
     client.answer_to(line.split(' ').next().unwrap()).await
 }
 
-/// The answer's rows, one value of each.
+/// One value of each row of the answer.
 fn each(answer: &ReceivedAnswer, name: &str) -> Vec<Value> {
     answer.assert_status(200);
     answer.json().as_array().unwrap().iter().map(|row| row[name].clone()).collect()
@@ -45,7 +45,7 @@ fn each(answer: &ReceivedAnswer, name: &str) -> Vec<Value> {
 async fn the_originals_requests_are_answered_field_by_field() {
     let site = started("", EVERYWHERE).await;
     let portland = r#"{"city":"Portland","code":"97209","county":"Multnomah","lat":45.527,"lng":-122.6854,"state":"OR"}"#;
-    // The second is the one that was kept.
+    // The second one comes from memory.
     for _ in 0..2 {
         let answer = site.get("/api/zipinfo/byzip/97209").await;
         answer
@@ -94,7 +94,7 @@ async fn the_old_words_can_be_had_as_they_were() {
     }
     let plain = started("", EVERYWHERE).await;
     let answer = plain.get("/api/zipinfo/byzip/85930?callback=f").await;
-    assert_eq!(answer.json()["city"], "McNary", "no script where nobody has asked for scripts to be had");
+    assert_eq!(answer.json()["city"], "McNary", "no script if the configuration has none");
 }
 
 #[tokio::test]
@@ -299,7 +299,7 @@ async fn many_codes_are_posted_at_once() {
     site.post("/postal/batch", "[".repeat(100_000)).await.assert_status(400);
     ask(&site, "POST /postal/batch", "Content-Length: 0\r\n", "").await.assert_status(400);
     let long = site.post("/postal/batch", format!("[\"{}\"]", "\u{e9}".repeat(1000))).await;
-    assert!(long.text().len() < 1000, "nobody gets back a long thing that he has sent");
+    assert!(long.text().len() < 1000, "the answer does not repeat a long input");
 }
 
 #[tokio::test]

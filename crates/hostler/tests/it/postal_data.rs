@@ -1,4 +1,4 @@
-//! The files of postal codes: packed, exchanged while Hostler runs, broken, configured otherwise.
+//! Files of postal codes: packed, replaced while Hostler runs, broken, configured otherwise.
 
 use hostler_testkit::eventually;
 

@@ -1,4 +1,4 @@
-//! Routes that matter more than others, and the order that a pool keeps: from the file to the member.
+//! Routes with priorities, and the order in which a pool serves them.
 
 use hostler_testkit::upstream;
 

@@ -1,4 +1,4 @@
-//! PROXY headers: whom a load balancer names is the client; who else sends one, or sends none, is refused.
+//! PROXY headers: the client is the one that a load balancer names. A header from another sender, or a missing one, is refused.
 
 use hostler_testkit::{
     Client, Site, Upstream, authority, client_from, eventually, mmdb, tls_clients, upstream,
@@ -7,7 +7,7 @@ use hostler_testkit::{
 use crate::tls::{ONE, secured};
 use crate::{in_front_of, site};
 
-/// A site to which a load balancer connects from `127.0.0.2`.
+/// A site with a load balancer at `127.0.0.2`.
 const BALANCED: &str = "server.proxy_protocol = ['127.0.0.2']\nserver.access_log = 'json'";
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
 
@@ -19,7 +19,7 @@ async fn from_balancer(site: &Site) -> Client {
     site.connect_from("127.0.0.2").await
 }
 
-/// Version 2: command and version, family and protocol, and what follows.
+/// Version 2: command and version, family and protocol, and the rest.
 fn binary(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
     let length = u16::try_from(rest.len()).unwrap().to_be_bytes();
     [b"\r\n\r\n\0\r\nQUIT\n".as_slice(), &[0x20 | command, family], &length, rest].concat()
@@ -33,7 +33,7 @@ fn ipv6() -> Vec<u8> {
     [&address("2001:db8::7")[..], &address("2001:db8::1"), &[0x0f, 0xa0, 0x01, 0xbb]].concat()
 }
 
-/// Some 300 bytes that we have no use for.
+/// About 300 bytes that Hostler ignores.
 fn extras() -> Vec<u8> {
     [&[0x04, 0x00, 0xf9][..], &[0; 249], &[0x05, 0x00, 0x2d], &[7; 45]].concat()
 }
@@ -99,7 +99,7 @@ async fn a_header_may_come_byte_by_byte() {
         let mut client = from_balancer(&site).await;
         for byte in header {
             client.send([byte]).await;
-            // Each of them is read by itself where this lets the other side run.
+            // Each piece is read on its own, because the other side can run here.
             tokio::task::yield_now().await;
         }
         client.send(REQUEST).await;
@@ -123,7 +123,7 @@ async fn what_is_no_header_ends_the_connection_and_is_counted() {
         b"PROXY UNKNOWN a\nb\r\n".to_vec(),
         lied.as_bytes().to_vec(),
         endless,
-        // A version, a command, a family that do not exist; addresses that are not there; more than anybody needs.
+        // A version, a command and a family that do not exist; missing addresses; too many bytes.
         [b"\r\n\r\n\0\r\nQUIT\n".as_slice(), &[0x31, 0x11, 0, 12], &IPV4].concat(),
         binary(5, 0x11, &IPV4),
         binary(1, 0x51, &IPV4),

@@ -1,4 +1,4 @@
-//! Routes that register themselves over a real NATS server: served at once, gone when silent, kept while NATS is away.
+//! Registered routes over a real NATS server: served at once, removed when silent, kept while NATS is away.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::site;
 
-/// A site that takes registrations, and hears what is said from now on.
+/// A site with a registrar, and a NATS client that reads all messages from now on.
 async fn site_on(nats: &NatsServer, config: &str) -> Site {
     let url = nats.url();
     let ear = client(nats).await;
@@ -22,13 +22,13 @@ async fn site_on(nats: &NatsServer, config: &str) -> Site {
     say(&ear, "echo", &json!("the server has taken both")).await;
     heard(&mut echo).await;
     let site = site(&format!("[registrar]\nnats = \"{url}\"\nstart_delay = \"0s\"\n{config}")).start().await;
-    // That there is a connection is not enough: the server takes its subscription a moment later, and before this word.
+    // A connection is not enough: the server handles the subscription a moment later, but before this message.
     heard(&mut starts).await;
     assert_eq!(site.status().await["registrar"]["connected"], true);
     site
 }
 
-/// Somebody at the NATS server who can speak and hear.
+/// A NATS client of the test.
 async fn client(nats: &NatsServer) -> Client {
     async_nats::connect(nats.url()).await.unwrap()
 }
@@ -38,13 +38,13 @@ async fn say(client: &Client, subject: &'static str, message: &Value) {
     client.flush().await.unwrap();
 }
 
-/// The next that is said.
+/// The next message.
 async fn heard(subscriber: &mut Subscriber) -> Value {
     let message = within("a message", subscriber.next()).await.unwrap();
     serde_json::from_slice(&message.payload).unwrap()
 }
 
-/// What was captured of a real client: subjects and payloads in order.
+/// A recording of a real client: subjects and payloads in order.
 fn captured(log: &str) -> impl Iterator<Item = (String, String)> {
     log.lines().filter_map(|line| {
         let (_time, rest) = line.split_once(' ')?;
@@ -60,7 +60,7 @@ async fn replay(client: &Client, messages: impl IntoIterator<Item = (String, Str
     client.flush().await.unwrap();
 }
 
-/// gorouter's `/routes`, once it is as it is expected to be.
+/// Waits until gorouter's `/routes` is as expected.
 async fn lists(site: &Site, what: &str, expected: impl Fn(&Value) -> bool) -> Value {
     eventually(what, async || {
         let mut admin = http_client(site.admin()).await;
@@ -71,7 +71,7 @@ async fn lists(site: &Site, what: &str, expected: impl Fn(&Value) -> bool) -> Va
     .await
 }
 
-/// A registration of an upstream for URIs.
+/// A registration of an upstream for these URIs.
 fn registration(upstream: &Upstream, uris: &[&str]) -> Value {
     let (host, port) = upstream.address().trim_start_matches("https://").rsplit_once(':').unwrap();
     json!({ "host": host, "port": port.parse::<u16>().unwrap(), "uris": uris })
@@ -135,7 +135,7 @@ async fn what_route_registrar_says_is_understood_from_its_first_word_to_its_last
     let (life, end) = said.split_at(said.len() - 3);
     replay(&client, life.to_vec()).await;
     let routes = lists(&site, "four routes", |routes| {
-        // The last word but those of the end: the checked one is back.
+        // The last message before the end: the checked member is back.
         routes.as_object().unwrap().len() == 4 && routes["checked.example.test"][0].is_object()
     })
     .await;
@@ -156,7 +156,7 @@ async fn what_route_registrar_says_is_understood_from_its_first_word_to_its_last
     assert!(shown.contains("*.wild.example.test/api  registered  127.0.0.1:3000"), "{shown}");
     assert!(shown.contains("none  tls, http2, zone z1"), "{shown}");
     replay(&client, end.to_vec()).await;
-    lists(&site, "nobody", |routes| {
+    lists(&site, "no member", |routes| {
         routes.as_object().unwrap().values().all(|members| *members == json!([]))
     })
     .await;
@@ -174,7 +174,7 @@ async fn what_gorouter_was_told_is_understood_as_it_understood_it() {
     .await;
     let mut names: Vec<_> = routes.as_object().unwrap().keys().cloned().collect();
     names.sort();
-    // Neither the one with an unsafe route service nor what was no JSON.
+    // Neither the one with an unsafe route service nor the one that is not JSON.
     let expected = [
         "*.wild.example.test",
         "app.example.test",
@@ -195,7 +195,7 @@ async fn what_gorouter_was_told_is_understood_as_it_understood_it() {
 #[tokio::test]
 async fn it_says_that_it_is_there_when_it_comes_when_it_is_asked_and_when_nats_is_back() {
     let Some(mut nats) = nats().start().await else { return };
-    // Back before Hostler is, so that it hears.
+    // NATS is up before Hostler reconnects, so the client hears the message.
     let eager = ConnectOptions::new().reconnect_delay_callback(|_| Duration::from_millis(1));
     let client = eager.connect(nats.url()).await.unwrap();
     let mut starts = client.subscribe("router.start").await.unwrap();
@@ -205,18 +205,18 @@ async fn it_says_that_it_is_there_when_it_comes_when_it_is_asked_and_when_nats_i
     assert_eq!(start["minimumRegisterIntervalInSeconds"], 1);
     assert_eq!(start["pruneThresholdInSeconds"], 4);
     assert_eq!(start["hosts"], json!(["127.0.0.1"]));
-    // Diego greets with nothing at all, tools with an empty object.
+    // Diego greets with an empty payload, tools with an empty object.
     let mut answers = client.subscribe("_INBOX.x").await.unwrap();
     for greeting in ["", "{}"] {
         client.publish_with_reply("router.greet", "_INBOX.x", greeting.into()).await.unwrap();
         client.flush().await.unwrap();
         assert_eq!(heard(&mut answers).await, start);
     }
-    // A greeting without a way back, and what other routers say of themselves, is nothing to us.
+    // A greeting without a reply subject, and messages of other routers, are ignored.
     replay(&client, [("router.greet".into(), String::new()), ("router.start".into(), start.to_string())])
         .await;
     assert_eq!(heard(&mut starts).await, start);
-    // Should Hostler be the first nevertheless, there is another time.
+    // If Hostler was first, it says it again later.
     eventually("it to say again that it is there", async || {
         nats.stop();
         nats.start_again().await;
@@ -269,7 +269,7 @@ async fn no_route_is_lost_while_nats_is_away() {
     get(&site, "a.test", "/").await.assert_ok("ok");
     assert_eq!(site.status().await["registrar"]["pruned"], 0);
     nats.start_again().await;
-    // From here on its time runs anew, and then it is up.
+    // From here on its time starts again, and then it is removed.
     refuses(&site, "a.test", "/", 503).await;
     site.says("NATS is back").await;
     site.says("silent for too long").await;
@@ -306,7 +306,7 @@ async fn a_configured_route_wins_and_a_longer_registered_one_counts_where_that_i
     assert_eq!(listed["routes"][0]["route"], "a.test");
     assert_eq!(listed["routes"][0]["target"], "pool app");
     assert_eq!(listed["routes"][0]["members"][0]["address"], ours.address());
-    // What is configured can be changed under what has registered.
+    // The configuration can change under registered routes.
     site.rewrite(&config.replace("a.test/*", "c.test/*"));
     site.command(&["reload"]).await.assert_exit(0);
     get(&site, "c.test", "/").await.assert_ok("ours");
@@ -328,7 +328,7 @@ async fn a_route_whose_last_member_has_left_says_so_until_there_is_another() {
     get(&site, "a.test", "/deep").await.assert_ok("ok");
     say(&client, "router.register", &registration(&second, &["a.test"])).await;
     answers(&site, "a.test", "/", "second").await;
-    // One without members stands in nobody's way.
+    // A route without members does not hide another route.
     say(&client, "router.unregister", &registration(&first, &["a.test/deep"])).await;
     answers(&site, "a.test", "/deep", "second").await;
 }
@@ -361,7 +361,7 @@ async fn a_member_with_tls_has_to_be_whom_its_registration_names() {
     lists(&site, "the wrong one", |routes| routes["wrong.test"][0].is_object()).await;
     let refused = get(&site, "wrong.test", "/").await;
     assert!(refused.status >= 500, "{refused:?}");
-    // By age it never would go.
+    // A member with TLS never becomes stale.
     lists(&site, "the wrong one to be taken out", |routes| routes["wrong.test"] == json!([])).await;
     get(&site, "right.test", "/").await.assert_ok("ok");
 }

@@ -1,4 +1,4 @@
-//! What nobody can do by registering: reach Hostler's own listeners, take a configured route's paths, fill the memory.
+//! What a registration must not do: reach Hostler's own listeners, take paths of configured routes, fill the memory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn get(site: &Site, host: &str, path: &str) -> ReceivedAnswer {
     site.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
 }
 
-/// Registers until it is served: Hostler may not listen yet.
+/// Registers until the route is served: Hostler may not have subscribed yet.
 async fn serves(site: &Site, client: &Client, message: &Value, host: &str) {
     eventually(format!("{host} to be served"), async || {
         register(client, message).await;
@@ -82,7 +82,7 @@ async fn a_name_that_leads_to_hostler_itself_is_not_followed() {
     let client = client(&nats).await;
     let admin = site.admin().port();
     let names = json!({ "host": "localhost", "port": admin, "uris": ["name.test"] });
-    // Not as an address is written: the resolver takes it for one.
+    // Not in the notation of an address, but the resolver accepts it as one.
     let spelled = json!({ "host": "127.1", "port": admin, "uris": ["spelled.test"] });
     for (host, message) in [("name.test", names), ("spelled.test", spelled)] {
         let answer = eventually(format!("{host} to be known"), async || {
@@ -127,7 +127,7 @@ async fn a_registration_takes_no_paths_of_a_configured_route() {
         serde_json::from_str(&site.command(&["routes", "--json"]).await.assert_exit(0).stdout).unwrap();
     let deep = listed["routes"].as_array().unwrap().iter().find(|row| row["route"] == "a.test/deep").unwrap();
     assert!(deep["target"].as_str().unwrap().starts_with("not served"), "{deep}");
-    // What lies beside the configured paths is free.
+    // Paths beside the configured ones can be registered.
     site.rewrite(&config("/api/*"));
     site.command(&["reload"]).await.assert_exit(0);
     get(&site, "a.test", "/deep/1").await.assert_ok("theirs");
@@ -176,7 +176,7 @@ async fn one_message_of_very_many_uris_costs_no_memory() {
     let site = site_on(&nats, "").await;
     let client = client(&nats).await;
     serves(&site, &client, &at(app.address(), &["a.test"]), "a.test").await;
-    // As many as a message of the server's largest size takes.
+    // As many as a message of the largest size holds.
     let uris: Vec<String> = (0..60_000).map(|n| format!("h{n}.test")).collect();
     let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
     register(&client, &at(app.address(), &uris)).await;
@@ -203,7 +203,7 @@ async fn a_request_at_a_member_that_has_gone_silent_is_answered_by_another() {
     })
     .await;
     let mut waiting = site.connect().await;
-    // Both are asked in turn: one of two requests is at the silent one.
+    // Both are asked in turn: one of two requests goes to the silent one.
     let mut waiting_too = site.connect().await;
     waiting.send("GET /1 HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     waiting_too.send("GET /2 HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
@@ -224,7 +224,7 @@ async fn a_request_at_a_member_that_has_gone_silent_is_answered_by_another() {
     silent.release_all();
 }
 
-/// The configuration of the page on routers, with passwords that a test may know.
+/// The configuration in the page on routers, with passwords of the test.
 fn nats_config() -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/router.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -244,10 +244,10 @@ async fn with_the_permissions_of_the_guide_only_those_register_who_may() {
     let known = |user: &str| ConnectOptions::with_user_and_password(user.into(), format!("{user}-password"));
     let app_host = known("app-host").connect(nats.url()).await.unwrap();
     let other = known("monitoring").connect(nats.url()).await.unwrap();
-    assert!(async_nats::connect(nats.url()).await.is_err(), "nobody comes in without a name");
+    assert!(async_nats::connect(nats.url()).await.is_err(), "a connection without a user name is refused");
     serves(&site, &app_host, &at(app.address(), &["a.test"]), "a.test").await;
     register(&other, &at(app.address(), &["b.test"])).await;
-    // What was said before by others has been heard by then.
+    // Earlier messages of other clients have arrived by then.
     serves(&site, &app_host, &at(app.address(), &["c.test"]), "c.test").await;
     get(&site, "b.test", "/").await.assert_status(404);
 }

@@ -1,4 +1,4 @@
-//! A changed configuration, applied while requests are under way.
+//! Reloads of a changed configuration while requests are under way.
 
 use hostler_testkit::{Site, Upstream, eventually, no_upstream, upstream};
 
@@ -55,7 +55,7 @@ async fn what_a_removed_pool_has_accepted_it_finishes() {
     site.settles("app", 1, 1).await;
     let mut sending = site.connect().await;
     sending.send("POST /sending HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo").await;
-    // The thread that answers this has read the other before.
+    // The thread that answers this has read the other request before.
     site.send("GET / HTTP/1.1\r\n\r\n").await.assert_status(400);
 
     let routes = "[[routes]]\nmatch = '*'\nrespond = { status = 204 }\n";

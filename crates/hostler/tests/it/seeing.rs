@@ -1,4 +1,4 @@
-//! What an operator sees: the status and the access log, in JSON and for people.
+//! What an operator sees: the Status and the access log, in JSON and as text.
 
 use hostler_testkit::{eventually, upstream};
 use serde_json::Value;
@@ -152,7 +152,7 @@ async fn a_line_says_how_many_others_were_at_work_and_waited_when_the_request_ca
     for (path, in_use, queue_length) in [("/1", 0, 0), ("/2", 1, 0), ("/3", 1, 0), ("/4", 1, 1)] {
         let line = site.access(path).await;
         let expected = (&Value::from(in_use), &Value::from(queue_length));
-        // Whether a worker's other slot was free again by then is chance.
+        // Whether another slot of the worker was free by then is random.
         let is_right = line["in_use"] == *expected.0 || path > "/2" && line["in_use"] == 0;
         assert!(is_right && line["queue_length"] == *expected.1, "{path}: {line}");
     }
@@ -186,7 +186,7 @@ async fn nothing_that_a_client_sends_can_forge_a_line() {
         let lines = site.lines();
         assert_eq!(lines.len(), 4, "{lines:?}");
         assert!(lines.iter().all(|line| !line.starts_with("{\"event\":\"forged")), "{lines:?}");
-        // JSON is for machines; what a person reads must not move the cursor.
+        // JSON is for machines. In text for people, control characters must not move the cursor.
         assert!(form == "json" || lines.iter().all(|line| !line.contains('\u{9b}')), "{lines:?}");
     }
 }
@@ -203,10 +203,10 @@ async fn the_log_can_be_for_people_or_off() {
     assert!(line.contains("bad_head") && line.contains("the request line is malformed"), "{line}");
 
     let silent = in_front_of(&app, "server.access_log = 'off'").await;
-    silent.get("/nobody").await.assert_ok("ok");
+    silent.get("/silent").await.assert_ok("ok");
     silent.terminate();
     silent.says("stopped").await;
-    assert!(silent.lines().iter().all(|line| !line.contains("/nobody")));
+    assert!(silent.lines().iter().all(|line| !line.contains("/silent")));
 }
 
 #[tokio::test]
@@ -235,10 +235,10 @@ async fn hostler_status_is_a_table_for_people_and_json_for_machines() {
 
 #[tokio::test]
 async fn hostler_status_says_when_nobody_answers() {
-    let nobody = hostler_testkit::no_upstream();
-    let plan = site("").with_member("app", &nobody);
-    let output = plan.run(&["status", "--admin", &nobody]).await;
-    output.assert_exit(1).assert_complains(&format!("no Hostler answers on {nobody}"));
+    let no_hostler = hostler_testkit::no_upstream();
+    let plan = site("").with_member("app", &no_hostler);
+    let output = plan.run(&["status", "--admin", &no_hostler]).await;
+    output.assert_exit(1).assert_complains(&format!("no Hostler answers on {no_hostler}"));
 }
 
 #[tokio::test]
@@ -254,6 +254,6 @@ async fn the_admin_listener_answers_status_and_nothing_else() {
     admin.get_of("localhost", "/").await.assert_status(200).assert_says("/status");
     admin.get_of("localhost", "/other").await.assert_status(404);
     assert_eq!(app.requests().len(), 0);
-    // Nor does the public one answer it.
+    // The public listener does not answer it either.
     site.get("/status").await.assert_ok("ok");
 }

@@ -1,4 +1,4 @@
-//! Clients that take their answers slowly, or not at all: what they may hold, and that they hold no slot.
+//! Clients that take their answers slowly or not at all: what they may hold, and that they hold no slot.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::tls::{ONE, started};
 
 const MIB: usize = 1 << 20;
 
-/// Bytes that tell where they belong.
+/// Bytes whose values show their position.
 fn patterned(size: usize) -> Vec<u8> {
     (0..size).map(|n| (n % 251) as u8 ^ (n / 65_521) as u8).collect()
 }
 
-/// Answers `/large` with so many bytes, and all else with `ok`.
+/// Answers `/large` with this many bytes, and other paths with `ok`.
 async fn app_with_large(size: usize) -> Upstream {
     let large = ok(patterned(size));
     let script = move |seen: &hostler_testkit::Seen| match seen.target().starts_with("/large") {
@@ -96,7 +96,7 @@ async fn a_chunked_answer_that_waits_in_a_file_keeps_its_chunks() {
     assert!(client.answer().await.body == body, "it is another one");
 }
 
-/// Reads 32 KiB a second for six seconds, then the rest: what it read.
+/// Reads 32 KiB a second for six seconds, then the rest. Returns all bytes.
 async fn reads_steadily(client: &mut Client, size: usize) -> Vec<u8> {
     let mut ticks = interval(Duration::from_millis(125));
     let mut read = Vec::new();
@@ -122,7 +122,7 @@ async fn a_steady_slow_reader_outlives_the_send_timeout_and_gets_all() {
 
 #[tokio::test]
 async fn a_steady_slow_reader_over_tls_outlives_the_send_timeout_and_gets_all() {
-    // So little that TLS has all of the rest by itself soon.
+    // So few bytes that TLS soon has all of the rest.
     let size = 5 * MIB;
     let (trust, app) = (authority(), app_with_large(size).await);
     let site = started(&trust, &format!("server.send_timeout = '2s'\n{ONE}"), &app).await;
@@ -190,7 +190,7 @@ fn request(stream: u32) -> Frame {
     Frame::request(stream, &fields)
 }
 
-/// Initial windows of nothing (SETTINGS_INITIAL_WINDOW_SIZE).
+/// An initial window of zero (SETTINGS_INITIAL_WINDOW_SIZE).
 fn no_windows() -> Frame {
     Frame::new(Frame::SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0])
 }

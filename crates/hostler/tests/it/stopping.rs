@@ -1,4 +1,4 @@
-//! The end: what was accepted is finished, nothing new is begun, and nobody waits for ever.
+//! The stop: accepted requests are finished, no new ones begin, and no wait is endless.
 
 use hostler_testkit::{Site, Step, eventually, ok, text, try_client, upstream};
 
@@ -61,7 +61,7 @@ async fn a_head_that_has_begun_is_a_request_that_was_accepted() {
     let mut site = in_front_of(&app, PATIENT).await;
     let mut client = site.connect().await;
     client.send("GET /begun HTTP/1.1\r\nHo").await;
-    // The thread that answers this has read the other before.
+    // The thread that answers this has read the other request before.
     site.get("/").await.assert_ok("ok");
     site.terminate();
     site.says("stopping").await;
@@ -102,7 +102,7 @@ async fn a_second_signal_stops_at_once() {
     assert!(running.maybe_answer("GET").await.is_none());
 }
 
-/// Tells it to stop until that is a second time, and no echo of the first.
+/// Sends stop signals until one counts as the second and not as a repetition of the first.
 async fn again(site: &Site) {
     eventually("it to be told a second time", async || {
         site.interrupt();
@@ -117,7 +117,7 @@ async fn a_signal_to_the_process_and_one_to_its_group_are_one() {
     let mut site = in_front_of(&app, PATIENT).await;
     let mut running = site.begin("/running").await;
     site.settles("app", 1, 0).await;
-    // As `timeout -s INT` does, and a service manager that adds a signal of its own.
+    // As `timeout -s INT` does, or a service manager that adds its own signal.
     site.interrupt();
     site.terminate();
     site.interrupt();
@@ -151,8 +151,8 @@ async fn a_stop_under_load_loses_nothing() {
         .map(|_| {
             tokio::spawn(async move {
                 let mut answered = 0;
-                // Until we are no longer let in. A connection that was still knocking when the listener closed is reset; then its
-                // request never reached the member.
+                // Until connections are refused. A connection that was still in the backlog when the listener closed is reset; its
+                // request has not reached the member.
                 while let Some(mut client) = try_client(address).await {
                     client.send("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
                     match client.maybe_answer("GET").await {

@@ -1,4 +1,4 @@
-//! Every request that two readers could read in two ways is refused, and whatever follows it is never read as a request.
+//! Every request that two readers could read in two ways is refused, and the bytes after it are never read as a request.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::in_front_of;
 
-/// Sends a request, with another that must never be seen behind it: the answer has this status and reason, its text names
-/// what is wrong, the connection ends, and nothing reaches the member.
+/// Sends a request with a second one behind it, which must never be seen. The answer has this status and reason, its text names the
+/// error, the connection ends, and nothing reaches the member.
 async fn check(site: &Site, app: &Upstream, bytes: &[u8], status: u16, reason: &str, word: &str) {
     let shown = String::from_utf8_lossy(bytes).chars().take(120).collect::<String>();
     let mut client = site.connect().await;
@@ -30,7 +30,7 @@ async fn check_all(cases: &[(&str, &str, &str)]) {
     for (bytes, reason, word) in cases {
         check(&site, &app, bytes.as_bytes(), 400, reason, word).await;
     }
-    // The site is none the worse for it.
+    // The site still works.
     site.get("/").await.assert_ok("ok");
 }
 
@@ -210,7 +210,7 @@ async fn characters_that_no_uri_has_are_refused() {
         answer.assert_status(400);
     }
     assert_eq!(app.targets(), Vec::<String>::new());
-    // What browsers leave as it is (the URL standard's percent-encode sets).
+    // Characters that browsers leave unencoded (the URL standard's percent-encode sets).
     let from_a_browser = "/a'(b)*,;:@[c]!$&+=~/%7C?q='(b)*,;:@[c]!$&+=~\\^`{|}/?100%";
     site.get(from_a_browser).await.assert_ok("ok");
     assert_eq!(app.targets(), [from_a_browser]);
@@ -290,7 +290,7 @@ async fn a_bad_request_on_a_kept_connection_is_not_taken_for_the_one_before() {
         client.send(format!("HEAD /good?{long} HTTP/1.1\r\nHost: a\r\nUser-Agent: honest\r\n\r\n")).await;
         client.answer_to("HEAD").await.assert_status(200);
         client.send(bad).await;
-        // Not as to a HEAD request: with its body.
+        // Unlike the answer to HEAD, with its body.
         client.answer().await.assert_refused(400, "bad_head").assert_says("400 Bad Request");
         client.assert_closed().await;
     }

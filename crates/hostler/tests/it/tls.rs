@@ -1,4 +1,4 @@
-//! TLS towards clients: who is shown which certificate, who is recognised, what becomes of those that have none.
+//! TLS towards clients: which certificate is shown, resumption, and connections without TLS.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use rustls::version::{TLS12, TLS13};
 
 use crate::site;
 
-/// What a site needs to speak TLS with one certificate.
+/// The parts of a site with one certificate.
 pub(super) const ONE: &str = "
     [tls]
     listen = '127.0.0.1:0'
@@ -178,7 +178,7 @@ async fn plain_requests_are_sent_to_https_with_all_they_have() {
     let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
     let answer = client.get("/").await;
     answer.assert_ok("ok").assert_field("strict-transport-security", "max-age=86400; includeSubDomains");
-    // A proxy that has spoken TLS for us would otherwise be sent round in circles.
+    // Without this, a proxy that ends TLS would be redirected in circles.
     let mut proxy = site.connect_from("127.0.0.9").await;
     proxy.send("GET / HTTP/1.1\r\nHost: a.test\r\nX-Forwarded-Proto: https\r\n\r\n").await;
     proxy.answer().await.assert_ok("ok");

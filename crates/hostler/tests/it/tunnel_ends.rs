@@ -1,20 +1,20 @@
-//! How tunnels end: by themselves, by halves, when nobody says anything, and when they have to. Raw bytes on both sides.
+//! How tunnels end: closed by one side, half-closed, idle, and at a stop. Raw bytes on both sides.
 
 use hostler_testkit::{ConnectionEnding, PATIENCE, Site};
 
 use crate::tunnels::{GOING_AWAY, Member, has_tunnels, in_front, tunnel};
 
-/// A text frame as a server sends it.
+/// A text frame of a server.
 fn frame(text: &str) -> Vec<u8> {
     [&[0x81, text.len() as u8], text.as_bytes()].concat()
 }
 
-/// A frame as a client sends it, with a mask of zeroes.
+/// A frame of a client, with a mask of zeroes.
 fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
     [&[0x80 | opcode, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
 }
 
-/// The payload of a masked frame that says "going away".
+/// The payload of a masked Close frame with "going away".
 #[track_caller]
 fn assert_going_away(frame: &[u8]) {
     let [0x88, 0x82, a, b, _, _, high, low] = frame else { panic!("{frame:?}") };
@@ -147,7 +147,7 @@ async fn who_takes_nothing_for_too_long_ends_the_tunnel() {
         use tokio::io::AsyncWriteExt;
         while end.stream.write_all(&flood).await.is_ok() {}
     };
-    tokio::time::timeout(PATIENCE, flooded).await.expect("the member is told that nobody reads");
+    tokio::time::timeout(PATIENCE, flooded).await.expect("the member is told that the client does not read");
     has_tunnels(&site, 0).await;
     drop(client);
 }

@@ -1,4 +1,4 @@
-//! Tunnels: which requests become one, and what goes through. Raw bytes on both sides.
+//! Tunnels: which requests become one, and which bytes pass. Raw bytes on both sides.
 
 use hostler_testkit::{Client, PATIENCE, Site, Step, eventually, ok, text, upstream};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -12,7 +12,7 @@ const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: keep-
                          Upgrade: websocket\r\nSec-WebSocket-Key: abc\r\nSec-WebSocket-Version: 13\r\n\r\n";
 const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                         Sec-WebSocket-Accept: xyz\r\n\r\n";
-/// "going away", as a server says it.
+/// "going away" as a server sends it.
 pub(super) const GOING_AWAY: &[u8] = &[0x88, 2, 0x03, 0xe9];
 
 pub(super) fn handshake(protocol: &str) -> String {
@@ -23,7 +23,7 @@ pub(super) fn switched(protocol: &str) -> String {
     format!("HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n")
 }
 
-/// A member whose connections a test holds in its own hands.
+/// A member whose connections the test controls.
 pub(super) struct Member(pub TcpListener);
 
 /// The member's end of one connection.
@@ -54,7 +54,7 @@ impl Member {
 
 impl End {
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        // What does not arrive, whoever reads it misses.
+        // If bytes are missing, the reader notices.
         let _ = timeout(PATIENCE, self.stream.write_all(bytes.as_ref())).await.unwrap();
     }
 
@@ -64,7 +64,7 @@ impl End {
         bytes
     }
 
-    /// To the end: what still came, and whether the end was in order.
+    /// Reads to the end: the last bytes, and whether the connection ended in order.
     pub async fn rest(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();
         let read = timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await.unwrap();
@@ -76,12 +76,12 @@ impl End {
     }
 }
 
-/// A site in front of a member of the test's own.
+/// A site in front of a member of the test.
 pub(super) async fn in_front(member: &Member, config: &str) -> Site {
     site(config).with_member("app", &member.address()).start().await
 }
 
-/// A tunnel through a site: the client's end and the member's.
+/// A tunnel through a site: the client's end and the member's end.
 pub(super) async fn tunnel(site: &Site, member: &Member, protocol: &str) -> (Client, End) {
     let mut client = site.connect().await;
     client.send(handshake(protocol)).await;
@@ -217,7 +217,7 @@ async fn until_it_is_answered_a_handshake_is_a_request_like_any_other() {
     let mut client = site.connect().await;
     client.send(handshake("x")).await;
     app.has_seen(2).await;
-    // Sent again by now, it has a slot; the next one waits, and the one after that is refused.
+    // It was sent again and has a slot; the next one waits, and the one after that is refused.
     site.settles("app", 1, 0).await;
     let mut waiting = site.connect().await;
     waiting.send(handshake("x")).await;
@@ -237,7 +237,7 @@ async fn a_handshake_that_is_not_answered_in_time_is_a_504_and_keeps_its_slot_un
     let mut end = member.accept().await;
     client.answer().await.assert_refused(504, "answer_timeout");
     assert_eq!(site.pool("app").await["in_use"], 1);
-    // A tunnel to nobody is none.
+    // A tunnel to an unreachable member is refused.
     end.send(switched("x")).await;
     assert_eq!(end.rest().await, (vec![], true));
     site.settles("app", 0, 0).await;
@@ -295,12 +295,12 @@ async fn tunnels_spread_over_members_and_are_refused_when_none_takes_more() {
     let refused = site.send(handshake("websocket")).await;
     refused.assert_refused(503, "too_many_tunnels").assert_field("retry-after", "1");
     assert_eq!(site.pool("app").await["counters"]["refused_tunnels"], 1);
-    // An ordinary request is none of that.
+    // An ordinary request is not counted as a tunnel.
     let mut ordinary = site.begin("/").await;
     let mut end = tokio::select! { end = a.accept() => end, end = b.accept() => end };
     end.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").await;
     ordinary.answer().await.assert_status(200);
-    // The place of one that has ended is free again.
+    // The place of a tunnel that has ended is free again.
     drop(open.pop());
     has_tunnels(&site, 3).await;
     let mut client = site.connect().await;
@@ -318,7 +318,7 @@ async fn a_side_that_does_not_read_stops_the_other_and_nothing_is_lost() {
     let (mut client, mut end) = tunnel(&site, &member, "any").await;
     let piece: Vec<u8> = (0..64 * 1024).map(|n: u32| (n % 251) as u8).collect();
     let (mut sent, mut idle) = (0, 0);
-    // The kernel's buffers take a few MiB, Hostler 64 KiB; somebody who takes all would take more than this.
+    // Kernel buffers hold a few MiB, Hostler 64 KiB; without back-pressure more than this would be taken.
     while idle < 100 {
         let at = sent % piece.len();
         match client.send_some(&piece[at..]) {
@@ -329,7 +329,7 @@ async fn a_side_that_does_not_read_stops_the_other_and_nothing_is_lost() {
             }
             taken => (sent, idle) = (sent + taken, 0),
         }
-        assert!(sent < 200 << 20, "nobody stops the client");
+        assert!(sent < 200 << 20, "the client is not stopped");
     }
     client.finish_sending().await;
     let (received, whole) = end.rest().await;
@@ -339,7 +339,7 @@ async fn a_side_that_does_not_read_stops_the_other_and_nothing_is_lost() {
 
 #[tokio::test]
 async fn a_thousand_tunnels_at_once_each_carry_their_own() {
-    // Both ends of each are in this process.
+    // Both ends of each connection are in this process.
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();

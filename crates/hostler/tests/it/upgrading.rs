@@ -1,4 +1,4 @@
-//! A successor on the same sockets, in front of members: what becomes of connections, addresses and streams.
+//! Upgrades in front of members: what happens to connections, addresses and streams.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ async fn upgrade(site: &Site) {
     site.command(&["upgrade"]).await.assert_exit(0);
 }
 
-/// Where the successor says that it listens.
+/// The address on which the successor says that it listens.
 async fn addresses(site: &Site, begin: usize) -> Vec<SocketAddr> {
     site.says("has taken over").await;
     let lines = site.lines().split_off(begin);
@@ -64,7 +64,7 @@ async fn a_stream_goes_on_at_the_old_one() {
     streaming.read_until("a\r\n").await;
     let mut sending = site.connect().await;
     sending.send("GET / HTTP/1.1\r\nHo").await;
-    // The thread that answers this has read the other before.
+    // The thread that answers this has read the other request before.
     site.send("GET / HTTP/1.1\r\n\r\n").await.assert_status(400);
     upgrade(&site).await;
     app.release_all();
@@ -105,5 +105,5 @@ async fn what_is_ordered_of_one_that_stops_is_refused() {
     app.release_all();
     running.answer().await.assert_ok("/running");
     assert_eq!(site.exit().await, 0);
-    eventually("nobody listens", async || try_client(site.address()).await.is_none().then_some(())).await;
+    eventually("no process listens", async || try_client(site.address()).await.is_none().then_some(())).await;
 }

@@ -1,4 +1,4 @@
-//! Answers that lie in memory: whatever carries them and however large they are, the whole of it in its order, at the client's speed.
+//! Answers in memory: sent completely and in order, at the client's speed, in every protocol and size.
 
 use h2::client::Builder;
 use hostler_testkit::{
@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::{http2, site, tls};
 
-/// The sizes of three of them: one that is copied behind its head, one that is not, one that the kernel does not take at once.
+/// Three sizes: one that is copied behind the head, one that is not, one that the kernel does not take at once.
 const SIZES: [usize; 3] = [10, 10_000, 1 << 20];
 
 fn body(size: usize) -> String {
@@ -88,7 +88,7 @@ async fn they_come_whole_in_streams_side_by_side() {
 async fn a_client_that_takes_some_and_then_nothing_is_let_go() {
     let site = started("server.send_timeout = '300ms'").await;
     let mut client = client_with_window(4096, site.address()).await;
-    // More than all the kernel's buffers hold, so that some answer is taken in part.
+    // More than all kernel buffers hold, so that some answer is taken in part.
     client.send(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", SIZES[2]).repeat(20)).await;
     let stalled = eventually("an answer that is not taken", async || {
         site.access_lines().into_iter().find(|line| !line["aborted"].is_null())

@@ -1,4 +1,4 @@
-//! Unmodified apps of all kinds, started as people start them: each answers, knows its visitor, and opens no TCP port.
+//! Unmodified apps of all kinds, started as their users start them: each answers, sees its visitor's address, and opens no TCP port.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -11,25 +11,25 @@ use serde_json::{Value, json};
 use super::proc;
 use super::site::{Plan, Site, fixture, repository};
 
-/// Another address of this machine than the workers' own, so that nobody can guess it.
+/// An address of this machine that workers do not use, so that no app can guess it.
 const VISITOR: &str = "127.0.0.2";
-/// What only a trusted proxy may say.
+/// Fields that only a trusted proxy may send.
 const CLAIM: &str = "X-Forwarded-For: 8.8.8.8\r\nX-Forwarded-Proto: https\r\n";
 
-/// A request with more field lines.
+/// A request with further field lines.
 async fn visit(site: &Site, path: &str, fields: &str) -> ReceivedAnswer {
     let mut client = site.connect_from(VISITOR).await;
     client.send(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n")).await;
     client.answer().await
 }
 
-/// Where any process of any worker listens, Hostler's own not counted.
+/// The TCP ports of all processes of workers, without Hostler's own.
 async fn tcp_ports(site: &Site) -> Vec<u16> {
     let groups = site.pids().await.into_iter().flat_map(proc::group_of);
     proc::tcp_ports(&groups.collect::<Vec<_>>())
 }
 
-/// What the app answers to a visitor who claims to be somebody else; none of its processes listens on TCP meanwhile.
+/// The app's answer to a visitor with forged forwarding fields. Meanwhile none of its processes listens on TCP.
 async fn answer_of(plan: Plan) -> Value {
     let site = plan.option("pools.app.concurrency=1").started().await;
     let answer = visit(&site, "/", CLAIM).await.assert_status(200).json();
@@ -38,7 +38,7 @@ async fn answer_of(plan: Plan) -> Value {
     answer
 }
 
-/// What a framework with `trust proxy: 'loopback'` should make of it.
+/// What a framework with `trust proxy: 'loopback'` should see.
 fn seen(app: &str) -> Value {
     json!({ "app": app, "ip": "127.0.0.2", "proto": "http", "port": 3000 })
 }

@@ -1,4 +1,4 @@
-//! Workers on their way to ready, and those that never get there.
+//! Workers that boot, and workers that never become ready.
 
 use hostler_testkit::{eventually, run};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::site::{Site, app, fixture, source};
 
 const ANSWERS: &str = "require('http').createServer((req, res) => res.end('mended')).listen(3000);";
 
-/// The first worker, once it is as described.
+/// The first worker, once the condition holds.
 async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually(what, async || site.workers().await.into_iter().next().filter(&is_so)).await
 }
@@ -32,7 +32,7 @@ async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_whe
     let admin = site.admin().to_string();
     let parts =
         ["backing off, ", "worker 1: exit code 3 before it was ready: no database", "queue_timeout 1"];
-    // Between two rests it boots.
+    // It boots between two rests.
     eventually(parts, async || {
         let table = run(env!("CARGO_BIN_EXE_hostler"), &["status", "--admin", &admin], site.folder()).await;
         parts.iter().all(|part| table.stdout.contains(part)).then_some(())
@@ -48,7 +48,7 @@ async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_whe
 #[tokio::test]
 async fn an_app_that_never_listens_is_killed_in_time_and_its_last_words_are_logged() {
     let text = "console.log('connecting to the database'); setInterval(() => {}, 1000);";
-    // Time enough for Node to begin, and for the app to say what it says.
+    // Enough time for Node to start and for the app to print.
     let plan = source(text).option("pools.app.start_timeout=5s").option("pools.app.queue.timeout=1s");
     let site = plan.start().await;
     let why = site.logged("app/1").await;

@@ -1,10 +1,10 @@
-//! Fields by which a worker claims to be Hostler: they reach no client, whichever way an answer goes.
+//! Fields by which a worker pretends to be Hostler: they reach no client, in any kind of answer.
 
 use hostler_testkit::client;
 
 use super::site::source;
 
-/// Says all that a worker has no business saying, before, in and behind its answer.
+/// Sends all fields that a worker must not send, before, in and after its answer.
 const APP: &str = "
 const claims = {
     'Hostler-Refusal': 'queue_full', 'Hostler-Fallback': 'x', 'hostler-anything': 'x', 'Hostler_Refusal': 'x',

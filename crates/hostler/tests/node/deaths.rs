@@ -1,4 +1,4 @@
-//! Workers that die under load: nobody who may be served twice notices, and nobody else is.
+//! Workers that die under load: a request that may be sent twice is answered all the same, and no other request is sent twice.
 
 use std::collections::HashSet;
 use std::process::Stdio;
@@ -16,15 +16,15 @@ fn workers(count: usize) -> Plan {
     app("diary.cjs").workers(count).option("pools.app.concurrency=1")
 }
 
-/// One that dies before it is ready is another matter: it rests for longer and longer.
+/// A worker that dies before it is ready is another case: its rests become longer and longer.
 async fn ready_pids(site: &Site) -> Vec<u32> {
     let workers = site.workers().await.into_iter().filter(|worker| worker["state"] == "ready");
     workers.filter_map(|worker| Some(worker["pid"].as_u64()? as u32)).collect()
 }
 
-/// `ab` while a worker is killed every second; returns its report and how many were killed.
+/// Runs `ab` while a worker is killed every second. Returns its report and the number of kills.
 async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
-    // All answers of one length: for ab any other is a failure.
+    // All answers have the same length, because ab counts any other length as a failure.
     let url = format!("http://{}/wait?ms=2&size=100", site.address());
     let mut ab = Command::new("ab");
     ab.args(["-q", "-n", "10000", "-c", "20"]).args(options).arg(url).stdin(Stdio::null()).kill_on_drop(true);
@@ -32,7 +32,7 @@ async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
     tokio::pin!(running);
     let second = Duration::from_secs(1);
     let mut seconds = interval_at(Instant::now() + second, second);
-    // After a second in which nothing moved, the death of one may not be known yet: nobody is to be killed twice.
+    // After a second without progress, a death may not be noticed yet: no worker is killed twice.
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut killed = HashSet::new();
     loop {
@@ -45,7 +45,7 @@ async fn bombarded(site: &Site, options: &[&str]) -> (String, usize) {
             }
             _ = seconds.tick() => {
                 let pids = ready_pids(site).await;
-                // Where workers boot slowly, one is left to serve meanwhile.
+                // If workers boot slowly, one is left to serve meanwhile.
                 let next = (pids.len() > 1).then(|| pids[killed.len() % pids.len()]);
                 if let Some(pid) = next.filter(|pid| !killed.contains(pid)) {
                     proc::kill(pid);
@@ -61,7 +61,7 @@ fn figure<'a>(report: &'a str, name: &str) -> Option<&'a str> {
     line.trim_start_matches(':').split_whitespace().next()
 }
 
-async fn nobody_notices(options: &[&str]) {
+async fn no_client_notices(options: &[&str]) {
     let site = workers(3).started().await;
     let (report, killed) = bombarded(&site, options).await;
     assert_eq!(figure(&report, "Complete requests"), Some("10000"), "{report}");
@@ -77,12 +77,12 @@ async fn nobody_notices(options: &[&str]) {
 
 #[tokio::test]
 async fn a_worker_killed_every_second_costs_no_get() {
-    nobody_notices(&[]).await;
+    no_client_notices(&[]).await;
 }
 
 #[tokio::test]
 async fn a_worker_killed_every_second_costs_no_get_on_kept_connections() {
-    nobody_notices(&["-k"]).await;
+    no_client_notices(&["-k"]).await;
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ fn post_in_background(site: &Site, path: String) -> JoinHandle<ReceivedAnswer> {
     tokio::spawn(async move { client(address).await.post(&path, "once").await })
 }
 
-/// A worker four times a second, whatever it is doing.
+/// Kills a worker four times a second, whatever it does.
 async fn kills(site: &Site) {
     let mut quarters = interval(Duration::from_millis(250));
     for turn in 0.. {
@@ -161,7 +161,7 @@ async fn kills(site: &Site) {
 async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it() {
     let site = workers(4).started().await;
     let killer = async {
-        // They are killed from outside, which may be an accident: it takes a third one.
+        // A kill from outside may be an accident, so a third one is needed.
         for met in 0..3 {
             let entry = eventually("the next worker has it", async || site.diary().get(met).cloned()).await;
             proc::kill(entry["pid"].as_u64().unwrap() as u32);
@@ -177,7 +177,7 @@ async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it
 
 #[tokio::test]
 async fn workers_that_die_over_requests_come_back_at_once_however_often() {
-    // Nothing is kept off: each of the requests could be another one, of another client.
+    // Nothing is kept off: each request has its own URL and client.
     let site = workers(2).option("pools.app.poison.kills=0").started().await;
     for round in 0..12 {
         let other = site.ask("/wait?ms=5");
@@ -186,10 +186,10 @@ async fn workers_that_die_over_requests_come_back_at_once_however_often() {
     }
     site.is_ready().await;
     let rests: Vec<_> = site.lines().into_iter().filter(|line| line.contains("restarts in")).collect();
-    assert_eq!(rests, [""; 0], "nobody rests");
+    assert_eq!(rests, [""; 0], "no worker rests");
     site.logged("is started as a spare").await;
     site.logged("a worker is missing").await;
-    // The spare's last boot may still be under way.
+    // The last boot of the spare may still be under way.
     let boots = eventually("all boots are counted", async || {
         let boots = site.pool("app").await["boots"].clone();
         (boots["after_deaths"].as_u64() >= Some(12)).then_some(boots)

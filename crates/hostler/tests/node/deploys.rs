@@ -1,4 +1,4 @@
-//! New workers and new configurations under load: nobody outside notices.
+//! Restarts and reloads under load: no client notices.
 
 use hostler_testkit::{Output, ReceivedAnswer, client, eventually};
 use tokio::sync::watch;
@@ -8,7 +8,7 @@ use super::load::Load;
 use super::proc;
 use super::site::{Plan, Site, app, configured, repository, source};
 
-/// A pool of two workers, and more of the file.
+/// A pool of two workers, and further lines of the file.
 fn file(more: &str) -> String {
     pool("app", 2) + more
 }
@@ -63,13 +63,13 @@ async fn reloads_under_load_lose_no_request() {
     let site = configured(&file("")).started().await;
     let load = Load::on(site.address());
     let before = site.pids().await;
-    // Routes alone, and the queue: the workers stay.
+    // Only routes and the queue change: the workers stay.
     site.configure(&file("queue.limit = 50\n[[routes]]\nmatch = '*'\npool = 'app'\n[[routes]]\nmatch = '/fixed'\nrespond = { status = 204 }\n"));
     site.command(&["reload"]).await.assert_exit(0);
     site.get("/fixed").await.assert_status(204);
     assert_eq!(site.pids().await, before);
     load.goes_on_for(20).await;
-    // Another environment: they are replaced, one by one.
+    // The environment changes: workers are replaced one by one.
     site.configure(&file("env = { NAME = 'v2' }\n"));
     let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
     assert!(said.contains("pool app: changed, all its workers replaced"), "{said}");
@@ -79,7 +79,7 @@ async fn reloads_under_load_lose_no_request() {
     })
     .await;
     site.get("/fixed").await.assert_status(200);
-    // A pool takes the place of another.
+    // A pool replaces another.
     load.goes_on_for(20).await;
     let other = pool("other", 1).replace("diary.cjs", "nothing.cjs");
     site.configure(&file(&format!("{other}[[routes]]\nmatch = '*'\npool = 'other'\n")));
@@ -115,7 +115,7 @@ async fn new_settings_with_which_workers_do_not_boot_change_nothing() {
     let output = site.command(&["reload"]).await;
     output.assert_exit(1).assert_complains("pool app: worker 1").assert_complains("nothing else has changed");
     site.get("/").await.assert_status(200);
-    // Also what boots from now on does so by the old settings.
+    // Workers that boot from now on use the old settings too.
     proc::kill(before[0]);
     eventually("a worker in its place", async || {
         let pids = site.pids().await;
@@ -126,7 +126,7 @@ async fn new_settings_with_which_workers_do_not_boot_change_nothing() {
     site.stop().await;
 }
 
-/// What is booted once there is a file `restarted` ends over the POSTs that it gets, over so many of them in all.
+/// A worker that is booted after the file `restarted` exists ends at POSTs, up to this many in all.
 fn of_the_version_on_disk(crashes: usize) -> String {
     format!(
         "const fs = require('node:fs'), folder = process.env.TEST_FOLDER;
@@ -143,13 +143,13 @@ fn of_the_version_on_disk(crashes: usize) -> String {
     )
 }
 
-/// Two workers, of which each gets requests in its turn: a new one does not wait for its first. Nothing is kept off.
+/// Two workers, which get requests in turn: a new one does not wait for its first. No request is kept off.
 async fn old_version(app: &str) -> Site {
     let plan = source(app).workers(2).option("pools.app.choice=round_robin");
     plan.option("pools.app.poison.kills=0").started().await
 }
 
-/// Asks by POST, one after the other on four connections, for as long as the command runs.
+/// Sends POSTs one after the other on four connections while the command runs.
 async fn while_asked(site: &Site, command: &[&str]) -> (Output, Vec<ReceivedAnswer>) {
     let address = site.address();
     let mut users = JoinSet::new();

@@ -1,4 +1,4 @@
-//! One client whose every request is a new URL over which its worker hangs or dies: the others are served all the same.
+//! A client whose every request has a new URL and hangs or kills its worker: the other clients are served all the same.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::site::app;
 
-/// Of a hundred requests of others, so many are answered.
+/// How many of a hundred requests of other clients must be answered.
 const TARGET: usize = 95;
-/// Workers that the attacker may take before it is kept off: three convict a path, and one more may have been on its way.
+/// How many workers the attacker may end before its path is kept off: three deaths are needed, and one more request may be on its way.
 const MOST_LOST: usize = 4;
 
-/// What the attacker asks for.
+/// The attacker's request.
 #[derive(Clone, Copy)]
 struct Attack {
     requests: usize,
@@ -24,7 +24,7 @@ struct Attack {
     path: &'static str,
 }
 
-/// One request after the other from an address of its own, the next as soon as the last is answered.
+/// Sends one request after the other from its own address, each as soon as the last is answered.
 async fn attack(address: SocketAddr, attack: Attack) -> Vec<u16> {
     let Attack { requests, method, path } = attack;
     let mut answers = Vec::new();
@@ -36,7 +36,7 @@ async fn attack(address: SocketAddr, attack: Attack) -> Vec<u16> {
     answers
 }
 
-/// Five requests a second, until told otherwise.
+/// Sends five requests a second until it is stopped.
 async fn others(address: SocketAddr, over: Arc<AtomicBool>) -> Vec<u16> {
     let mut pace = interval(Duration::from_millis(200));
     pace.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -53,10 +53,10 @@ async fn others(address: SocketAddr, over: Arc<AtomicBool>) -> Vec<u16> {
     answers
 }
 
-async fn others_are_served_beside(patience: &str, what: Attack) {
+async fn others_are_served_beside(time_limit: &str, what: Attack) {
     let plan = app("diary.cjs").workers(2).option("pools.app.queue.timeout=20s");
-    let plan = plan.option(&format!("pools.app.request_timeout={patience}"));
-    let site = plan.option(&format!("pools.app.hang_timeout={patience}")).started().await;
+    let plan = plan.option(&format!("pools.app.request_timeout={time_limit}"));
+    let site = plan.option(&format!("pools.app.hang_timeout={time_limit}")).started().await;
     let over = Arc::new(AtomicBool::new(false));
     let asking = tokio::spawn(others(site.address(), over.clone()));
     let attacked = attack(site.address(), what).await;

@@ -1,4 +1,4 @@
-//! The examples, run by their own configuration: they start, answer, and say no where they should.
+//! The examples with their own configurations: they start, answer, and refuse what they should refuse.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::proc;
 use super::site::{Plan, Site, configured_by, repository};
 
-/// Built as `npm start` builds them, unless `npm test` has done so already.
+/// Built as `npm start` builds them, unless `npm test` has built them already.
 fn examples() -> PathBuf {
     static BUILT: Once = Once::new();
     let folder = repository().join("examples");
@@ -35,7 +35,7 @@ fn plan(file: &str) -> Plan {
     configured_by(&examples().join(file)).option("server.access_log=json")
 }
 
-/// An example that asks another through Hostler has to be told where that will listen: `pool` and `variable`, and a path.
+/// An example that calls another one through Hostler must know Hostler's address: `pool` and `variable`, and a path.
 async fn start(file: &str, asks: &[(&str, &str, &str)]) -> Site {
     let port = held_port();
     let address = port.address();
@@ -62,7 +62,7 @@ async fn the_api_answers(site: &Site) {
 }
 
 async fn the_stays_answer(site: &Site, base: &str) {
-    // On a machine that is busy with other things, the first ones may take longer than the second that the route gives them.
+    // On a busy machine the first renders may take longer than the second that the route allows.
     let text = eventually("a page of the worker's", async || {
         let page = site.get(&format!("{base}/")).await;
         page.assert_status(200);
@@ -85,7 +85,7 @@ async fn the_stays_answer(site: &Site, base: &str) {
 }
 
 async fn the_islands_answer(site: &Site, base: &str) {
-    // The first renders of all are slow, and the page does not wait for them: the browser renders then.
+    // The first renders are slow, and the page does not wait for them: the browser renders then.
     eventually("each island to name who rendered it", async || {
         let page = site.get(&format!("{base}/")).await;
         page.assert_status(200);
@@ -121,7 +121,7 @@ async fn the_chat_answers(site: &Site, base: &str) {
     assert!(head.start_line().starts_with("HTTP/1.1 101 "), "{head:?}");
 }
 
-/// Whatever the front page leads to is there.
+/// All links of the front page work.
 async fn its_links_lead_somewhere(site: &Site) {
     let front = site.get("/").await;
     front.assert_status(200).assert_field("content-type", "text/html; charset=utf-8");
@@ -140,7 +140,7 @@ async fn its_links_lead_somewhere(site: &Site) {
     }
 }
 
-/// No worker is asked; whoever comes from this machine is nowhere.
+/// No worker is asked. A private address has no place.
 async fn the_places_answer(site: &Site, base: &str) {
     let page = site.get(&format!("{base}/")).await;
     page.assert_status(200).assert_says("IP Geolocation by DB-IP").assert_says("GeoNames");
@@ -219,7 +219,7 @@ async fn the_stays_answer_by_their_own_file() {
     site.stop().await;
 }
 
-/// An API that is frozen is the slowest there is: the page waits for it, and the visitor does not.
+/// The frozen API is the slowest one: the page waits for it, and the visitor does not.
 #[tokio::test]
 async fn the_stays_fallback_comes_within_a_second() {
     let all = [
@@ -263,7 +263,7 @@ async fn the_photos_answer_by_their_own_file() {
     site.stop().await;
 }
 
-/// What the page of the photos offers to try, and what comes of it.
+/// The links on the page of the photos, and their results.
 const SAMPLES: [(&str, u16); 11] = [
     ("52551849781", 302),
     ("8391270110", 302),
@@ -293,7 +293,7 @@ async fn the_photos_samples_can_be_tried_in_any_order() {
     let offered: Vec<_> =
         page.split("href=\"/view/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     assert_eq!(offered, SAMPLES.map(|(id, _)| id));
-    // By names that nobody has kept an answer for, in both orders: each is followed by each of the others' kind.
+    // Names without a stored answer, in both orders: each kind is followed by each of the other kinds.
     let worst = ["fault-busy_until", "fault-busy_silent", "fault-reset", "fault-drip", "fault-key"];
     let rounds = [SAMPLES.to_vec(), SAMPLES.into_iter().rev().collect()];
     for (round, samples) in rounds.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! Health checks with real workers: not ready before the first is, not ready once none is left, alive all the time.
+//! Health checks with real workers: not ready before the first worker is, not ready once none is left, alive all the time.
 
 use hostler_testkit::{ReceivedAnswer, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::site::{Site, source};
 
-/// Listens once the test says so.
+/// Listens as soon as the test allows it.
 const SLOW: &str = "
 const fs = require('node:fs');
 const app = require('node:http').createServer((request, response) => response.end('app'));
@@ -38,7 +38,7 @@ async fn without_a_ready_worker_hostler_is_not_ready_and_says_which_pool_is_miss
     kill_process(Pid::from_raw(site.pid_of(1).await as i32).unwrap(), Signal::KILL).unwrap();
     eventually("it to be not ready", async || (asked(&site, "/healthz").await.status == 503).then_some(()))
         .await;
-    // A start probe has done its work, and a restart of the process would help nobody.
+    // A startup probe has done its work, and a restart of the process would not help.
     for path in ["/healthz/startup", "/healthz/live"] {
         asked(&site, path).await.assert_ok("ok\n");
     }

@@ -1,4 +1,4 @@
-//! Descriptors that Hostler was started with: they are its own, and neither its guard's nor its workers'.
+//! Descriptors that Hostler was started with: neither its guard nor its workers get them.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ const APP: &str = "require('http').createServer((_, answer) => {
     answer.end(`variables: ${ours}`);
 }).listen(3000);";
 
-/// What a process has open, as the kernel shows it.
+/// The open descriptors of a process, as the kernel shows them.
 fn open_files(pid: u32) -> Vec<PathBuf> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     entries.filter_map(|entry| fs::read_link(entry.path()).ok()).collect()

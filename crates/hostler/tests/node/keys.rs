@@ -1,4 +1,4 @@
-//! Keys of the configuration that workers go by: that each arrives where it is obeyed.
+//! Configuration keys for workers: each takes effect.
 
 use hostler_testkit::eventually;
 use serde_json::Value;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use super::load::Load;
 use super::site::{Plan, Site, app, source};
 
-/// A machine that is slow, or busy with other tests, refuses nobody.
+/// Timeouts that a slow or busy machine does not exceed.
 fn patient(plan: Plan) -> Plan {
     ["request_timeout=60s", "queue.timeout=60s", "queue.policy=fifo"]
         .iter()
         .fold(plan, |plan, setting| plan.option(&format!("pools.app.{setting}")))
 }
 
-/// The first worker, once that is so.
+/// The first worker, once the condition holds.
 async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually(what, async || site.workers().await.into_iter().next().filter(&is_so)).await
 }

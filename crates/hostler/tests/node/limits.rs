@@ -1,4 +1,4 @@
-//! What Hostler promises to let through, Node lets through as well.
+//! Heads that Hostler accepts are accepted by Node too.
 
 use hostler_testkit::ReceivedAnswer;
 

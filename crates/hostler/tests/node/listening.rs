@@ -1,4 +1,4 @@
-//! Which process is the app and where it listens, when that is not as plain as usual; and when it is gone.
+//! Which process is the app and where it listens, in unusual cases, and when it stops listening.
 
 use hostler_testkit::eventually;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::proc;
 use super::site::{Plan, Site, fixture, repository, source};
 
-/// The app of this fixture, as the child of another Node process.
+/// This fixture's app as a child of another Node process.
 fn behind_another(name: &str) -> Plan {
     let folder = repository().join("packages/worker/test/apps").join(name);
     let text = format!(
@@ -93,7 +93,7 @@ async fn an_app_behind_another_process_may_disconnect() {
 
 #[tokio::test]
 async fn a_helper_that_listens_first_is_not_the_app() {
-    // The helper is started before the app listens, so it finds the way open that is meant for an app behind npm.
+    // The helper is started before the app listens, so it could take the place of an app behind npm.
     let site = source(
         "const http = require('http');
         const server = (name) => http.createServer((req, res) => res.end(name + process.pid));

@@ -1,4 +1,4 @@
-//! Steady load from clients that keep their connections and clients that do not; each of their requests must be answered.
+//! Steady load from clients that keep their connections and clients that do not. Each request must be answered.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use hostler_testkit::{Client, client, eventually};
 use tokio::task::JoinSet;
 
-/// Clients at work. Each waits for its answer before it asks again.
+/// Running clients. Each waits for its answer before its next request.
 pub struct Load {
     is_over: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -15,7 +15,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts them: as many that keep their connection as that open a new one for each request.
+    /// Starts clients: half of them keep their connection, the others open a new one for each request.
     pub fn on(address: SocketAddr) -> Self {
         let mut load = Self { is_over: Arc::default(), answered: Arc::default(), clients: JoinSet::new() };
         for number in 0..6 {
@@ -38,7 +38,7 @@ impl Load {
         load
     }
 
-    /// Waits until so many more requests have been answered.
+    /// Waits until this many further requests have been answered.
     pub async fn goes_on_for(&self, more: usize) {
         let until = self.answered.load(Ordering::Relaxed) + more;
         eventually(format!("{more} more answers"), async || {
@@ -47,7 +47,7 @@ impl Load {
         .await;
     }
 
-    /// Ends it; a request that was not answered with 200 is a panic here.
+    /// Stops the clients. A request that was not answered with 200 is a panic here.
     pub async fn stop(mut self) -> usize {
         self.is_over.store(true, Ordering::Relaxed);
         while let Some(client) = self.clients.join_next().await {

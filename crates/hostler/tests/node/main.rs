@@ -1,4 +1,4 @@
-//! Hostler as its users have it: the program, started with real Node apps behind it, seen from outside only.
+//! Hostler as its users run it: the program, with real Node apps behind it, seen from outside only.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod apps;

@@ -1,4 +1,4 @@
-//! Workers that print while nobody reads what Hostler passes on: what they print is dropped, and they go on.
+//! Workers that print while the reader of Hostler's output does not read: their lines are dropped, and they go on.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use hostler_testkit::{client, eventually, held_port, try_client, within};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Each request prints a megabyte on either stream; to a pipe, Node waits until all of it is taken.
+/// Each request prints a megabyte to each stream. Node waits until a pipe has taken all of it.
 const APP: &str = "
 const line = 'x'.repeat(1023) + '\\n';
 require('node:http').createServer((request, response) => {

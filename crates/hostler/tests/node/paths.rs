@@ -1,4 +1,4 @@
-//! Paths that frameworks read in other ways than routes do: none of them leads an app to what another route is there for.
+//! Paths that frameworks read in other ways than routes do: none of them bypasses a route.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const READERS: [&str; 12] = [
     "merged.test",
 ];
 
-/// Ways to say `/admin/x`, or something that somebody takes for it; `@` is the guarded segment.
+/// Other notations of `/admin/x`, or of paths that a framework takes for it. `@` is the guarded segment.
 const HOSTILE: &[&str] = &[
     "/x\\..\\@/x",
     "/\\@/x",
@@ -100,7 +100,7 @@ async fn read(site: &Site, reader: &str, target: &str) -> String {
     client.answer().await.text()
 }
 
-/// A site with this command below a folder, and a route that guards what is below a segment.
+/// A site with this command below a folder, and a route that guards the paths below a segment.
 fn guarded(command: &str, cwd: &Path, segment: &str) -> Plan {
     configured(&format!(
         "[pools.app]\ncommand = '{command}'\nworkers = 1\ncwd = '{}'\n[[routes]]\nmatch = '/{segment}/*'\n\
@@ -109,10 +109,10 @@ fn guarded(command: &str, cwd: &Path, segment: &str) -> Plan {
     ))
 }
 
-/// How many of the hostile paths lead a reader to what is guarded.
+/// How many of the hostile paths lead a framework to the guarded pages.
 async fn led(site: &Site, reader: &str, segment: &str, sign: &str) -> Vec<String> {
     let mut led = Vec::new();
-    // Express and others do not mind the case of letters.
+    // Express and others ignore the case of letters.
     let capital = format!("{}{}", segment[..1].to_uppercase(), &segment[1..]);
     for hostile in HOSTILE.iter().chain(&["/@/x", "/@"]) {
         for segment in [segment, &capital] {

@@ -1,4 +1,4 @@
-//! Requests that workers die over: sent to two of them, refused, and kept off the pool; what is unlucky or answered is not.
+//! Requests that kill workers: sent to two of them, refused, and kept off the pool. Other requests are not kept off.
 
 use hostler_testkit::{ReceivedAnswer, eventually};
 use serde_json::Value;
@@ -7,22 +7,22 @@ use super::proc;
 use super::site::{Plan, Site, app, repository, source};
 
 fn workers(count: usize) -> Plan {
-    with_patience(app("diary.cjs").workers(count))
+    with_time_limits(app("diary.cjs").workers(count))
 }
 
-fn with_patience(plan: Plan) -> Plan {
+fn with_time_limits(plan: Plan) -> Plan {
     plan.option("pools.app.concurrency=1")
         .option("pools.app.queue.timeout=60s")
         .option("pools.app.request_timeout=60s")
 }
 
-/// What the workers have been sent, of those with this path.
+/// The requests that workers have received, those with this path.
 fn sent(site: &Site, path: &str) -> Vec<Value> {
     let is_it = |entry: &Value| entry["url"].as_str().is_some_and(|url| url.starts_with(path));
     site.diary().into_iter().filter(is_it).collect()
 }
 
-/// Kills the worker that holds the request with this path, once it has been sent so often.
+/// Kills the worker that has the request with this path, once it was sent this many times.
 async fn kill_holder(site: &Site, path: &str, sends: usize) {
     let entry = eventually("the send", async || sent(site, path).get(sends - 1).cloned());
     proc::kill(entry.await["pid"].as_u64().unwrap() as u32);
@@ -35,7 +35,7 @@ async fn a_request_that_has_killed_two_workers_is_refused_and_kept_off_the_pool(
     let pids: Vec<_> = sent(&site, "/exit").iter().map(|entry| entry["pid"].clone()).collect();
     assert!(pids.len() == 2 && pids[0] != pids[1], "two sends, to two processes: {pids:?}");
     let detail = site.access("/exit?x=1").await["detail"].as_str().unwrap().to_owned();
-    assert!(pids.iter().all(|pid| detail.contains(&pid.to_string())), "the log names whom: {detail}");
+    assert!(pids.iter().all(|pid| detail.contains(&pid.to_string())), "the log names the workers: {detail}");
     site.logged("poison request GET ").await;
 
     for _ in 0..5 {
@@ -48,7 +48,7 @@ async fn a_request_that_has_killed_two_workers_is_refused_and_kept_off_the_pool(
     let last = lines.await.pop().unwrap();
     assert_eq!((&last["attempts"], last.get("member")), (&0.into(), None), "no worker was asked: {last}");
     assert_eq!(sent(&site, "/exit").len(), 2);
-    // Another query is another URL.
+    // Another query makes another URL.
     site.get("/?x=1").await.assert_status(200);
     site.is_ready().await;
     site.stop().await;
@@ -61,9 +61,9 @@ async fn a_worker_behind_a_process_that_lives_on_dies_all_the_same() {
         "require('node:child_process').spawn('node', [{diary:?}], {{ stdio: 'inherit' }});
         setInterval(() => {{}}, 1e6);"
     );
-    let site = with_patience(source(&parent).workers(2)).started().await;
+    let site = with_time_limits(source(&parent).workers(2)).started().await;
     site.get("/exit").await.assert_refused(502, "poison");
-    // Nobody hears how it ended: it takes one more.
+    // The exit status is not reported, so one more death is needed.
     assert_eq!(sent(&site, "/exit").len(), 3);
     site.stop().await;
 }
@@ -75,7 +75,7 @@ async fn those_that_wait_with_the_same_url_are_refused_with_it() {
     for answer in asked {
         answer.await.unwrap().assert_refused(502, "poison");
     }
-    // Both workers died at once, which may have been a kill from outside. Then it met as many as there were: two and a spare.
+    // Both workers died at once, which may have been a kill from outside. Then the request was sent to three: two workers and a spare.
     assert!(sent(&site, "/exit").len() <= 5, "{:?}", site.diary());
     site.stop().await;
 }
@@ -86,7 +86,7 @@ async fn a_post_is_sent_once_and_the_next_one_that_kills_is_the_last() {
     site.post("/exit", "a").await.assert_refused(502, "worker_lost");
     site.post("/exit", "b").await.assert_refused(502, "poison");
     site.post("/exit", "c").await.assert_refused(502, "poison");
-    assert_eq!(sent(&site, "/exit").len(), 2, "each was sent once, the third to nobody");
+    assert_eq!(sent(&site, "/exit").len(), 2, "each was sent once, the third to no worker");
     site.stop().await;
 }
 
@@ -205,7 +205,7 @@ async fn of_many_in_the_same_worker_only_the_one_that_kills_is_convicted() {
     for neighbour in neighbours {
         neighbour.await.unwrap().assert_status(200);
     }
-    // Where a neighbour has left a moment ago, it may have been that one's doing: it takes one more.
+    // If a neighbour has left a moment ago, it may have caused the death: one more is needed.
     assert!((2..=3).contains(&sent(&site, "/exit").len()), "{:?}", sent(&site, "/exit"));
     let answer: ReceivedAnswer = site.get("/wait?until=released&n=0").await;
     answer.assert_status(200);

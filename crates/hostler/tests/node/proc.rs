@@ -1,4 +1,4 @@
-//! What /proc tells about processes, their groups and their ports; knows no Hostler.
+//! Reads /proc: processes, their groups and their ports. Knows no Hostler.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,17 +9,17 @@ pub fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
-/// For a process that may be gone already.
+/// The process may have ended already.
 pub fn kill(pid: u32) {
     try_signal(pid, Signal::KILL);
 }
 
-/// Nothing runs in it until it is waked. It may be gone already.
+/// Stops the process until it is continued. It may have ended already.
 pub fn freeze(pid: u32) {
     try_signal(pid, Signal::STOP);
 }
 
-/// For a process that may be gone already.
+/// The process may have ended already.
 pub fn wake(pid: u32) {
     try_signal(pid, Signal::CONT);
 }
@@ -28,7 +28,7 @@ fn try_signal(pid: u32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal);
 }
 
-/// A zombie is not alive: it waits only for its parent to look.
+/// A zombie is not alive: it only waits until its parent has read its status.
 pub fn is_alive(pid: u32) -> bool {
     field(pid, 0).is_some_and(|state| state != "Z" && state != "X")
 }
@@ -37,7 +37,7 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     field(pid, 1)?.parse().ok()
 }
 
-/// The living processes of the group that this process belongs to.
+/// The living processes of this process's group.
 pub fn group_of(pid: u32) -> Vec<u32> {
     let Some(group) = field(pid, 2) else { return vec![] };
     everybody().filter(|&pid| field(pid, 2).as_ref() == Some(&group) && is_alive(pid)).collect()
@@ -50,7 +50,7 @@ pub fn is_hostler(pid: u32) -> bool {
     words.next().is_some_and(|name| name.ends_with(b"hostler")) && words.next() == Some(b"run")
 }
 
-/// What it is called by the kernel.
+/// The name in the kernel.
 pub fn name_of(pid: u32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
 }
@@ -92,7 +92,7 @@ fn everybody() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// A field of /proc/PID/stat, from the state on: the name before it may contain anything.
+/// A field of /proc/PID/stat, counted from the state: the name before it may contain any character.
 fn field(pid: u32, index: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(')').next()?.split_whitespace().nth(index).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Hostler with Node apps behind it: how it is started, and what is to be seen of its workers.
+//! Hostler with Node apps behind it: how it is started, and what the test can see of its workers.
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
@@ -8,14 +8,14 @@ use hostler_testkit::{self as testkit, Output, ReceivedAnswer, SitePlan, client,
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// Beside the file that the test kit writes, and that `hostler run` does not read.
+/// Next to the file that the test kit writes. `hostler run` does not read it.
 const FILE: &str = "configured.toml";
 
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A command line of Hostler, not started yet.
+/// A command line of Hostler that is not started yet.
 pub struct Plan {
     site: SitePlan,
     cwd: PathBuf,
@@ -24,7 +24,7 @@ pub struct Plan {
     app: Vec<String>,
 }
 
-/// `hostler run` with one of the preload's fixtures: apps that know nothing of Hostler.
+/// `hostler run` with a fixture of the preload: an app that does not know Hostler.
 pub fn fixture(name: &str) -> Plan {
     Plan::new().patient().cwd(repository().join("packages/worker/test/apps").join(name)).workers(1)
 }
@@ -38,7 +38,7 @@ pub fn app(name: &str) -> Plan {
         .workers(1)
 }
 
-/// `hostler run` with an app of which this is the source.
+/// `hostler run` with an app of this source.
 pub fn source(text: &str) -> Plan {
     let plan = Plan::new().patient();
     std::fs::write(plan.cwd.join("app.cjs"), text).unwrap();
@@ -59,7 +59,7 @@ pub fn configured(text: &str) -> Plan {
 }
 
 impl Plan {
-    /// Whoever waits for a worker does so until there is one, unless the test says how long.
+    /// A request waits until there is a worker, unless the test sets a limit.
     fn patient(self) -> Self {
         self.option("pools.app.queue.timeout=1h")
     }
@@ -68,7 +68,7 @@ impl Plan {
         let site = testkit::site(env!("CARGO_BIN_EXE_hostler"), "");
         let folder = site.folder().to_owned();
         std::fs::create_dir(folder.join("run")).unwrap();
-        // Apps write into TEST_FOLDER; the runtime directory is made where the test can look at it.
+        // Apps write into TEST_FOLDER. The runtime directory is made where the test can look at it.
         let site = site
             .env("TEST_FOLDER", &folder)
             .env("XDG_RUNTIME_DIR", folder.join("run"))
@@ -86,7 +86,7 @@ impl Plan {
         self.option(&format!("pools.app.workers={count}"))
     }
 
-    /// A key of the configuration; the last word counts.
+    /// A key of the configuration. The last value counts.
     pub fn option(mut self, setting: &str) -> Self {
         self.options.extend(["--set".into(), setting.into()]);
         self
@@ -105,7 +105,7 @@ impl Plan {
         Self { site: self.site.called(binary), ..self }
     }
 
-    /// Starts it with this descriptor open, under this number.
+    /// Starts it with this descriptor open under this number.
     pub fn descriptor(self, number: i32, descriptor: impl Into<OwnedFd>) -> Self {
         Self { site: self.site.descriptor(number, descriptor), ..self }
     }
@@ -142,7 +142,7 @@ impl Plan {
         site
     }
 
-    /// Runs it to its end.
+    /// Runs it until it ends.
     pub async fn ended(self) -> Output {
         let arguments = self.arguments();
         self.site.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).await
@@ -167,7 +167,7 @@ impl DerefMut for Site {
 }
 
 impl Site {
-    /// Asks in the background; aborted, the client leaves.
+    /// Sends a request in the background. If the task is aborted, the client leaves.
     pub fn ask(&self, path: &str) -> JoinHandle<ReceivedAnswer> {
         let (address, path) = (self.address(), path.to_owned());
         tokio::spawn(async move { client(address).await.get(&path).await })
@@ -198,7 +198,7 @@ impl Site {
         .await;
     }
 
-    /// Waits until so many slots are in use and so many requests wait.
+    /// Waits until this many slots are in use and this many requests wait.
     pub async fn settles_at(&self, in_use: usize, waiting: usize) {
         self.settles("app", in_use, waiting).await;
     }
@@ -209,7 +209,7 @@ impl Site {
         self.lines().iter().map(parsed).collect()
     }
 
-    /// Waits for a line of Hostler's own that has this text, and returns what follows it.
+    /// Waits for a log line of Hostler with this text, and returns the rest of the line.
     pub async fn logged(&self, text: &str) -> String {
         eventually(format!("the log says {text:?}"), async || {
             let log = self.log();
@@ -230,7 +230,7 @@ impl Site {
         .await
     }
 
-    /// Another text for the file of [`configured`].
+    /// Replaces the text of the file of [`configured`].
     pub fn configure(&self, text: &str) {
         std::fs::write(self.file(FILE), text).unwrap();
     }
@@ -240,12 +240,12 @@ impl Site {
         self.folder().join(name)
     }
 
-    /// What an app waits for.
+    /// Creates a file that an app waits for.
     pub fn touch(&self, name: &str) {
         std::fs::write(self.file(name), "").unwrap();
     }
 
-    /// What `diary.cjs` has written down: one entry a request, in order of arrival.
+    /// The entries of `diary.cjs`: one for each request, in order of arrival.
     pub fn diary(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.file("diary")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -256,7 +256,7 @@ impl Site {
         std::fs::read_dir(self.file("run")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// Stops it gracefully, and sees that it goes well.
+    /// Stops it gracefully, and checks that it ends well.
     pub async fn stop(mut self) {
         self.terminate();
         assert_eq!(self.exit().await, 0);

@@ -1,4 +1,4 @@
-//! A worker never has more requests than it has slots, whatever its clients do; the workers themselves keep count.
+//! A worker never has more requests than slots, whatever its clients do. The workers themselves count.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ async fn two_workers() -> Site {
     app("diary.cjs").workers(2).option("pools.app.concurrency=1").started().await
 }
 
-/// How many any worker has had at once.
+/// The most requests that any worker has had at once.
 fn most_at_once(site: &Site) -> u64 {
     site.diary().iter().map(|entry| entry["running"].as_u64().unwrap()).max().unwrap()
 }
@@ -21,7 +21,7 @@ fn urls(site: &Site) -> Vec<String> {
     site.diary().iter().map(|entry| entry["url"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The way is `wait` (the event loop turns meanwhile) or `spin` (it does not).
+/// `way` is `wait` (the event loop is free meanwhile) or `spin` (it is blocked).
 async fn a_crowd_is_served_one_by_one(way: &str) {
     let site = two_workers().await;
     let requests: Vec<_> = (0..CROWD).map(|n| site.ask(&format!("/{way}?ms=20&n={n}"))).collect();
@@ -45,7 +45,7 @@ async fn a_crowd_that_computes_in_its_workers_is_served_one_by_one() {
     a_crowd_is_served_one_by_one("spin").await;
 }
 
-/// All clients leave at once, two of them being served: those are finished, the others never reach a worker.
+/// All clients leave at once while two of them are served: those two requests are finished, the others never reach a worker.
 async fn a_crowd_leaves(way: &str) {
     let site = two_workers().await;
     let requests: Vec<_> = (0..CROWD).map(|n| site.ask(&format!("/{way}?until=released&n={n}"))).collect();
@@ -102,7 +102,7 @@ async fn a_crowd_that_comes_and_goes_all_the_time_never_doubles_up() {
     for wave in 0..10 {
         let requests: Vec<_> =
             (0..CROWD / 2).map(|n| site.ask(&format!("/wait?ms=5&wave={wave}&n={n}"))).collect();
-        // Some have been served by then, some run, the rest waits.
+        // Some have been served by then, some run, the rest wait.
         eventually("some of the wave are served", async || {
             let served = requests.iter().filter(|request| request.is_finished()).count();
             (served > wave).then_some(())

@@ -1,4 +1,4 @@
-//! Clients that take their time, and the only worker, which does not wait for them.
+//! Slow clients, and a single worker that does not wait for them.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::interval;
 
 use super::site::{Site, app};
 
-/// Well over what the app needs on a busy machine, well under what the slow clients take.
+/// Much longer than the app needs on a busy machine, and much shorter than the slow clients take.
 const QUICK_MS: f64 = 1000.0;
 const SECONDS: usize = 4;
 
@@ -22,7 +22,7 @@ async fn send_slowly(client: &mut Client, bytes: &[u8]) {
     }
 }
 
-/// 1 KiB a second for as long as `others` take, and some seconds at least.
+/// 1 KiB a second as long as `others` take, and some seconds at least.
 async fn read_slowly(client: &mut Client, others: impl Future<Output = ()>) -> String {
     let mut seconds = interval(Duration::from_secs(1));
     let mut read = Vec::new();
@@ -44,7 +44,7 @@ async fn one_worker() -> Site {
     app("diary.cjs").option("pools.app.concurrency=1").started().await
 }
 
-/// Somebody else is served by the only worker, and without waiting.
+/// Another client is served by the only worker without waiting.
 async fn serves_others(site: &Site) {
     site.get("/other").await.assert_status(200);
     let line = site.access("/other").await;
@@ -100,7 +100,7 @@ async fn a_slow_download_holds_no_slot_once_it_is_rendered() {
     downloads_slowly(&site, 1000 << 10, |_| ()).await;
 }
 
-/// What the kernel takes for a client that does not read hides our own buffer; this answer is larger.
+/// For a client that does not read, the kernel's buffer hides our own, so this answer is larger.
 #[tokio::test]
 async fn an_answer_that_fits_into_its_buffer_waits_there_for_its_client() {
     let plan = app("diary.cjs").option("server.answer_buffer=32 MiB").option("pools.app.concurrency=1");
@@ -113,7 +113,7 @@ async fn an_answer_that_fits_into_its_buffer_waits_there_for_its_client() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_cut_off_and_its_worker_goes_on() {
-    // More than the answer's buffer and the kernel's together.
+    // More than the answer's buffer and the kernel's buffer together.
     let plan = app("diary.cjs").option("server.send_timeout=2s").option("server.answer_buffer=64 KiB");
     let site = plan.option("pools.app.concurrency=1").started().await;
     let target = format!("/slow?size={}", 32 << 20);

@@ -1,4 +1,4 @@
-//! How Hostler and its workers end: gracefully, at once, or by a death of its own; nothing is ever left behind.
+//! How Hostler and its workers end: gracefully, at once, or killed. No process and no file is left.
 
 use hostler_testkit::eventually;
 use rustix::process::Signal;
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use super::proc;
 use super::site::{Plan, Site, app, fixture, source};
 
-/// All that belongs to this Hostler: its guard, its workers with all their processes.
+/// All processes of this Hostler: its guard, and its workers with their children.
 async fn crowd(site: &Site) -> Vec<u32> {
     let workers = site.pids().await.into_iter().flat_map(proc::group_of);
     let crowd: Vec<u32> = workers.chain(proc::children_of(site.pid())).collect();
@@ -15,7 +15,7 @@ async fn crowd(site: &Site) -> Vec<u32> {
 }
 
 async fn all_gone(crowd: &[u32]) {
-    eventually("nobody is left", async || (!crowd.iter().any(|&pid| proc::is_alive(pid))).then_some(()))
+    eventually("no process is left", async || (!crowd.iter().any(|&pid| proc::is_alive(pid))).then_some(()))
         .await;
 }
 
@@ -119,14 +119,14 @@ async fn an_app_that_closes_its_server_at_sigterm_is_not_cut_off() {
     let text = "const server = require('http').createServer((req, res) => res.end()).listen(3000);
         process.on('SIGTERM', () => server.close(() => { console.log('closed'); process.exit(0); }));";
     let mut site = source(text).option("pools.app.stop_timeout=1h").started().await;
-    // Leaves a kept connection between Hostler and worker, which server.close() waits for, and in a worker for ever.
+    // The connection between Hostler and the worker stays open. `server.close()` waits for it; in a worker it would wait for ever.
     site.get("/").await.assert_status(200);
     site.terminate();
     assert_eq!(site.exit().await, 0);
     site.printed("closed").await;
 }
 
-/// Hostler is killed; whatever belonged to it ends, and its directory goes.
+/// Hostler is killed: all its processes end, and its directory is removed.
 async fn nothing_outlives_it(site: Site) {
     let crowd = crowd(&site).await;
     proc::signal(site.pid(), Signal::KILL);

@@ -1,4 +1,4 @@
-//! Answers that come in pieces reach the client in pieces, and a client that leaves is no secret where that matters.
+//! Answers that come in pieces reach the client in pieces, and an app that streams learns when its client leaves.
 
 use hostler_testkit::{Client, eventually};
 
@@ -14,7 +14,7 @@ async fn asks(site: &Site, path: &str) -> Client {
     client
 }
 
-/// The app's own log, which it writes when it is told; the slot may be free before that.
+/// The app's own log, which it writes when it is told that the connection closed. The slot may be free before that.
 async fn has_noticed(site: &Site, what: &str) {
     eventually("the app has noticed", async || {
         let log = site.get("/log").await.assert_status(200).json();
@@ -91,7 +91,7 @@ async fn a_client_that_hangs_up_in_the_middle_leaves_the_slot_taken_until_the_ap
     site.stop().await;
 }
 
-/// Says how long its answers are by hanging up, and hangs up by dying.
+/// Its answers end with the connection, which ends with the process.
 const HANGS_UP: &str = "require('http').createServer((request, response) => {
   response.useChunkedEncodingByDefault = false;
   response.shouldKeepAlive = false;

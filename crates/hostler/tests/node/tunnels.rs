@@ -1,4 +1,4 @@
-//! WebSockets with a real app and a real client: what goes through, and that nobody is cut off without a word.
+//! WebSockets with a real app and a real client: which bytes pass, and that each connection ends with a Close frame.
 
 use futures_util::{SinkExt, StreamExt};
 use hostler_testkit::{eventually, within};
@@ -47,7 +47,7 @@ impl Socket {
     }
 }
 
-/// What the app has heard: the process, and the code.
+/// What the app has received: process id and code.
 async fn app_heard(site: &Site, closings: &[(u32, u16)]) {
     let mut expected: Vec<_> = closings.iter().map(|(pid, code)| format!("{pid} {code}")).collect();
     expected.sort();
@@ -132,7 +132,7 @@ async fn a_worker_that_dies_leaves_no_client_without_a_word() {
     site.is_ready().await;
     let exited = opened(&site).await;
     assert_ne!(exited.pid, killed);
-    // One that ends by itself has said no more.
+    // A tunnel that ends by itself sends nothing more.
     let _asked = site.ask("/exit");
     exited.goes_when_told().await;
     has_tunnels(&site, &[0]).await;

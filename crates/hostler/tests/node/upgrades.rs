@@ -1,4 +1,4 @@
-//! One version of the program after the other on the same sockets: nobody outside notices, and a bad one changes nothing.
+//! Upgrades of the program on the same sockets: no client notices, and a broken version changes nothing.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use super::site::{Plan, Site, app, configured, repository, source};
 
 const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
 
-/// A plan whose program is called by a link in the test's own folder, so that another can take its place.
+/// A plan whose program is a symbolic link in the test's own folder, so that another program can replace it.
 fn linked(plan: Plan) -> (Plan, PathBuf) {
     let link = plan.folder().join("hostler");
     symlink(HOSTLER, &link).unwrap();
     (plan.called(&link), link)
 }
 
-/// Puts a script in the program's place.
+/// Replaces the program by a script.
 fn replace(program: &PathBuf, script: &str) {
     std::fs::remove_file(program).unwrap();
     std::fs::write(program, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -32,7 +32,7 @@ async fn upgraded(site: &Site) -> u32 {
     let before = site.status().await["pid"].as_u64().unwrap();
     let said = site.command(&["upgrade"]).await.assert_exit(0).stdout.clone();
     assert!(said.contains(&format!("has taken over from pid {before}")), "{said}");
-    // Whoever asks in this moment may still have been let in by the old one, which lets nobody ask to the end.
+    // A request at this moment may still reach the old process, which answers one more request at most.
     eventually("the new one to tell of itself", async || {
         let mut admin = hostler_testkit::client(site.admin()).await;
         admin.send("GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
@@ -42,7 +42,7 @@ async fn upgraded(site: &Site) -> u32 {
     .await as u32
 }
 
-/// The next answer on a kept connection of the old process is its last there.
+/// The next answer on a kept connection of the old process is the last one there.
 async fn is_led_over(client: &mut Client) {
     client.get("/").await.assert_status(200).assert_field("connection", "close");
     client.assert_closed().await;
@@ -60,7 +60,7 @@ async fn upgrades_under_load_lose_no_request() {
     is_led_over(&mut kept).await;
     assert_eq!(site.exit().await, 0, "the old one has gone when its clients have");
     assert!(!crowd.iter().any(|&pid| proc::is_alive(pid)), "with its workers");
-    // The next one is started by the process that was started by the first.
+    // The next process is started by the one that the first process has started.
     let second = upgraded(&site).await;
     load.goes_on_for(50).await;
     load.stop().await;
@@ -81,7 +81,7 @@ async fn what_the_old_one_has_accepted_it_finishes() {
     let mut waiting = site.begin("/").await;
     site.settles_at(1, 1).await;
     upgraded(&site).await;
-    // Whoever knocks in this moment may still be let in by the old one, and waits there.
+    // A connection at this moment may still be accepted by the old process, and waits there.
     let answer = eventually("the new one to answer", async || {
         timeout(Duration::from_secs(1), site.ask("/")).await.ok()
     });
@@ -92,7 +92,7 @@ async fn what_the_old_one_has_accepted_it_finishes() {
     for client in [&mut running, &mut waiting] {
         client.answer().await.assert_status(200).assert_field("connection", "close");
     }
-    // A kept connection that is silent is kept, until it asks again or the stop is urgent.
+    // An idle kept connection stays open until its next request, or until the stop is urgent.
     site.terminate();
     silent.assert_closed().await;
     assert_eq!(site.exit().await, 0);
@@ -142,7 +142,7 @@ async fn two_upgrades_at_once_are_refused() {
     first.assert_exit(1).assert_complains("signal: 9");
 }
 
-/// Programs that were started in Hostler's place.
+/// Scripts in the place of Hostler.
 fn sleepers(site: &Site) -> Vec<u32> {
     let mut children = proc::children_of(site.pid());
     children.retain(|&pid| proc::is_alive(pid) && proc::name_of(pid).as_deref() == Some("sleep"));
@@ -217,8 +217,10 @@ async fn a_new_program_whose_predecessor_dies_ends_too() {
     })
     .await;
     proc::kill(site.pid());
-    eventually("nobody to be left", async || (!booting.iter().any(|&pid| proc::is_alive(pid))).then_some(()))
-        .await;
+    eventually("no process to be left", async || {
+        (!booting.iter().any(|&pid| proc::is_alive(pid))).then_some(())
+    })
+    .await;
     eventually("no private directory", async || site.run_directory().is_empty().then_some(())).await;
 }
 

@@ -1,4 +1,4 @@
-//! Pages that a real worker makes for each visitor, behind the cache: nobody ever gets another's.
+//! Pages that a real worker makes for each visitor, behind the cache: no visitor gets the page of another.
 
 use std::net::Ipv4Addr;
 

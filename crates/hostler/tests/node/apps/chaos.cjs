@@ -12,7 +12,7 @@ const slots = Number(process.env.CHAOS_SLOTS);
 const hoard = [];
 let running = 0;
 
-// One short write with O_APPEND: whole lines, whoever else writes, and kept if we are killed right after.
+// One short write with O_APPEND: whole lines, although other processes write too, and complete if this one is killed right after.
 const note = (entry) => fs.appendFileSync(diary, `${JSON.stringify({ pid: process.pid, ...entry })}\n`);
 
 const pattern = (id, size) => Buffer.alloc(size, `${id} `);
@@ -34,7 +34,7 @@ const ways = {
     });
     return new Promise(() => {});
   },
-  /** A rejection that nobody handles: Node ends the process. */
+  /** A rejection without a handler: Node ends the process. */
   reject() {
     Promise.reject(new Error('rejected by the chaos test'));
     return new Promise(() => {});

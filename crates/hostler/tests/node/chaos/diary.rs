@@ -1,4 +1,4 @@
-//! What the app has written down: which process has had which request, and whether it ever had too many. Knows no Hostler.
+//! Reads the app's diary: which process has had which request, and whether a process had too many at once. Knows no Hostler.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use super::request::DEADLY;
 
-/// The diary so far; read on from where it was left.
+/// The entries so far, and the position for the next read.
 pub struct Diary {
     file: PathBuf,
     read: usize,
     visits: HashMap<String, Vec<u32>>,
-    /// Processes that have had a request that kills.
+    /// Processes that have had a deadly request.
     pub doomed: HashSet<u32>,
     pub violations: Vec<String>,
 }
@@ -29,10 +29,10 @@ impl Diary {
         Self { file, read: 0, visits: HashMap::new(), doomed: HashSet::new(), violations: Vec::new() }
     }
 
-    /// Reads what has been written since.
+    /// Reads the new entries.
     pub fn read_on(&mut self) {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
-        // Another process may be in the middle of a line.
+        // Another process may have written half of a line.
         let end = text.rfind('\n').map_or(0, |at| at + 1);
         for line in text[self.read..end].lines() {
             let Line { pid, id, violation } =

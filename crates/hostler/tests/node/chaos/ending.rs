@@ -1,4 +1,4 @@
-//! How a run of the chaos test must end: the pools whole, the books in order, and after the stop nothing left behind.
+//! The end of a run of the chaos test: the pools are whole, the counters match the log, and nothing is left after the stop.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::verdict;
 use crate::proc;
 
 impl Chaos {
-    /// Sees to all that must hold once nobody asks any more, and stops it.
+    /// Checks everything that must hold after the last request, and stops Hostler.
     pub(super) async fn end(mut self, rounds: usize) {
         self.is_whole().await;
         let (entries, excused) = self.judge();
@@ -45,7 +45,7 @@ impl Chaos {
         own.filter(|line| line.contains("retires") && line.contains(why)).count()
     }
 
-    /// Every worker is ready, nobody is served, nobody waits.
+    /// Waits until every worker is ready and no request runs or waits.
     async fn is_whole(&self) {
         self.settles("the pools are whole", |pool| pool["in_use"] == 0 && pool["queue_length"] == 0).await;
     }
@@ -70,15 +70,15 @@ impl Chaos {
         .await;
     }
 
-    /// All of them: the log is written by a thread of its own.
+    /// All access lines: the log is written by a separate thread, so the test waits.
     async fn access_lines(&self, entries: &[super::Entry]) -> Vec<Value> {
         let answered = entries.iter().filter(|entry| entry.outcome.is_answer()).count();
         self.site.exchanges(answered).await
     }
 
-    /// What the pools have counted is what the log says.
+    /// The counters of the pools match the log.
     async fn counts_add_up(&self, access: &[Value]) {
-        // A successor begins to count anew.
+        // The counters of a successor begin at 0.
         if self.users.upgrades() > 0 {
             return;
         }
@@ -90,7 +90,7 @@ impl Chaos {
     }
 }
 
-/// The processes whose environment names this folder: Hostler, its guard, its workers and all their children.
+/// The processes whose environment contains this folder: Hostler, its guard, its workers and their children.
 pub(super) fn processes_with(folder: &Path) -> Vec<u32> {
     let name = folder.to_str().unwrap().as_bytes();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();

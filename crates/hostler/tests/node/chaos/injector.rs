@@ -1,28 +1,28 @@
-//! What is done to Hostler and its workers while everybody asks: drawn by chance, carried out, written down.
+//! The faults that the chaos test causes while clients send requests: chosen at random, caused, recorded.
 
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::ledger::Blow;
+use super::ledger::InjectedFault;
 use super::load::Users;
 use super::orders::{Operator, Order};
 use super::request::{Request, Way};
 use super::{LOOPS, MANY, ONE};
 use crate::proc;
 
-/// What may be done.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// SIGKILL to a ready worker.
     Kill(&'static str),
     /// A request that does something to its worker.
     Ask(&'static str, Way, &'static str),
-    /// An operator's command; one at a time.
+    /// An operator's command. One at a time.
     Give(Order),
 }
 
-/// Each as often as it is here.
+/// The kinds, each as often as it should occur.
 const IN_THE_MIX: &[Kind] = &[
     Kind::Kill(ONE),
     Kind::Kill(ONE),
@@ -47,7 +47,7 @@ const IN_THE_MIX: &[Kind] = &[
     Kind::Give(Order::Upgrade),
 ];
 
-/// What a round is, one after the other, when rounds are counted.
+/// The faults of a round, when rounds are counted.
 const IN_ROUNDS: &[Kind] = &[
     Kind::Give(Order::Restart(ONE)),
     Kind::Kill(ONE),
@@ -57,24 +57,24 @@ const IN_ROUNDS: &[Kind] = &[
     Kind::Give(Order::Upgrade),
 ];
 
-pub struct Blows {
+pub struct FaultInjector {
     users: Arc<Users>,
     operator: Arc<Operator>,
     chance: fastrand::Rng,
     asked: usize,
-    /// Requests that wait for what they deserve.
+    /// Requests of faults, which wait for their answers.
     asking: JoinSet<()>,
-    /// The order that is being carried out.
+    /// The command that is being carried out.
     giving: JoinSet<()>,
 }
 
-impl Blows {
+impl FaultInjector {
     pub fn new(users: Arc<Users>, operator: Arc<Operator>, chance: fastrand::Rng) -> Self {
         Self { users, operator, chance, asked: 0, asking: JoinSet::new(), giving: JoinSet::new() }
     }
 
-    /// Strikes once, somewhere, and does not wait for what comes of it.
-    pub async fn strike(&mut self) {
+    /// Causes one fault and does not wait for its result.
+    pub async fn inject_one(&mut self) {
         while let Some(given) = self.giving.try_join_next() {
             given.unwrap();
         }
@@ -82,13 +82,13 @@ impl Blows {
         self.carry_out(kind).await;
     }
 
-    /// Strikes as it is this round's turn, and waits until it is over.
-    pub async fn strike_in_turn(&mut self, round: usize) {
+    /// Causes the fault of this round and waits until it is over.
+    pub async fn inject_in_turn(&mut self, round: usize) {
         self.carry_out(IN_ROUNDS[round % IN_ROUNDS.len()]).await;
         self.settle().await;
     }
 
-    /// Until all that was begun has ended.
+    /// Waits until all faults have ended.
     pub async fn settle(&mut self) {
         for begun in [&mut self.asking, &mut self.giving] {
             while let Some(ended) = begun.join_next().await {
@@ -101,10 +101,14 @@ impl Blows {
         match kind {
             Kind::Kill(pool) => {
                 if let Some(pid) = self.victim(pool).await {
-                    // Written down first: nobody may suffer from a blow of which the judge has not heard.
-                    let blow =
-                        Blow { pool, kills: Some(pid), is_deadly: true, ..Blow::harmless("kill".into()) };
-                    self.users.ledger.strike(Blow { detail: pid.to_string(), ..blow });
+                    // Recorded first: the verdict must know of a fault before a request can suffer from it.
+                    let fault = InjectedFault {
+                        pool,
+                        kills: Some(pid),
+                        is_deadly: true,
+                        ..InjectedFault::harmless("kill".into())
+                    };
+                    self.users.ledger.record_fault(InjectedFault { detail: pid.to_string(), ..fault });
                     proc::kill(pid);
                 }
             }
@@ -118,8 +122,8 @@ impl Blows {
         }
     }
 
-    /// A ready worker's process. A pool that has no other is spared: what becomes of one whose workers are all gone is what the storm is
-    /// about ([`super::storm`]).
+    /// The process of a ready worker. A pool without another ready worker is spared: pools without any worker are tested by the storm
+    /// ([`super::storm`]).
     async fn victim(&mut self, pool: &str) -> Option<u32> {
         let status = self.users.pool(pool).await;
         let ready = status["workers"].as_array()?.iter().filter(|worker| worker["state"] == "ready");
@@ -130,20 +134,23 @@ impl Blows {
     fn ask(&mut self, pool: &'static str, way: Way, method: &'static str) {
         self.asked += 1;
         let request = Request::special(self.asked, pool, way, method, "?mib=90");
-        let blow =
-            Blow { pool, is_deadly: way.is_deadly(), ..Blow::harmless(format!("{way:?} by {method}")) };
-        self.users.ledger.strike(Blow { detail: request.id.clone(), ..blow });
+        let fault = InjectedFault {
+            pool,
+            is_deadly: way.is_deadly(),
+            ..InjectedFault::harmless(format!("{way:?} by {method}"))
+        };
+        self.users.ledger.record_fault(InjectedFault { detail: request.id.clone(), ..fault });
         let users = Arc::clone(&self.users);
         self.asking.spawn(async move { users.ask(request).await });
     }
 
     fn give(&mut self, order: Order) {
-        self.users.ledger.strike(Blow::harmless(format!("{order:?} begun")));
+        self.users.ledger.record_fault(InjectedFault::harmless(format!("{order:?} begun")));
         let (users, operator) = (Arc::clone(&self.users), Arc::clone(&self.operator));
         let mut chance = self.chance.fork();
         self.giving.spawn(async move {
             operator.give(order, &mut chance).await;
-            users.ledger.strike(Blow::harmless(format!("{order:?} done")));
+            users.ledger.record_fault(InjectedFault::harmless(format!("{order:?} done")));
         });
     }
 }

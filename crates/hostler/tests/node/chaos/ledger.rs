@@ -1,4 +1,4 @@
-//! What was asked and what came of it, and what was done to the workers meanwhile. Judges nothing.
+//! The record of a run: requests with their results, and faults. Judges nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use super::request::Request;
 
-/// What became of a request, as its client sees it.
+/// The result of a request, as its client sees it.
 #[derive(Clone)]
 pub enum Outcome {
-    /// 200, whole, with the right body.
+    /// 200 with the complete, right body.
     Right,
     /// Any other answer.
     Other(Box<ReceivedAnswer>),
@@ -22,7 +22,7 @@ pub enum Outcome {
     Left,
 }
 
-/// One request and what became of it.
+/// A request and its result.
 #[derive(Clone)]
 pub struct Entry {
     pub request: Request,
@@ -31,29 +31,29 @@ pub struct Entry {
     pub ended: Instant,
 }
 
-/// Something that was done to Hostler or to a worker.
+/// A fault of Hostler or of a worker.
 #[derive(Clone)]
-pub struct Blow {
+pub struct InjectedFault {
     pub at: Instant,
     pub pool: &'static str,
-    /// The process that did not survive it, where that is known.
+    /// The process that it ended, if known.
     pub kills: Option<u32>,
-    /// Some worker of the pool does not survive it.
+    /// It ended some worker of the pool.
     pub is_deadly: bool,
     pub what: String,
-    /// Which process, which request.
+    /// The process or the request.
     pub detail: String,
 }
 
-/// Written by everybody, read by the judge.
+/// Written by all tasks, read by the verdict.
 pub struct Ledger {
     began: Instant,
     entries: Mutex<Vec<Entry>>,
-    blows: Mutex<Vec<Blow>>,
+    faults: Mutex<Vec<InjectedFault>>,
 }
 
-impl Blow {
-    /// Something that hurts nobody.
+impl InjectedFault {
+    /// An event that does no harm.
     pub fn harmless(what: String) -> Self {
         let (pool, detail) = ("", String::new());
         Self { at: Instant::now(), pool, kills: None, is_deadly: false, what, detail }
@@ -69,7 +69,7 @@ impl Outcome {
         if is_right { Self::Right } else { Self::Other(Box::new(answer)) }
     }
 
-    /// An answer has come, of whatever kind.
+    /// An answer has come, of any kind.
     pub fn is_answer(&self) -> bool {
         matches!(self, Self::Right | Self::Other(_))
     }
@@ -84,19 +84,19 @@ impl Outcome {
 
 impl Ledger {
     pub fn new() -> Self {
-        Self { began: Instant::now(), entries: Mutex::default(), blows: Mutex::default() }
+        Self { began: Instant::now(), entries: Mutex::default(), faults: Mutex::default() }
     }
 
     pub fn enter(&self, entry: Entry) {
         lock(&self.entries).push(entry);
     }
 
-    pub fn strike(&self, blow: Blow) {
-        lock(&self.blows).push(blow);
+    pub fn record_fault(&self, fault: InjectedFault) {
+        lock(&self.faults).push(fault);
     }
 
-    pub fn blows(&self) -> Vec<Blow> {
-        lock(&self.blows).clone()
+    pub fn faults(&self) -> Vec<InjectedFault> {
+        lock(&self.faults).clone()
     }
 
     pub fn entries(&self) -> Vec<Entry> {
@@ -108,21 +108,21 @@ impl Ledger {
         lock(&self.entries).len()
     }
 
-    /// How often everything was done, for people.
+    /// Counts of all events, for people.
     pub fn summary(&self) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for Blow { pool, what, .. } in self.blows() {
+        for InjectedFault { pool, what, .. } in self.faults() {
             *counts.entry(format!("{what} {pool}")).or_default() += 1;
         }
         counts.into_iter().map(|(kind, count)| format!("{count:5} {kind}")).collect::<Vec<_>>().join("\n")
     }
 
-    /// A blow as a line of the schedule.
-    pub fn line(&self, Blow { at, pool, what, detail, .. }: &Blow) -> String {
+    /// A fault as a line of the schedule.
+    pub fn line(&self, InjectedFault { at, pool, what, detail, .. }: &InjectedFault) -> String {
         format!("{} {what} {pool} {detail}", self.clock(*at))
     }
 
-    /// Seconds since the beginning, for people.
+    /// Seconds since the start, for people.
     pub fn clock(&self, at: Instant) -> String {
         format!("{:7.3} s", at.saturating_duration_since(self.began).as_secs_f64())
     }

@@ -1,5 +1,4 @@
-//! Steady load: clients that ask one thing after another, on kept and on fresh connections, and write down what came. They
-//! judge nothing.
+//! Steady load: clients that send one request after the other, on kept and on new connections, and record the results. Judges nothing.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,22 +13,22 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use super::ledger::{Entry, Ledger, Outcome};
 use super::request::{Leaving, Request};
 
-/// A tenth of a second between two requests of a client: enough to meet every blow, little enough for two slow cores.
+/// A tenth of a second between two requests of a client: enough requests to meet every fault, and few enough for two slow cores.
 const MOST_PAUSES: u8 = 11;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What all users of one run share.
+/// Shared by all clients of a run.
 pub struct Users {
     address: SocketAddr,
     pub admin: SocketAddr,
     pub ledger: Ledger,
     is_over: AtomicBool,
-    /// Counts the beginnings and the ends of upgrades, and so is odd while there is one. A predecessor closes the kept
-    /// connections that it has, and a request may cross with that (RFC 9112 section 9.3.1).
+    /// Counts the starts and ends of upgrades, so it is odd during one. A predecessor closes its kept connections, and a request may
+    /// cross with that (RFC 9112 section 9.3.1).
     upgrades: AtomicUsize,
 }
 
-/// A connection kept from an earlier request.
+/// A connection that was kept from an earlier request.
 struct Kept {
     client: Client,
     upgrades: usize,
@@ -41,7 +40,7 @@ impl Users {
         Arc::new(Self { address, admin, ledger: Ledger::new(), is_over, upgrades })
     }
 
-    /// Hostler's status, whichever process it is.
+    /// Hostler's Status, from the current process.
     pub async fn status(&self) -> Value {
         let mut client = client(self.admin).await;
         client.send("GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
@@ -65,22 +64,22 @@ impl Users {
         self.upgrades.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many have been begun.
+    /// How many requests have begun.
     pub fn upgrades(&self) -> usize {
         self.upgrades.load(Ordering::Relaxed).div_ceil(2)
     }
 
-    /// Starts a client that asks this pool until it is all over.
+    /// Starts a client that sends requests to this pool until the run ends.
     pub fn start(self: &Arc<Self>, name: &str, pool: &'static str, chance: fastrand::Rng) -> JoinHandle<()> {
         tokio::spawn(Arc::clone(self).ask_on_and_on(name.to_owned(), pool, chance))
     }
 
-    /// No client asks anything more.
+    /// Stops all clients.
     pub fn send_home(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Asks once, on a connection of its own.
+    /// Sends one request on its own connection.
     pub async fn ask(&self, request: Request) {
         let began = Instant::now();
         let (outcome, _) = self.attempt(&request, None, true).await;
@@ -105,8 +104,7 @@ impl Users {
         }
     }
 
-    /// Sends a request and reads its answer; a second time only where any client would: when a kept connection turns out to
-    /// have been closed.
+    /// Sends a request and reads its answer. Sends it a second time only if any client would: when a kept connection was closed already.
     async fn attempt(&self, request: &Request, kept: Option<Kept>, is_last: bool) -> (Outcome, Option<Kept>) {
         let upgrades = self.upgrades.load(Ordering::Relaxed);
         if let Some(Kept { client, upgrades: then }) = kept {
@@ -136,7 +134,7 @@ async fn pause(pauses: &mut Interval, times: u8) {
     }
 }
 
-/// One request over one connection, which is returned if it is fit for another.
+/// One request over one connection, which is returned if it can be used again.
 async fn exchange(mut client: Client, request: &Request, is_last: bool) -> (Outcome, Option<Client>) {
     let bytes = request.bytes(is_last);
     if request.leaving == Some(Leaving::WhileSending) {
@@ -151,7 +149,7 @@ async fn exchange(mut client: Client, request: &Request, is_last: bool) -> (Outc
         client.reset();
         return (Outcome::Left, None);
     }
-    // The test kit's client panics when its patience ends; here that is one more outcome.
+    // The test kit's client panics at its time limit. Here that is one more result.
     let reading = tokio::spawn(read(client, request.method, is_last));
     match reading.await {
         Ok(Read { answer: Some(answer), client, surplus }) if surplus.is_empty() => {
@@ -168,7 +166,7 @@ async fn exchange(mut client: Client, request: &Request, is_last: bool) -> (Outc
 
 struct Read {
     answer: Option<ReceivedAnswer>,
-    /// What came after it.
+    /// The bytes after the answer.
     surplus: String,
     client: Client,
 }

@@ -1,9 +1,9 @@
-//! Everything at once: real workers under steady load while they are killed, crash, hang and lose their clients. Whatever
-//! happens, each request is answered once, rightly or with a refusal that it has earned. See [`plan::Plan`] for longer runs.
+//! Everything at once: real workers under steady load while they are killed, crash, hang and lose their clients. Each request must be
+//! answered once: rightly, or with a refusal that has a cause. See [`plan::Plan`] for longer runs.
 
-mod blows;
 mod diary;
 mod ending;
+mod injector;
 mod ledger;
 mod load;
 mod orders;
@@ -19,8 +19,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use blows::Blows;
 use diary::Diary;
+use injector::FaultInjector;
 use ledger::Entry;
 use load::Users;
 use orders::Operator;
@@ -29,14 +29,14 @@ use verdict::{Excused, Judge, Wrong};
 
 use super::site::{Site, configured_by};
 
-/// One request at once: whoever kills its worker, kills nobody else.
+/// One request at a time: a request that kills its worker kills no other request.
 const ONE: &str = "one";
 /// Several at once.
 const MANY: &str = "many";
-/// The pool in which workers hang, and requests have little patience.
+/// The pool in which workers hang, with short timeouts.
 const LOOPS: &str = "loops";
 /// Its `request_timeout`.
-const PATIENCE_OF_LOOPS: Duration = Duration::from_secs(3);
+const LOOPS_TIMEOUT: Duration = Duration::from_secs(3);
 
 const CLIENTS: [(&str, usize); 3] = [(ONE, 8), (MANY, 8), (LOOPS, 2)];
 
@@ -49,7 +49,7 @@ async fn whatever_happens_each_request_is_answered_once_and_rightly_or_refused_f
     chaos.rage().await;
 }
 
-/// Between two blows.
+/// The time between two faults.
 struct Pauses {
     ticks: Interval,
     chance: fastrand::Rng,
@@ -75,7 +75,7 @@ struct Chaos {
     users: Arc<Users>,
     operator: Arc<Operator>,
     diary: Diary,
-    /// Holds the configuration file.
+    /// Contains the configuration file.
     _folder: TempDir,
 }
 
@@ -101,18 +101,18 @@ impl Chaos {
         }
         let began = Instant::now();
         let mut rounds = 0;
-        let mut blows =
-            Blows::new(Arc::clone(&self.users), Arc::clone(&self.operator), self.plan.chance(1001));
+        let mut injector =
+            FaultInjector::new(Arc::clone(&self.users), Arc::clone(&self.operator), self.plan.chance(1001));
         let mut pauses = Pauses::new(self.plan.chance(1000));
         while !self.plan.is_over(began, rounds) {
             match self.plan.end {
                 End::After(_) => {
                     pauses.next().await;
-                    blows.strike().await;
+                    injector.inject_one().await;
                 }
                 End::AfterRounds(_) => {
                     self.has_its_workers().await;
-                    blows.strike_in_turn(rounds).await;
+                    injector.inject_in_turn(rounds).await;
                 }
             }
             rounds += 1;
@@ -122,11 +122,11 @@ impl Chaos {
         for client in clients {
             client.await.unwrap();
         }
-        blows.settle().await;
+        injector.settle().await;
         self.end(rounds).await;
     }
 
-    /// Judges what has ended so far, so that a long run ends with its first failure.
+    /// Judges the requests that have ended, so that a long run ends at its first failure.
     fn judge(&mut self) -> (Vec<Entry>, Excused) {
         let entries = self.users.ledger.entries();
         self.diary.read_on();
@@ -137,13 +137,13 @@ impl Chaos {
         }
     }
 
-    /// All that is known of a request that went wrong.
+    /// All that is known of a failed request.
     fn story(&self, Wrong { entry, complaint }: &Wrong) -> String {
         let Entry { request, outcome, began, ended } = &**entry;
         let ledger = &self.users.ledger;
         let (from, to) = (ledger.clock(*began), ledger.clock(*ended));
         let visits = self.diary.visits(&request.id);
-        let blows: Vec<_> = ledger.blows().iter().map(|blow| ledger.line(blow)).collect();
+        let faults: Vec<_> = ledger.faults().iter().map(|fault| ledger.line(fault)).collect();
         let lines: Vec<_> = self.site.lines().into_iter().filter(|line| line.contains(&request.id)).collect();
         let own = self.site.lines().into_iter().filter(|line| line.contains(r#""event":"hostler""#));
         let own: Vec<_> = own.collect();
@@ -153,13 +153,13 @@ impl Chaos {
              Hostler's log of it:\n{}\n\nwhat was done:\n{}\n\nHostler's own lines, the last:\n{}",
             self.plan.seed,
             lines.join("\n"),
-            blows.join("\n"),
+            faults.join("\n"),
             last.join("\n"),
         )
     }
 }
 
-/// A successor is nobody's child: whatever a failed run has left is ended here.
+/// A successor is not a child of the test: the processes of a failed run are ended here.
 impl Drop for Chaos {
     fn drop(&mut self) {
         ending::processes_with(self.site.folder()).into_iter().for_each(super::proc::kill);

@@ -1,5 +1,4 @@
-//! What operators do while everybody asks: restarts, reloads, pauses, upgrades, by the commands that they type. Each must
-//! succeed, whatever else goes on.
+//! Operators' commands in the chaos test: restarts, reloads, pauses, upgrades. Each must succeed, whatever else happens.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,13 +14,13 @@ use super::load::Users;
 use super::shape::Shape;
 use crate::proc;
 
-/// What may be ordered.
+/// A kind of command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Restart(&'static str),
     /// With a changed file.
     Reload,
-    /// With a file that is wrong: refused, and nothing has changed.
+    /// With a wrong file: refused, and nothing changes.
     BadReload,
     /// Paused, and resumed soon after.
     Pause(&'static str),
@@ -45,7 +44,7 @@ impl Operator {
         *self.shape.lock().unwrap()
     }
 
-    /// Gives an order and waits until it has been carried out.
+    /// Gives a command and waits until it has been carried out.
     pub async fn give(&self, order: Order, chance: &mut fastrand::Rng) {
         match order {
             Order::Restart(pool) => self.succeeds(&["restart", pool]).await,
@@ -82,7 +81,7 @@ impl Operator {
         assert_ne!(self.users.pid().await, old);
     }
 
-    /// Whatever becomes of its workers meanwhile: a request that ends a new worker does not end a restart.
+    /// Whatever happens to workers meanwhile: a request that ends a new worker does not end a restart.
     async fn succeeds(&self, command: &[&str]) {
         if let Err(said) = self.command(command).await {
             panic!("hostler {}: {said}", command.join(" "));
@@ -94,11 +93,11 @@ impl Operator {
     }
 }
 
-/// One of Hostler's commands, as it is typed.
+/// A command of Hostler as a command line.
 pub async fn hostler(admin: SocketAddr, command: &[&str]) -> Result<(), String> {
     let mut hostler = Command::new(env!("CARGO_BIN_EXE_hostler"));
     hostler.args(command).arg("--admin").arg(admin.to_string());
-    // It takes as long as workers need to boot on a busy machine: the test's own patience is that of its clients.
+    // It takes as long as workers need to boot on a busy machine, so the test waits longer than its clients do.
     let output = hostler.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {

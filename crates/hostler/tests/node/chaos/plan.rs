@@ -1,14 +1,14 @@
-//! What one run of the chaos test is: its seed, and when it ends. Knows nothing of what it does.
+//! The seed and the end of a run of the chaos test. Knows nothing of its content.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Long enough for every kind of blow, many times; not so long that nobody runs the tests.
+/// Long enough for every kind of fault many times, and short enough for a normal test run.
 const IN_THE_SUITE: Duration = Duration::from_secs(60);
 
-/// One run. `HOSTLER_CHAOS_SEED` repeats a run's schedule, `HOSTLER_CHAOS_SECONDS` makes it longer, `HOSTLER_CHAOS_ROUNDS=200`
-/// ends it after so many deploys and kills instead.
+/// A run. `HOSTLER_CHAOS_SEED` repeats a run's schedule, `HOSTLER_CHAOS_SECONDS` makes it longer, `HOSTLER_CHAOS_ROUNDS=200` ends it
+/// after this many rounds of deploys and kills instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub seed: u64,
@@ -32,7 +32,7 @@ impl Plan {
         Self { seed, end }
     }
 
-    /// A source of chance that is this run's, and this user's alone.
+    /// A random number generator for this user of this run.
     pub fn chance(&self, user: u64) -> fastrand::Rng {
         chance(self.seed, user)
     }
@@ -45,12 +45,12 @@ impl Plan {
     }
 }
 
-/// A source of chance of the run with this seed, and of this user alone.
+/// A random number generator for this user of the run with this seed.
 pub fn chance(seed: u64, user: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed.wrapping_mul(1_000_003).wrapping_add(user))
 }
 
-/// A setting of the run.
+/// A setting of the run, from the environment.
 #[expect(clippy::disallowed_methods, reason = "how long a test runs is no configuration of Hostler's")]
 pub fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;

@@ -1,37 +1,37 @@
-//! The requests of the chaos test: drawn by chance, written as bytes, with the one right answer to each. Knows no connection.
+//! The requests of the chaos test: chosen at random, written as bytes, each with its right answer. Knows no connection.
 
 use std::fmt;
 use std::net::Ipv4Addr;
 
 use hostler_testkit::{chunked, request};
 
-/// What a worker writes at once and the kernel takes whole: such an answer is there, or it is not.
+/// The kernel takes this much in one write: such an answer comes as a whole or not at all.
 const WHOLE: usize = 64 << 10;
 
-/// The size of the page that everybody wants.
+/// The size of the page that all clients request.
 const POPULAR: usize = 1234;
 
-/// How the ids of those begin that their worker does not survive.
+/// The beginning of the ids of deadly requests.
 pub const DEADLY: &str = "deadly-";
 
-/// What is asked of the app.
+/// What the app is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Its own id, or the body, back.
+    /// Send its own id, or the body.
     Echo,
-    /// The worker ends before it answers.
+    /// End before it answers.
     Exit,
-    /// An exception that nobody catches.
+    /// Throw an exception that is not caught.
     Throw,
-    /// A rejection that nobody handles.
+    /// Reject a promise without a handler.
     Reject,
-    /// The heap grows beyond its limit.
+    /// Grow the heap beyond its limit.
     Heap,
-    /// The worker ends in the middle of its answer.
+    /// End in the middle of its answer.
     Half,
-    /// The event loop never turns again.
+    /// Block the event loop for ever.
     Loop,
-    /// So much memory more.
+    /// Allocate this much memory.
     Leak,
 }
 
@@ -49,51 +49,51 @@ impl Way {
         }
     }
 
-    /// The worker does not survive it.
+    /// Whether the request ends its worker.
     pub fn is_deadly(self) -> bool {
         !matches!(self, Self::Echo | Self::Leak)
     }
 }
 
-/// When a client goes before it has its answer.
+/// When a client leaves before it has its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
     /// With a part of the request unsent.
     WhileSending,
-    /// With the request sent.
+    /// After the request was sent.
     WhileWaiting,
 }
 
 /// One request.
 #[derive(Clone)]
 pub struct Request {
-    /// Its `X-Request-Id`: what the client, the app's diary and Hostler's log call it.
+    /// Its `X-Request-Id`: the client, the app's diary and Hostler's log use it.
     pub id: String,
     pub pool: &'static str,
     pub way: Way,
     pub method: &'static str,
-    /// Where its client is.
+    /// The client's address.
     pub from: Ipv4Addr,
-    /// A part of the path that is its own.
+    /// A part of the path that only this request has.
     lead: String,
     /// It has an `Idempotency-Key`.
     keyed: bool,
     query: String,
-    /// Of its body, if the method has one, or else of the answer's.
+    /// The size of its body if the method has one, or else of the answer's body.
     size: usize,
     chunked: bool,
     pub leaving: Option<Leaving>,
 }
 
 impl Request {
-    /// An ordinary one, as clients send all the time.
+    /// An ordinary request, as clients send all the time.
     pub fn ordinary(id: String, pool: &'static str, chance: &mut fastrand::Rng) -> Self {
         let method = *chance.choice(&["GET", "GET", "GET", "HEAD", "PUT", "DELETE", "POST", "POST"]).unwrap();
         let size = match chance.u8(..10) {
             0 => WHOLE,
             1 | 2 => chance.usize(1000..WHOLE),
             3..=5 => chance.usize(1..1000),
-            // The rest is one URL for all: whoever dies over it must not be taken for its victim.
+            // The others share one URL: a request that suffers from a fault must not be taken for its cause.
             _ => POPULAR,
         };
         let mut query = format!("?ms={}&size={size}", if size == POPULAR { 5 } else { chance.u32(..40) });
@@ -110,7 +110,7 @@ impl Request {
         Self { id, pool, way: Way::Echo, method, from, lead, keyed, query, size, chunked, leaving }
     }
 
-    /// One that does something to its worker.
+    /// A request that does something to its worker.
     pub fn special(number: usize, pool: &'static str, way: Way, method: &'static str, query: &str) -> Self {
         let (query, name) = (query.to_owned(), if way.is_deadly() { DEADLY } else { "special-" });
         let id = format!("{name}{number}");
@@ -119,19 +119,19 @@ impl Request {
         Self { id, pool, way, method, from, lead, keyed, query, size: 10, chunked, leaving }
     }
 
-    /// The same by a client of its own and with a path of its own, so that nothing is known of those like it.
+    /// The same with its own client address and path, so that nothing is known about requests like it.
     pub fn like_no_other(self, chance: &mut fastrand::Rng) -> Self {
         let lead = std::iter::repeat_with(|| chance.lowercase()).take(8).chain(['/']).collect();
         let from = Ipv4Addr::new(127, chance.u8(1..), chance.u8(..), chance.u8(1..255));
         Self { from, lead, ..self }
     }
 
-    /// May be sent to a second worker when the first is lost (RFC 9110 section 9.2.2).
+    /// It may be sent to a second worker when the first is lost (RFC 9110 section 9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.method != "POST" || self.keyed
     }
 
-    /// One that does nothing to its worker.
+    /// It does nothing to its worker.
     pub fn is_ordinary(&self) -> bool {
         self.way == Way::Echo
     }
@@ -144,7 +144,7 @@ impl Request {
         format!("/{}/{}{}{}", self.pool, self.lead, self.way.path(), self.query)
     }
 
-    /// As it goes over the wire.
+    /// The bytes of the request.
     pub fn bytes(&self, is_last: bool) -> Vec<u8> {
         let mut fields = format!("X-Request-Id: {}\r\n", self.id);
         if self.keyed {

@@ -1,14 +1,14 @@
 //! The configuration file of the chaos test, which reloads change. Knows no process.
 
-use super::{LOOPS, MANY, ONE, PATIENCE_OF_LOOPS};
+use super::{LOOPS, LOOPS_TIMEOUT, MANY, ONE};
 use crate::site::repository;
 
-/// What a reload may change; the rest stays.
+/// The parts that a reload may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     workers_of_one: usize,
     slots_of_many: usize,
-    /// In the workers' environment: a new one needs new workers.
+    /// In the workers' environment: a change needs new workers.
     revision: u32,
 }
 
@@ -19,7 +19,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Another one.
+    /// A changed one.
     pub fn changed(self, chance: &mut fastrand::Rng) -> Self {
         match chance.u8(..3) {
             0 => Self { workers_of_one: 7 - self.workers_of_one, ..self },
@@ -32,11 +32,11 @@ impl Shape {
         if pool == ONE { self.workers_of_one } else { 2 }
     }
 
-    /// The file.
+    /// The text of the file.
     pub fn text(self) -> String {
         let minute = "request_timeout = \"60s\"\nhang_timeout = \"61s\"\n";
-        let patience = PATIENCE_OF_LOOPS.as_secs();
-        let hangs = format!("request_timeout = \"{patience}s\"\nhang_timeout = \"{}s\"\n", patience + 1);
+        let timeout = LOOPS_TIMEOUT.as_secs();
+        let hangs = format!("request_timeout = \"{timeout}s\"\nhang_timeout = \"{}s\"\n", timeout + 1);
         let recycled = format!("{minute}max_requests = 100\n");
         let leaks = format!("{minute}max_memory = \"120 MiB\"\n");
         [
@@ -51,7 +51,7 @@ impl Shape {
     fn pool(self, name: &str, slots: usize, more: &str) -> String {
         let app = repository().join("crates/hostler/tests/node/apps/chaos.cjs");
         let (workers, revision) = (self.workers(name), self.revision);
-        // The app's own limit is the largest that there ever is: a worker keeps the slots that it was given until they change.
+        // The app's own limit is the largest ever: a worker keeps its number of slots until it changes.
         let most = Self::default().slots_of_many.max(slots) * usize::from(name == MANY);
         let most = most.max(1);
         format!(

@@ -1,5 +1,5 @@
-//! A storm: three or four faults a second against one pool, while clients ask all the time. Who may be sent twice and waits as long as
-//! [`faults::PATIENCE`] gets the right answer, whatever happens.
+//! A storm: three or four faults a second against one pool, while clients send requests all the time. A request that may be sent
+//! twice, and may wait for [`faults::REQUEST_TIMEOUT`], gets the right answer in any case.
 //!
 //! `HOSTLER_STORM_FAULTS=1000` makes it longer, `HOSTLER_CHAOS_SEED` repeats its schedule.
 
@@ -21,16 +21,16 @@ use super::load::Users;
 use super::plan;
 use crate::proc;
 use crate::site::{Site, configured_by};
-use faults::{Faults, PATIENCE};
+use faults::{Faults, REQUEST_TIMEOUT};
 
-/// Enough for each kind of fault a few times.
+/// Enough for a few faults of each kind.
 const IN_THE_SUITE: u64 = 70;
-/// Between two faults, in milliseconds: three to four a second.
+/// The time between two faults in milliseconds: three to four faults a second.
 const GAPS: std::ops::Range<u64> = 250..334;
-/// Faults wait for an answer since the last one, but no longer: on a machine where a worker boots for seconds they would come faster
-/// than any worker could.
+/// How long a fault waits for an answer after the last fault. On a machine where a worker boots for seconds, faults would otherwise come
+/// faster than workers.
 const LONGEST_LULL: Duration = Duration::from_secs(2);
-/// How many of those that went wrong are told in full.
+/// How many of the failures are reported in full.
 const MOST_STORIES: usize = 3;
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_storm_of_faults_costs_no_request_that_may_be_sent_twice() {
     let seed = plan::number("HOSTLER_CHAOS_SEED").unwrap_or_else(|| fastrand::u64(..1_000_000));
     let faults = plan::number("HOSTLER_STORM_FAULTS").unwrap_or(IN_THE_SUITE);
     let sizes = plan::number("HOSTLER_STORM_WORKERS").map_or(vec![3, 8], |workers| vec![workers as usize]);
-    // One after the other: the figures of a storm on a machine that is busy with another say little.
+    // One after the other: figures of a storm beside another one say little.
     for workers in sizes {
         let mut storm = Storm::start(seed, workers).await;
         storm.rage(faults).await;
@@ -55,17 +55,17 @@ struct Storm {
     clients: Vec<JoinHandle<()>>,
     /// Faults a second.
     rate: f64,
-    /// Holds the configuration file.
+    /// Contains the configuration file.
     _folder: TempDir,
 }
 
-/// What came of all requests.
+/// The results of all requests.
 #[derive(Default)]
 struct Tally {
-    /// That may be sent twice, of clients that stayed.
+    /// Requests that may be sent twice, from clients that stayed.
     idempotent: usize,
     lost: Vec<Entry>,
-    /// The others: answered, or told that their worker was lost.
+    /// The others: answered, or refused because their worker was lost.
     others: usize,
     others_lost: usize,
     longest: Duration,
@@ -95,7 +95,7 @@ impl Storm {
             sleep_until(next).await;
             next = next.max(Instant::now());
             let ended = self.users.ledger.ended();
-            self.faults.strike().await;
+            self.faults.inject_one().await;
             let _ = timeout(LONGEST_LULL, self.answers_after(ended)).await;
         }
         self.rate = faults as f64 / began.elapsed().as_secs_f64();
@@ -113,7 +113,7 @@ impl Storm {
         }
     }
 
-    /// Judges, and sees that the pool is whole again.
+    /// Judges, and checks that the pool is whole again.
     async fn end(mut self) {
         let tally = self.tally();
         println!(
@@ -193,12 +193,12 @@ impl Storm {
             format!("{from}: {:?}\n{to}: {:?}\n{own:?}", entry.request, entry.outcome)
         };
         let stories: Vec<_> = lost.iter().take(MOST_STORIES).map(story).collect();
-        let blows: Vec<_> = ledger.blows().iter().map(|blow| ledger.line(blow)).collect();
+        let faults: Vec<_> = ledger.faults().iter().map(|fault| ledger.line(fault)).collect();
         let own: Vec<_> = lines.into_iter().filter(|line| line.contains(r#""event":"hostler""#)).collect();
         format!(
-            "lost, with requests that wait for up to {PATIENCE:?}: {reasons:#?}\n{}\n\nwhat was done:\n{}\n\nHostler's own lines:\n{}",
+            "lost, with requests that wait for up to {REQUEST_TIMEOUT:?}: {reasons:#?}\n{}\n\nwhat was done:\n{}\n\nHostler's own lines:\n{}",
             stories.join("\n"),
-            blows.join("\n"),
+            faults.join("\n"),
             own.join("\n")
         )
     }

@@ -1,5 +1,5 @@
-//! The judge of the chaos test: was every request answered once, rightly, or refused for a reason that it has met? Asks
-//! nobody anything: it reads the ledger, the diary and the log.
+//! The verdict of the chaos test: was every request answered once, rightly, or refused for a cause that it has met? Sends no requests: it
+//! reads the ledger, the diary and the log.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,35 +8,35 @@ use hostler_testkit::ConnectionEnding;
 use serde_json::Value;
 
 use super::diary::Diary;
-use super::ledger::{Blow, Entry, Ledger, Outcome};
+use super::ledger::{Entry, InjectedFault, Ledger, Outcome};
 use super::request::Way;
-use super::{LOOPS, PATIENCE_OF_LOOPS};
+use super::{LOOPS, LOOPS_TIMEOUT};
 
-/// A worker struck so long ago may still have looked alive to a request: its end is not yet known.
+/// For this long a killed worker may still look alive to a request, because its end is not known yet.
 pub const AFTERMATH: Duration = Duration::from_secs(10);
-/// A request that was struck twice is given up: it may itself be what kills.
+/// A request that met two faults is refused: it may itself be the cause.
 const MOST_STRUCK: usize = 2;
 
 /// What is known when entries are judged.
 pub struct Judge<'a> {
     diary: &'a Diary,
-    blows: Vec<Blow>,
+    faults: Vec<InjectedFault>,
     /// Processes that did not end by themselves.
     struck: HashSet<u32>,
 }
 
-/// Requests that were asked in good faith and refused for a reason.
+/// Requests that were refused although they were harmless, with the reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Excused {
-    /// Must not be sent twice, and its worker was struck.
+    /// It must not be sent twice, and its worker met a fault.
     pub lost: usize,
-    /// It, or others with its URL, met with two blows in a row, and cannot be told from what kills its workers.
+    /// It, or others with its URL, met two faults in a row, so Hostler cannot tell it from a deadly request.
     pub unlucky: usize,
-    /// Behind requests that loop, in a pool without patience.
+    /// It waited behind requests that loop, in a pool with a short timeout.
     pub late: usize,
 }
 
-/// What must not have happened.
+/// Violations.
 pub struct Wrong {
     pub entry: Box<Entry>,
     pub complaint: String,
@@ -50,13 +50,13 @@ impl Wrong {
 
 impl<'a> Judge<'a> {
     pub fn new(ledger: &Ledger, diary: &'a Diary) -> Self {
-        let blows = ledger.blows();
-        let killed = blows.iter().filter_map(|blow| blow.kills);
+        let faults = ledger.faults();
+        let killed = faults.iter().filter_map(|fault| fault.kills);
         let struck = killed.chain(diary.doomed.iter().copied()).collect();
-        Self { diary, blows, struck }
+        Self { diary, faults, struck }
     }
 
-    /// Judges all entries; the error is the first complaint.
+    /// Judges all entries. The error is the first violation.
     pub fn all(&self, entries: &[Entry]) -> Result<Excused, Wrong> {
         let mut excused = Excused::default();
         for entry in entries {
@@ -89,7 +89,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Was it too slow for the pool that loops, or was its worker struck, so that it must not be sent (once more)?
+    /// Whether it was too slow for the pool that loops, or its worker met a fault and it must not be sent again.
     fn excuse(&self, entry: &Entry, excused: &mut Excused) -> Result<(), String> {
         let request = &entry.request;
         let Some((status, reason)) = entry.outcome.refusal() else {
@@ -97,32 +97,32 @@ impl<'a> Judge<'a> {
         };
         match (status, reason.as_str()) {
             (504, "answer_timeout") | (503, "queue_timeout")
-                if request.pool == LOOPS && entry.ended - entry.began >= PATIENCE_OF_LOOPS =>
+                if request.pool == LOOPS && entry.ended - entry.began >= LOOPS_TIMEOUT =>
             {
                 excused.late += 1;
             }
-            // Nobody can be served in time while all its workers loop.
-            (503, "overloaded") if request.pool == LOOPS && self.blows_during(entry, AFTERMATH) > 0 => {
+            // While all its workers loop, no request can be served in time.
+            (503, "overloaded") if request.pool == LOOPS && self.faults_during(entry, AFTERMATH) > 0 => {
                 excused.late += 1;
             }
-            // Others have asked for the same URL, and were struck twice in a row.
+            // Others with the same URL met two faults in a row.
             (502, "poison") if self.diary.visits(&request.id).is_empty() => {
-                let met = self.blows_during(entry, AFTERMATH);
+                let met = self.faults_during(entry, AFTERMATH);
                 if met < MOST_STRUCK {
-                    return Err(format!("its URL has met with {met} blows"));
+                    return Err(format!("its URL has met with {met} faults"));
                 }
                 excused.unlucky += 1;
             }
             (502, "worker_lost" | "poison") if request.is_idempotent() => {
-                let met = self.blows_during(entry, Duration::from_secs(1));
+                let met = self.faults_during(entry, Duration::from_secs(1));
                 if met < MOST_STRUCK {
-                    return Err(format!("it has met with {met} blows"));
+                    return Err(format!("it has met with {met} faults"));
                 }
                 excused.unlucky += 1;
             }
             (502, "worker_lost" | "poison") => {
                 let was_struck = match self.diary.visits(&request.id) {
-                    [] => self.blows_during(entry, AFTERMATH) > 0,
+                    [] => self.faults_during(entry, AFTERMATH) > 0,
                     visits => visits.iter().all(|pid| self.struck.contains(pid)),
                 };
                 if !was_struck {
@@ -135,7 +135,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// What a request that kills or hangs its worker may get.
+    /// The answers that a deadly request may get.
     fn is_deserved(&self, entry: &Entry) -> Result<(), String> {
         let is_broken =
             matches!(&entry.outcome, Outcome::Other(answer) if answer.ending != ConnectionEnding::Whole);
@@ -143,9 +143,9 @@ impl<'a> Judge<'a> {
         let refusal = refusal.as_ref().map(|(status, reason)| (*status, reason.as_str()));
         let fits = match (entry.request.way, refusal) {
             (_, Some((502, "worker_lost" | "poison"))) | (Way::Loop, Some((504, "answer_timeout"))) => true,
-            // Its worker was killed with the one before; it waited for too long.
+            // Its worker was killed with the one before, or it waited for too long.
             (Way::Loop, Some((503, "overloaded"))) => true,
-            (Way::Loop, Some((503, "queue_timeout"))) => entry.ended - entry.began >= PATIENCE_OF_LOOPS,
+            (Way::Loop, Some((503, "queue_timeout"))) => entry.ended - entry.began >= LOOPS_TIMEOUT,
             (Way::Half, Some((502, "bad_answer"))) => true,
             (Way::Half, None) => is_broken,
             _ => false,
@@ -153,19 +153,19 @@ impl<'a> Judge<'a> {
         if fits { Ok(()) } else { Err("not what such a request is to get".into()) }
     }
 
-    /// The deadly blows that its pool has got while it lived, or shortly before.
-    fn blows_during(&self, entry: &Entry, aftermath: Duration) -> usize {
-        let met = |blow: &&Blow| {
-            blow.is_deadly
-                && blow.pool == entry.request.pool
-                && blow.at + aftermath >= entry.began
-                && blow.at <= entry.ended
+    /// The deadly faults of its pool during the request, or shortly before.
+    fn faults_during(&self, entry: &Entry, aftermath: Duration) -> usize {
+        let met = |fault: &&InjectedFault| {
+            fault.is_deadly
+                && fault.pool == entry.request.pool
+                && fault.at + aftermath >= entry.began
+                && fault.at <= entry.ended
         };
-        self.blows.iter().filter(met).count()
+        self.faults.iter().filter(met).count()
     }
 }
 
-/// Hostler's own book: one access line for each request that was answered, with the status that its client saw.
+/// Hostler's own record: one access line for each answered request, with the status that its client saw.
 pub fn compare_with_log(entries: &[Entry], access: &[Value]) -> Result<(), Wrong> {
     let mut lines: HashMap<&str, Vec<&Value>> = HashMap::new();
     for line in access {

@@ -1,4 +1,4 @@
-//! The faults of a storm: drawn by chance, carried out, written down. Judges nothing.
+//! The faults of a storm: chosen at random, caused, recorded. Judges nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::chaos::ledger::Blow;
+use crate::chaos::ledger::InjectedFault;
 use crate::chaos::load::Users;
 use crate::chaos::orders::hostler;
 use crate::chaos::request::{Request, Way};
 use crate::proc;
 use crate::site::repository;
 
-/// The one pool.
+/// The only pool.
 pub const POOL: &str = "storm";
-/// For so long a request waits for its answer, the queue included; and so long lives a worker in an endless loop.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The time limit of a request, the queue included. It is also how long a worker in an endless loop lives.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// SIGKILL to a worker that is ready.
+    /// SIGKILL to a ready worker.
     Kill,
-    /// SIGSTOP, and a fifth of a second to a second later SIGCONT.
+    /// SIGSTOP, and 0.2 to 1 second later SIGCONT.
     Freeze,
-    /// A request that its worker does not survive.
+    /// A request that ends its worker.
     Ask(Way, &'static str),
     /// SIGKILL to the guard.
     Guard,
@@ -38,13 +38,13 @@ enum Order {
     Restart,
     /// With another environment for the workers.
     Reload,
-    /// With a file that is wrong.
+    /// With a wrong file.
     WrongFile,
     /// With settings with which no worker boots.
     BrokenCode,
 }
 
-/// Each as often as it is here.
+/// The kinds, each as often as it should occur.
 const IN_THE_MIX: &[Fault] = &[
     Fault::Kill,
     Fault::Kill,
@@ -73,10 +73,10 @@ const IN_THE_MIX: &[Fault] = &[
     Fault::Give(Order::BrokenCode),
 ];
 
-/// The configuration file.
+/// The text of the configuration file.
 pub fn configuration(workers: usize, revision: u32, broken: bool) -> String {
     let app = repository().join("crates/hostler/tests/node/apps/chaos.cjs");
-    let patience = PATIENCE.as_secs();
+    let timeout = REQUEST_TIMEOUT.as_secs();
     let broken = if broken { ", CHAOS_BROKEN = 1" } else { "" };
     format!(
         r#"
@@ -84,10 +84,10 @@ pub fn configuration(workers: usize, revision: u32, broken: bool) -> String {
 command = ["node", "--max-old-space-size=48", {app:?}]
 workers = {workers}
 env = {{ CHAOS_SLOTS = 1, CHAOS_REVISION = {revision}{broken} }}
-request_timeout = "{patience}s"
-hang_timeout = "{patience}s"
+request_timeout = "{timeout}s"
+hang_timeout = "{timeout}s"
 [pools.{POOL}.queue]
-timeout = "{patience}s"
+timeout = "{timeout}s"
 [[routes]]
 match = "/{POOL}/*"
 pool = "{POOL}"
@@ -102,9 +102,9 @@ pub struct Faults {
     chance: fastrand::Rng,
     asked: usize,
     revision: u32,
-    /// Requests that wait for what they deserve, and workers that are to be waked.
+    /// Requests of faults that wait for their answers, and stopped workers that will be continued.
     begun: JoinSet<()>,
-    /// The order that is being carried out.
+    /// The command that is being carried out.
     giving: JoinSet<()>,
 }
 
@@ -114,8 +114,8 @@ impl Faults {
         Self { users, file, workers, chance, asked: 0, revision: 0, begun, giving }
     }
 
-    /// Strikes once, and does not wait for what comes of it.
-    pub async fn strike(&mut self) {
+    /// Causes one fault and does not wait for its result.
+    pub async fn inject_one(&mut self) {
         while let Some(given) = self.giving.try_join_next() {
             given.unwrap();
         }
@@ -144,7 +144,7 @@ impl Faults {
         }
     }
 
-    /// Until all that was begun has ended.
+    /// Waits until all faults have ended.
     pub async fn settle(&mut self) {
         for begun in [&mut self.begun, &mut self.giving] {
             while let Some(ended) = begun.join_next().await {
@@ -154,11 +154,11 @@ impl Faults {
     }
 
     fn note(&self, what: &str, pid: Option<u32>) {
-        let detail = pid.map_or("nobody".into(), |pid| pid.to_string());
-        self.users.ledger.strike(Blow { detail, ..Blow::harmless(what.into()) });
+        let detail = pid.map_or("no process".into(), |pid| pid.to_string());
+        self.users.ledger.record_fault(InjectedFault { detail, ..InjectedFault::harmless(what.into()) });
     }
 
-    /// Any worker that is ready, the last one too.
+    /// Any ready worker, also the last one.
     async fn victim(&mut self) -> Option<u32> {
         let status = self.users.pool(POOL).await;
         let ready = status["workers"].as_array()?.iter().filter(|worker| worker["state"] == "ready");
@@ -184,13 +184,13 @@ impl Faults {
         });
     }
 
-    /// A loop takes its worker for as long as any request may take: it is the same one each time, so that it is found out.
+    /// A loop takes its worker for as long as a request may take. It is the same URL each time, so that it is detected.
     fn ask(&mut self, way: Way, method: &'static str) {
         self.asked += 1;
         let request = Request::special(self.asked, POOL, way, method, &format!("?n={}", self.asked));
         let request = if way == Way::Loop { request } else { request.like_no_other(&mut self.chance) };
-        let blow = Blow::harmless(format!("{way:?} by {method}"));
-        self.users.ledger.strike(Blow { detail: request.id.clone(), ..blow });
+        let fault = InjectedFault::harmless(format!("{way:?} by {method}"));
+        self.users.ledger.record_fault(InjectedFault { detail: request.id.clone(), ..fault });
         let users = Arc::clone(&self.users);
         self.begun.spawn(async move { users.ask(request).await });
     }
@@ -204,7 +204,7 @@ impl Faults {
             Order::Restart | Order::Reload => good.clone(),
         };
         let (users, path) = (Arc::clone(&self.users), self.file.clone());
-        users.ledger.strike(Blow::harmless(format!("{order:?} begun")));
+        users.ledger.record_fault(InjectedFault::harmless(format!("{order:?} begun")));
         self.giving.spawn(async move {
             std::fs::write(&path, file).unwrap();
             let outcome =
@@ -216,7 +216,7 @@ impl Faults {
                 _ => panic!("{order:?}: {outcome:?}"),
             }
             std::fs::write(&path, good).unwrap();
-            users.ledger.strike(Blow::harmless(format!("{order:?} done")));
+            users.ledger.record_fault(InjectedFault::harmless(format!("{order:?} done")));
         });
     }
 }
