@@ -11,8 +11,8 @@ use hostler_engine::cache::Stock;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::http::answer;
 use super::commands::{AdminCommand, CommandSender};
+use super::http::answer;
 
 /// What a purge removes. This process need not have any of it in memory: memcached may.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

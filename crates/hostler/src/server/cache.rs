@@ -6,7 +6,7 @@ use hostler_engine::cache::Stock;
 use hostler_engine::journal::{Journal, Level};
 
 use super::running::RunningServer;
-use crate::admin::{CommandDone, Purging, CommandError};
+use crate::admin::{CommandDone, CommandError, Purging};
 
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {
     let stock = Stock::new(config.cache.memory, config.cache.max_entry, journal.clone());

@@ -11,7 +11,7 @@ use super::pools::RunningPool;
 use super::running::RunningServer;
 use super::signals::SignalAction;
 use super::{cache, reload, upgrade};
-use crate::admin::{AdminCommand, CommandDone, PendingCommand, CommandError};
+use crate::admin::{AdminCommand, CommandDone, CommandError, PendingCommand};
 
 pub(super) fn spawn(running: &Arc<RunningServer>, pending: PendingCommand) {
     let running = running.clone();
