@@ -17,6 +17,7 @@ const RUN: usize = 8;
 
 /// The source of a body.
 pub trait BodyFeed: Send {
+    /// Appends some of the body, at most about `max` bytes; `true` when the body is complete.
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<Result<bool, Cut>>;
 
     /// The trailers of a complete body.

@@ -62,7 +62,7 @@ impl Edits {
             })
     }
 
-    /// Whether a change writes a line with this `name`, and the client has sent none under the name `sent`.
+    /// Whether a change is about `name`, and none is about `sent`, the name that the client has used.
     pub fn writes_other_than(&self, sent: &[u8], name: &[u8]) -> bool {
         let is_about = |edit: &Edit, name: &[u8]| edit.name().as_bytes().eq_ignore_ascii_case(name);
         self.iter().any(|edit| is_about(edit, name)) && !self.iter().any(|edit| is_about(edit, sent))

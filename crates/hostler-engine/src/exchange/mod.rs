@@ -105,7 +105,7 @@ pub struct Exchange {
     pub route: Option<Arc<dyn Any + Send + Sync>>,
     /// The route's counters, once there is a route.
     pub counters: Option<Arc<Counters>>,
-    /// A worker that still has the request although it will not answer it.
+    /// The request at a worker that did not answer it: the worker broke it off or still works on it.
     pub pending_end: Option<PendingEnd>,
     /// A worker has died with a request like this one, and none has been answered since.
     pub is_suspect: bool,

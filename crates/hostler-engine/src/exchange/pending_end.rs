@@ -1,5 +1,5 @@
-//! A request that a worker still has after the exchange: it may turn out that the worker died because of it. Knows no requests and no
-//! workers.
+//! A request that its worker did not answer, after the end of its exchange: finds out whether the worker died because of it. Knows no
+//! requests and no workers.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// worker has closed the connection itself.
 const EXIT_REPORT_LIMIT: Duration = Duration::from_secs(1);
 
-/// A worker that still has a request, and will not answer it in time or at all.
+/// A request that its worker did not answer: the worker broke it off or still works on it.
 #[derive(Debug)]
 pub struct PendingEnd {
     exit_watch: ExitWatch,

@@ -27,7 +27,7 @@ pub(super) struct Chosen {
 pub(super) enum FileRole {
     /// The request names it.
     Itself,
-    /// The request names it, and its name contains a hash of its content.
+    /// The request names it, and the content under this name never changes.
     Immutable,
     /// The page for a missing file.
     NotFound,

@@ -159,7 +159,7 @@ impl AnnounceTask {
         }
         self.publish(UNREGISTER, &gone).await;
         let _ = timeout(FLUSH_LIMIT, self.connection.flush()).await;
-        self.record(&gone, "taken back");
+        self.record(&gone, "unregistered");
         tokio::time::sleep(GRACE).await;
     }
 

@@ -22,7 +22,7 @@ pub(super) fn begin(running: &Arc<RunningServer>) -> Option<Announcement> {
     Some(Announcement::begin(&registering.connection, settings, Box::new(move || servable(&weak))))
 }
 
-/// None if no address can be announced; in that case the configuration announces no pool.
+/// The configured address, or else the first plain listener. None if that listens on all addresses; the configuration then announces no pool.
 fn address(running: &RunningServer, config: &Config) -> Option<Advertise> {
     if let Some(written) = config.registrar.as_ref()?.advertise.clone() {
         return Some(written);

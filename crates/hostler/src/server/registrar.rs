@@ -74,8 +74,7 @@ impl Registering {
         Some(Self { registrar, tables, connection, start_delay, temp_dir: config.server.temp_dir.clone() })
     }
 
-    /// Waits until clients have had the time to register. Without a connection to NATS it does not wait, because configured routes can be
-    /// served.
+    /// Waits for the connection to NATS, for [`TIME_LIMIT`] at most, and then until clients have had the time to register.
     pub async fn filled(&self) {
         if self.start_delay.is_zero() {
             return;

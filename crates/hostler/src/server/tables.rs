@@ -88,7 +88,7 @@ impl Tables {
         }
     }
 
-    /// Waits until no thread reads the old table, then frees it here. Freeing it takes long and must not happen on a data-plane thread.
+    /// Swaps the table. A task keeps the old table until no thread reads it. So it is not freed on a data-plane thread: that takes long.
     fn swap(&self, table: Table<Arc<Route>>) {
         let old = self.gateway.routes.swap(Arc::new(table));
         tokio::spawn(async move {
@@ -132,10 +132,10 @@ impl TableParts {
         let (empty, full): (Vec<&ServedRoute>, Vec<&ServedRoute>) =
             served.partition(|served| served.is_empty);
         paths.extend(full.into_iter().map(prefix));
-        let in_vain =
+        let unserved =
             empty.into_iter().filter(|served| !paths.iter().any(|(path, _)| is_above(path, &served.path)));
-        let in_vain: Vec<_> = in_vain.map(prefix).collect();
-        paths.extend(in_vain);
+        let unserved: Vec<_> = unserved.map(prefix).collect();
+        paths.extend(unserved);
         paths
     }
 }

@@ -63,7 +63,7 @@ async fn a_pool_is_announced_in_the_words_of_cloud_foundry_and_taken_back_before
     let last = next(&mut ear, "router.unregister").await;
     assert_eq!((&last["uris"], address_in(&last)), (&message["uris"], site.address()));
     assert_eq!(site.exit().await, 0);
-    assert!(line_of(&site, "taken back") < line_of(&site, "stopping: no new connections"));
+    assert!(line_of(&site, "unregistered") < line_of(&site, "stopping: no new connections"));
 }
 
 #[tokio::test]

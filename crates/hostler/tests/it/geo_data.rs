@@ -53,11 +53,12 @@ async fn a_broken_database_is_told_once_and_the_older_one_stays() {
         let new = site.folder().join("new");
         std::fs::write(&new, bytes).unwrap();
         std::fs::rename(&new, site.folder().join("places.mmdb")).unwrap();
-        let told = || site.lines().iter().filter(|line| line.contains("what was read before")).count();
+        let told =
+            || site.lines().iter().filter(|line| line.contains("the data that was read before")).count();
         let before = told();
         eventually("the complaint", async || (told() > before).then_some(())).await;
         let lines = site.lines();
-        let line = lines.iter().rev().find(|line| line.contains("what was read before")).unwrap();
+        let line = lines.iter().rev().find(|line| line.contains("the data that was read before")).unwrap();
         assert!(line.contains(why), "{line}");
         site.get("/geo/81.2.69.160/city").await.assert_ok("London\n");
     }
@@ -66,7 +67,7 @@ async fn a_broken_database_is_told_once_and_the_older_one_stays() {
         (site.get("/geo/9.9.9.9/city").await.text() == "Zurich\n").then_some(())
     })
     .await;
-    let told = site.lines().iter().filter(|line| line.contains("what was read before")).count();
+    let told = site.lines().iter().filter(|line| line.contains("the data that was read before")).count();
     assert_eq!(told, 2);
 }
 
@@ -80,7 +81,7 @@ async fn a_database_without_cities_does_not_take_the_place_of_one_with_them() {
     countries().write(site.folder(), "places.mmdb");
     let said = "it has no cities, and what it would replace has them: its type is \\\"GeoLite2-Country\\\"";
     let line = site.says(said).await;
-    assert!(line.contains("places.mmdb") && line.contains("what was read before"), "{line}");
+    assert!(line.contains("places.mmdb") && line.contains("the data that was read before"), "{line}");
     site.get("/geo/81.2.69.160/city").await.assert_ok("London\n");
     assert_eq!(site.status().await["geo"]["reloads"], 0);
     // A database with cities is accepted again.

@@ -114,7 +114,7 @@ impl Users {
             }
         }
         let Some(client) = try_client_from(request.from.into(), self.address).await else {
-            return (Outcome::Nothing("nobody listens".into()), None);
+            return (Outcome::Nothing("no process listens".into()), None);
         };
         let (outcome, client) = exchange(client, request, is_last).await;
         (outcome, client.map(|client| Kept { client, upgrades }))

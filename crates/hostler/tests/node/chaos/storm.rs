@@ -27,8 +27,8 @@ use faults::{Faults, REQUEST_TIMEOUT};
 const IN_THE_SUITE: u64 = 70;
 /// The time between two faults in milliseconds: three to four faults a second.
 const GAPS: std::ops::Range<u64> = 250..334;
-/// How long a fault waits for an answer after the last fault. On a machine where a worker boots for seconds, faults would otherwise come
-/// faster than workers.
+/// A fault waits until an answer has come since the last fault, but not longer than this. Without the wait, faults would come faster than
+/// workers boot on a slow machine.
 const LONGEST_LULL: Duration = Duration::from_secs(2);
 /// How many of the failures are reported in full.
 const MOST_STORIES: usize = 3;
