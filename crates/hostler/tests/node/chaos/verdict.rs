@@ -96,7 +96,7 @@ impl<'a> Judge<'a> {
             return Err("no answer, no refusal".into());
         };
         match (status, reason.as_str()) {
-            (504, "answer_timeout") | (503, "queue_timeout")
+            (504, "answer_timeout") | (503, "queue_timeout" | "suspect")
                 if request.pool == LOOPS && entry.ended - entry.began >= LOOPS_TIMEOUT =>
             {
                 excused.late += 1;
@@ -145,7 +145,9 @@ impl<'a> Judge<'a> {
             (_, Some((502, "worker_lost" | "poison"))) | (Way::Loop, Some((504, "answer_timeout"))) => true,
             // Its worker was killed with the one before, or it waited for too long.
             (Way::Loop, Some((503, "overloaded"))) => true,
-            (Way::Loop, Some((503, "queue_timeout"))) => entry.ended - entry.began >= LOOPS_TIMEOUT,
+            (Way::Loop, Some((503, "queue_timeout" | "suspect"))) => {
+                entry.ended - entry.began >= LOOPS_TIMEOUT
+            }
             (Way::Half, Some((502, "bad_answer"))) => true,
             (Way::Half, None) => is_broken,
             _ => false,
