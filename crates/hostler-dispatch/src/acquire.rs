@@ -1,4 +1,4 @@
-//! The wait for a slot, as a future that knows no deadline: whoever gives up drops it.
+//! The wait for a slot, as a future. It knows no deadline: to give up, the caller drops the future.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use super::lease::Lease;
 use super::queue::{QueuePosition, Ticket};
 use super::shared::PoolInner;
 
-/// Why there is no lease.
+/// Why a request gets no lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AcquireError {
-    /// As many wait already as may.
-    #[error("the queue is full: {limit} wait already")]
+    /// The queue already holds as many requests as its limit allows.
+    #[error("the queue is full: {limit} requests wait already")]
     QueueFull {
         /// The pool's queue limit.
         limit: usize,
     },
-    /// The pool gets more than it can do, and this one would not have been served in time: refused on arrival, or after a
-    /// short wait.
+    /// The pool is overloaded, and it could not have served this request in time. It refuses the request on arrival or
+    /// after a short wait.
     #[error("the pool is overloaded")]
     Overloaded,
-    /// It is for a tunnel, and every member that could have it has as many as it may.
+    /// The request may become a tunnel, and every member it may use already has the most tunnels allowed.
     #[error("no member takes another tunnel")]
     TooManyTunnels,
-    /// There is no member, or not the one that it is for.
+    /// The pool has no member, or not the member that the claim requires.
     #[error("the pool has no such member")]
     NoMember,
-    /// It is for one member only, which has no free slot.
+    /// The claim requires one member, and that member has no free slot.
     #[error("the member has no free slot")]
     MemberBusy,
     /// The claim's deadline has passed.
@@ -41,15 +41,17 @@ pub enum AcquireError {
     Closed,
 }
 
-/// Resolves to a [`Lease`]. It enters the queue when first polled, at the place its ticket gives it, and leaves
-/// the queue when dropped; a lease that was already on its way then goes to the next.
+/// Resolves to a [`Lease`].
+///
+/// The first poll enters the queue, at the position that the ticket gives. Dropping the future leaves the queue. If a
+/// slot was already handed to this request, it goes to the next waiter.
 #[must_use = "a future does nothing unless polled"]
 pub struct Acquire<E> {
-    /// None once it has resolved.
+    /// `None` after the future has resolved.
     shared: Option<Arc<PoolInner<E>>>,
     place: QueuePosition,
     claim: Claim,
-    /// For the first poll, which comes at once.
+    /// The time of the call to `acquire`. The first poll uses it, as that follows at once.
     asked: Option<Instant>,
     queued: bool,
     ahead: Option<usize>,
@@ -60,12 +62,12 @@ impl<E> Acquire<E> {
         Self { shared: Some(shared), place, claim, asked: Some(asked), queued: false, ahead: None }
     }
 
-    /// The arrival number: to be shown by the same request when it has to try again.
+    /// The arrival number. The same request shows it when it tries again.
     pub fn ticket(&self) -> Ticket {
         self.place.ticket
     }
 
-    /// How many waited when it came, once it was polled.
+    /// How many requests waited when this one arrived. `None` before the first poll.
     pub fn ahead(&self) -> Option<usize> {
         self.ahead
     }

@@ -1,4 +1,4 @@
-//! Which of the members with a free slot gets the next request; knows nothing of those who wait.
+//! Chooses which member with a free slot gets the next request. Knows nothing of the waiting requests.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -14,16 +14,17 @@ use super::roster::{MemberId, MemberState, Roster};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberChoice {
-    /// The one with the fewest slots in use; among equals the one used last, whose caches and JIT are warm.
+    /// The member with the fewest slots in use. Among equals, the most recently used one, because its caches and JIT are
+    /// warm.
     #[default]
     Warm,
-    /// The next in turn.
+    /// The next member in turn.
     RoundRobin,
-    /// The one with the smallest share of its slots in use; among equals the one used longest ago.
+    /// The member with the smallest share of its slots in use. Among equals, the one that was used longest ago.
     LeastBusy,
 }
 
-/// The text names no [`MemberChoice`].
+/// The text is not the name of a [`MemberChoice`]. Holds the text.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such choice {0:?}: use \"warm\", \"round_robin\" or \"least_busy\"")]
 pub struct UnknownChoice(pub String);
@@ -31,7 +32,7 @@ pub struct UnknownChoice(pub String);
 impl MemberChoice {
     const ALL: [Self; 3] = [Self::Warm, Self::RoundRobin, Self::LeastBusy];
 
-    /// The word for it in configuration and status.
+    /// The name used in the configuration and the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Warm => "warm",
@@ -40,7 +41,7 @@ impl MemberChoice {
         }
     }
 
-    /// The index of the member state whose turn it is among those that are `free`; `last` is the member that was chosen before.
+    /// The index of the next member among those that are `free`. `last` is the member that was chosen before.
     fn choose<E>(
         self,
         roster: &Roster<E>,
@@ -59,20 +60,21 @@ impl MemberChoice {
     }
 }
 
-/// The member state for one claim among those that are free, or fit for a tunnel.
+/// Chooses a member for one claim, among those with a free slot or, for a tunnel, those with room for one.
 pub(super) struct Chooser<'a, E, F> {
     pub choice: MemberChoice,
     pub roster: &'a Roster<E>,
     /// The member that was chosen before.
     pub last: Option<MemberId>,
-    /// Tunnels last, so what counts for them under any [`MemberChoice`] is who has the fewest, not who is warm.
+    /// The claim is for a tunnel. Tunnels last long, so they go to the member with the fewest tunnels, under any
+    /// [`MemberChoice`].
     pub tunnel: bool,
     pub now: Instant,
     pub is_free: F,
 }
 
 impl<E, F: Fn(&MemberState<E>) -> bool> Chooser<'_, E, F> {
-    /// Its index. What a claim aims at is tried from the narrowest to the widest.
+    /// The index of the chosen member. The narrowest preference of the claim is tried first, the widest last.
     pub fn state(&self, preference: &MemberPreference) -> Option<usize> {
         let MemberPreference { wanted, only, near, tried, alone, cautious, .. } = preference;
         if let Some(only) = only {
@@ -114,7 +116,7 @@ impl<E, F: Fn(&MemberState<E>) -> bool> Chooser<'_, E, F> {
     }
 }
 
-/// Compares `in_use / slots` without dividing; equal shares go to the one used longest ago.
+/// Compares `in_use / slots` without a division. Among equals, the one that was used longest ago comes first.
 fn busier<E>(a: &MemberState<E>, b: &MemberState<E>) -> std::cmp::Ordering {
     let (left, right) = (a.in_use as u128 * b.slots as u128, b.in_use as u128 * a.slots as u128);
     left.cmp(&right).then(a.last_used.cmp(&b.last_used))

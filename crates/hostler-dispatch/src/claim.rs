@@ -1,4 +1,5 @@
-//! What a request says of itself when it asks for a slot, and how a pool treats those who wait; knows neither queue nor members.
+//! What a request states when it asks for a slot, and the order in which a pool serves requests. Knows neither queue nor
+//! members.
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -9,45 +10,46 @@ use super::roster::MemberId;
 /// A request's claim to a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// Its arrival, if it tries again.
+    /// The ticket of an earlier attempt, if the request tries again.
     pub ticket: Option<Ticket>,
-    /// Its class.
+    /// Its priority class.
     pub priority: Priority,
-    /// A slot is of no use to it from then on.
+    /// After this time the request needs no slot any more.
     pub deadline: Option<Instant>,
-    /// What begins with the slot may go on without it: a [`TunnelGuard`](super::TunnelGuard) may be wanted.
+    /// The request may become a tunnel: it may turn its lease into a [`TunnelGuard`](super::TunnelGuard).
     pub tunnel: bool,
-    /// Which members it is for.
+    /// Which members may serve it.
     pub preference: MemberPreference,
 }
 
-/// Which members a claim is for. By default, all are alike.
+/// Which members may serve a claim. By default, any member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberPreference {
-    /// This one if it has a free slot.
+    /// Prefer this member, if it has a free slot.
     pub wanted: Option<MemberId>,
-    /// This one or none: without a free slot it is refused at once.
+    /// Only this member. Without a free slot there, the claim is refused at once.
     pub only: Option<MemberId>,
-    /// One that is near, as long as one of those has a free slot.
+    /// Prefer a near member, as long as one of them has a free slot.
     pub near: bool,
-    /// Not these, as long as another has a free slot.
+    /// Avoid these members, as long as another has a free slot.
     pub tried: Tried,
-    /// Where there is no member, none is waited for.
+    /// Do not wait for a member to join if the pool has none.
     pub present: bool,
-    /// Where a free slot is missing only because members could not be reached, that is forgotten, and one of them is tried at once.
+    /// If all members with a free slot are ejected because they could not be reached, end their ejections and try one of
+    /// them at once.
     pub forgiving: bool,
-    /// As long as it has the slot, its member gets nothing else, unless that is the only one there is.
+    /// While this request holds its slot, its member gets no other request, unless it is the only member.
     pub alone: bool,
-    /// It can be had once only: another member is taken rather than one that has to prove itself again.
+    /// The request cannot be retried. It avoids members that have just been ejected and have not answered since.
     pub cautious: bool,
 }
 
-/// Members that a request has been to: the last few.
+/// The last members that a request was sent to, at most three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried([Option<MemberId>; 3]);
 
 impl Tried {
-    /// One more.
+    /// Adds a member.
     pub fn add(&mut self, member: MemberId) {
         if !self.contains(member) {
             self.0.rotate_right(1);
@@ -55,34 +57,34 @@ impl Tried {
         }
     }
 
-    /// True as long as it has been nowhere.
+    /// True as long as the request was sent to no member.
     pub fn is_empty(&self) -> bool {
         self.0[0].is_none()
     }
 
-    /// Whether it was this one.
+    /// Whether the request was sent to this member.
     pub fn contains(&self, member: MemberId) -> bool {
         self.0.contains(&Some(member))
     }
 }
 
 impl Claim {
-    /// The claim of a request that tries again, at its old place.
+    /// The claim of a request that tries again, at its old position in the queue.
     pub fn again(ticket: Ticket) -> Self {
         Self { ticket: Some(ticket), ..Self::default() }
     }
 }
 
-/// A request's class; the higher one is served first, the lowest is never starved.
+/// The priority class of a request. A higher class is served first, but a lower class always gets a share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// Before the others.
+    /// Served before the others.
     High,
-    /// As most are.
+    /// The default.
     #[default]
     Normal,
-    /// After the others.
+    /// Served after the others.
     Low,
 }
 
@@ -95,14 +97,14 @@ impl Priority {
     }
 }
 
-/// In which order a pool serves those who wait, and whom it refuses.
+/// The order in which a pool serves waiting requests, and when it refuses them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// In order of arrival while the queue drains; under standing overload newest first, and those that cannot make it
-    /// are refused early.
+    /// In order of arrival while the queue drains. Under standing overload the newest request is served first, and
+    /// requests that cannot be served in time are refused early.
     #[default]
     Adaptive,
-    /// In order of arrival, always.
+    /// Always in order of arrival.
     Fifo,
 }

@@ -1,19 +1,20 @@
-//! How long a member that could not be reached gets nothing; knows no members.
+//! How long a member that failed gets no requests. Knows no members.
 
 use std::time::Duration;
 
-/// How long a member gets nothing that has ended a request without an answer. If it has died, whoever looks after it knows
-/// by then, while its socket may still take connections; if it lives, this is no more than a slow answer, and it ends at once
-/// if the member answers another request meanwhile. It does not grow:
-/// requests that a member hangs up on must not be a way to eject it for long.
+/// How long a member gets no requests after it ended one without an answer.
+///
+/// If the member has died, its supervisor notices within this time, while its socket may still accept connections. If it
+/// lives, this is only a slow answer, and the time ends at once when the member answers another request. The time does
+/// not grow: otherwise requests that a member hangs up on could eject it for long.
 pub(super) const SUSPENSE: Duration = Duration::from_millis(50);
 
-/// Back-off for members that could not be reached: doubles with each failure in a row, jittered.
+/// Back-off for members that could not be reached. It doubles with each failure in a row and has a random part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffSettings {
     /// The first back-off.
     pub min: Duration,
-    /// The longest one.
+    /// The longest back-off.
     pub max: Duration,
 }
 
@@ -23,16 +24,18 @@ impl Default for BackoffSettings {
     }
 }
 
-/// Whether and for how long a member is taken out that lets requests wait in vain: longer with each time in a row, jittered.
+/// Whether and for how long a member is ejected when requests time out on it. The time grows with each ejection in a row
+/// and has a random part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EjectSettings {
-    /// Requests in a row without an answer in time, or as many as a member has slots if those are fewer; 0: it is never taken out.
+    /// This many timeouts in a row eject a member, or as many as the member has slots if that is less. 0: a member is
+    /// never ejected for timeouts.
     pub failures: u32,
-    /// For how long the first time.
+    /// How long the first ejection lasts.
     pub min: Duration,
-    /// The longest time.
+    /// How long an ejection lasts at most.
     pub max: Duration,
-    /// How many of a hundred members may be out at a time; at least one always stays.
+    /// Percentage of members that may be ejected at the same time. At least one member always stays.
     pub share: u32,
 }
 
@@ -43,12 +46,12 @@ impl Default for EjectSettings {
 }
 
 impl EjectSettings {
-    /// For how long a member is out for the so many-th time in a row (at least one).
+    /// How long the ejection number `ejections` in a row lasts (at least 1).
     pub(super) fn after(&self, ejections: u32) -> Duration {
         BackoffSettings { min: self.min, max: self.max }.after(ejections)
     }
 
-    /// Whether one of so many members may be taken out beside those that are out.
+    /// Whether a pool with `members` members may eject one more while `others_out` are ejected.
     pub(super) fn allows(&self, members: usize, others_out: usize) -> bool {
         let most = (members * self.share as usize / 100).min(members.saturating_sub(1));
         others_out < most
@@ -56,7 +59,7 @@ impl EjectSettings {
 }
 
 impl BackoffSettings {
-    /// The back-off after so many failures in a row (at least one).
+    /// The back-off after this many failures in a row (at least 1).
     pub(super) fn after(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let full = self.min.saturating_mul(1 << doublings).min(self.max);

@@ -1,5 +1,4 @@
-//! A look at one member from aside: how busy it is; and what may be done to its slots. It neither keeps the member in
-//! the pool nor takes it out.
+//! Reads the load of one member and changes its slots. It neither keeps the member in the pool nor removes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,33 +8,33 @@ use tokio::time::Instant;
 use super::roster::{MemberId, MemberState};
 use super::shared::PoolInner;
 
-/// Reads the load of one member.
+/// Reads the load of one member, and changes its slots.
 pub struct Gauge<E> {
     shared: Arc<PoolInner<E>>,
     id: MemberId,
 }
 
-/// How busy a member, and its pool's queue, is.
+/// The load of a member and of its pool's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Requests that it may have at once.
+    /// How many requests it may have at the same time.
     pub slots: usize,
-    /// Requests that it has.
+    /// How many requests it has now.
     pub in_use: usize,
-    /// Tunnels that it has.
+    /// How many tunnels it has now.
     pub tunnels: usize,
-    /// Requests that it has had.
+    /// How many requests it has had in all.
     pub granted: u64,
-    /// The time that all its leases have taken, running ones included; over any span of time, what it grew by divided
-    /// by the span is how many it had on average.
+    /// The sum of the times of all its leases, the running ones included. Its growth over a span, divided by that span,
+    /// is the average number of requests in the span.
     pub lease_time: Duration,
-    /// How often a request has had to wait in the pool's queue.
+    /// How many requests have ever had to wait in the pool's queue.
     pub queued: u64,
-    /// How many wait there.
+    /// How many requests wait there now.
     pub waiting: usize,
 }
 
-/// Who waits in the pool's queue, now and ever.
+/// The waiting requests of a pool: how many now, and how many ever.
 #[derive(Clone, Copy)]
 pub(super) struct WaitingGauge {
     pub now: usize,
@@ -43,7 +42,7 @@ pub(super) struct WaitingGauge {
 }
 
 impl Load {
-    /// Somebody waits for what it does, or may at any moment.
+    /// A request waits for the member, or may do so at any moment.
     pub fn is_wanted(&self) -> bool {
         self.in_use > 0 || self.tunnels > 0
     }
@@ -54,7 +53,7 @@ impl<E> Gauge<E> {
         Self { shared, id }
     }
 
-    /// The load of this moment; None once the member has left and its last lease has ended.
+    /// The load at this moment. `None` after the member has left and its last lease has ended.
     pub fn load(&self) -> Option<Load> {
         self.shared.with_roster(|roster, waiting| {
             let member_state = roster.state_mut(self.id)?;
@@ -71,19 +70,19 @@ impl<E> Gauge<E> {
         })
     }
 
-    /// Another number of slots, from now on; leases beyond it end by themselves.
+    /// Sets the number of slots from now on. Leases above the new number end normally.
     pub fn set_slots(&self, slots: usize) {
         self.shared.set_slots(self.id, slots);
     }
 
-    /// Says how the member is, for whoever checks it: one that is not fit gets nothing, and those who wait for its answers are told.
-    /// True if that is news.
+    /// Sets the health of the member, as its health check reports it. An unhealthy member gets no requests, and requests
+    /// that wait for its answer are told. Returns true if the health changed.
     pub fn set_health(&self, healthy: bool) -> bool {
         self.shared.set_health(self.id, healthy)
     }
 
-    /// Keeps requests from the member until the hold is dropped. Only if it has none, no tunnel either, and nobody waits for
-    /// one: a hold overtakes nobody.
+    /// Keeps requests from the member until the hold is dropped. `None` if the member has a request or a tunnel, or if a
+    /// request waits for it: a hold never delays a request that is already there.
     pub fn hold(&self) -> Option<Hold<E>> {
         let is_held = self.shared.with_roster(|roster, waiting| {
             let is_idle = |member_state: &&mut MemberState<E>| {
@@ -96,7 +95,7 @@ impl<E> Gauge<E> {
     }
 }
 
-/// As long as this is kept, the member gets no requests.
+/// While this value exists, the member gets no requests.
 #[must_use = "dropping a hold ends it"]
 pub struct Hold<E> {
     shared: Arc<PoolInner<E>>,

@@ -1,19 +1,21 @@
-//! Who gets which slot, in which order; knows neither what an endpoint is nor who keeps the members alive.
+//! Which request gets which slot, and in which order. Knows neither what an endpoint is nor what keeps the members alive.
 //!
 //! ```text
 //! membership   join(endpoint, slots) -> Membership     dropped: the member has left
-//! request      acquire(claim) -> Acquire -> Lease     dropped: out of the queue / slot returned
-//! tunnel       lease.tunnel_guard() -> TunnelGuard          slot returned; dropped: the member is rid of it
+//! request      acquire(claim) -> Acquire -> Lease      dropped: out of the queue / slot returned
+//! tunnel       lease.tunnel_guard() -> TunnelGuard     slot returned; dropped: the tunnel has ended
 //! ```
 //!
-//! One mutex per pool guards everything (`state::State`). Two rules keep it safe from several runtimes at once:
-//! no foreign code runs under the lock (wakers are woken and dropped, endpoints dropped after unlocking; only `Pool::find` lets its
-//! caller look at an endpoint), and
-//! at the end of each critical section nobody waits while a slot is free, unless the pool is paused.
+//! One mutex per pool guards everything (`state::PoolState`). Two rules make it safe to use from several runtimes:
 //!
-//! Who comes first: the higher class, of which a lower one that waits is passed over eight times at most (`queue`); in a class who
-//! came first, or under standing overload who came last (`overload`), by what is a long wait for this pool (`service`).
-//! A wait ends in one of four ways, each counted once: a lease, a refusal, a deadline, or its owner's leaving.
+//! * No foreign code runs under the lock. Wakers are woken and dropped, and endpoints are dropped, after unlocking. Only
+//!   `Pool::find` lets its caller look at an endpoint.
+//! * At the end of each critical section no request waits while a slot is free, unless the pool is paused.
+//!
+//! The order: a higher class is served before a lower one, but a waiting class is passed over eight times at most
+//! (`queue`). Within a class the oldest request is served first, or, under standing overload (`overload`), the newest.
+//! Measured service times (`service`) decide how long a long wait is. A wait ends in one of four ways, and each is
+//! counted once: a lease, a refusal, a deadline, or a dropped future.
 
 mod acquire;
 mod choice;

@@ -1,4 +1,4 @@
-//! The stay of one member in a pool; knows nothing of the leases.
+//! The membership of one endpoint in a pool. Knows nothing of the leases.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use super::gauge::Gauge;
 use super::roster::{Member, MemberId};
 use super::shared::PoolInner;
 
-/// Kept for as long as the member may get requests. Dropped, it gets no new ones; running ones end by themselves, tunnels
-/// are told to.
+/// Keeps the member in the pool. When it is dropped, the member gets no new leases, running leases end normally, and
+/// tunnels are told to end.
 #[must_use = "dropping a membership takes the member out of the pool"]
 pub struct Membership<E> {
     shared: Arc<PoolInner<E>>,
     member: Arc<Member<E>>,
-    /// Closes when nobody holds the member any more.
+    /// Closes when the last lease and the last tunnel of the member have ended.
     gone: Option<oneshot::Receiver<()>>,
-    /// Its tunnels are not told to end when it leaves.
+    /// The tunnels are not told to end when the member leaves.
     keeps_tunnels: bool,
 }
 
@@ -34,29 +34,30 @@ impl<E> Membership<E> {
         self.member.id
     }
 
-    /// What the pool hands out with a lease.
+    /// The endpoint that a lease of this member gives access to.
     pub fn endpoint(&self) -> &E {
         &self.member.endpoint
     }
 
-    /// A look at the member from aside, which lasts for as long as the member does.
+    /// A handle that reads the load of the member.
     pub fn gauge(&self) -> Gauge<E> {
         Gauge::new(Arc::clone(&self.shared), self.member.id)
     }
 
-    /// Another number of slots, from now on; leases beyond it end by themselves.
+    /// Sets the number of slots from now on. Leases above the new number end normally.
     pub fn set_slots(&self, slots: usize) {
         self.shared.set_slots(self.member.id, slots);
     }
 
-    /// No new leases from this moment on, and its tunnels are told to end; the returned future resolves when the last lease and
-    /// the last tunnel have ended. Dropping it changes nothing.
+    /// Removes the member from the pool: it gets no new leases, and its tunnels are told to end. The returned future
+    /// resolves when the last lease and the last tunnel have ended. Dropping that future changes nothing.
     pub fn leave(mut self) -> impl Future<Output = ()> + Send + use<E> {
         let gone = self.gone.take();
         drop(self);
         async move {
             if let Some(gone) = gone {
-                // Never sent: the sender goes with the member, and the last lease or tunnel is what holds the member longest.
+                // Nothing is ever sent. The sender is dropped with the member, and leases and tunnels keep the member
+                // alive.
                 let _ = gone.await;
             }
         }
@@ -64,14 +65,14 @@ impl<E> Membership<E> {
 }
 
 impl<E> Membership<E> {
-    /// Says how the member is, for whoever checks it: one that is not fit gets nothing, and those who wait for its answers are told.
-    /// True if that is news.
+    /// Sets the health of the member, as its health check reports it. An unhealthy member gets no requests, and requests
+    /// that wait for its answer are told. Returns true if the health changed.
     pub fn set_health(&self, healthy: bool) -> bool {
         self.shared.set_health(self.member.id, healthy)
     }
 
-    /// The member is lost, though it may only have lost its voice: no new leases, its tunnels end by themselves, and those who wait
-    /// for its answers are told.
+    /// Removes a member that seems lost: it gets no new leases, and requests that wait for its answer are told. Its
+    /// tunnels are not told to end, because the endpoint may still serve them.
     pub fn give_up(mut self) {
         self.keeps_tunnels = true;
         let member = Arc::clone(&self.member);
@@ -79,7 +80,7 @@ impl<E> Membership<E> {
         member.forsake(true);
     }
 
-    /// No new leases from this moment on; its tunnels, as its leases, end by themselves.
+    /// Removes the member from the pool: it gets no new leases. Its leases and tunnels end normally.
     pub fn leave_tunnels(mut self) {
         self.keeps_tunnels = true;
     }

@@ -1,9 +1,10 @@
-//! Whether those of one class that wait are a burst that drains or a standing overload; knows neither queue nor members.
+//! Tells whether the waiting requests of one class are a burst that drains or a standing overload. Knows neither queue
+//! nor members.
 //!
-//! CoDel's question (Nichols and Jacobson; RFC 8289) with this pool's own measures: has nobody got a slot for a whole
-//! interval without having waited longer than the target? A full house answers that with yes as well: a burst, chance at 95 % load,
-//! twenty clients that each wait for their answer. So overload is only where besides clearly more come than are served, or where the last in line
-//! will not be served in time.
+//! The first test is that of CoDel (Nichols and Jacobson; RFC 8289), with measures of this pool: for a whole interval,
+//! every request that got a slot waited longer than the target. A busy pool without overload can show this too: a burst,
+//! chance at 95 % load, or twenty clients that each wait for their answer. So a second condition must hold: clearly more
+//! requests arrive than are served, or the last request in the queue will not be served in time.
 
 use std::time::Duration;
 
@@ -11,32 +12,32 @@ use tokio::time::Instant;
 
 use super::service::Pace;
 
-/// What must come for each that is served, in fourths, to be clearly more.
+/// How many requests must arrive for four that are served before the excess grows.
 const FOURTHS_COME: u32 = 4;
 const FOURTHS_SERVED: u32 = 5;
-/// So many requests too much are more than chance, where all holdings are equal.
+/// This many requests too many are more than chance, if all slots are held equally long.
 const EXCESS: f64 = 32.0;
-/// With fewer grants than these the speed of the line is not known.
+/// With fewer grants than this, the speed of the queue is not known.
 const LEAST_GRANTS: u32 = 4;
-/// So long nobody must have been refused, and nobody wait, for the overload to be over.
+/// An overload ends after this time without a refusal and without a waiting request.
 const CALM: Duration = Duration::from_millis(500);
-/// After so many intervals it is asked anew. Clients that come back as soon as they are refused look like ever new ones,
-/// and would be refused for ever, though all of them could wait their turn.
+/// After this many intervals the overload must be shown again. Clients that come back as soon as they are refused look
+/// like new ones. Without this limit they would be refused for ever, although all of them could wait for their turn.
 const LONGEST_INTERVALS: u32 = 64;
 
-/// What is known about the waits of one class.
+/// What is known about the waits in one class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OverloadDetector {
     standing: Option<StandingQueue>,
     overload: Option<Overload>,
 }
 
-/// Since when nobody has got a slot without having waited too long.
+/// The time since which every request that got a slot had waited too long.
 #[derive(Clone, Copy, Debug)]
 struct StandingQueue {
     since: Instant,
     grants: u32,
-    /// By how much more came than five for every four that were served; in fourths of a request.
+    /// By how much the arrivals exceed five for every four served, in fourths of a request.
     excess: u32,
 }
 
@@ -46,18 +47,18 @@ struct Overload {
     refused: Instant,
 }
 
-/// One that came out of the queue with a slot.
+/// A waiting request that got a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServedWaits {
     pub waited: Duration,
-    /// How long it could have waited, if not for ever.
+    /// How long it could have waited. `None`: no limit.
     pub time_limit: Option<Duration>,
-    /// How many of its class still wait.
+    /// How many requests of its class still wait.
     pub behind: usize,
 }
 
 impl OverloadDetector {
-    /// One joins those who wait, or is refused because too many do.
+    /// A request joins the queue, or is refused because the queue is full.
     pub fn arrived(&mut self) {
         if let Some(standing) = &mut self.standing {
             standing.excess = standing.excess.saturating_add(FOURTHS_COME);
@@ -74,7 +75,7 @@ impl OverloadDetector {
         }
         let standing = self.standing.get_or_insert(StandingQueue { since: now, grants: 0, excess: 0 });
         standing.grants = standing.grants.saturating_add(1);
-        // Bounded, so that a flood that has ended is soon forgotten, however large it was.
+        // The bound makes sure that a flood that has ended is soon forgotten, however large it was.
         let bound = (2.0 * most_excess(pace)) as u32;
         standing.excess = standing.excess.min(bound).saturating_sub(FOURTHS_SERVED);
         if standing.is_overload(served, pace, now) {
@@ -82,7 +83,7 @@ impl OverloadDetector {
         }
     }
 
-    /// Slots do not come free for another reason than that they are in use.
+    /// Slots did not come free for a reason other than load, so the measurement starts again.
     pub fn interrupt(&mut self) {
         self.standing = None;
     }
@@ -94,7 +95,7 @@ impl OverloadDetector {
         }
     }
 
-    /// Nobody of this class waits, and one comes.
+    /// A request arrives, and no other of this class waits.
     pub fn found_empty(&mut self, now: Instant) {
         self.standing = None;
         if !self.is_overload(true, now) {
@@ -102,12 +103,12 @@ impl OverloadDetector {
         }
     }
 
-    /// Whether newest first is the order, and who cannot make it is refused.
+    /// Whether the newest request is served first and requests that would be too late are refused.
     pub fn is_overload(&self, empty: bool, now: Instant) -> bool {
         self.overload.is_some_and(|overload| !empty || now.saturating_duration_since(overload.refused) < CALM)
     }
 
-    /// An overload that has lasted long has to prove itself again.
+    /// Ends an overload that has lasted long, so that it must be shown again.
     pub fn doubt(&mut self, pace: &Pace, now: Instant) {
         let longest = pace.interval(None) * LONGEST_INTERVALS;
         if self.overload.is_some_and(|overload| now.saturating_duration_since(overload.since) >= longest) {
@@ -116,7 +117,7 @@ impl OverloadDetector {
     }
 }
 
-/// The excess, in fourths of a request, that is more than chance.
+/// The excess, in fourths of a request, above which it is more than chance.
 fn most_excess(pace: &Pace) -> f64 {
     f64::from(FOURTHS_COME) * EXCESS * pace.unevenness()
 }
@@ -131,7 +132,7 @@ impl StandingQueue {
         too_many || self.is_too_slow(served, stood)
     }
 
-    /// Whether the last in line will be too late, at the speed of the line since it stands.
+    /// Whether the last request in the queue will be too late, at the speed since the queue stands.
     fn is_too_slow(&self, served: ServedWaits, stood: Duration) -> bool {
         let Some(time_limit) = served.time_limit else { return false };
         let turn = stood.as_secs_f64() / f64::from(self.grants);

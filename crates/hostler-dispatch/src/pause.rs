@@ -1,10 +1,10 @@
-//! The pauses of a pool, added up; knows nothing of those who wait.
+//! The sum of the pauses of a pool. Knows nothing of the waiting requests.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Whether a pool is paused, and for how long it has been so far.
+/// Whether a pool is paused, and for how long it has been paused in all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pause {
     since: Option<Instant>,
@@ -25,7 +25,7 @@ impl Pause {
         self.since = None;
     }
 
-    /// All pauses together, a running one included.
+    /// The sum of all pauses, including a running one.
     pub fn total(&self, now: Instant) -> Duration {
         self.before + self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }

@@ -1,4 +1,4 @@
-//! The pool, as those see it who bring members and requests. Knows not who comes before whom.
+//! The pool, as seen by the code that adds members and acquires slots. Does not decide the order of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,20 +18,20 @@ use super::roster::MemberId;
 use super::shared::PoolInner;
 use super::snapshot::PoolSnapshot;
 
-/// What of a pool can be set, also later by [`Pool::update`].
+/// The settings of a pool. [`Pool::update`] changes them later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// How it chooses among members with a free slot.
+    /// How the pool chooses among members with a free slot.
     pub choice: MemberChoice,
-    /// How many may wait; a returning ticket does not count.
+    /// How many requests may wait. A request with a ticket does not count.
     pub queue_limit: usize,
-    /// In which order they are served, and whom it refuses.
+    /// In which order waiting requests are served, and when they are refused.
     pub policy: Policy,
-    /// How long a member that could not be reached gets nothing.
+    /// How long a member that could not be reached gets no requests.
     pub backoff: BackoffSettings,
-    /// When and for how long a member gets nothing that lets requests wait in vain.
+    /// When and for how long a member is ejected because requests time out on it.
     pub eject: EjectSettings,
-    /// How many tunnels one member may have.
+    /// How many tunnels a member may have.
     pub max_tunnels: usize,
 }
 
@@ -48,7 +48,7 @@ impl Default for PoolSettings {
     }
 }
 
-/// A queue with members. Cheap to clone; all clones are the same pool.
+/// A queue with members. A clone is cheap and is the same pool.
 pub struct Pool<E> {
     shared: Arc<PoolInner<E>>,
 }
@@ -65,17 +65,17 @@ impl<E: Send + Sync + 'static> Pool<E> {
         Self { shared: Arc::new(PoolInner::new(name.into(), settings)) }
     }
 
-    /// The name it was made with.
+    /// The name given to [`Self::new`].
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// Adds a member with so many slots; it stays for as long as the returned membership is kept.
+    /// Adds a member with this many slots. It stays as long as the returned membership is kept.
     pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
         self.join_as(endpoint, slots, false)
     }
 
-    /// Adds a member that comes before others for claims that aim at near ones.
+    /// Adds a member as in [`Self::join`]. Claims that prefer near members choose it first.
     pub fn join_near(&self, endpoint: E, slots: usize) -> Membership<E> {
         self.join_as(endpoint, slots, true)
     }
@@ -86,19 +86,19 @@ impl<E: Send + Sync + 'static> Pool<E> {
         Membership::new(Arc::clone(&self.shared), member, gone)
     }
 
-    /// How many members there are, whatever state they are in.
+    /// The number of members, in whatever state.
     pub fn members(&self) -> usize {
         self.shared.lock().roster.present().count()
     }
 
-    /// How many of them are not unhealthy and have not failed a moment ago, and could be given requests.
+    /// The number of members that are healthy and not ejected.
     pub fn reachable_members(&self) -> usize {
         let now = Instant::now();
         self.shared.lock().roster.present().filter(|member_state| !member_state.is_out(now)).count()
     }
 
-    /// The member for which `is_it` holds; of several, the one that joined last. It is asked under the pool's lock, and may only
-    /// look.
+    /// The member for which `is_it` returns true; of several, the one that joined last. `is_it` runs under the pool's
+    /// lock and may only look at the endpoint.
     pub fn find(&self, is_it: impl Fn(&E) -> bool) -> Option<MemberId> {
         let state = self.shared.lock();
         state
@@ -109,15 +109,17 @@ impl<E: Send + Sync + 'static> Pool<E> {
             .map(|member_state| member_state.member.id)
     }
 
-    /// All members for which `is_it` holds, which is asked as in [`Self::find`].
+    /// All members for which `is_it` returns true. `is_it` runs as in [`Self::find`].
     pub fn find_all(&self, is_it: impl Fn(&E) -> bool) -> Vec<MemberId> {
         let state = self.shared.lock();
         let found = state.roster.present().filter(|member_state| is_it(&member_state.member.endpoint));
         found.map(|member_state| member_state.member.id).collect()
     }
 
-    /// A slot at a member, in order of arrival. To give up (a deadline, a client that left), drop the future:
-    /// it holds no timer of its own. A request that tries again shows its ticket and keeps its place.
+    /// Waits for a slot, in order of arrival.
+    ///
+    /// To give up (after a deadline, or when the client leaves), drop the future; it has no timer. A request that tries
+    /// again shows its ticket in the claim and keeps its position.
     pub fn acquire(&self, claim: Claim) -> Acquire<E> {
         let serial = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
@@ -135,7 +137,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.snapshot_with(|_| ())
     }
 
-    /// The figures of this moment, with what `view` sees in each endpoint.
+    /// The figures of this moment, with the result of `view` for each endpoint.
     pub fn snapshot_with<T>(&self, view: impl Fn(&E) -> T) -> PoolSnapshot<T> {
         let now = Instant::now();
         let (figures, members) = {
@@ -145,7 +147,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         figures.with_members(members, view)
     }
 
-    /// Everybody who waits, and everybody who comes later, gets [`AcquireError::Closed`](super::AcquireError::Closed).
+    /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`](super::AcquireError::Closed).
     pub fn close(&self) {
         let waiting = {
             let mut state = self.shared.lock();
@@ -155,30 +157,31 @@ impl<E: Send + Sync + 'static> Pool<E> {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// No slot is given from now on: those who come wait, as many as the queue takes. Leases that run, and slots that are on
-    /// their way already, end by themselves; `in_use` says when the last one has.
+    /// Pauses the pool: it gives no slots. New requests wait, as many as the queue holds. Running leases, and slots that
+    /// were already handed out, end normally; `in_use` in the snapshot tells when the last one has ended.
     pub fn pause(&self) {
         let now = Instant::now();
         self.shared.lock().pause(now);
     }
 
-    /// The end of a pause: free slots go to those who wait.
+    /// Ends a pause. Free slots go to the waiting requests.
     pub fn resume(&self) {
         self.shared.change(|state, now| state.pause.end(now));
     }
 
-    /// Whether it is paused.
+    /// Whether the pool is paused.
     pub fn is_paused(&self) -> bool {
         self.shared.lock().pause.is_on()
     }
 
-    /// All pauses so far, added up, a running one included: what a request that waits may be given back.
+    /// The sum of all pauses so far, including a running one. A caller can extend the time limit of a waiting request by
+    /// it.
     pub fn paused_time(&self) -> Duration {
         let now = Instant::now();
         self.shared.lock().pause.total(now)
     }
 
-    /// Tells every tunnel of the members of this moment to end.
+    /// Tells all tunnels of the current members to end.
     pub fn dismiss_tunnels(&self) {
         let members: Vec<_> = self
             .shared
@@ -191,7 +194,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         members.iter().for_each(|member| member.dismiss_tunnels());
     }
 
-    /// Settings for what comes from now on; those who wait already stay.
+    /// Changes the settings from now on. Requests that already wait keep waiting.
     pub fn update(&self, settings: PoolSettings) {
         self.shared.lock().update(settings);
     }

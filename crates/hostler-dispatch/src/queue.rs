@@ -1,4 +1,5 @@
-//! Who waits, in which order, and whose wait has ended without its owner knowing yet; knows no members and no crowds.
+//! The waiting requests in their order, and the results of waits that their owners have not polled yet. Knows neither
+//! members nor overload.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -8,10 +9,10 @@ use tokio::time::Instant;
 use super::acquire::AcquireError;
 use super::claim::{MemberPreference, Priority};
 
-/// While a class waits, so many slots in a row may go to others before it is its turn.
+/// While a class waits, at most this many slots in a row go to other classes.
 const MOST_PASSED_OVER: u32 = 8;
 
-/// An arrival: keeps a request's place in the queue when it has to try again.
+/// An arrival number. With it a request keeps its position in the queue when it tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
     pub(super) number: u64,
@@ -25,7 +26,7 @@ impl Ticket {
     }
 }
 
-/// Where one `Acquire` stands. The serial keeps places apart even if a ticket is shown twice.
+/// The position of one `Acquire`. The serial number separates two positions that show the same ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct QueuePosition {
     pub priority: Priority,
@@ -34,13 +35,14 @@ pub(super) struct QueuePosition {
 }
 
 impl QueuePosition {
-    /// Whether it came with a ticket from before; such a place does not count against the queue limit.
+    /// Whether the request came with a ticket. Such a position does not count against the queue limit.
     pub fn returns(&self) -> bool {
         self.serial != self.ticket.number
     }
 }
 
-/// Since when one waits and until when, by the pool's clock, which stands still while the pool is paused; and for what.
+/// Since when and until when a request waits, and for which members. The times are those of the pool's clock, which stops
+/// while the pool is paused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueSpan {
     pub since: Instant,
@@ -52,27 +54,29 @@ pub(super) struct QueueSpan {
 /// How a wait has ended.
 #[derive(Debug)]
 pub(super) enum WaitOutcome<G> {
-    /// With a slot, which has not been taken yet.
+    /// With a slot. The request has not taken it yet.
     Handed(G, QueueSpan),
-    /// Without.
+    /// Without a slot.
     Refused(AcquireError),
 }
 
-/// Ordered maps rather than deques: a waiter leaves from anywhere at once, so nothing of the departed stays
-/// behind however many come and go while every member is stuck.
+/// The waiting requests of a pool, by class.
+///
+/// Ordered maps instead of deques: a request leaves from any position at once. So nothing remains of requests that have
+/// left, however many come and go while every member is stuck.
 pub(super) struct Queue<G> {
     lines: [Line; Priority::COUNT],
     len: usize,
     ended: BTreeMap<QueuePosition, WaitOutcome<G>>,
 }
 
-/// Those of one class that wait.
+/// The waiting requests of one class.
 #[derive(Default)]
 struct Line {
     newcomers: BTreeMap<QueuePosition, Waiter>,
-    /// Those that lost their member. They have been served once: in whatever order, they are first.
+    /// Requests that lost their member. They were served once, so they come first in any order.
     returned: BTreeMap<QueuePosition, Waiter>,
-    /// How many slots in a row have gone to others while one waited here.
+    /// How many slots in a row went to other classes while a request waited here.
     passed_over: u32,
 }
 
@@ -114,17 +118,17 @@ impl<G> Queue<G> {
         line.newcomers.len() + line.returned.len()
     }
 
-    /// How many of the waiting count against the limit.
+    /// How many waiting requests count against the queue limit.
     pub fn newcomers(&self) -> usize {
         self.lines.iter().map(|line| line.newcomers.len()).sum()
     }
 
-    /// How many of a class are served before its newcomers, whatever their order.
+    /// How many requests of a class are served before its newcomers, in any order.
     pub fn returned(&self, priority: Priority) -> usize {
         self.lines[priority.index()].returned.len()
     }
 
-    /// When the one that came first arrived.
+    /// When the oldest waiting request arrived.
     pub fn oldest(&self) -> Option<Instant> {
         self.lines.iter().filter_map(Line::first).map(|(place, _)| place.ticket.arrived).min()
     }
@@ -135,7 +139,7 @@ impl<G> Queue<G> {
         self.len += 1;
     }
 
-    /// The class whose turn it is.
+    /// The class that gets the next slot.
     pub fn next_class(&self) -> Option<Priority> {
         let waiting = |priority: &Priority| !self.lines[priority.index()].is_empty();
         let owed = |priority: &Priority| self.lines[priority.index()].passed_over >= MOST_PASSED_OVER;
@@ -143,7 +147,7 @@ impl<G> Queue<G> {
         classes().find(owed).or_else(|| classes().next())
     }
 
-    /// The first in a class: those that returned, then by age, from the one end or the other.
+    /// The first request of a class: a returned one first, then the oldest or the newest.
     pub fn next_of(&self, priority: Priority, newest_first: bool) -> Option<(QueuePosition, QueueSpan)> {
         let line = &self.lines[priority.index()];
         let next = if !newest_first {
@@ -160,7 +164,7 @@ impl<G> Queue<G> {
         oldest.map(|(place, waiter)| (*place, waiter.span))
     }
 
-    /// Hands a grant to one that waits, who must be woken once the lock is free.
+    /// Hands a grant to a waiting request. The caller wakes the returned waker after unlocking.
     pub fn hand(&mut self, place: QueuePosition, grant: G) -> Option<Waker> {
         let waiter = self.remove(place)?;
         for priority in Priority::ALL {
@@ -172,20 +176,20 @@ impl<G> Queue<G> {
         Some(waiter.waker)
     }
 
-    /// Ends a wait without a slot; who waited must be woken once the lock is free.
+    /// Ends a wait without a slot. The caller wakes the returned waker after unlocking.
     pub fn refuse(&mut self, place: QueuePosition, error: AcquireError) -> Option<Waker> {
         let waiter = self.remove(place)?;
         self.ended.insert(place, WaitOutcome::Refused(error));
         Some(waiter.waker)
     }
 
-    /// How the wait has ended, once; none as long as it goes on.
+    /// How the wait has ended; returned once. `None` while it goes on.
     pub fn take_outcome(&mut self, place: QueuePosition) -> Option<WaitOutcome<G>> {
         self.ended.remove(&place)
     }
 
-    /// Takes back the grants that `is_void` and have not been taken; those they were for wait again, in their
-    /// old places. They have been woken and not been polled since, so until that poll no waker is needed.
+    /// Takes back the grants for which `is_void` returns true and which were not taken yet. Their requests wait again at
+    /// their old positions. These were woken and have not been polled since, so they need no waker until that poll.
     pub fn take_back(&mut self, is_void: impl Fn(&G) -> bool) -> Vec<G> {
         let is_void =
             |outcome: &WaitOutcome<G>| matches!(outcome, WaitOutcome::Handed(grant, _) if is_void(grant));
@@ -201,12 +205,12 @@ impl<G> Queue<G> {
         grants
     }
 
-    /// The waker comes back because dropping it may run foreign code: drop it after unlocking.
+    /// Removes a request. The caller drops the returned waker after unlocking, because dropping it may run foreign code.
     pub fn leave(&mut self, place: QueuePosition) -> Option<Waker> {
         self.remove(place).map(|waiter| waiter.waker)
     }
 
-    /// Makes sure that `waker` is the one to be woken; the one it replaces comes back, as in [`Self::leave`].
+    /// Makes `waker` the one to wake. Returns the replaced waker, to be dropped as in [`Self::leave`].
     pub fn renew(&mut self, place: QueuePosition, waker: &Waker) -> Option<Waker> {
         let current = &mut self.lines[place.priority.index()].side(place).get_mut(&place)?.waker;
         (!current.will_wake(waker)).then(|| std::mem::replace(current, waker.clone()))

@@ -1,4 +1,4 @@
-//! The members of a pool and the state of their slots; knows nothing of those who wait.
+//! The members of a pool and the state of their slots. Knows nothing of the waiting requests.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::claim::MemberPreference;
 use super::eject::{BackoffSettings, EjectSettings};
 
-/// A member's number; never given twice in a pool's life.
+/// The number of a member. A pool never uses a number twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct MemberId(NonZeroU64);
 
@@ -23,20 +23,20 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// What leases, the membership and the pool share of one member.
+/// What leases, the membership and the pool share about one member.
 pub(super) struct Member<E> {
     pub id: MemberId,
     pub endpoint: E,
-    /// Failures in a row. Written under the pool's lock only; read without it, so that the answer of a healthy
-    /// member costs no lock.
+    /// Failures in a row. Written under the pool's lock only. Read without it, so that an answer of a healthy member
+    /// needs no lock.
     failures: AtomicU32,
-    /// It hung up on a request and has not answered any since; written and read as `failures` are.
+    /// The member ended a request without an answer and has not answered any since. Written and read like `failures`.
     suspected: AtomicBool,
-    /// Its tunnels are to end: it has left, or its pool has.
+    /// The tunnels are to end, because the member or the pool has left.
     dismissed: watch::Sender<bool>,
-    /// Whoever waits for its answer had better ask elsewhere.
+    /// The member is given up. Requests that wait for its answer should try another member.
     forsaken: watch::Sender<bool>,
-    /// Dropped with the member, never under the pool's lock: tells that its last lease has ended.
+    /// Tells that the last lease has ended. Dropped with the member, never under the pool's lock.
     _held: oneshot::Sender<()>,
 }
 
@@ -45,80 +45,81 @@ impl<E> Member<E> {
         self.failures.load(Ordering::Relaxed) > 0
     }
 
-    /// Its tunnels are to end. Wakes foreign tasks: never under the pool's lock.
+    /// Tells the tunnels of the member to end. Wakes foreign tasks: never call it under the pool's lock.
     pub fn dismiss_tunnels(&self) {
         self.dismissed.send_replace(true);
     }
 
-    /// True from then on.
+    /// Becomes true when the tunnels are to end.
     pub fn dismissed(&self) -> watch::Receiver<bool> {
         self.dismissed.subscribe()
     }
 
-    /// Tells those who wait for its answers whether it is given up. Wakes foreign tasks: never under the pool's lock.
+    /// Tells requests that wait for the member's answer whether the member is given up. Wakes foreign tasks: never call
+    /// it under the pool's lock.
     pub fn forsake(&self, forsaken: bool) {
         self.forsaken.send_if_modified(|before| std::mem::replace(before, forsaken) != forsaken);
     }
 
-    /// True while it is given up.
+    /// True while the member is given up.
     pub fn forsaken(&self) -> watch::Receiver<bool> {
         self.forsaken.subscribe()
     }
 
-    /// Whether an answer would be news.
+    /// Whether an answer of the member would change its state.
     pub fn is_under_watch(&self) -> bool {
         self.is_doubted() || self.suspected.load(Ordering::Relaxed)
     }
 }
 
-/// A slot that has been given away, as a plain value: whoever holds it must give it to [`Roster::release`].
+/// A slot that was given away, as a plain value. Its holder must pass it to [`Roster::release`].
 pub(super) struct Grant<E> {
     pub member: Arc<Member<E>>,
     pub since: Instant,
     pub trial: bool,
-    /// The member had been ejected, and has not answered since.
+    /// The member was ejected and has not answered since.
     pub wary: bool,
-    /// The member gets nothing else meanwhile.
+    /// The member gets no other request meanwhile.
     pub alone: bool,
     /// A tunnel guard may follow.
     pub tunnel: bool,
-    /// How many other slots of the member were in use.
+    /// How many other slots of the member were in use at the grant.
     pub beside: usize,
 }
 
 pub(super) struct MemberState<E> {
     pub member: Arc<Member<E>>,
     pub slots: usize,
-    /// Before the others for a claim that says so.
+    /// Preferred by claims that ask for a near member.
     pub near: bool,
     pub in_use: usize,
-    /// Tunnel guards that are held, and those that leases in use may become.
+    /// Tunnels, and leases that may become tunnels.
     pub tunnels: usize,
     pub reserved: usize,
-    /// Leases that were really taken.
+    /// Leases that requests have really taken.
     pub granted: u64,
-    /// The pool's turn counter when it was last given or got back a slot.
+    /// The value of the pool's turn counter when a slot was last given or returned.
     pub last_used: u64,
     pub ejected_until: Option<Instant>,
-    /// A doubted member is tried with one request at a time, not with all that wait.
+    /// A member that is in doubt gets one request at a time, not all that wait.
     pub on_trial: bool,
-    /// Its membership is gone; the member state stays until the last lease has ended, so that the figures stay true.
+    /// Its membership is gone. The state stays until the last lease has ended, so that the figures stay correct.
     pub left: bool,
-    /// It has no lease and is to have none for a moment.
+    /// It has no lease and gets none for a moment (see `Hold`).
     pub held_back: bool,
-    /// A lease has it alone.
+    /// One lease has the member alone.
     pub exclusive: bool,
-    /// When it last had a lease beside another.
+    /// When it last had more than one lease.
     pub shared_until: Option<Instant>,
-    /// Requests in a row that waited in vain.
+    /// Requests in a row that timed out on it.
     pub late: u32,
-    /// How often in a row it has been ejected.
+    /// Ejections in a row.
     pub ejections: u32,
-    /// For how long the last time.
+    /// How long the last ejection lasts.
     pub ejected_for: Duration,
-    /// Whoever checks it says that it is not fit.
+    /// Its health check reports that it is not healthy.
     pub unhealthy: bool,
-    /// The time that all its leases have taken, up to `counted`.
+    /// The sum of the times of all its leases, up to `counted`.
     pub lease_time: Duration,
     pub counted: Instant,
 }
@@ -134,23 +135,23 @@ impl<E> MemberState<E> {
         self.in_use < self.slots && !is_shut && !is_tried && !self.is_ejected(now)
     }
 
-    /// It has been ejected and is to prove itself: with requests that can be had elsewhere, or, after as long again, with any.
+    /// It was ejected and has not answered since. It gets only retryable requests at first, and any after as long again.
     pub fn is_wary(&self, now: Instant) -> bool {
         let proves_until = self.ejected_until.map(|until| until + self.ejected_for);
         self.ejections > 0 && proves_until.is_some_and(|until| now < until)
     }
 
-    /// It gets nothing at the moment, for whatever reason.
+    /// It gets no requests at the moment, for any reason.
     pub fn is_out(&self, now: Instant) -> bool {
         self.unhealthy || self.is_ejected(now)
     }
 
-    /// Whether it may be the member of one more tunnel.
+    /// Whether it may have one more tunnel.
     pub fn has_room_for_tunnel(&self, most: usize) -> bool {
         self.all_tunnels() < most
     }
 
-    /// Whatever kept it from being tried is forgotten.
+    /// Ends ejections and doubts.
     fn forgive(&mut self) {
         self.member.failures.store(0, Ordering::Relaxed);
         self.member.suspected.store(false, Ordering::Relaxed);
@@ -159,12 +160,12 @@ impl<E> MemberState<E> {
         (self.late, self.ejections) = (0, 0);
     }
 
-    /// Those that it has, and those that it may be about to have.
+    /// Its tunnels, and its leases that may become tunnels.
     pub fn all_tunnels(&self) -> usize {
         self.tunnels + self.reserved
     }
 
-    /// The time that all its leases have taken up to now. To be asked before each change of their number.
+    /// The sum of the times of all its leases up to now. Call it before each change of their number.
     pub fn lease_time(&mut self, now: Instant) -> Duration {
         let leases = u32::try_from(self.in_use).unwrap_or(u32::MAX);
         self.lease_time += now.saturating_duration_since(self.counted) * leases;
@@ -173,7 +174,7 @@ impl<E> MemberState<E> {
     }
 }
 
-/// Ordered by id, as ids only grow.
+/// Ordered by id, because ids only grow.
 pub(super) struct Roster<E> {
     states: Vec<MemberState<E>>,
     turns: u64,
@@ -198,7 +199,7 @@ impl<E> Roster<E> {
         self.states.binary_search_by_key(&id, |state| state.member.id).ok()
     }
 
-    /// Those that have not left.
+    /// The members that have not left.
     pub fn present(&self) -> impl DoubleEndedIterator<Item = &MemberState<E>> {
         self.states.iter().filter(|state| !state.left)
     }
@@ -240,7 +241,7 @@ impl<E> Roster<E> {
         member
     }
 
-    /// The member state at `index` gives away a slot.
+    /// Gives away a slot of the member at `index`.
     pub fn grant(&mut self, index: usize, tunnel: bool, wanted: &MemberPreference, now: Instant) -> Grant<E> {
         self.turns += 1;
         let alone = wanted.alone && self.present().nth(1).is_some();
@@ -258,7 +259,7 @@ impl<E> Roster<E> {
         Grant { member: Arc::clone(&state.member), since: now, trial, wary, alone, tunnel, beside }
     }
 
-    /// A slot comes back. The caller holds the member, so no endpoint is dropped in here, under the lock.
+    /// Returns a slot. The caller holds the member, so no endpoint is dropped under the lock.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         self.turns += 1;
         let (id, turns) = (grant.member.id, self.turns);
@@ -275,14 +276,14 @@ impl<E> Roster<E> {
         self.forget_if_gone(id);
     }
 
-    /// Something goes on at the member without a slot; to be said while it still has one.
+    /// Counts a tunnel at the member. Call it while the request still has its slot.
     pub fn begin_tunnel(&mut self, id: MemberId) {
         if let Some(state) = self.state_mut(id) {
             state.tunnels += 1;
         }
     }
 
-    /// It has ended; the caller holds the member, as in [`Self::release`].
+    /// A tunnel has ended. The caller holds the member, as in [`Self::release`].
     pub fn end_tunnel(&mut self, id: MemberId) {
         if let Some(state) = self.state_mut(id) {
             state.tunnels -= 1;
@@ -290,7 +291,7 @@ impl<E> Roster<E> {
         self.forget_if_gone(id);
     }
 
-    /// No new leases; the caller holds the member, as in [`Self::release`].
+    /// The member leaves and gets no new leases. The caller holds the member, as in [`Self::release`].
     pub fn leave(&mut self, id: MemberId) {
         if let Some(state) = self.state_mut(id) {
             state.left = true;
@@ -298,8 +299,8 @@ impl<E> Roster<E> {
         self.forget_if_gone(id);
     }
 
-    /// The member could not be reached. Returns until when it is ejected, if this failure was news: what was
-    /// granted before an ejection ended was granted before it began, and says nothing new.
+    /// The member could not be reached. Returns the end of its ejection if this failure is new. A slot granted before the
+    /// last ejection ended says nothing new.
     pub fn back_off(&mut self, grant: &Grant<E>, settings: BackoffSettings, now: Instant) -> Option<Instant> {
         let state = self.state_mut(grant.member.id)?;
         if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
@@ -312,8 +313,8 @@ impl<E> Roster<E> {
         Some(until)
     }
 
-    /// A request has waited in vain for the member's answer, or for a connection. Returns until when the member is ejected, if that
-    /// was one too many. What was granted before an ejection ended was granted before it began, and says nothing new.
+    /// A request timed out on the member (waiting for an answer or for a connection). Returns the end of the ejection, if
+    /// this timeout ejects the member. A slot granted before the last ejection ended says nothing new.
     pub fn strike(&mut self, grant: &Grant<E>, settings: EjectSettings, now: Instant) -> Option<Instant> {
         let members = self.present().count();
         let others =
@@ -338,18 +339,18 @@ impl<E> Roster<E> {
         until
     }
 
-    /// Whoever checks the member says how it is. The member, if that is news.
+    /// Sets the health of a member. Returns the member if its health changed.
     pub fn set_health(&mut self, id: MemberId, healthy: bool) -> Option<Arc<Member<E>>> {
         let state = self.state_mut(id)?;
         let was = std::mem::replace(&mut state.unhealthy, !healthy);
         if was && healthy {
-            // It has just been seen to answer.
+            // The health check has just seen it answer.
             state.forgive();
         }
         (was == healthy).then(|| Arc::clone(&state.member))
     }
 
-    /// Whether the lease of this grant is the only one of its member, and has been for so long.
+    /// Whether the lease of this grant is the only one of its member, and has been so for this long.
     pub fn is_alone(&self, id: MemberId, now: Instant, long: Duration) -> bool {
         let Some(index) = self.index_of(id) else { return true };
         let state = &self.states[index];
@@ -357,7 +358,8 @@ impl<E> Roster<E> {
         state.in_use <= 1 && !shared
     }
 
-    /// The member gets nothing until then, unless it answers another request before. That is no failure.
+    /// The member gets no requests until this time, unless it answers another request before. This does not count as a
+    /// failure.
     pub fn suspend(&mut self, id: MemberId, until: Instant) {
         if let Some(state) = self.state_mut(id) {
             state.member.suspected.store(true, Ordering::Relaxed);
@@ -365,7 +367,7 @@ impl<E> Roster<E> {
         }
     }
 
-    /// Whatever kept members from being tried is forgotten, as if all had answered.
+    /// Ends the ejections and doubts of all members, as if all had answered.
     pub fn forgive(&mut self) {
         for state in &mut self.states {
             state.forgive();
@@ -378,8 +380,7 @@ impl<E> Roster<E> {
         }
     }
 
-    /// The member answered: no more doubt.
-    /// True if that ends an ejection.
+    /// The member answered, so it is not in doubt any more. Returns true if this ends an ejection.
     pub fn reached(&mut self, id: MemberId) -> bool {
         let Some(state) = self.state_mut(id) else { return false };
         let was_ejected = state.ejections > 0;

@@ -1,28 +1,28 @@
-//! How long slots are held, as far as measured, and what follows for how long a wait is long; knows no queue.
+//! How long slots are held, as measured, and from that which wait is long. Knows no queue.
 
 use std::time::Duration;
 
-/// The average forgets about a holding after this many others.
+/// After this many newer holdings the average has forgotten an old one.
 const MEMORY: u32 = 64;
-/// With fewer holdings than these nothing is known.
+/// With fewer holdings than this, nothing is known.
 const ENOUGH: u32 = 16;
 
-/// The least a standing wait must be to count: below it are pauses of the garbage collector and of the scheduler.
+/// A standing wait shorter than this never counts: the garbage collector and the scheduler cause such pauses.
 const LEAST_TARGET: Duration = Duration::from_millis(50);
-/// A queue of so many turns comes and goes by chance.
+/// A queue of this many turns comes and goes by chance.
 const TARGET_TURNS: f64 = 16.0;
-/// How often the target fits into the interval, as in RFC 8289.
+/// The interval is this many times the target, as in RFC 8289.
 const TARGETS_AN_INTERVAL: u32 = 10;
-/// The target and the interval are at most this part of what a request can wait.
-const SHARE_OF_PATIENCE: u32 = 4;
-/// Nobody is refused for having waited too long who has not waited for this part of what it can ...
+/// The target and the interval are at most this fraction (1/4) of the time that a request can wait.
+const SHARE_OF_TIME_LIMIT: u32 = 4;
+/// A request is refused for waiting too long only after this fraction (1/8) of the time it can wait ...
 const SHARE_TO_BE_HAD: u32 = 8;
-/// ... and under overload everybody who has waited for this part.
+/// ... and under overload every request is refused after this fraction (1/2).
 const SHARE_TO_BE_LEFT: u32 = 2;
-/// Those who wait may always wait for this many turns: fewer would now and then leave nobody to serve.
+/// A request may always wait for this many turns. With fewer, a slot would sometimes find no waiting request.
 const LEAST_TURNS: f64 = 4.0;
 
-/// Running averages of a slot's holding and of its square, in seconds.
+/// Running averages of the time that a slot is held and of its square, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Service {
     mean: f64,
@@ -31,7 +31,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// A slot was held so long and came back in the ordinary way. The first ones weigh equally, then the older fade.
+    /// A slot was held for this time and came back normally. The first holdings weigh equally; later, older ones fade.
     pub fn observe(&mut self, hold: Duration) {
         let hold = hold.as_secs_f64();
         self.samples = (self.samples + 1).min(MEMORY);
@@ -40,12 +40,12 @@ impl Service {
         self.square += weight * (hold * hold - self.square);
     }
 
-    /// The mean; none before enough has been measured.
+    /// The mean time. `None` until enough holdings were measured.
     pub fn mean(&self) -> Option<Duration> {
         (self.samples >= ENOUGH).then(|| Duration::from_secs_f64(self.mean))
     }
 
-    /// What it means for so many slots; none as long as nothing is known, or without slots.
+    /// The speed with this many slots. `None` without slots or before enough holdings were measured.
     pub fn pace(&self, slots: usize) -> Option<Pace> {
         (slots > 0 && self.samples >= ENOUGH && self.mean > 0.0).then(|| Pace {
             hold: self.mean,
@@ -55,19 +55,19 @@ impl Service {
     }
 }
 
-/// How fast a pool serves, and from that what a long wait is.
+/// How fast a pool serves requests, and from that which wait is long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     hold: f64,
-    /// From one slot that comes free to the next.
+    /// Seconds between two slots that come free.
     turn: f64,
-    /// 1 if all holdings are equal, 2 if they are exponential, more the more they differ: by so much longer are the queues
-    /// that come and go by chance.
+    /// 1 if all holdings are equal, 2 if they are exponentially distributed, more if they differ more. Queues that come
+    /// and go by chance are longer by this factor.
     unevenness: f64,
 }
 
 impl Pace {
-    /// How long a slot is held.
+    /// The mean time that a slot is held.
     pub fn hold(&self) -> Duration {
         Duration::from_secs_f64(self.hold)
     }
@@ -77,18 +77,20 @@ impl Pace {
         self.unevenness
     }
 
-    /// A wait longer than this, should it stand, is too long.
+    /// A wait longer than this is too long, if it persists.
     pub fn target(&self, time_limit: Option<Duration>) -> Duration {
-        at_most(self.long(), time_limit, SHARE_OF_PATIENCE)
+        at_most(self.long(), time_limit, SHARE_OF_TIME_LIMIT)
     }
 
-    /// For how long it has to stand.
+    /// How long such a wait must persist to be an overload.
     pub fn interval(&self, time_limit: Option<Duration>) -> Duration {
-        at_most(self.long() * TARGETS_AN_INTERVAL, time_limit, SHARE_OF_PATIENCE)
+        at_most(self.long() * TARGETS_AN_INTERVAL, time_limit, SHARE_OF_TIME_LIMIT)
     }
 
-    /// Who has waited longer than this under overload is refused. A machine that is slow for a second is overloaded, too, and
-    /// what waits then can still be served once that is over: so nobody is refused at once who has much time left.
+    /// Under overload, a request that has waited longer than this is refused.
+    ///
+    /// A machine that is slow for a second is overloaded too, and can serve the waiting requests afterwards. So a request
+    /// with much time left is not refused at once.
     pub fn limit(&self, time_limit: Option<Duration>) -> Duration {
         let long = self.long();
         let limit = time_limit.map_or(long, |time_limit| {
@@ -97,13 +99,14 @@ impl Pace {
         limit.max(self.turns(LEAST_TURNS))
     }
 
-    /// What is long for this pool, whatever those who wait think of it. To wait as long as one is served is not.
+    /// What is a long wait for this pool, whatever the time limits of the requests. A wait as short as the mean service
+    /// time is never long.
     fn long(&self) -> Duration {
         let natural = self.hold.max(TARGET_TURNS * self.turn * self.unevenness);
         Duration::from_secs_f64(natural).max(LEAST_TARGET)
     }
 
-    /// The time until so many slots have come free.
+    /// The time until this many slots have come free.
     pub fn turns(&self, turns: f64) -> Duration {
         Duration::from_secs_f64(self.turn * turns)
     }
@@ -118,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_refused_who_has_waited_for_less_than_an_eighth_of_what_it_can_wait() {
+    fn no_request_is_refused_before_an_eighth_of_its_time_limit() {
         let mut service = Service::default();
         (0..ENOUGH).for_each(|_| service.observe(Duration::from_millis(20)));
         let pace = service.pace(4).unwrap();

@@ -1,4 +1,4 @@
-//! The one lock of a pool: what is woken or dropped is so after unlocking. Knows not who comes before whom.
+//! The one lock of a pool. Wakes and drops happen after unlocking. Does not decide the order of requests.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,12 +24,13 @@ pub(super) struct PoolInner<E> {
 }
 
 impl<E> PoolInner<E> {
-    /// Without a member.
+    /// A pool without members.
     pub fn new(name: Arc<str>, settings: PoolSettings) -> Self {
         Self { name, next_number: AtomicU64::new(1), state: Mutex::new(PoolState::new(settings)) }
     }
 
-    /// One poll of an [`Acquire`]; `queued` remembers whether its place is in the queue, `ahead` how many there were before it came.
+    /// One poll of an [`Acquire`]. `queued` stores whether its position is in the queue, `ahead` how many requests waited
+    /// before it.
     pub fn poll_grant(
         &self,
         (place, ahead): (QueuePosition, &mut Option<usize>),
@@ -79,7 +80,7 @@ impl<E> PoolInner<E> {
         Poll::Pending
     }
 
-    /// The [`Acquire`] at this place is dropped. A slot it was handed and has not taken goes to the next.
+    /// The [`Acquire`] at this position was dropped. A slot that was handed to it and not taken goes to the next request.
     pub fn give_up(&self, place: QueuePosition) {
         let (waker, outcome) = {
             let mut state = self.lock();
@@ -95,12 +96,12 @@ impl<E> PoolInner<E> {
         }
     }
 
-    /// A slot comes back and goes straight to the next who waits.
+    /// Returns a slot, which goes directly to the next waiting request.
     pub fn release(&self, grant: &Grant<E>, now: Instant) {
         self.change_at(now, |state, now| state.release(grant, now));
     }
 
-    /// A slot comes back, and what was begun with it goes on.
+    /// Returns the slot and counts a tunnel at its member.
     pub fn tunnel_guard(&self, grant: &Grant<E>) {
         self.change(|state, now| {
             state.counters.tunnels += 1;
@@ -109,17 +110,17 @@ impl<E> PoolInner<E> {
         });
     }
 
-    /// What went on without a slot has ended.
+    /// A tunnel has ended.
     pub fn end_tunnel(&self, id: MemberId) {
         self.change(|state, _| state.roster.end_tunnel(id));
     }
 
-    /// A slot comes back that nobody has used.
+    /// Returns a slot that no request has used.
     fn untake(&self, grant: &Grant<E>) {
         self.change(|state, now| state.roster.release(grant, now));
     }
 
-    /// The member could not be reached: returns the slot and says until when the member is ejected, if it is.
+    /// The member could not be reached: returns the slot, and the end of the ejection if the member is ejected.
     pub fn fail(&self, grant: &Grant<E>) -> Option<Instant> {
         self.change(|state, now| {
             state.counters.member_failures += 1;
@@ -132,7 +133,8 @@ impl<E> PoolInner<E> {
         .0
     }
 
-    /// The member ended a request without an answer: returns the slot and says until when the member gets nothing.
+    /// The member ended a request without an answer: returns the slot, and the time until which the member gets no
+    /// requests.
     pub fn suspect(&self, grant: &Grant<E>) -> Instant {
         self.change(|state, now| {
             let until = now + SUSPENSE;
@@ -143,8 +145,8 @@ impl<E> PoolInner<E> {
         .0
     }
 
-    /// A request has waited in vain; it may have the slot still, or, `connecting`, has just given it back. Says until when the member
-    /// is ejected, if it is; then those who wait for its answers are told.
+    /// A request timed out. It may still have the slot or, if it was connecting, has just returned it. Returns the end of
+    /// the ejection if the member is ejected; then requests that wait for its answer are told.
     pub fn strike(&self, grant: &Grant<E>) -> Option<Instant> {
         let (until, untaken) = self.change(|state, now| {
             state.counters.member_timeouts += 1;
@@ -160,20 +162,20 @@ impl<E> PoolInner<E> {
         until
     }
 
-    /// Whether a lease is the only one of its member, and has been for so long.
+    /// Whether a lease is the only one of its member, and has been so for this long.
     pub fn is_alone(&self, id: MemberId, long: Duration) -> bool {
         let now = Instant::now();
         self.lock().roster.is_alone(id, now, long)
     }
 
-    /// The member answered. True if that ends an ejection.
+    /// The member answered. Returns true if this ends an ejection.
     pub fn reached(&self, member: &Member<E>) -> bool {
         let was_ejected = self.change(|state, _| state.roster.reached(member.id));
         member.forsake(false);
         was_ejected
     }
 
-    /// Whoever checks the member says how it is. True if that is news.
+    /// Sets the health of a member. Returns true if it changed.
     pub fn set_health(&self, id: MemberId, healthy: bool) -> bool {
         let (changed, untaken) = self.change(|state, now| {
             let changed = state.roster.set_health(id, healthy);
@@ -188,7 +190,7 @@ impl<E> PoolInner<E> {
         changed.is_some()
     }
 
-    /// No new leases for this member.
+    /// The member gets no new leases.
     pub fn leave(&self, id: MemberId) {
         self.change(|state, now| {
             let untaken = state.take_back(id, now);
@@ -197,12 +199,12 @@ impl<E> PoolInner<E> {
         });
     }
 
-    /// Another number of slots for this member; leases beyond it end by themselves.
+    /// Sets the number of slots of a member. Leases above the new number end normally.
     pub fn set_slots(&self, id: MemberId, slots: usize) {
         self.change(|state, _| state.roster.set_slots(id, slots));
     }
 
-    /// Looks at the members and changes what is to be changed; `WaitingGauge` says who waits for them.
+    /// Reads or changes the members under the lock. The `WaitingGauge` tells how many requests wait.
     pub fn with_roster<T>(&self, act: impl FnOnce(&mut Roster<E>, WaitingGauge) -> T) -> T {
         self.change(|state, _| {
             let waiting = WaitingGauge { now: state.queue.len(), ever: state.counters.queued };
@@ -210,12 +212,12 @@ impl<E> PoolInner<E> {
         })
     }
 
-    /// Gives free slots to those who wait: an ejection is over.
+    /// Gives free slots to waiting requests after an ejection has ended.
     pub fn redispatch(&self) {
         self.change(|_, _| ());
     }
 
-    /// Changes the state and then gives every slot that has become free to those who wait.
+    /// Changes the state, then gives every slot that came free to the waiting requests.
     pub fn change<T>(&self, change: impl FnOnce(&mut PoolState<E>, Instant) -> T) -> T {
         self.change_at(Instant::now(), change)
     }
@@ -234,7 +236,8 @@ impl<E> PoolInner<E> {
         value
     }
 
-    /// No foreign code runs under this lock, so a panic elsewhere cannot have left the state half changed.
+    /// A poisoned lock is safe to use: no foreign code runs under it, so a panic elsewhere cannot have left the state
+    /// half changed.
     pub fn lock(&self) -> MutexGuard<'_, PoolState<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What a pool's mutex guards, and what happens under it; wakes nobody and drops no endpoint.
+//! What a pool's mutex guards, and the changes under it. Wakes no task and drops no endpoint.
 
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::roster::{Grant, MemberId, MemberState, Roster};
 use super::service::{Pace, Service};
 use super::snapshot::PoolCounters;
 
-/// A pool whose slots have not moved for so many holdings is stuck.
+/// A pool whose slots have not moved for this many mean holding times is stuck.
 const STUCK_HOLDINGS: u32 = 16;
 
 pub(super) struct PoolState<E> {
@@ -27,17 +27,17 @@ pub(super) struct PoolState<E> {
     pub pause: Pause,
     pub service: Service,
     pub closed: bool,
-    crowds: [OverloadDetector; Priority::COUNT],
+    detectors: [OverloadDetector; Priority::COUNT],
     last_chosen: Option<MemberId>,
     last_grant: Option<Instant>,
 }
 
-/// One moment, by two clocks.
+/// One moment on two clocks.
 #[derive(Clone, Copy)]
 struct Now {
-    /// The world's; benches end by it.
+    /// Real time. Ejections end by it.
     real: Instant,
-    /// The pool's own, which stands still during pauses; patience ends by it.
+    /// The pool's time, which stops during pauses. Time limits of requests end by it.
     served: Instant,
 }
 
@@ -51,13 +51,13 @@ impl<E> PoolState<E> {
             pause: Pause::default(),
             service: Service::default(),
             closed: false,
-            crowds: Default::default(),
+            detectors: Default::default(),
             last_chosen: None,
             last_grant: None,
         }
     }
 
-    /// A place that is not in the queue asks for a slot: granted at once, or from now on in the queue, or refused.
+    /// A request that is not in the queue asks for a slot: it gets one at once, joins the queue, or is refused.
     pub fn enter(
         &mut self,
         place: QueuePosition,
@@ -73,7 +73,7 @@ impl<E> PoolState<E> {
             self.counters.expired += 1;
             return Poll::Ready(Err(AcquireError::Expired));
         }
-        if self.is_nobody_there(&claim.preference) {
+        if self.has_no_member(&claim.preference) {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::NoMember)));
         }
         if claim.tunnel && self.is_full_of_tunnels() {
@@ -82,14 +82,14 @@ impl<E> PoolState<E> {
         if claim.preference.forgiving && !self.has_free_slot(self.at(now)) {
             self.roster.forgive();
         }
-        // Who waits can only be served now if an ejection has ended and its timer has not fired yet. Who still waits after
-        // this does so for want of a free slot, so nobody is overtaken below.
+        // A slot is free for waiting requests here only if an ejection has ended and its timer has not fired yet.
+        // Requests that wait after this call wait because no slot is free, so the code below overtakes none of them.
         if !self.queue.is_empty() {
             self.dispatch(now, woken);
         }
         let now = self.at(now);
         if self.queue.len_of(place.priority) == 0 {
-            self.crowds[place.priority.index()].found_empty(now.served);
+            self.detectors[place.priority.index()].found_empty(now.served);
         }
         if self.queue.is_empty()
             && let Some(grant) = self.grant(now, claim.tunnel, &claim.preference)
@@ -99,7 +99,8 @@ impl<E> PoolState<E> {
         if claim.preference.only.is_some() && !self.pause.is_on() {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::MemberBusy)));
         }
-        // Where it is not slots that are missing, waiting for one would not help, and would hold up who comes next.
+        // If the limit of tunnels is the reason, waiting for a slot would not help, and would hold up the requests
+        // behind.
         if claim.tunnel && self.queue.is_empty() && self.has_free_slot(now) {
             return Poll::Ready(Err(self.refuse_tunnel()));
         }
@@ -113,10 +114,10 @@ impl<E> PoolState<E> {
         Poll::Pending
     }
 
-    /// Whether one more may wait.
+    /// Whether one more request may wait.
     fn admit(&mut self, priority: Priority, span: QueueSpan) -> Result<(), AcquireError> {
         let pace = self.pace();
-        let overload = &mut self.crowds[priority.index()];
+        let overload = &mut self.detectors[priority.index()];
         if pace.is_some() {
             overload.arrived()
         } else {
@@ -132,21 +133,21 @@ impl<E> PoolState<E> {
             && (self.is_hopeless(priority, span, &pace) || self.is_stuck(span, &pace))
         {
             self.counters.refused_overload += 1;
-            self.crowds[priority.index()].refused(span.since);
+            self.detectors[priority.index()].refused(span.since);
             return Err(AcquireError::Overloaded);
         }
         Ok(())
     }
 
-    /// Whether one that comes under overload, and so is next but for those that returned, would be too late even so.
+    /// Whether a request that arrives under overload would be too late, even as the next one after those that returned.
     fn is_hopeless(&self, priority: Priority, span: QueueSpan, pace: &Pace) -> bool {
         let ahead = pace.turns(self.queue.returned(priority) as f64);
         self.is_overloaded(priority, span.since)
             && span.until.is_some_and(|until| until < span.since + ahead + pace.hold())
     }
 
-    /// Whether slots have stood still for longer than this one can wait, and much longer than they should. Enough to take
-    /// every slot at the end of that are left to wait.
+    /// Whether no slot has moved for longer than this request can wait, and for much longer than normal. Enough requests
+    /// still wait to use every slot when that ends.
     fn is_stuck(&self, span: QueueSpan, pace: &Pace) -> bool {
         let stood = self.last_grant.map(|last| span.since.saturating_duration_since(last));
         let (Some(stood), Some(until)) = (stood, span.until) else { return false };
@@ -155,7 +156,7 @@ impl<E> PoolState<E> {
             && self.queue.newcomers() >= self.slots()
     }
 
-    /// Hands free slots to those who wait. The caller wakes them once the lock is free.
+    /// Hands free slots to waiting requests. The caller wakes them after unlocking.
     pub fn dispatch(&mut self, now: Instant, woken: &mut Vec<Waker>) {
         let now = self.at(now);
         self.shed(now, woken);
@@ -170,8 +171,8 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// Who gets the next slot. Those that would have been next and are too late are refused on the way;
-    /// and tunnels for which no free member has room.
+    /// The request that gets the next slot. On the way it refuses requests that are too late, and claims for tunnels if
+    /// no free member has room for a tunnel.
     fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(QueuePosition, QueueSpan)> {
         while let Some(priority) = self.queue.next_class() {
             let newest_first = self.is_overloaded(priority, now.served);
@@ -191,7 +192,7 @@ impl<E> PoolState<E> {
         None
     }
 
-    /// One that waited has got a slot: what its wait says about its class.
+    /// A waiting request got a slot: records its wait for its class.
     fn observe(&mut self, place: QueuePosition, span: QueueSpan, now: Now) {
         if place.returns() || self.settings.policy == Policy::Fifo {
             return;
@@ -202,10 +203,10 @@ impl<E> PoolState<E> {
             time_limit: time_limit(span),
             behind: self.queue.len_of(place.priority),
         };
-        self.crowds[place.priority.index()].served(served, &pace, now.served);
+        self.detectors[place.priority.index()].served(served, &pace, now.served);
     }
 
-    /// Under overload, refuses those that have waited too long or can no longer be served in time.
+    /// Under overload, refuses requests that have waited too long or cannot be served in time.
     fn shed(&mut self, now: Now, woken: &mut Vec<Waker>) {
         for priority in Priority::ALL {
             if !self.is_overloaded(priority, now.served) {
@@ -218,27 +219,27 @@ impl<E> PoolState<E> {
                 self.counters.shed += u64::from(error == AcquireError::Overloaded);
                 self.counters.expired += u64::from(error == AcquireError::Expired);
                 woken.extend(self.queue.refuse(place, error));
-                self.crowds[priority.index()].refused(now.served);
+                self.detectors[priority.index()].refused(now.served);
             }
-            self.crowds[priority.index()].doubt(&pace, now.served);
+            self.detectors[priority.index()].doubt(&pace, now.served);
         }
     }
 
-    /// A slot comes back in the ordinary way.
+    /// A slot comes back normally.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         let id = grant.member.id;
-        // A member that has left may have been stuck, and killed: its last holdings say nothing.
+        // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
         if self.roster.state_mut(id).is_some_and(|member_state| !member_state.left) {
             self.service.observe(now.saturating_duration_since(grant.since));
         }
         self.roster.release(grant, now);
     }
 
-    /// Slots of this member that were handed over and not taken yet: their waiters go back to their places.
-    /// The grants are for the caller to drop once the lock is free.
+    /// Takes back slots of this member that were handed over and not taken yet. Their requests return to their positions.
+    /// The caller drops the grants after unlocking.
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
-        // That those who wait have to wait longer now says nothing of how many come.
-        self.crowds.iter_mut().for_each(OverloadDetector::interrupt);
+        // The waiting requests wait longer now for a reason that is not load.
+        self.detectors.iter_mut().for_each(OverloadDetector::interrupt);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
             self.roster.release(grant, now);
@@ -246,7 +247,7 @@ impl<E> PoolState<E> {
         untaken
     }
 
-    /// How the wait at this place has ended, if it has. A slot that comes too late is for the caller to release.
+    /// How the wait at this position has ended, if it has. The caller releases a slot that comes too late.
     pub fn outcome(&mut self, place: QueuePosition, now: Instant) -> Option<Result<Grant<E>, Late<E>>> {
         match self.queue.take_outcome(place)? {
             WaitOutcome::Handed(grant, span)
@@ -260,28 +261,28 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// Whether newest first is the order in this class.
+    /// Whether the newest request is served first in this class.
     fn is_overloaded(&self, priority: Priority, now: Instant) -> bool {
         let empty = self.queue.len_of(priority) == 0;
-        self.crowds[priority.index()].is_overload(empty, now)
+        self.detectors[priority.index()].is_overload(empty, now)
     }
 
-    /// Whether it is so in any class.
+    /// Whether any class is overloaded.
     pub fn has_overload(&self, now: Instant) -> bool {
         let now = self.at(now).served;
         Priority::ALL.into_iter().any(|priority| self.is_overloaded(priority, now))
     }
 
-    /// No grants from now on.
+    /// Gives no slots from now on.
     pub fn pause(&mut self, now: Instant) {
         self.pause.begin(now);
-        self.crowds.iter_mut().for_each(OverloadDetector::interrupt);
+        self.detectors.iter_mut().for_each(OverloadDetector::interrupt);
     }
 
-    /// New settings; under another policy, overload has to prove itself anew.
+    /// Sets new settings. If the policy changes, an overload must be shown again.
     pub fn update(&mut self, settings: PoolSettings) {
         if settings.policy != self.settings.policy {
-            self.crowds = Default::default();
+            self.detectors = Default::default();
         }
         self.settings = settings;
     }
@@ -308,7 +309,7 @@ impl<E> PoolState<E> {
             && self.roster.states().iter().any(|member_state| member_state.has_free_slot(now.real))
     }
 
-    /// Whether no member has room for another, free or not.
+    /// Whether no member has room for another tunnel, with or without a free slot.
     fn is_full_of_tunnels(&self) -> bool {
         let most = self.settings.max_tunnels;
         let mut present = self.roster.states().iter().filter(|member_state| !member_state.left).peekable();
@@ -320,8 +321,8 @@ impl<E> PoolState<E> {
         AcquireError::TooManyTunnels
     }
 
-    /// Nobody has joined yet, or all have left, and the claim is not for those that may come.
-    fn is_nobody_there(&self, preference: &MemberPreference) -> bool {
+    /// The pool has no member, and the claim does not wait for one to join.
+    fn has_no_member(&self, preference: &MemberPreference) -> bool {
         match preference.only {
             Some(only) => self.roster.present().all(|member_state| member_state.member.id != only),
             None => preference.present && self.roster.present().next().is_none(),
@@ -357,7 +358,7 @@ impl<E> PoolState<E> {
         Some(grant)
     }
 
-    /// Counted when a request really has the slot, not when one is held ready for it.
+    /// Counts a grant when a request really takes the slot, not when the slot is handed over.
     fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
         self.counters.granted += 1;
         if let Some(member_state) = self.roster.state_mut(grant.member.id) {
@@ -374,7 +375,7 @@ pub(super) struct Late<E> {
     pub grant: Option<Grant<E>>,
 }
 
-/// Why one that waits under overload is not served any more.
+/// Why a request that waits under overload is refused. `None`: it is not.
 fn overdue(span: QueueSpan, pace: &Pace, now: Instant) -> Option<AcquireError> {
     let waited = now.saturating_duration_since(span.since);
     match span.until {
@@ -384,7 +385,7 @@ fn overdue(span: QueueSpan, pace: &Pace, now: Instant) -> Option<AcquireError> {
     }
 }
 
-/// How long one can wait in all, if not for ever.
+/// How long a request can wait in all. `None`: no limit.
 fn time_limit(span: QueueSpan) -> Option<Duration> {
     span.until.map(|until| until.saturating_duration_since(span.since))
 }

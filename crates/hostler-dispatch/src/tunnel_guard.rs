@@ -1,4 +1,4 @@
-//! What goes on at a member after its slot has gone back: a tunnel. Knows not what goes through it.
+//! The hold on a member after its slot has been returned: a tunnel. Knows nothing of the bytes in the tunnel.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::roster::{Member, MemberId};
 use super::shared::PoolInner;
 
-/// Holds a member without a slot. The member has not finished before this is dropped. Derefs to the member's endpoint.
+/// Holds a member without a slot. The member counts as busy until this is dropped. Derefs to the member's endpoint.
 #[must_use = "dropping a tunnel guard says that the tunnel has ended"]
 pub struct TunnelGuard<E> {
     shared: Arc<PoolInner<E>>,
@@ -19,17 +19,17 @@ impl<E> TunnelGuard<E> {
         Self { shared, member }
     }
 
-    /// Which member it is.
+    /// The member's number.
     pub fn member(&self) -> MemberId {
         self.member.id
     }
 
-    /// Waits until the tunnel is to end: the member leaves, or all tunnels of the pool are dismissed. Ready at once if that was
-    /// before.
+    /// Waits until the tunnel is to end: the member leaves, or all tunnels of the pool are dismissed. Ready at once if
+    /// that has already happened.
     pub fn dismissed(&self) -> impl Future<Output = ()> + Send + use<E> {
         let mut dismissed = self.member.dismissed();
         async move {
-            // An error: nobody is left who could say so, nor anybody who would.
+            // An error means that the member itself is gone, and with it the tunnel.
             let _ = dismissed.wait_for(|dismissed| *dismissed).await;
         }
     }

@@ -41,7 +41,7 @@ async fn the_others_serve_while_one_is_ejected() {
 }
 
 /// How long the member is ejected when its next request fails.
-async fn bench_of_next_failure(pool: &Pool<&'static str>) -> Duration {
+async fn ejection_after_failure(pool: &Pool<&'static str>) -> Duration {
     let start = Instant::now();
     lease(pool).end(LeaseEnding::Unreachable);
     let lease = tokio::time::timeout(60 * SECOND, pool.acquire(Claim::default())).await;
@@ -55,14 +55,14 @@ async fn the_bench_grows_while_it_keeps_failing_and_starts_again_once_it_answere
     let _member = pool.join("a", 1);
     let mut times = Vec::new();
     for _ in 0..8 {
-        times.push(bench_of_next_failure(&pool).await);
+        times.push(ejection_after_failure(&pool).await);
     }
     assert!(times[0] <= Duration::from_millis(101), "{times:?}");
     assert!(times[2] >= Duration::from_millis(320), "{times:?}");
     assert!(times[7] >= 4 * SECOND && times[7] <= 5 * SECOND + Duration::from_millis(1), "{times:?}");
 
     lease(&pool).reached();
-    assert!(bench_of_next_failure(&pool).await <= Duration::from_millis(101));
+    assert!(ejection_after_failure(&pool).await <= Duration::from_millis(101));
 }
 
 #[tokio::test(start_paused = true)]

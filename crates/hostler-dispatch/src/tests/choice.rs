@@ -19,7 +19,7 @@ fn warm_stays_with_the_member_used_last_while_one_request_runs_at_a_time() {
 }
 
 #[test]
-fn warm_packs_nobody_onto_a_busy_member_while_another_is_idle() {
+fn warm_sends_no_request_to_a_busy_member_while_another_is_idle() {
     let pool = pool_with(MemberChoice::Warm);
     let _members = ["a", "b"].map(|name| pool.join(name, 4));
     let leases: Vec<_> = (0..8).map(|_| lease(&pool)).collect();

@@ -1,4 +1,4 @@
-//! A claim past its deadline gets no slot, whoever notices first.
+//! A claim past its deadline gets no slot, whether the pool or the request notices first.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Members that let requests wait in vain, or are said to be unfit.
+//! Members on which requests time out, and members whose health check fails.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn pool_that_ejects(failures: u32) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { eject, choice: MemberChoice::RoundRobin, ..PoolSettings::default() })
 }
 
-/// The next lease of this member; those of others are given back.
+/// The next lease of this member. Leases of other members are returned.
 fn lease_of(pool: &Pool<&'static str>, name: &str) -> Lease<&'static str> {
     (0..9).map(|_| lease(pool)).find(|lease| **lease == name).expect("it gets some")
 }
@@ -61,7 +61,7 @@ async fn answers_in_between_and_a_word_of_before_say_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_with_one_slot_is_ejected_by_one_and_somebody_always_stays() {
+async fn a_member_with_one_slot_is_ejected_by_one_timeout_and_one_member_always_stays() {
     let pool = pool_that_ejects(5);
     let _members = ["a", "b"].map(|name| pool.join(name, 1));
     let (a, b) = (lease(&pool), lease(&pool));
@@ -90,7 +90,7 @@ async fn what_can_be_had_only_once_is_not_what_an_ejected_member_is_tried_with()
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_for_a_member_that_is_ejected_unfit_or_lost_are_told() {
+async fn requests_at_a_member_that_is_ejected_unhealthy_or_lost_are_told() {
     let pool = pool_that_ejects(1);
     let [ejected, unfit, lost, alive] = ["ejected", "unfit", "lost", "alive"].map(|name| pool.join(name, 9));
     let waiting = ["ejected", "unfit", "lost", "alive"].map(|name| lease_of(&pool, name));
@@ -101,7 +101,7 @@ async fn those_who_wait_for_a_member_that_is_ejected_unfit_or_lost_are_told() {
     assert!(!unfit.set_health(false), "no news");
     lost.give_up();
     assert_eq!(told.each_mut().map(is_ready), [true, true, true, false]);
-    // Whoever begins to wait later learns it at once.
+    // A request that begins to wait later learns it at once.
     assert!(is_ready(&mut Box::pin(waiting[1].forsaken())));
     drop((waiting, ejected, alive));
 }
@@ -144,7 +144,7 @@ async fn a_claim_to_be_alone_keeps_the_others_from_its_member() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_only_member_is_nobodys_alone() {
+async fn no_request_has_the_only_member_alone() {
     let pool = pool(9);
     let _member = pool.join("a", 4);
     let alone = Claim {

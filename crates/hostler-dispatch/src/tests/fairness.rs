@@ -1,4 +1,4 @@
-//! Order of arrival, the limit, leaving: what a request may count on.
+//! The order of arrival, the queue limit, and leaving the queue.
 
 use super::*;
 
@@ -118,7 +118,7 @@ fn a_ticket_shown_twice_gives_two_places() {
 }
 
 #[test]
-fn a_member_that_joins_serves_those_who_wait_and_one_with_more_slots_serves_more() {
+fn a_new_member_serves_waiting_requests_and_one_with_more_slots_serves_more() {
     let pool = pool(9);
     let (mut first, mut second, mut third) = (waiting(&pool), waiting(&pool), waiting(&pool));
     let member = pool.join("a", 1);
@@ -179,7 +179,7 @@ fn closing_ends_every_wait_and_running_leases_end_by_themselves() {
 }
 
 #[test]
-fn a_lower_limit_leaves_those_who_wait_alone() {
+fn a_lower_limit_does_not_affect_waiting_requests() {
     let pool = pool(9);
     let mut first = waiting(&pool);
     pool.update(PoolSettings { queue_limit: 0, ..PoolSettings::default() });

@@ -1,4 +1,4 @@
-//! A look at a member from aside, and the hold on its slots.
+//! The load of a member, and the hold on its slots.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn the_time_of_all_leases_adds_up_also_while_they_run() {
 }
 
 #[test]
-fn it_sees_who_waits_and_changes_the_slots() {
+fn it_reads_the_waiting_requests_and_changes_the_slots() {
     let pool = pool(10);
     let member = pool.join("a", 1);
     let gauge = member.gauge();
@@ -49,7 +49,7 @@ fn nothing_is_seen_of_a_member_that_is_gone() {
 }
 
 #[test]
-fn a_member_on_hold_gets_nothing_and_afterwards_who_has_waited() {
+fn a_member_on_hold_gets_no_request_and_afterwards_the_waiting_one() {
     let pool = pool(10);
     let member = pool.join("a", 2);
     let hold = member.gauge().hold().unwrap();
@@ -65,13 +65,13 @@ fn a_member_on_hold_gets_nothing_and_afterwards_who_has_waited() {
 }
 
 #[test]
-fn nobody_is_overtaken_by_a_hold() {
+fn a_hold_does_not_overtake_a_waiting_request() {
     let pool = pool(10);
     let (member, other) = (pool.join("a", 1), pool.join("b", 1));
     let (first, second) = (lease(&pool), lease(&pool));
     assert!(member.gauge().hold().is_none(), "it has a request");
     let mut next = waiting(&pool);
-    assert!(other.gauge().hold().is_none(), "somebody waits");
+    assert!(other.gauge().hold().is_none(), "a request waits");
     drop((first, second));
     next.assert_served();
     assert!(member.gauge().hold().is_some() && other.gauge().hold().is_some());

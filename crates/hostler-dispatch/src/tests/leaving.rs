@@ -1,4 +1,4 @@
-//! Members that leave while they have work.
+//! Members that leave while they serve requests.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

@@ -1,4 +1,4 @@
-//! No foreign code runs under the pool's lock: each of these would deadlock if it did.
+//! No foreign code runs under the pool's lock: each of these tests would deadlock if it did.
 
 use std::sync::Mutex;
 
@@ -33,7 +33,7 @@ fn an_endpoint_is_dropped_outside_the_lock() {
     assert!(pool.snapshot().members.is_empty());
 }
 
-/// A waker that owns what it wakes, as that of a task does: dropping it drops the task's future.
+/// A waker that owns what it wakes, as the waker of a task does. Dropping it drops the task's future.
 #[expect(dead_code, reason = "held only to be dropped")]
 struct Task(Mutex<Option<Acquire<&'static str>>>);
 

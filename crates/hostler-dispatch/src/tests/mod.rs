@@ -1,4 +1,4 @@
-//! The test language of dispatch: futures polled by hand, so that every interleaving can be written down.
+//! Helpers for the tests of this crate: futures polled by hand, so that a test can write down every interleaving.
 
 mod backoff;
 mod choice;
@@ -32,7 +32,7 @@ pub(super) fn pool_with(choice: MemberChoice) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { choice, ..PoolSettings::default() })
 }
 
-/// A request: an `Acquire` polled once, and how often it has been woken since.
+/// A request: an `Acquire` that was polled once, and how often it was woken since.
 pub(super) struct Request<E> {
     acquire: Option<Acquire<E>>,
     wakes: Arc<Wakes>,

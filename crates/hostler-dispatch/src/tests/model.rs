@@ -1,4 +1,4 @@
-//! Random histories against what must hold at every moment.
+//! Random histories, checked against the rules that hold at every moment.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const MAX_TUNNELS: usize = 2;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// One of this class comes, which waits so many milliseconds at most; perhaps for a tunnel.
+    /// A request of this class arrives. It waits at most this many milliseconds, and may be for a tunnel.
     Arrive(Priority, Option<u64>, bool),
     /// Gives up a wait.
     Leave(usize),
@@ -22,16 +22,16 @@ enum Step {
     TunnelGuard(usize),
     /// Ends a tunnel.
     EndTunnel(usize),
-    /// Ends a lease and comes back with its ticket.
+    /// Ends a lease; the request comes back with its ticket.
     Return(usize),
-    /// Polls one waiter, so that hand-overs are taken in any order.
+    /// Polls one request, so that handed slots are taken in any order.
     Poll(usize),
     Join(usize),
     Part(usize),
     Resize(usize, usize),
     Pause,
     Resume,
-    /// So many milliseconds pass; no owner's timer fires.
+    /// This many milliseconds pass. No timer of a request fires.
     Pass(u64),
 }
 
@@ -65,10 +65,10 @@ struct World {
     leases: Vec<(Claim, Lease<&'static str>)>,
     tunnel_guards: Vec<TunnelGuard<&'static str>>,
     policy: Policy,
-    /// Deadlines are later by the pauses from then on.
+    /// From the first pause on, deadlines are later by the pauses.
     was_paused: bool,
-    /// A member left with slots that were handed over and not taken: who lost one waits again, behind those
-    /// who hold theirs already.
+    /// A member left with slots that were handed over and not taken. Their requests wait again, behind those that already
+    /// hold a slot.
     taken_back: bool,
 }
 
@@ -78,7 +78,7 @@ struct Waiting {
     request: Request<&'static str>,
 }
 
-/// The one that `index` means, wrapping around.
+/// The entry that `index` selects, modulo the length.
 fn take<T>(list: &mut Vec<T>, index: usize) -> Option<T> {
     (!list.is_empty()).then(|| list.remove(index % list.len()))
 }
@@ -133,7 +133,7 @@ impl World {
                 if let Some((claim, lease)) = take(&mut self.leases, index) {
                     let claim = Claim { ticket: Some(lease.ticket()), deadline: None, ..claim };
                     drop(lease);
-                    // Who was handed a slot before the ticket came back was first.
+                    // A request that got its slot before the ticket came back was first.
                     self.check_order();
                     self.arrive(claim);
                 }
@@ -165,10 +165,13 @@ impl World {
     fn check(&self) {
         let figures = self.pool.snapshot();
         let handed = figures.in_use - self.leases.len();
-        assert!(figures.queue_length + handed <= self.waiting.len(), "nobody is counted twice");
+        assert!(figures.queue_length + handed <= self.waiting.len(), "no request is counted twice");
         let members = || figures.members.iter().map(|member| member.figures);
         let free = members().any(|member| !member.left && member.in_use < member.slots);
-        assert!(!free || figures.paused || figures.queue_length == 0, "nobody waits while a slot is free");
+        assert!(
+            !free || figures.paused || figures.queue_length == 0,
+            "no request waits while a slot is free"
+        );
         for member in members() {
             let has_work = member.in_use > 0 || member.tunnels > 0;
             assert!(!member.left || has_work, "one that left stays only to finish");
@@ -177,8 +180,8 @@ impl World {
         assert_eq!(figures.tunnels, self.tunnel_guards.len());
     }
 
-    /// Polls all who wait, the newest first. Whether anybody's wait has ended.
-    fn ask_everybody(&mut self, granted: &mut Vec<(Priority, Ticket)>) -> bool {
+    /// Polls all waiting requests, the newest first. Returns whether any wait has ended.
+    fn poll_all(&mut self, granted: &mut Vec<(Priority, Ticket)>) -> bool {
         let all = std::mem::take(&mut self.waiting);
         let before = all.len();
         for mut waiting in all.into_iter().rev() {
@@ -196,11 +199,11 @@ impl World {
         self.waiting.len() < before
     }
 
-    /// Those who are served now must be exactly the ones of their class that came first, whoever is polled first.
+    /// The requests served now must be exactly the oldest of their class, in whatever order they are polled.
     fn check_order(&mut self) {
         let mut granted = Vec::new();
-        // A slot that one takes too late goes to another, who may have been asked before.
-        while self.ask_everybody(&mut granted) {}
+        // A slot that one request takes too late goes to another, which may have been polled before.
+        while self.poll_all(&mut granted) {}
         let figures = self.pool.snapshot();
         let handed = figures.in_use - self.leases.len();
         assert_eq!(
@@ -221,7 +224,7 @@ impl World {
     }
 }
 
-/// One history; what must hold is checked on the way.
+/// Runs one history and checks the rules on the way.
 async fn live(steps: Vec<Step>, pause: usize, policy: Policy) {
     let pool = Pool::new(
         "test",

@@ -1,4 +1,4 @@
-//! What the queue does under load, in virtual time. docs/concepts/overload.md quotes what these print.
+//! What the queue does under load, in virtual time. docs/concepts/overload.md quotes the printed figures.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn as_long_as_the_pool_keeps_up_nobody_is_refused_and_the_order_is_that_of
     }
 }
 
-/// Twice what can be done for 30 s, then half of it for 10 s.
+/// Twice the capacity for 30 s, then half of it for 10 s.
 async fn flooded(policy: Policy, slots: usize, holding: Holding) -> World {
     let mut world = World::new(policy, slots, holding, TIME_LIMIT);
     world.pour(2.0, 30 * SECOND, Priority::Normal);

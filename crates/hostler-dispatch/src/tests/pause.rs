@@ -1,4 +1,4 @@
-//! A paused pool: nothing is given, nothing is lost.
+//! A paused pool gives no slot and loses no request.
 
 use std::time::Duration;
 

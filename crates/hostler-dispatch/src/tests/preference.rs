@@ -1,4 +1,4 @@
-//! Which members a claim is for.
+//! Which members may serve a claim.
 
 use super::super::{MemberPreference, Tried};
 use super::*;
@@ -41,7 +41,7 @@ fn lease_of(pool: &Pool<&'static str>, only: super::super::MemberId) -> Lease<&'
 }
 
 #[test]
-fn one_that_is_for_a_member_alone_waits_for_nobody() {
+fn a_claim_for_one_member_only_does_not_wait() {
     let pool = pool(10);
     let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
     let only = MemberPreference { only: Some(a.id()), ..MemberPreference::default() };
@@ -60,7 +60,7 @@ fn one_that_is_for_a_member_alone_waits_for_nobody() {
 }
 
 #[test]
-fn a_pause_holds_it_and_at_its_end_it_holds_up_nobody() {
+fn a_pause_holds_it_and_after_the_pause_it_holds_up_no_other() {
     let pool = pool(10);
     let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
     let only = MemberPreference { only: Some(a.id()), ..MemberPreference::default() };
@@ -117,7 +117,7 @@ fn only_the_last_few_that_were_tried_are_remembered_and_each_once() {
 }
 
 #[test]
-fn one_that_is_for_those_who_are_there_does_not_wait_for_others() {
+fn a_claim_for_present_members_does_not_wait_for_a_member_to_join() {
     let pool = pool(10);
     let present = MemberPreference { present: true, ..MemberPreference::default() };
     aimed(&pool, present).assert_refused(AcquireError::NoMember);
@@ -138,7 +138,7 @@ async fn a_forgiving_one_tries_those_that_could_not_be_reached_rather_than_wait(
     request(&pool).assert_waits();
     let forgiving = MemberPreference { forgiving: true, ..MemberPreference::default() };
     let first = aimed(&pool, forgiving).lease();
-    // All is forgotten, for the next one as well, which need not be so forgiving.
+    // The ejections of all members are over, also for the next claim, which did not ask for that.
     let second = lease(&pool);
     assert_ne!(*first, *second);
     aimed(&pool, forgiving).assert_waits();

@@ -1,4 +1,4 @@
-//! Three classes: the higher first, none for ever last.
+//! Three classes: a higher class is served first, and no class waits for ever.
 
 use super::*;
 use crate::Priority;

@@ -1,4 +1,4 @@
-//! A pool under load in virtual time: seeded arrivals, members that take as long as the dice say, clients with deadlines.
+//! A pool under load in virtual time: seeded arrivals, members with random service times, clients with deadlines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, advance};
 use super::*;
 use crate::{Membership, Policy, Priority};
 
-/// The owner's own timer is that much late, as the gateway's may be.
+/// The request's own timer fires this much late, as the gateway's may do.
 const TIMER_LATE: Duration = Duration::from_millis(30);
 
 /// How long a slot is held.
@@ -18,7 +18,7 @@ const TIMER_LATE: Duration = Duration::from_millis(30);
 pub enum Holding {
     Fixed(Duration),
     Exponential(Duration),
-    /// The one or, with this probability, the other.
+    /// The first or, with this probability, the second.
     Either(Duration, f64, Duration),
 }
 
@@ -49,7 +49,7 @@ fn exponential(mean: Duration, dice: &mut fastrand::Rng) -> Duration {
     mean.mul_f64(-(1.0 - dice.f64()).ln())
 }
 
-/// One request's story, in time since the start.
+/// The history of one request, in time since the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Story {
     pub arrived: Duration,
@@ -57,12 +57,12 @@ pub struct Story {
     pub deadline: Duration,
     pub granted: Option<Duration>,
     pub answered: Option<Duration>,
-    /// Refused by the pool, or by its own timer.
+    /// Refused by the pool, or ended by its own timer.
     pub refused: Option<(Duration, AcquireError)>,
 }
 
 impl Story {
-    /// Answered, and in time.
+    /// Answered in time.
     pub fn is_good(&self) -> bool {
         self.answered.is_some_and(|answered| answered <= self.deadline)
     }
@@ -100,10 +100,10 @@ pub struct World {
     pub pool: Pool<()>,
     pub holding: Holding,
     pub time_limit: Duration,
-    /// Who has been answered or refused comes again at once.
+    /// A client that was answered or refused sends its next request at once.
     pub comes_again: bool,
     pub stories: Vec<Story>,
-    /// The indices of those that got a slot, in that order.
+    /// The indices of the requests that got a slot, in that order.
     pub served: Vec<usize>,
     members: Vec<Membership<()>>,
     slots: usize,
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// A member is lost, and another takes its place.
+    /// A member leaves, and another takes its place.
     pub fn replace_a_member(&mut self) {
         drop(self.members.remove(0));
         self.members.push(self.pool.join((), 1));
@@ -150,12 +150,12 @@ impl World {
         self.start.elapsed()
     }
 
-    /// Answers in a second, at most.
+    /// Answers per second at most.
     pub fn capacity(&self) -> f64 {
         self.slots as f64 / self.holding.mean().as_secs_f64()
     }
 
-    /// Requests at random, so many times what can be done, from now on for so long.
+    /// Random arrivals at this multiple of the capacity, from now on for this time.
     pub fn pour(&mut self, load: f64, time: Duration, priority: Priority) {
         let gap = Duration::from_secs_f64(1.0 / (load * self.capacity()));
         let mut at = self.now() + exponential(gap, &mut self.dice);
@@ -166,14 +166,14 @@ impl World {
         }
     }
 
-    /// So many at once, now.
+    /// This many requests at once, now.
     pub fn burst(&mut self, count: usize) {
         for _ in 0..count {
             self.plan(self.now(), Event::Arrive(Priority::Normal));
         }
     }
 
-    /// Lives through the time until then; afterwards until all is quiet if it is `None`.
+    /// Runs until this time, or until no request is left if it is `None`.
     pub async fn run(&mut self, time: Option<Duration>) {
         let until = time.map(|time| self.now() + time);
         while let Some(Reverse((at, ..))) = self.events.peek()
@@ -272,7 +272,7 @@ impl World {
         }
     }
 
-    /// The good answers between two times as a share of what could have been answered.
+    /// The good answers between two times, as a share of the capacity.
     pub fn goodput(&self, from: Duration, to: Duration) -> f64 {
         let good = self
             .stories
@@ -281,7 +281,7 @@ impl World {
         good.count() as f64 / (self.capacity() * (to - from).as_secs_f64())
     }
 
-    /// This share of the answers given between two times took no longer.
+    /// The time within which this share of the answers between two times came.
     pub fn latency(&self, share: f64, from: Duration, to: Duration) -> Duration {
         let mut latencies: Vec<_> = self
             .stories

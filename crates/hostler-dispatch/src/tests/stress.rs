@@ -1,4 +1,4 @@
-//! Several runtimes at once, as the program has them: never more than the slots, and nobody left asleep.
+//! Several runtimes at once, as in the program: never more leases than slots, and no request sleeps for ever.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const THREADS: usize = 3;
 const TASKS: usize = 40;
 const ROUNDS: usize = 150;
 
-/// An endpoint that counts who is at it.
+/// An endpoint that counts its current requests.
 #[derive(Default)]
 struct Stall {
     now: AtomicUsize,
@@ -70,7 +70,7 @@ fn under_load_from_several_runtimes_no_slot_is_shared_or_lost() {
                     tasks.join_all().await;
                 };
                 let all = async { tokio::time::timeout(Duration::from_secs(60), tasks).await };
-                runtime.block_on(all).expect("somebody was never woken");
+                runtime.block_on(all).expect("a request was never woken");
             });
         }
     });

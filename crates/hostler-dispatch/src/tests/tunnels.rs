@@ -1,4 +1,4 @@
-//! What goes on at a member without a slot: who gets it, how much of it, and how the member is rid of it.
+//! Tunnels: which member gets them, how many it may have, and how they end.
 
 use std::pin::pin;
 
@@ -57,7 +57,7 @@ fn over_the_limit_a_tunnel_is_refused_and_a_request_is_not() {
     for_tunnel(&pool).assert_refused(AcquireError::TooManyTunnels);
     request(&pool).assert_served();
     assert_eq!(pool.snapshot().counters.refused_tunnels, 1);
-    // A handshake that came to nothing, and a tunnel that has ended, make room.
+    // A handshake that failed and a tunnel that has ended make room.
     drop(second);
     let _again = tunnel(&pool);
     drop(first);
@@ -83,7 +83,7 @@ fn one_that_cannot_be_had_keeps_no_slot_from_those_behind() {
 }
 
 #[test]
-fn with_nobody_there_yet_a_tunnel_waits_like_everybody() {
+fn without_a_member_a_tunnel_waits_like_a_request() {
     let pool = pool_of(1);
     let mut first = for_tunnel(&pool);
     first.assert_waits();
